@@ -1,0 +1,188 @@
+"""Labels of items, queries and clusters: a sorted set of texts or of integers, and the codes that stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from concordant.errors import InputError
+
+__all__ = ["Labels"]
+
+Codes = NDArray[np.int32]
+
+
+class Labels:
+    """An immutable sorted set of labels, all of them texts or all of them 64-bit integers.
+
+    The code of a label is its place in the sorted order (texts by code point), so equal sets have equal codes however
+    they came about.
+
+    >>> labels, codes = Labels.encode(["b", "a", "b"])
+    >>> labels.tolist(), codes.tolist()
+    (['a', 'b'], [1, 0, 1])
+    """
+
+    __slots__ = ("values",)
+
+    values: pa.Array
+    """The labels in order, an Arrow array of int64 or large_string."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+
+    @classmethod
+    def empty(cls) -> Labels:
+        """No labels at all (neutral for ``union``)."""
+        return cls(pa.array([], pa.large_string()))
+
+    @classmethod
+    def encode(cls, column: Any) -> tuple[Labels, Codes]:
+        """Return the sorted labels of a column and the code of every row.
+
+        ``column`` is an Arrow array (texts, integers or a dictionary of these, no nulls) or a list. Errors: a mixture
+        of texts and integers, labels of another type, integers beyond 64 bits, nulls.
+        """
+        array = as_label_array(column)
+        if len(array) == 0:
+            return cls.empty(), np.zeros(0, np.int32)
+        if pa.types.is_integer(array.type):
+            return _encode_integers(array.to_numpy(zero_copy_only=False))
+        if not pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        # The dictionary may hold labels that no row uses, or one label twice: count what the rows use.
+        used = pc.unique(array.indices)
+        values = array.dictionary.take(used).cast(pa.large_string())
+        ordered = pc.unique(values).take(pc.sort_indices(pc.unique(values)))
+        lookup = np.zeros(len(array.dictionary), np.int32)
+        lookup[used.to_numpy()] = pc.index_in(values, ordered).to_numpy(zero_copy_only=False)
+        return cls(ordered), lookup[array.indices.to_numpy(zero_copy_only=False)]
+
+    def codes_of(self, column: Any) -> Codes:
+        """Return the code of every row of a column, -1 for labels that are not among these."""
+        array = as_label_array(column)
+        if len(self) == 0 or len(array) == 0:
+            return np.full(len(array), -1, np.int32)
+        if pa.types.is_integer(array.type) != pa.types.is_integer(self.values.type):
+            return np.full(len(array), -1, np.int32)
+        if pa.types.is_dictionary(array.type):
+            array = array.cast(array.type.value_type)
+        found = pc.index_in(array.cast(self.values.type), self.values)
+        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
+
+    def union(self, other: Labels) -> tuple[Labels, Codes, Codes]:
+        """Return the labels of both and, for either, the new codes of its old ones."""
+        if len(self) and len(other) and self.values.type != other.values.type:
+            kinds = {True: "integers", False: "texts"}
+            mine, theirs = (kinds[pa.types.is_integer(x.values.type)] for x in (self, other))
+            raise InputError(
+                f"labels are {mine} on one side ({self[0]!r}) and {theirs} on the other ({other[0]!r}); "
+                "give both the same type before merging"
+            )
+        if self.values.equals(other.values):
+            same = np.arange(len(self), dtype=np.int32)
+            return self, same, same
+        if not len(other):
+            return self, np.arange(len(self), dtype=np.int32), np.zeros(0, np.int32)
+        if not len(self):
+            return other, np.zeros(0, np.int32), np.arange(len(other), dtype=np.int32)
+        merged, codes = Labels.encode(pa.concat_arrays([self.values, other.values]))
+        return merged, codes[: len(self)], codes[len(self) :]
+
+    def take(self, codes: NDArray[Any]) -> pa.Array:
+        """Return the labels of these codes as an Arrow array."""
+        return self.values.take(pa.array(codes))
+
+    def tolist(self) -> list[Any]:
+        """Return the labels as a Python list."""
+        return list(self.values.to_pylist())
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, code: int) -> Any:
+        return self.values[int(code)].as_py()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Labels):
+            return NotImplemented
+        return (len(self) == 0 and len(other) == 0) or self.values.equals(other.values)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(label) for label in self.values[:4].to_pylist())
+        return f"Labels([{shown}{', …' if len(self) > 4 else ''}], {len(self)})"
+
+
+def as_label_array(column: Any) -> pa.Array:
+    """Return a column of labels as one Arrow array of int64, texts or a dictionary of texts.
+
+    Lists, NumPy arrays, pandas and polars series and Arrow arrays are accepted, without a copy where Arrow allows.
+    """
+    array = _to_arrow(column)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+        if isinstance(array, pa.ChunkedArray):  # pyarrow keeps an empty or an overlong column chunked
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if array.null_count:
+        raise InputError(f"{array.null_count:,} of {len(array):,} labels are missing; a label is a text or an integer")
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if pa.types.is_dictionary(array.type) and (pa.types.is_integer(kind) or not _is_text(kind)):
+        array = array.dictionary_decode()
+    if pa.types.is_null(kind) and len(array) == 0:
+        return pa.array([], pa.large_string())
+    if pa.types.is_integer(kind):
+        try:
+            return array.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise InputError(
+                "integer labels must fit in 64 bits with sign (up to 9223372036854775807); turn larger ones into texts"
+            ) from None
+    if not _is_text(kind):
+        raise InputError(f"labels must be texts or integers, not {kind}")
+    return array
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _to_arrow(column: Any) -> Any:
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    if hasattr(column, "__arrow_c_stream__"):
+        return pa.chunked_array(column)
+    if hasattr(column, "__arrow_c_array__"):
+        return pa.array(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "U":
+        column = column.astype(object)
+    if not isinstance(column, np.ndarray) and hasattr(column, "to_numpy"):
+        column = column.to_numpy()
+    try:
+        return pa.array(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        kinds = sorted({type(value).__name__ for value in column})
+        raise InputError(f"labels must be all texts or all 64-bit integers; found {', '.join(kinds)}") from None
+
+
+def _encode_integers(values: NDArray[np.int64]) -> tuple[Labels, Codes]:
+    low, high = int(values.min()), int(values.max())
+    if high - low < max(4 * len(values), 1 << 20):  # a table of what occurs is cheaper than sorting
+        present = np.zeros(high - low + 1, bool)
+        shifted = values - low if low else values
+        present[shifted] = True
+        labels = np.flatnonzero(present)
+        lookup = np.zeros(len(present), np.int32)
+        lookup[labels] = np.arange(len(labels), dtype=np.int32)
+        return Labels(pa.array(labels + low, pa.int64())), lookup[shifted]
+    labels, codes = np.unique(values, return_inverse=True)
+    return Labels(pa.array(labels, pa.int64())), codes.astype(np.int32)

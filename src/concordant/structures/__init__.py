@@ -1,0 +1,1 @@
+"""Structure functions: from a batch of judgments to scores (AoS §5, §6)."""
