@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError
-from concordant.labels import Labels, as_label_array
+from concordant.errors import UsageError
+from concordant.labels import Labels
 from concordant.listing import canonical_lists, take_lists
-from concordant.tally import float_codes, pack, tally
+from concordant.tally import BITS, bit_width, float_codes, pack, tally, unpack
 
 __all__ = [
     "Counted",
@@ -28,7 +28,7 @@ __all__ = [
     "identical",
     "keep",
     "merge",
-    "stack",
+    "pool",
 ]
 
 ONE_QUERY = "all"
@@ -119,7 +119,9 @@ def count_comparisons(part: C, query: Ints, count: Integers | None) -> C:
         sizes.append(len(values))
     fixed = len(columns) - len(extra)
     key, kept, amount = _tally_rows(columns, sizes, count)
-    digits = _unpack(key, sizes) if kept is None else [np.asarray(column)[kept] for column in columns]
+    digits: list[NDArray[Any]] = (
+        list(unpack(key, sizes)) if kept is None else [np.asarray(column)[kept] for column in columns]
+    )
     del columns, key
     weighted = len(extra) > len(part.covariate_names)
     real = [values[digits[fixed + i]] for i, values in enumerate(floats)]
@@ -143,16 +145,10 @@ def count_comparisons(part: C, query: Ints, count: Integers | None) -> C:
 
 def _tally_rows(
     columns: list[NDArray[Any]], sizes: list[int], count: Integers | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, Integers]:
     """Distinct rows in order: as packed keys, or (when they do not fit in 62 bits) as the rows that stand for them."""
-    span = 1
-    for size in sizes:
-        span *= max(size, 1)
-    if span < 1 << 62:
-        key, _ = pack(columns, sizes)
-        if key is columns[0]:
-            key = key.copy()
-        distinct, amount = tally(key, span, count)
+    if (bits := sum(bit_width(size) for size in sizes)) <= BITS:
+        distinct, amount = tally(pack(columns, sizes), bits, count)
         return distinct, None, amount
     order = np.lexsort(columns[::-1])
     changed = np.zeros(len(order), bool)
@@ -163,20 +159,6 @@ def _tally_rows(
     begin = np.flatnonzero(changed)
     each = np.ones(len(order), np.int64) if count is None else np.asarray(count, np.int64)[order]
     return np.zeros(0, np.int64), order[begin], np.add.reduceat(each, begin)
-
-
-def _unpack(key: NDArray[np.int64], sizes: list[int]) -> list[Integers]:
-    digits: list[Integers] = []
-    for size in reversed(sizes[1:]):
-        width = max(size, 1)
-        if width == 1:
-            digits.append(np.zeros(len(key), np.int32))
-        else:
-            rest = key // width
-            digits.append((key - rest * width).astype(np.int32))
-            key = rest
-    digits.append(key.astype(np.int32))
-    return digits[::-1]
 
 
 def count_lists(part: C, query: Ints, count: Integers | None) -> C:
@@ -236,6 +218,15 @@ def merge(a: C, b: C) -> C:
         ]
     ).astype(np.int64)
     return replace(counted, declared=_undeclared(counted, known))
+
+
+def pool(prefs: C) -> C:
+    """Forget the queries: the same judgments, all of one query."""
+    labels, zeros = encode_query(None, prefs.distinct)
+    count = count_comparisons if prefs.kind == "comparisons" else count_lists
+    pooled = count(replace(prefs, queries=labels), zeros, prefs.count)
+    known = prefs.declared * np.array([0, 1])
+    return replace(pooled, declared=_undeclared(pooled, known))
 
 
 def keep(prefs: C, rows: NDArray[np.intp], count: Integers, declared: NDArray[np.int64]) -> C:
@@ -357,28 +348,14 @@ def encode_query(query: Any, rows: int) -> tuple[Labels, Ints]:
     return Labels.encode(query)
 
 
-def stack(a: Any, b: Any) -> Any:
-    """Two label columns, one after the other, as one Arrow array (dictionaries are unified)."""
-    left, right = as_label_array(a), as_label_array(b)
-    if len(left) == 0:
-        return right
-    types = {pa.types.is_integer(x.type) for x in (left, right)}
-    if len(types) == 2:
-        raise InputError(f"winner and loser labels differ in type: {left.type} and {right.type}")
-    if pa.types.is_integer(left.type):
-        return pa.concat_arrays([left, right])
-    target = pa.dictionary(pa.int32(), pa.large_string())
-    chunks = [(x if pa.types.is_dictionary(x.type) else x.dictionary_encode()).cast(target) for x in (left, right)]
-    return pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
-
-
 def _offsets(ordered: Integers, groups: int) -> Offsets:
     return np.concatenate(([0], np.cumsum(np.bincount(ordered, minlength=groups)))).astype(np.int64)
 
 
-def _narrow(count: NDArray[np.int64]) -> Integers:
+def _narrow(count: Integers) -> Integers:
     """Counts as int32 when they all fit; a function of the values alone, so equal content has equal bits."""
-    return count.astype(np.int32) if len(count) == 0 or int(count.max()) < 1 << 31 else count
+    small = len(count) == 0 or int(count.max()) < 1 << 31
+    return count.astype(np.int32 if small else np.int64, copy=False)
 
 
 def _sub_labels(labels: Labels, keep: NDArray[np.bool_]) -> tuple[Labels, Ints]:

@@ -17,7 +17,7 @@ from concordant.errors import UsageError
 from concordant.listing import entry_owner, take_lists
 from concordant.preferences import Preferences
 from concordant.sampling import draw_subsets, label_keys
-from concordant.tally import float_codes, pack
+from concordant.tally import BITS, bit_width, pack, tally
 
 __all__ = ["Batch", "Edges", "Graphs"]
 
@@ -239,8 +239,15 @@ class Graphs:
     @classmethod
     def of(cls, batch: Batch, *, covariates: bool = False) -> Graphs:
         """Add up the edges of a batch into pairs; covariates are kept only when asked for."""
-        edges = batch.edges if batch.prefs.kind != "comparisons" else Edges.of(batch)
-        mass = edges.strength * batch.multiplicity[edges.holder]
+        prefs, held = batch.prefs, batch.judgment
+        if prefs.kind == "comparisons" and prefs.winner is not None and prefs.loser is not None and not covariates:
+            winner, loser = (batch.node_of(batch.graph, column[held]) for column in (prefs.winner, prefs.loser))
+            mass = batch.multiplicity if prefs.weight is None else batch.multiplicity * prefs.weight[held]
+            return cls.from_edges(batch.node_start, winner, loser, mass, None if prefs.tie is None else prefs.tie[held])
+        edges = batch.edges
+        mass = batch.multiplicity[edges.holder]
+        if prefs.kind == "ratings" or prefs.weight is not None:
+            mass = mass * edges.strength
         z = edges.covariates if covariates else None
         return cls.from_edges(batch.node_start, edges.winner, edges.loser, mass, edges.tie, z)
 
@@ -248,82 +255,77 @@ class Graphs:
     def from_edges(
         cls,
         node_start: Offsets,
-        winner: NDArray[np.integer],
-        loser: NDArray[np.integer],
-        mass: Floats,
+        winner: NDArray[np.integer[Any]],
+        loser: NDArray[np.integer[Any]],
+        mass: NDArray[Any],
         tie: NDArray[np.bool_] | None = None,
         covariates: Floats | None = None,
     ) -> Graphs:
-        """Add up edges (winner, loser as nodes of the batch) into pairs."""
+        """Add up edges (winner, loser as nodes of the batch; integer or real mass) into pairs."""
+        size = np.diff(node_start)
+        table = np.concatenate(([0], np.cumsum(size * size)))  # one table of size × size cells for each graph
         swap = winner > loser
-        first, second = np.minimum(winner, loser), np.maximum(winner, loser)
+        values = np.zeros((1, 0))
+        code = np.zeros(0, np.int64)
         if covariates is not None and covariates.shape[1]:
-            covariates = np.where(swap[:, None], -covariates, covariates)
-            codes = np.zeros(len(swap), np.int64)
-            for column in covariates.T:
-                values, code = float_codes(column)
-                codes = np.unique(codes * len(values) + code, return_inverse=True)[1]
-            key, span, place = _pair_keys(node_start, first, second, codes)
-        else:
-            covariates = None
-            key, span, place = _pair_keys(node_start, first, second, None)
-        wins = np.where(swap, 0.0, mass)
-        losses = np.where(swap, mass, 0.0)
-        ties = np.zeros(len(mass))
-        if tie is not None and tie.any():
-            ties = np.where(tie, mass, 0.0)
-            wins[tie], losses[tie] = 0.0, 0.0
-        if place is None and span <= max(4 * len(key), 1 << 16):
-            seen = np.bincount(key, minlength=span)
-            present = np.flatnonzero(seen)
-            size = np.diff(node_start)
-            table = np.concatenate(([0], np.cumsum(size * size)))
-            graph = np.repeat(np.arange(len(size)), np.diff(np.searchsorted(present, table)))
-            local = present - table[graph]
-            pair_first = node_start[graph] + local // size[graph]
-            pair_second = node_start[graph] + local % size[graph]
-            wins, losses = (np.asarray(np.bincount(key, x, span)[present], np.float64) for x in (wins, losses))
-            ties = np.asarray(np.bincount(key, ties, span)[present] if ties.any() else np.zeros(len(present)))
-            pair_z = None
-        else:
-            order = np.argsort(key, kind="stable")
-            ordered = key[order]
-            begin = np.flatnonzero(np.diff(ordered, prepend=-1))
-            pair_first, pair_second = first[order][begin], second[order][begin]
-            pair_z = None if covariates is None else covariates[order][begin]
-            wins, losses, ties = (_sums(x[order], begin) for x in (wins, losses, ties))
-        counts = np.bincount(np.searchsorted(node_start, pair_first, side="right") - 1, minlength=len(node_start) - 1)
-        pair_start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+            values, code = np.unique(
+                np.where(swap[:, None], -covariates, covariates) + 0.0, axis=0, return_inverse=True
+            )
+        sizes = [int(table[-1]), len(values), 4]
+        outcome = swap.astype(np.int8) if tie is None else np.where(tie, np.int8(2), swap)
+        key = pack([_cells(node_start, size, table, winner, loser), code, outcome] if len(code) else
+                   [_cells(node_start, size, table, winner, loser), outcome],
+                   sizes if len(code) else [sizes[0], 4])  # fmt: skip
+        del swap, outcome
+        key, amount = _sums(key, sum(bit_width(x) for x in sizes), mass)
+        kind = (key & 3).astype(np.int8)
+        cell = key >> 2
+        del key
+        new = np.diff(cell, prepend=-1) != 0
+        pair = np.cumsum(new) - 1
+        totals = np.zeros((3, int(pair[-1]) + 1 if len(pair) else 0))
+        totals[kind, pair] = amount
+        cell = cell[new]
+        width = bit_width(len(values))
+        z = values[cell & ((1 << width) - 1)] if len(code) else None
+        cell >>= width
+        pair_start = np.searchsorted(cell, table).astype(np.int64)
+        graph = entry_owner(pair_start)
+        cell -= table[graph]
+        row = cell // size[graph]
+        start = node_start[graph]
         return cls(
-            node_start,
-            pair_start,
-            np.asarray(pair_first, np.int64),
-            np.asarray(pair_second, np.int64),
-            wins,
-            losses,
-            ties,
-            pair_z,
+            node_start, pair_start, start + row, start + cell - row * size[graph], totals[0], totals[1], totals[2], z
         )
 
 
-def _sums(values: Floats, begin: NDArray[np.int64]) -> Floats:
-    return np.add.reduceat(values, begin) if len(begin) else np.zeros(0)
+def _cells(
+    node_start: Offsets, size: Offsets, table: Offsets, winner: NDArray[Any], loser: NDArray[Any]
+) -> NDArray[np.int64]:
+    """The cell (smaller node, larger node) of each edge in its graph's table."""
+    cell: NDArray[np.int64] = np.minimum(winner, loser).astype(np.int64)
+    if len(size) == 1:
+        cell *= int(size[0])
+        cell += np.maximum(winner, loser)
+        return cell
+    # cell = table + (small − start)·width + (large − start) = small·width + large + shift of the graph
+    width = np.repeat(size, size)
+    shift = np.repeat(table[:-1] - node_start[:-1] * (size + 1), size)
+    offset = shift[cell]
+    cell *= width[cell]
+    cell += offset
+    cell += np.maximum(winner, loser)
+    return cell
 
 
-def _pair_keys(
-    node_start: Offsets, first: NDArray[Any], second: NDArray[Any], codes: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int64], int, NDArray[np.int64] | None]:
-    """A key for (graph, first, second[, covariates]) that sorts like them: an index into one table per graph."""
-    nodes = max(int(node_start[-1]), 1)
-    size = np.diff(node_start)
-    if codes is None:
-        base = np.repeat(np.cumsum(size * size) - size * size, size)  # where each node's graph's table begins
-        start = np.repeat(node_start[:-1], size)
-        width = np.repeat(size, size)
-        key = base[first] + (first - start[first]) * width[first] + (second - start[second])
-        return key, int((size * size).sum()), None
-    key, span = pack([first, second, codes], [nodes, nodes, int(codes.max(initial=0)) + 1])
-    return key, span, codes
+def _sums(key: NDArray[np.int64], bits: int, mass: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Distinct keys in order and the sum of the mass of each; real masses are added in the order of the rows."""
+    if np.issubdtype(mass.dtype, np.integer) and bits <= BITS:
+        return tally(key, bits, mass)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    begin = np.flatnonzero(np.diff(key, prepend=-1))
+    return key[begin], np.add.reduceat(mass[order], begin) if len(begin) else np.zeros(0)
 
 
 def _edges_of_comparisons(batch: Batch) -> Edges:

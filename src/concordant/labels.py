@@ -15,6 +15,7 @@ from concordant.errors import InputError
 __all__ = ["Labels"]
 
 Codes = NDArray[np.int32]
+_BLOCK = 1 << 22
 
 
 class Labels:
@@ -48,20 +49,24 @@ class Labels:
         ``column`` is an Arrow array (texts, integers or a dictionary of these, no nulls) or a list. Errors: a mixture
         of texts and integers, labels of another type, integers beyond 64 bits, nulls.
         """
-        array = as_label_array(column)
-        if len(array) == 0:
-            return cls.empty(), np.zeros(0, np.int32)
-        if pa.types.is_integer(array.type):
-            return _encode_integers(array.to_numpy(zero_copy_only=False))
-        if not pa.types.is_dictionary(array.type):
-            array = array.dictionary_encode()
-        # The dictionary may hold labels that no row uses, or one label twice: count what the rows use.
-        used = pc.unique(array.indices)
-        values = array.dictionary.take(used).cast(pa.large_string())
-        ordered = pc.unique(values).take(pc.sort_indices(pc.unique(values)))
-        lookup = np.zeros(len(array.dictionary), np.int32)
-        lookup[used.to_numpy()] = pc.index_in(values, ordered).to_numpy(zero_copy_only=False)
-        return cls(ordered), lookup[array.indices.to_numpy(zero_copy_only=False)]
+        labels, (codes,) = cls.encode_all(column)
+        return labels, codes
+
+    @classmethod
+    def encode_all(cls, *columns: Any) -> tuple[Labels, list[Codes]]:
+        """Return the sorted labels of several columns together and the codes of each column's rows."""
+        arrays = [as_label_array(column) for column in columns]
+        filled = [array for array in arrays if len(array)]
+        integers = {bool(pa.types.is_integer(array.type)) for array in filled}
+        if len(integers) > 1:
+            raise InputError("labels are integers in one column and texts in another; give all the same type")
+        if True in integers:
+            return _encode_integers([array.to_numpy(zero_copy_only=False) for array in arrays])
+        parts = [_encode_texts(array) for array in arrays]
+        labels = cls.empty()
+        for part, _ in parts:
+            labels = labels.union(part)[0]
+        return labels, [labels.codes_of(part.values)[codes] for part, codes in parts]
 
     def codes_of(self, column: Any) -> Codes:
         """Return the code of every row of a column, -1 for labels that are not among these."""
@@ -124,7 +129,7 @@ class Labels:
 
 
 def as_label_array(column: Any) -> pa.Array:
-    """Return a column of labels as one Arrow array of int64, texts or a dictionary of texts.
+    """Return a column of labels as one Arrow array of integers, texts or a dictionary of texts.
 
     Lists, NumPy arrays, pandas and polars series and Arrow arrays are accepted, without a copy where Arrow allows.
     """
@@ -141,6 +146,8 @@ def as_label_array(column: Any) -> pa.Array:
     if pa.types.is_null(kind) and len(array) == 0:
         return pa.array([], pa.large_string())
     if pa.types.is_integer(kind):
+        if not pa.types.is_uint64(kind):
+            return array
         try:
             return array.cast(pa.int64())
         except pa.ArrowInvalid:
@@ -174,15 +181,40 @@ def _to_arrow(column: Any) -> Any:
         raise InputError(f"labels must be all texts or all 64-bit integers; found {', '.join(kinds)}") from None
 
 
-def _encode_integers(values: NDArray[np.int64]) -> tuple[Labels, Codes]:
-    low, high = int(values.min()), int(values.max())
-    if high - low < max(4 * len(values), 1 << 20):  # a table of what occurs is cheaper than sorting
-        present = np.zeros(high - low + 1, bool)
-        shifted = values - low if low else values
-        present[shifted] = True
-        labels = np.flatnonzero(present)
-        lookup = np.zeros(len(present), np.int32)
-        lookup[labels] = np.arange(len(labels), dtype=np.int32)
-        return Labels(pa.array(labels + low, pa.int64())), lookup[shifted]
-    labels, codes = np.unique(values, return_inverse=True)
-    return Labels(pa.array(labels, pa.int64())), codes.astype(np.int32)
+def _encode_integers(columns: list[NDArray[np.integer[Any]]]) -> tuple[Labels, list[Codes]]:
+    filled = [values for values in columns if len(values)]
+    low, high = min(int(v.min()) for v in filled), max(int(v.max()) for v in filled)
+    rows = sum(len(values) for values in filled)
+    if high - low >= max(4 * rows, 1 << 20):
+        labels, codes = np.unique(np.concatenate(columns), return_inverse=True)
+        bounds = np.cumsum([len(values) for values in columns])[:-1]
+        return Labels(pa.array(labels, pa.int64())), np.split(codes.astype(np.int32), bounds)
+    # a table of what occurs is cheaper than sorting; block by block, so that no wide copy of a long column is made
+    present = np.zeros(high - low + 1, bool)
+    for values in columns:
+        for begin in range(0, len(values), _BLOCK):
+            present[values[begin : begin + _BLOCK].astype(np.int64) - low] = True
+    labels = np.flatnonzero(present)
+    if low == 0 and present.all():  # the labels are their own codes
+        return Labels(pa.array(labels, pa.int64())), [values.astype(np.int32, copy=False) for values in columns]
+    lookup = np.zeros(len(present), np.int32)
+    lookup[labels] = np.arange(len(labels), dtype=np.int32)
+    codes_of = [np.empty(len(values), np.int32) for values in columns]
+    for values, out in zip(columns, codes_of, strict=True):
+        for begin in range(0, len(values), _BLOCK):
+            out[begin : begin + _BLOCK] = lookup[values[begin : begin + _BLOCK].astype(np.int64) - low]
+    return Labels(pa.array(labels + low, pa.int64())), codes_of
+
+
+def _encode_texts(array: pa.Array) -> tuple[Labels, Codes]:
+    if len(array) == 0:
+        return Labels.empty(), np.zeros(0, np.int32)
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    # The dictionary may hold labels that no row uses, or one label twice: count what the rows use.
+    used = pc.unique(array.indices)
+    values = array.dictionary.take(used).cast(pa.large_string())
+    ordered = pc.unique(values).take(pc.sort_indices(pc.unique(values)))
+    lookup = np.zeros(len(array.dictionary), np.int32)
+    lookup[used.to_numpy()] = pc.index_in(values, ordered).to_numpy(zero_copy_only=False)
+    return Labels(ordered), lookup[array.indices.to_numpy(zero_copy_only=False)]

@@ -23,7 +23,7 @@ from concordant.counted import (
     identical,
     keep,
     merge,
-    stack,
+    pool,
 )
 from concordant.errors import UsageError, few
 from concordant.labels import Labels
@@ -128,6 +128,15 @@ class Preferences(Counted):
         chosen[codes] = True
         rows = np.flatnonzero(chosen[self.query])
         return keep(self, rows, self.count[rows], self.declared[chosen[self.declared[:, 0]]])
+
+    def pool(self) -> Preferences:
+        """Return the same judgments as those of one query.
+
+        >>> votes = Preferences.from_comparisons(["x", "x"], ["y", "y"], query=["p", "q"])
+        >>> len(votes.queries), len(votes.pool().queries), votes.pool().distinct
+        (2, 1, 1)
+        """
+        return pool(self) if self.kind else self
 
     def folds(self, n: int, *, seed: int = 0) -> list[Preferences]:
         """Split the judgments at random into n parts whose sum is the whole, query by query as even as can be.
@@ -241,17 +250,17 @@ def counted_comparisons(
     declared: tuple[Any, Any] | None = None,
 ) -> Preferences:
     """Build Preferences from clean comparisons (checked by ``judgments``), counting equal ones together."""
-    pair, codes = Labels.encode(stack(winner, loser))
-    rows = len(codes) // 2
+    items, (winners, losers) = Labels.encode_all(winner, loser)
+    rows = len(winners)
     queries, query_codes = encode_query(query, rows)
     clusters, cluster_codes = (None, None) if cluster is None else Labels.encode(cluster)
     names = tuple(sorted(covariates or {}))
     part = Preferences(
         kind="comparisons",
         queries=queries,
-        items=pair,
-        winner=codes[:rows],
-        loser=codes[rows:],
+        items=items,
+        winner=winners,
+        loser=losers,
         tie=tie,
         weight=weight,
         covariates=np.column_stack([covariates[name] for name in names]) if names and covariates else None,
@@ -259,7 +268,6 @@ def counted_comparisons(
         cluster=cluster_codes,
         clusters=clusters,
     )
-    del codes
     counted = count_comparisons(part, query_codes, count)
     return declare(counted, declared)
 

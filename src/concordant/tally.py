@@ -3,36 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Key", "float_codes", "pack", "runs", "tally"]
+__all__ = ["BITS", "Key", "bit_width", "float_codes", "pack", "tally", "unpack"]
 
 Key = NDArray[np.int64]
+Integers = NDArray[np.integer[Any]]
+
+BITS = 62
+"""A key of more bits does not fit into one integer."""
+BLOCK = 1 << 22
 
 
-def pack(columns: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> tuple[Key, int]:
-    """Return one integer per row that sorts and compares as the row of columns does, and how many values it can take.
+def bit_width(size: int) -> int:
+    """Bits that codes 0 … size − 1 need."""
+    return max(int(size) - 1, 0).bit_length()
 
-    Column c holds values 0 … sizes[c] − 1. Where the product of the sizes exceeds 63 bits, the columns so far are
-    first replaced by their ranks.
+
+def pack(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> Key:
+    """Return one integer per row that sorts and compares as the row of columns does.
+
+    Column c holds codes 0 … sizes[c] − 1 and takes as many bits as these need; together at most ``BITS``.
+
+    >>> pack([np.array([1, 0]), np.array([2, 3])], [2, 4]).tolist()
+    [6, 3]
     """
-    key = np.asarray(columns[0], np.int64)
-    span = max(int(sizes[0]), 1)
+    key = np.array(columns[0], np.int64)
     for column, size in zip(columns[1:], sizes[1:], strict=True):
-        width = max(int(size), 1)
-        if width == 1:
-            continue
-        if span * width >= 1 << 62:
-            present, key = np.unique(key, return_inverse=True)
-            span = max(len(present), 1)
-            if span * width >= 1 << 62:
-                raise OverflowError("more than 2^62 possible rows")
-        key = key * width
-        key += column
-        span *= width
-    return key, span
+        if (width := bit_width(size)) > 0:
+            key <<= width
+            key |= column
+    return key
+
+
+def unpack(key: Key, sizes: Sequence[int]) -> list[NDArray[np.int32]]:
+    """Return the columns that were packed, block by block so that no wide copy is made.
+
+    >>> [column.tolist() for column in unpack(np.array([6, 3]), [2, 4])]
+    [[1, 0], [2, 3]]
+    """
+    widths = [bit_width(size) for size in sizes]
+    columns = [np.empty(len(key), np.int32) for _ in sizes]
+    for begin in range(0, len(key), BLOCK):
+        part = key[begin : begin + BLOCK]
+        shift = 0
+        for column, width in zip(columns[::-1], widths[::-1], strict=True):
+            column[begin : begin + BLOCK] = (part >> shift) & ((1 << width) - 1)
+            shift += width
+    return columns
 
 
 def float_codes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -41,44 +62,44 @@ def float_codes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArr
     return distinct, codes.astype(np.int64)
 
 
-def runs(ordered: Key) -> NDArray[np.int64]:
-    """Return where each run of equal values begins in an ordered array."""
-    if len(ordered) == 0:
-        return np.zeros(0, np.int64)
-    change = np.empty(len(ordered), bool)
-    change[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=change[1:])
-    return np.flatnonzero(change)
+def tally(key: Key, bits: int, count: Integers | None) -> tuple[Key, Integers]:
+    """Return the distinct keys (of at most ``bits`` bits) in ascending order and the sum of the counts of each.
 
-
-def tally(key: Key, span: int, count: NDArray[np.integer] | None) -> tuple[Key, NDArray[np.int64]]:
-    """Return the distinct keys in ascending order and the sum of the counts of each (1 a row without counts).
-
-    ``key`` may be overwritten. Three ways, the same answer: a table when few keys are possible, an in-place sort of
-    key and count packed into one integer when both fit, an argsort otherwise.
+    Without counts every row counts 1. ``key`` is overwritten. Three ways, the same answer: a table when few keys are
+    possible, an in-place sort of key and count packed into one integer when both fit, an argsort otherwise.
     """
     if len(key) == 0:
         return key, np.zeros(0, np.int64)
-    if span <= max(4 * len(key), 1 << 16) and (count is None or int(count.sum(dtype=np.float64)) < 1 << 52):
-        table = np.bincount(key, weights=count, minlength=span)
-        present = np.flatnonzero(np.bincount(key, minlength=span) if count is not None else table)
+    total = len(key) if count is None else int(count.sum(dtype=np.float64))
+    if 1 << bits <= max(len(key) // 2, 1 << 16) and total < 1 << 52:
+        seen = np.bincount(key, minlength=1 << bits)
+        present = np.flatnonzero(seen)
+        table = seen if count is None else np.bincount(key, count, 1 << bits)
         return present, table[present].astype(np.int64)
+    amount: Integers
     most = 1 if count is None else int(count.max())
-    width = most.bit_length()
-    if count is None:
+    width = most.bit_length() if count is not None else 0
+    if bits + width < 63:
+        if count is not None:
+            key <<= width
+            key |= count
         key.sort()
-        begin = runs(key)
-        return key[begin], np.diff(begin, append=len(key)).astype(np.int64)
-    if span << width < 1 << 63:
-        key <<= width
-        key |= count
-        key.sort()
-        amount = key & ((1 << width) - 1)
+        amount = _low_bits(key, width, most) if count is not None else np.ones(len(key), np.int32)
         key >>= width
     else:
         order = np.argsort(key, kind="stable")
-        key, amount = key[order], np.asarray(count, np.int64)[order]
-    begin = runs(key)
-    if len(begin) == len(key):
+        key, amount = key[order], np.asarray(count, np.int64)[order]  # only with counts do bits run out
+    new = np.empty(len(key), bool)
+    new[0] = True
+    np.not_equal(key[1:], key[:-1], out=new[1:])
+    if new.all():
         return key, amount
-    return key[begin], np.add.reduceat(amount, begin)
+    begin = np.flatnonzero(new)
+    return key[begin], np.asarray(np.add.reduceat(amount, begin, dtype=np.int64), np.int64)
+
+
+def _low_bits(key: Key, width: int, most: int) -> Integers:
+    amount = np.empty(len(key), np.int32 if most < 1 << 31 else np.int64)
+    for begin in range(0, len(key), BLOCK):
+        amount[begin : begin + BLOCK] = key[begin : begin + BLOCK] & ((1 << width) - 1)
+    return amount
