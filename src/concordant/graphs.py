@@ -202,12 +202,12 @@ class Graphs:
     @cached_property
     def above(self) -> Floats:
         """n_jl: wins and half the ties."""
-        return self.wins + 0.5 * self.ties
+        return self.wins + 0.5 * self.ties if self.ties.any() else self.wins
 
     @cached_property
     def below(self) -> Floats:
         """n_lj: losses and half the ties."""
-        return self.losses + 0.5 * self.ties
+        return self.losses + 0.5 * self.ties if self.ties.any() else self.losses
 
     @property
     def nodes(self) -> int:

@@ -1,0 +1,1 @@
+"""Side by side with peers, one process for each contender: ``make bench``."""

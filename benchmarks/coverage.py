@@ -1,0 +1,331 @@
+"""How often do the 95% intervals hold? A simulation with known scores; writes the table of docs/coverage.md.
+
+    python benchmarks/coverage.py [--quick] [--seed N] [--output docs/coverage.md]
+
+Every data set of a design is one query, so that all of them are fitted as one batch. A data set in which the maximum
+likelihood does not exist has infinite intervals; these are counted apart and left out of the coverage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.connectivity import connectivity
+from concordant.graphs import Batch
+from concordant.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.structures.bradley_terry import bradley_terry
+from concordant.structures.curvature import bradley_terry_curvature
+from concordant.structures.luce_curvature import plackett_luce_curvature
+from concordant.structures.plackett_luce import plackett_luce
+from concordant.uncertainty.bootstrap import bootstrap
+from concordant.uncertainty.rank_intervals import rank_intervals, rank_intervals_of_replicates
+from concordant.uncertainty.standard_errors import score_intervals
+
+Floats = NDArray[np.float64]
+BEGIN, END = "<!-- table: written by benchmarks/coverage.py -->", "<!-- end of table -->"
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Design:
+    """One way to make data sets with known scores."""
+
+    name: str
+    items: int
+    size: int
+    """Comparisons or rankings of a data set."""
+    sets: int
+    make: Callable[[np.random.Generator, Design], tuple[Preferences, Floats]]
+    methods: tuple[tuple[str, str, dict[str, Any]], ...]
+    """(structure, interval, options)."""
+    spread: float = 1.0
+    bootstrapped: int = 80
+    """Of how many data sets a bootstrap is made."""
+    shown: float = 2.0
+    """Evenness of the items' popularity (Dirichlet parameter)."""
+
+
+# -- data sets ---------------------------------------------------------------------------------------------------
+def truth(rng: np.random.Generator, design: Design) -> tuple[Floats, Floats]:
+    """Scores that sum to zero and how often each item is shown."""
+    scores = rng.normal(0.0, design.spread, design.items)
+    popularity = rng.dirichlet(np.full(design.items, design.shown)) * 0.8 + 0.2 / design.items
+    return scores - scores.mean(), popularity
+
+
+def two_of(rng: np.random.Generator, popularity: Floats, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of different items."""
+    first = rng.choice(len(popularity), rows, p=popularity)
+    second = rng.choice(len(popularity), rows, p=popularity)
+    while (same := first == second).any():
+        second[same] = rng.choice(len(popularity), int(same.sum()), p=popularity)
+    return first, second
+
+
+def logistic(x: Floats) -> Floats:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def comparisons(rng: np.random.Generator, design: Design, tied: float = 0.0) -> tuple[Preferences, Floats]:
+    """Independent comparisons; with ``tied``, ties such that a half win each leaves the expectation right."""
+    scores, popularity = truth(rng, design)
+    rows = design.sets * design.size
+    first, second = two_of(rng, popularity, rows)
+    win = logistic(scores[first] - scores[second])
+    tie_rate = 2 * tied * np.minimum(win, 1 - win)
+    draw = rng.random(rows)
+    tie = draw < tie_rate
+    won = ~tie & (draw < tie_rate / 2 + win)
+    query = np.repeat(np.arange(design.sets), design.size)
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    prefs = counted_comparisons(pa.array(winner), pa.array(loser), query=pa.array(query), tie=tie)
+    return prefs, scores
+
+
+def with_ties(rng: np.random.Generator, design: Design) -> tuple[Preferences, Floats]:
+    """Comparisons of which a good part tie."""
+    return comparisons(rng, design, tied=0.4)
+
+
+def davidson(rng: np.random.Generator, design: Design) -> tuple[Preferences, Floats]:
+    """Davidson's model with ν = 0.8."""
+    scores, popularity = truth(rng, design)
+    rows = design.sets * design.size
+    first, second = two_of(rng, popularity, rows)
+    half = np.exp((scores[first] - scores[second]) / 2)
+    total = half + 1 / half + 0.8
+    draw = rng.random(rows) * total
+    tie, won = draw < 0.8, draw >= 0.8 + 1 / half
+    query = np.repeat(np.arange(design.sets), design.size)
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    prefs = counted_comparisons(pa.array(winner), pa.array(loser), query=pa.array(query), tie=tie)
+    return prefs, scores
+
+
+WORKERS, TASTE = 80, 0.7
+
+
+def workers(rng: np.random.Generator, design: Design) -> tuple[Preferences, Floats]:
+    """80 workers, each with a taste of her own: N(0, 0.7²) added to every item's score for all she judges.
+
+    What is estimated is then the Bradley–Terry fit to the population of workers: its scores are the truth here.
+    """
+    scores, popularity = truth(rng, design)
+    rows = design.sets * design.size
+    query = np.repeat(np.arange(design.sets), design.size)
+    worker = rng.integers(0, WORKERS, rows)
+    taste = rng.normal(0.0, TASTE, (design.sets, WORKERS, design.items))
+    first, second = two_of(rng, popularity, rows)
+    liking = scores + 0.0
+    gap = liking[first] - liking[second] + taste[query, worker, first] - taste[query, worker, second]
+    won = rng.random(rows) < logistic(gap)
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    prefs = counted_comparisons(pa.array(winner), pa.array(loser), query=pa.array(query), cluster=pa.array(worker))
+    return prefs, population_fit(scores, popularity)
+
+
+def population_fit(scores: Floats, popularity: Floats) -> Floats:
+    """Bradley–Terry scores of the population: wins in proportion to popularity and the mean win rate over tastes."""
+    points, mass = np.polynomial.hermite_e.hermegauss(40)
+    gap = scores[:, None] - scores[None, :]
+    rate = (logistic(gap[:, :, None] + TASTE * np.sqrt(2.0) * points) * mass).sum(axis=2) / mass.sum()
+    share = popularity[:, None] * popularity[None, :] / (1 - popularity)[:, None]
+    share = share + share.T
+    np.fill_diagonal(share, 0.0)
+    found = scores.copy()
+    for _ in range(100):
+        now = logistic(found[:, None] - found[None, :])
+        curve = share * now * (1 - now)
+        step = np.linalg.solve(
+            np.diag(curve.sum(axis=1)) - curve + 1.0 / len(scores), (share * (rate - now)).sum(axis=1)
+        )
+        found = found + step
+        if np.abs(step).max() < 1e-12:
+            break
+    return found - found.mean()
+
+
+def rankings(rng: np.random.Generator, design: Design) -> tuple[Preferences, Floats]:
+    """Plackett–Luce rankings of five items each (Gumbel noise on the scores, sorted)."""
+    scores, popularity = truth(rng, design)
+    rows = design.sets * design.size
+    shown = np.argsort(rng.gumbel(size=(rows, design.items)) + np.log(popularity), axis=1)[:, -5:]
+    order = np.argsort(-(scores[shown] + rng.gumbel(size=shown.shape)), axis=1)
+    item = np.take_along_axis(shown, order, axis=1)
+    query = np.repeat(np.arange(design.sets), design.size)
+    offsets = np.arange(0, 5 * rows + 1, 5)
+    rank = np.tile(np.arange(1.0, 6.0), rows)
+    return counted_lists("orders", offsets, pa.array(item.ravel()), rank, query=pa.array(query)), scores
+
+
+# -- what is measured --------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    design: Design
+    structure: str
+    interval: str
+    prior: float
+    ties: str
+    sets: int
+    infinite: int
+    coverage: float
+    error: float
+    ranks: float
+
+
+FITS = {
+    "bradley-terry": (bradley_terry, bradley_terry_curvature),
+    "plackett-luce": (plackett_luce, plackett_luce_curvature),
+}
+
+
+def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    """Coverage of every method on the same data sets."""
+    prefs, scores = design.make(rng, design)
+    whole = Batch.whole(prefs)
+    links = connectivity(whole.graphs)
+    loose = np.bincount(whole.owner, links.separated | (links.component > 0), len(whole)) > 0
+    loose |= np.diff(whole.node_start) < design.items
+    sound = np.flatnonzero(~loose)
+    order = np.argsort(-scores)
+    rank = np.empty(design.items, np.int64)
+    rank[order] = np.arange(1, design.items + 1)
+    for structure, interval, options in design.methods:
+        fit, curvature = FITS[structure]
+        batch = Batch.whole(prefs, sound[: design.bootstrapped] if interval == "bootstrap" else sound)
+        links = connectivity(batch.graphs)
+        if interval == "bootstrap":
+            boot = bootstrap(batch, fit, replicates=replicates, options=options, seed=1)
+            found = boot.intervals(LEVEL)
+            ranks = rank_intervals_of_replicates(boot, batch, connectivity=links, level=LEVEL)
+        else:
+            fitted = fit(batch, **options)
+            curve = curvature(batch, fitted)
+            found = score_intervals(batch, fitted, curve, connectivity=links, method=interval, level=LEVEL)
+            ranks = rank_intervals(batch, fitted, curve, found, connectivity=links)
+        item = np.asarray(prefs.items.values)[batch.item]
+        held = (found.lower <= scores[item]) & (scores[item] <= found.upper)
+        each = held.reshape(len(batch), design.items).mean(axis=1)
+        right = ((ranks.lower <= rank[item]) & (rank[item] <= ranks.upper)).reshape(len(batch), design.items)
+        yield Row(
+            design,
+            structure,
+            interval,
+            float(options.get("prior", 0.01)),
+            str(options.get("ties", "")),
+            len(batch),
+            int(loose.sum()),
+            float(each.mean()),
+            float(each.std(ddof=1) / np.sqrt(len(each))),
+            float(right.all(axis=1).mean()),
+        )
+
+
+NONE: dict[str, Any] = {"prior": 0.0}
+WEAK: dict[str, Any] = {"prior": 0.01}
+BT, PL = "bradley-terry", "plackett-luce"
+PLAIN = tuple((BT, interval, prior) for prior in (NONE, WEAK) for interval in ("hessian", "sandwich", "bootstrap"))
+
+
+def designs(quick: bool) -> list[Design]:
+    """The designs, fewer data sets when ``quick``."""
+    few = 5 if quick else 1
+    return [
+        Design("comparisons", 10, 500, 1000 // few, comparisons, PLAIN),
+        Design("comparisons", 20, 2_000, 500 // few, comparisons, PLAIN[:5]),
+        Design("comparisons", 50, 10_000, 200 // few, comparisons, PLAIN[:5], bootstrapped=40),
+        Design("comparisons", 100, 50_000, 60 // few, comparisons, PLAIN[:2] + PLAIN[3:5]),
+        Design(
+            "comparisons with ties, half a win each",
+            20,
+            2_000,
+            400 // few,
+            with_ties,
+            tuple((BT, interval, NONE) for interval in ("hessian", "sandwich", "bootstrap")),
+        ),
+        Design(
+            "comparisons with ties, Davidson",
+            20,
+            2_000,
+            400 // few,
+            davidson,
+            tuple((BT, interval, {**NONE, "ties": "davidson"}) for interval in ("hessian", "sandwich")),
+        ),
+        Design(
+            "80 workers with tastes of their own",
+            12,
+            2_400,
+            500 // few,
+            workers,
+            PLAIN[:5],
+        ),
+        Design(
+            "rankings of 5",
+            20,
+            400,
+            400 // few,
+            rankings,
+            (
+                (PL, "hessian", NONE),
+                (PL, "sandwich", NONE),
+                (PL, "sandwich", WEAK),
+                (BT, "hessian", NONE),
+                (BT, "sandwich", NONE),
+                (BT, "bootstrap", NONE),
+            ),
+        ),
+    ]
+
+
+def table(rows: list[Row]) -> str:
+    """The table in Markdown; what lies outside 93–97% is marked."""
+    lines = [
+        "| data | items × judgments | structure | interval | prior | data sets (infinite apart) | scores covered | "
+        "all ranks covered |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        size = f"{row.design.items} × {row.design.size:,}"
+        structure = row.structure + (", Davidson" if row.ties == "davidson" else "")
+        mark = "" if 0.93 <= row.coverage <= 0.97 else " ✗"
+        lines.append(
+            f"| {row.design.name} | {size} | {structure} | {row.interval} | {row.prior:g} | "
+            f"{row.sets} ({row.infinite}) | {row.coverage:.1%} ± {row.error:.1%}{mark} | {row.ranks:.1%} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the simulation, print the table and put it into the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a fifth of the data sets; prints, writes nothing")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent.parent / "docs" / "coverage.md")
+    chosen = parser.parse_args()
+    rows: list[Row] = []
+    for number, design in enumerate(designs(chosen.quick)):
+        begin = time.perf_counter()
+        rows += measure(design, np.random.default_rng([chosen.seed, number]), 299)
+        print(f"{design.name}, {design.items} items: {time.perf_counter() - begin:.1f} s", flush=True)
+    text = table(rows)
+    print(text)
+    if chosen.quick:
+        return
+    page = chosen.output.read_text(encoding="utf-8") if chosen.output.exists() else f"{BEGIN}\n{END}\n"
+    before, rest = page.split(BEGIN)
+    chosen.output.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Logs drawn from a Bradley–Terry model, written once and read by every contender."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+
+SPREAD = 0.5  # standard deviation of the log-abilities: every item wins and loses, so the maximum likelihood exists
+
+
+def draw(rng: np.random.Generator, ability: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (winner, loser) of comparisons of uniform pairs."""
+    items = len(ability)
+    a = rng.integers(0, items, rows, dtype=np.int32)
+    b = (a + rng.integers(1, items, rows, dtype=np.int32)) % items
+    a_wins = rng.random(rows) < 1 / (1 + np.exp(ability[b] - ability[a]))
+    return np.where(a_wins, a, b), np.where(a_wins, b, a)
+
+
+def write_votes(path: Path, rows: int, items: int, *, texts: bool, seed: int = 1) -> Path:
+    """Write winner, loser and the same votes as model_a, model_b, winner_side (sides at random)."""
+    if path.exists():
+        return path
+    rng = np.random.default_rng(seed)
+    winner, loser = draw(rng, rng.normal(0, SPREAD, items), rows)
+    columns = {"winner": winner, "loser": loser}
+    if texts:
+        a_won = rng.random(rows) < 0.5
+        columns |= {"model_a": np.where(a_won, winner, loser), "model_b": np.where(a_won, loser, winner)}
+        names = pa.array([f"model-{i:06d}" for i in range(items)], pa.string())
+        table = pa.table({name: pc.take(names, pa.array(codes)) for name, codes in columns.items()})
+        side = np.where(a_won, "model_a", "model_b")
+        table = table.append_column("side", pa.array(side, pa.string()))
+    else:
+        table = pa.table({name: pa.array(codes.astype(np.int64)) for name, codes in columns.items()})
+    feather.write_feather(table, path, compression="uncompressed")
+    return path
+
+
+def write_queries(path: Path, rows: int, queries: int, items: int, *, seed: int = 1) -> Path:
+    """Stream a Parquet log of integer ids (query, winner, loser), block by block in bounded memory."""
+    if path.exists():
+        return path
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(0, SPREAD, (queries, items)).astype(np.float32)
+    schema = pa.schema([("query", pa.int32()), ("winner", pa.int32()), ("loser", pa.int32())])
+    partial = path.with_suffix(".part")
+    with pq.ParquetWriter(partial, schema, compression="zstd") as out:
+        for begin in range(0, rows, 2_000_000):
+            n = min(2_000_000, rows - begin)
+            query = rng.integers(0, queries, n, dtype=np.int32)
+            a = rng.integers(0, items, n, dtype=np.int32)
+            b = (a + rng.integers(1, items, n, dtype=np.int32)) % items
+            a_wins = rng.random(n, np.float32) < 1 / (1 + np.exp(ability[query, b] - ability[query, a]))
+            winner, loser = np.where(a_wins, a, b), np.where(a_wins, b, a)
+            out.write_table(pa.table([query, winner, loser], schema=schema))
+    partial.rename(path)
+    return path

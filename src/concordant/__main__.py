@@ -1,0 +1,5 @@
+"""``python -m concordant``."""
+
+from concordant.commands import main
+
+main()

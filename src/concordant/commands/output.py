@@ -1,0 +1,191 @@
+"""Rankings as files, as text for a pipe and as a table for a person."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather
+import pyarrow.parquet
+
+from concordant.errors import UsageError
+from concordant.ranking import FLAGS, Ranking
+from concordant.structures.scores import STATUS
+
+__all__ = ["check_ending", "show", "write"]
+
+ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
+
+
+def check_ending(name: str) -> None:
+    """Refuse an output whose ending says nothing or whose folder does not exist, before any work is done."""
+    path = Path(name)
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError(f"--output {name}: unknown ending {path.suffix!r}; allowed: {', '.join(ENDINGS)}")
+    if path.is_dir():
+        raise UsageError(f"--output {name} is a directory; name a file")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--output {name}: the folder {path.parent} does not exist")
+
+
+def write(board: Ranking, name: str) -> None:
+    """Write a ranking by the ending of the name, whole or not at all."""
+    check_ending(name)
+    path, table = Path(name), board.to_arrow()
+    ending = path.suffix.lower()
+    handle, temporary = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", suffix=ending)
+    os.close(handle)
+    try:
+        if ending in (".csv", ".tsv"):
+            Path(temporary).write_bytes(as_csv(table, "," if ending == ".csv" else "\t"))
+        elif ending == ".parquet":
+            pa.parquet.write_table(table, temporary)
+        elif ending in (".arrow", ".feather"):
+            pa.feather.write_feather(table, temporary, compression="uncompressed")
+        else:
+            rows = (json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) for row in table.to_pylist())
+            text = "\n".join(rows) + "\n" if ending == ".jsonl" else "[\n" + ",\n".join(rows) + "\n]\n"
+            Path(temporary).write_text(text, encoding="utf-8")
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def as_csv(table: pa.Table, delimiter: str = ",") -> bytes:
+    """CSV with quotes only where needed; infinite bounds are ``inf`` and ``-inf``, absent ones empty."""
+    header = delimiter.join(table.column_names) + "\n"
+    if len(table) == 0:
+        return header.encode()
+    columns = [_as_text(table[name].combine_chunks(), delimiter) for name in table.column_names]
+    lines = pc.binary_join_element_wise(*columns, pa.scalar(delimiter, pa.large_string()))
+    return (header + "\n".join(lines.to_pylist()) + "\n").encode()
+
+
+def _as_text(column: pa.Array, delimiter: str) -> pa.Array:
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+    text = pc.fill_null(column.cast(pa.large_string()), "")
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return text
+    quote = pa.scalar('"', pa.large_string())
+    quoted = pc.binary_join_element_wise(quote, pc.replace_substring(text, '"', '""'), quote, pa.scalar("", quote.type))
+    return pc.if_else(pc.match_substring_regex(text, f'[\r\n"{delimiter}]|^ | $'), quoted, text)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinities: they become the texts "inf" and "-inf"; NaN becomes null."""
+    return {
+        key: (None if math.isnan(value) else str(value))
+        if isinstance(value, float) and not math.isfinite(value)
+        else value
+        for key, value in row.items()
+    }
+
+
+def show(board: Ranking, *, rows: int, quiet: bool, table: bool) -> None:
+    """Print a table on a terminal, CSV into a pipe; notes to stderr."""
+    if table:
+        if sys.stdout.isatty():
+            _print_table(board, rows)
+        else:
+            sys.stdout.buffer.write(as_csv(board.to_arrow()))
+            sys.stdout.buffer.flush()
+    if not quiet:
+        for note in remarks(board):
+            click.echo(f"note: {note}", err=True)
+
+
+def remarks(board: Ranking) -> list[str]:
+    """What a reader should know before trusting the table."""
+    notes = list(board.notes)
+    status = board.status["status"].astype(int)
+    stopped = int((status == STATUS.index("stopped before convergence")).sum())
+    if stopped:
+        notes.append(f"{stopped:,} of {len(status):,} queries stopped before convergence")
+    split = np.unique(board.query[board.component > 1])
+    if len(split):
+        where = "the items fall" if len(board.queries) == 1 else f"in {len(split):,} queries the items fall"
+        notes.append(
+            f"{where} into groups that were never compared with each other: ranks restart in each (column component)"
+        )
+    for code, name in enumerate(FLAGS):
+        count = int((board.flag == code).sum())
+        if code and count:
+            labels = [board.items[i] for i in board.item[board.flag == code][:5]]
+            shown = ", ".join(str(label) for label in dict.fromkeys(labels))
+            meaning = "have no score of their own" if name == "never compared" else "have scores that rest on the prior"
+            notes.append(f"{count:,} items {name}: they {meaning} ({shown}{', …' if count > 5 else ''})")
+    if len(board.queries) == 1:
+        for name, value in board.coefficients.items():
+            if not name.startswith("s.e."):
+                error = board.coefficients.get(f"s.e. of {name}")
+                spread = f" ± {error[0]:.3g}" if error is not None and np.isfinite(error[0]) else ""
+                notes.append(f"coefficient {name}: {value[0]:.4g}{spread}")
+    return notes
+
+
+def _print_table(board: Ranking, rows: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    begin = np.flatnonzero(np.diff(board.query, prepend=-1)) if len(board) else np.zeros(0, int)
+    ends = np.append(begin[1:], len(board))
+    split = bool((board.component > 1).any())
+    shown_queries = list(zip(begin, ends))[: max(1, 60 // max(rows, 1))]
+    arrow = board.to_arrow()
+    for start, end in shown_queries:
+        last = end if len(board.queries) == 1 and end - start <= 60 else min(end, start + rows)
+        title = None if len(board.queries) == 1 else f"query {board.queries[board.query[start]]}"
+        view = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+        for name in (
+            "component",
+            "rank",
+            "ranks",
+            "item",
+            "score",
+            f"{100 * board.level:g}% interval",
+            "judgments",
+            "flag",
+        ):
+            if (name == "component" and not split) or (name == "ranks" and board.interval == "none"):
+                continue
+            if name == "flag" and not board.flag[start:end].any():
+                continue
+            view.add_column(name, justify="left" if name in ("item", "flag") else "right", overflow="fold")
+        for i in range(start, last):
+            row = {name: arrow[name][i].as_py() for name in arrow.column_names}
+            cells: list[Any] = [str(row["component"])] if split else []
+            cells.append(str(row["rank"]))
+            if board.interval != "none":
+                cells.append(f"{row['rank_lower']}–{row['rank_upper']}")
+            cells += [Text(str(row["item"])), f"{row['score']:.3f}", _interval(row), f"{row['judgments']:,}"]
+            if board.flag[start:end].any():
+                cells.append(row["flag"])
+            view.add_row(*cells)
+        console.print(view)
+        if last < end:
+            console.print(f"… {end - last:,} more rows of this query (--rows, or --output F for all)", style="dim")
+    if len(shown_queries) < len(begin):
+        console.print(f"… {len(begin) - len(shown_queries):,} more queries (--output F for all)", style="dim")
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = row["lower"], row["upper"]
+    if math.isnan(low):
+        return "–"
+    return " … ".join("−∞" if x == -math.inf else "∞" if x == math.inf else f"{x:.2f}" for x in (low, high))

@@ -1,0 +1,91 @@
+"""What ``concordant rank`` does once its arguments are known."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from concordant.commands.output import check_ending, show, write
+from concordant.commands.rank import ROLES
+from concordant.errors import UsageError
+from concordant.ranking import rank
+from concordant.reading import read_log
+from concordant.structures.registry import structure
+
+__all__ = ["run_rank"]
+
+
+def run_rank(log: str, **given: Any) -> None:
+    """Read, rank, write; notes and progress go to stderr."""
+    quiet = given["quiet"]
+    if given["output"]:
+        check_ending(given["output"])
+    structure(given["structure"])  # a wrong name should not cost the reading of a large log
+    if given["neutral"] and not given["home"]:
+        raise UsageError("--neutral says where the home side has no advantage; it needs --home")
+    columns = {role: given[role] for role in (*ROLES, "neutral") if given[role] is not None}
+    reading = read_log(
+        log,
+        kind=given["kind"],
+        columns=columns,
+        clicks=given["clicks"],
+        on_error=given["on_error"],
+        engine=given["engine"],
+        memory_limit=given["memory_limit"],
+        threads=given["threads"],
+        cluster=given["cluster"],
+        covariates=given["covariates"],
+        home="left" if given["home"] else None,
+    )
+    if reading.rejects:
+        click.echo(f"skipped: {reading.report()}", err=True)
+    prefs = reading.preferences.pool() if given["pool"] else reading.preferences
+    if not quiet:
+        facts = ", ".join(
+            f"{value:,} {name}" if isinstance(value, int) else str(value) for name, value in prefs.summary().items()
+        )
+        click.echo(f"{log}: {facts}", err=True)
+    options = {name: given[name] for name in ("prior", "ties") if given[name] is not None}
+    with _progress(quiet) as report:
+        board = rank(
+            prefs,
+            given["structure"],
+            interval=given["interval"],
+            level=given["level"],
+            seed=given["seed"],
+            replicates=given["replicates"],
+            across_components=given["across_components"],
+            progress=report,
+            **options,
+        )
+    if given["output"]:
+        write(board, given["output"])
+        if not quiet:
+            click.echo(f"wrote {given['output']}: {len(board):,} rows", err=True)
+    show(board, rows=given["rows"], quiet=quiet, table=not given["output"] or sys.stdout.isatty())
+
+
+class _progress:  # noqa: N801  (used like a function)
+    """A progress bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.shown = sys.stderr.isatty() and not quiet
+        self.bar: Any = None
+
+    def __enter__(self) -> Callable[[int, int], None] | None:
+        if not self.shown:
+            return None
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.bar = Progress(console=Console(stderr=True), transient=True)
+        self.bar.start()
+        task = self.bar.add_task("ranking queries", total=None)
+        return lambda done, total: self.bar.update(task, completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,0 +1,260 @@
+"""The embedded engine: DuckDB counts a log out of core, and hands over the counts batch by batch."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from concordant.engines import memory, sql
+from concordant.errors import InputError, UsageError
+from concordant.log.formats import Log
+from concordant.log.listed import Lists
+from concordant.log.values import flat, is_text
+
+__all__ = ["Settings", "count_lists", "count_rows", "database_columns", "key_names", "table"]
+
+BATCH = 1 << 18
+
+
+class Settings:
+    """How much memory and how many threads DuckDB may use."""
+
+    def __init__(self, memory_limit: str | None = None, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads must be at least 1, not {threads}")
+        self.memory_limit = memory_limit
+        self.threads = threads
+
+
+@contextmanager
+def _connected(settings: Settings, *, ordered: bool = False) -> Iterator[Any]:
+    """Open a private in-memory database that may spill to a folder of its own, and nothing from the network."""
+    with tempfile.TemporaryDirectory(prefix="concordant-") as folder:
+        config: dict[str, str] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "temp_directory": folder,
+            "preserve_insertion_order": "true" if ordered else "false",
+        }
+        if settings.memory_limit is not None:
+            config["memory_limit"] = settings.memory_limit
+        if settings.threads is not None:
+            config["threads"] = str(settings.threads)
+        try:
+            connection = duckdb.connect(":memory:", config=config)
+        except duckdb.Error as error:
+            raise UsageError(f"DuckDB refuses memory_limit {settings.memory_limit!r}: {message(error)}") from None
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def message(error: BaseException) -> str:
+    """Return what DuckDB says in one line, without its class prefix and its advice on its own options."""
+    text = str(error).strip().split("\n\n")[0]
+    for cut in ("\nPossible fixes", "\nPossible Solution", " Try ", "\nLINE "):
+        text = text.split(cut)[0]
+    for prefix in ("Invalid Input Error: ", "IO Error: ", "Binder Error: ", "Catalog Error: ", "Parser Error: "):
+        text = text.removeprefix(prefix)
+    return " ".join(text.split())[:240].rstrip(". ")
+
+
+@contextmanager
+def _source(
+    log: Log, settings: Settings, columns: Sequence[str], *, ordered: bool = False
+) -> Iterator[tuple[Any, str, dict[str, str]]]:
+    """Yield a way to run a statement, the source as SQL, and the name that each column has there."""
+    names = {column: column for column in columns}
+    if log.format == "relation":
+        unused = f"concordant_{uuid.uuid4().hex}"  # a name that no table of the user has
+        yield (lambda text: log.table.query(unused, text)), unused, names
+        return
+    with _connected(settings, ordered=ordered) as connection:
+        run = connection.sql
+        if log.format in ("csv", "tsv"):
+            yield run, _read_csv(log), {column: f"c{log.columns.index(column)}" for column in columns}
+        elif log.format == "json":
+            yield run, _read_json(log, columns), names
+        elif log.format == "parquet":
+            yield run, f"read_parquet({_path(log)}, hive_partitioning = false)", names
+        elif log.format == "database":
+            yield run, _attached(connection, log), names
+        else:
+            connection.register("concordant_log", memory.arrow_table(log, columns))
+            yield run, "concordant_log", names
+
+
+def _path(log: Log) -> str:
+    assert log.path is not None
+    return sql.literal(glob.escape(str(log.path.absolute())))
+
+
+def _read_csv(log: Log) -> str:
+    """Return the table function that reads a CSV file as texts, guessing nothing; columns are c0, c1, …"""
+    columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(log.columns)))
+    packed = "gzip" if log.gzipped else "none"
+    return (
+        f"read_csv({_path(log)}, auto_detect = false, header = true, columns = {{{columns}}}, "
+        f"delim = {sql.literal(log.delimiter)}, quote = '\"', escape = '\"', comment = '', nullstr = '', "
+        f"allow_quoted_nulls = true, strict_mode = true, null_padding = false, ignore_errors = false, "
+        f"compression = '{packed}', hive_partitioning = false, max_line_size = 67108864)"
+    )
+
+
+def _read_json(log: Log, columns: Sequence[str]) -> str:
+    named = ", ".join(f"{sql.literal(column)}: 'JSON'" for column in columns)
+    form = "array" if log.array else "newline_delimited"
+    packed = "gzip" if log.gzipped else "none"
+    return (
+        f"read_json({_path(log)}, auto_detect = false, columns = {{{named}}}, format = '{form}', records = true, "
+        f"compression = '{packed}', ignore_errors = false, hive_partitioning = false, maximum_object_size = 67108864)"
+    )
+
+
+def _attached(connection: Any, log: Log) -> str:
+    connection.execute(f"ATTACH {sql.literal(str(log.path))} AS concordant_file (READ_ONLY)")
+    schema, name = _table_of(connection, log)
+    return f"concordant_file.{sql.identifier(schema)}.{sql.identifier(name)}"
+
+
+def _table_of(connection: Any, log: Log) -> tuple[str, str]:
+    found = connection.execute(
+        "SELECT DISTINCT schema_name, table_name FROM duckdb_columns() WHERE database_name = 'concordant_file'"
+    ).fetchall()
+    for schema, name in sorted(found):
+        if log.table in (name, f"{schema}.{name}"):
+            return schema, name
+    known = ", ".join(sorted(name for _, name in found)) or "none"
+    assert log.path is not None
+    raise InputError(f"{log.path.name}: no table {log.table!r}; tables there: {known}")
+
+
+def database_columns(log: Log) -> tuple[str, ...]:
+    """Return the columns of a table in a database file."""
+    with _connected(Settings()) as connection:
+        try:
+            connection.execute(f"ATTACH {sql.literal(str(log.path))} AS concordant_file (READ_ONLY)")
+            schema, name = _table_of(connection, log)
+            rows = connection.execute(
+                "SELECT column_name FROM duckdb_columns() WHERE database_name = 'concordant_file' "
+                "AND schema_name = ? AND table_name = ? ORDER BY column_index",
+                [schema, name],
+            ).fetchall()
+        except duckdb.Error as error:
+            raise InputError(f"{log.name}: cannot be opened as a DuckDB database: {message(error)}") from None
+    return tuple(row[0] for row in rows)
+
+
+def key_names(log: Log) -> tuple[str, ...]:
+    """Return the keys of all objects of a JSON Lines file."""
+    packed = "gzip" if log.gzipped else "none"
+    form = "array" if log.array else "newline_delimited"
+    statement = (
+        "SELECT DISTINCT unnest(json_keys(json)) FROM "
+        f"read_json_objects({_path(log)}, format = '{form}', compression = '{packed}', "
+        "hive_partitioning = false, maximum_object_size = 67108864)"
+    )
+    with _connected(Settings()) as connection:
+        return tuple(sorted(row[0] for row in connection.execute(statement).fetchall()))
+
+
+def count_rows(
+    log: Log, roles: Mapping[str, str], settings: Settings
+) -> tuple[dict[str, pa.Array], NDArray[np.integer]]:
+    """Count equal rows of a log: the distinct values of each role and the number of rows of each distinct tuple."""
+    columns = list(dict.fromkeys(roles.values()))
+    with _source(log, settings, columns) as (run, source, names):
+        statement = sql.count_rows(source, {role: names[column] for role, column in roles.items()})
+        gathered = _gather(run(statement), len(roles) + 1)
+    found = {role: gathered[place] for place, role in enumerate(roles)}
+    return found, gathered[len(roles)].to_numpy(zero_copy_only=False)
+
+
+def count_lists(
+    log: Log, keys: Mapping[str, str], entries: Mapping[str, str], owner: str | None, settings: Settings
+) -> Lists:
+    """Bring together the rows of each list and count equal lists; of the key ``owner`` one value is kept to show."""
+    columns = list(dict.fromkeys([*keys.values(), *entries.values()]))
+    with _source(log, settings, columns) as (run, source, names):
+        statement = sql.count_lists(
+            source,
+            {role: names[column] for role, column in keys.items()},
+            {role: names[column] for role, column in entries.items()},
+            owner,
+        )
+        table = _reader(run(statement)).read_all()
+    gathered = table["entries"].combine_chunks() if table["entries"].num_chunks else None
+    if isinstance(gathered, pa.ChunkedArray):
+        gathered = pa.concat_arrays(gathered.chunks) if gathered.num_chunks else None
+    if gathered is None:
+        empty = {role: pa.array([], pa.large_string()) for role in entries}
+        return Lists({role: flat(table[role]) for role in keys}, empty, np.zeros(1, np.int64), np.zeros(0, np.int64))
+    offsets = gathered.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = gathered.flatten()
+    return Lists(
+        {role: flat(table[role]) for role in keys},
+        {role: flat(rows.field(place)) for place, role in enumerate(entries)},
+        offsets - offsets[0],
+        table["lists"].to_numpy(),
+    )
+
+
+def table(log: Log, columns: Sequence[str], settings: Settings) -> pa.Table:
+    """Return the chosen columns of a database table or a relation as an Arrow table, in their order."""
+    with _source(log, settings, columns, ordered=True) as (run, source, names):
+        chosen = ", ".join(sql.identifier(names[column]) for column in columns)
+        return _reader(run(f"SELECT {chosen} FROM {source}")).read_all()
+
+
+def _reader(result: Any) -> Any:
+    new = getattr(result, "to_arrow_reader", None)  # DuckDB 1.4 and later; fetch_record_batch before
+    return new(BATCH) if new is not None else result.fetch_record_batch(BATCH)
+
+
+def _gather(result: Any, width: int) -> list[pa.Array]:
+    """Fetch a result batch by batch, integers as int32 where they fit, texts as dictionaries; one array a column."""
+    parts: list[list[pa.Array]] = [[] for _ in range(width)]
+    reader = _reader(result)
+    kinds = [field.type for field in reader.schema]
+    for batch in reader:
+        for place in range(width):
+            parts[place].append(_narrow(batch.column(place)))
+    return [_whole(parts[place], kinds[place]) for place in range(width)]
+
+
+def _narrow(array: pa.Array) -> pa.Array:
+    if is_text(array.type):
+        return array.cast(pa.large_string()).dictionary_encode()
+    if pa.types.is_integer(array.type) and array.type.bit_width == 64 and len(array):
+        ends = pc.min_max(array)
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        if low is None or (low >= -(1 << 31) and high < 1 << 31):
+            return array.cast(pa.int32())
+    return array
+
+
+def _whole(parts: list[pa.Array], kind: pa.DataType) -> pa.Array:
+    """Join the parts of a column, taking them out of the list as it goes on."""
+    if not parts:
+        return pa.array([], pa.large_string() if is_text(kind) else kind)
+    types = {part.type for part in parts}
+    if len(types) > 1:
+        widest = max(types, key=lambda each: each.bit_width)
+        parts[:] = [part.cast(widest) for part in parts]
+    column = pa.chunked_array(parts)
+    parts.clear()
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    chunks = column.chunks
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)

@@ -1,0 +1,283 @@
+"""Lists checked: shown lists with a click, choices from a set, rankings and ratings, as ragged columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError
+from concordant.log.checked import Checked, Columns, Ints, refuse_labels, refuse_numbers, times
+from concordant.log.layouts import Layout
+from concordant.log.rejects import Reason, Verdict
+from concordant.log.values import CLEAN, MISSING, Read, flags, labels, numbers
+
+__all__ = ["CLICKS", "UNITS", "Lists", "check_lists"]
+
+CLICKS = ("raise", "first", "last", "skip")
+UNITS = {"selections": "lists", "choices": "sets", "orders": "rankings", "ratings": "judgments"}
+MANY_CLICKS = Reason(
+    "have more than one click, where the model allows one",
+    "session",
+    "Say which counts with clicks='first' or 'last', or leave these lists out with 'skip' (--clicks).",
+)
+MANY_CHOSEN = Reason(
+    "have more than one item chosen, where the model allows one",
+    "session",
+    "Leave these sets out with clicks='skip' (--clicks skip).",
+)
+Offsets = NDArray[np.int64]
+
+
+@dataclass
+class Lists:
+    """Raw lists: entries of list j are offsets[j]:offsets[j + 1] of every column of ``entries``."""
+
+    keys: Columns
+    entries: Columns
+    offsets: Offsets
+    times: Ints
+    """How often each list occurs."""
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """The list of each entry."""
+        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int64), np.diff(self.offsets))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that the lists were made of."""
+        return int((np.diff(self.offsets) * self.times).sum())
+
+
+@dataclass
+class ListVerdicts:
+    """What is refused: single rows (ratings only) and whole lists, with the entry that is to blame for a list."""
+
+    rows: Verdict
+    lists: Verdict
+    blame: NDArray[np.int64]
+    """For a refused list the entry to show, −1 for none."""
+
+
+def check_lists(
+    lists: Lists, layout: Layout, *, clicks: str = "raise", as_json: bool = False
+) -> tuple[Checked, ListVerdicts]:
+    """Check raw lists; a bad row refuses its whole list, but of ratings only itself.
+
+    Errors (InputError) that no single row can be blamed for: labels of another type, mixed, not UTF-8.
+    """
+    if clicks not in CLICKS:
+        raise UsageError(f"clicks must be one of {', '.join(CLICKS)}, not {clicks!r}")
+    kind, owner, number = layout.kind, lists.owner, len(lists.offsets) - 1
+    seen = ListVerdicts(Verdict(len(owner)), Verdict(number), np.full(number, -1, np.int64))
+    arguments: dict[str, Any] = {"kind": kind}
+    for role in ("query", "session", "judgment", "cluster"):
+        if role in lists.keys:
+            column = lists.keys[role]
+            if role in ("query", "cluster"):
+                read = labels(column, role, as_json=as_json)
+                refuse_labels(seen.lists, read, role)
+                arguments[role] = read.values
+            else:
+                seen.lists.refuse(_missing(column), Reason(f"have no {role}", role))
+    item = labels(lists.entries["item"], "item", as_json=as_json)
+    refuse_labels(seen.rows, item, "item")
+    codes, names = _codes(item)
+    value = _values(lists, layout, seen.rows, as_json)
+    place = _positions(lists, seen.rows, as_json)
+    number_of = _counts(lists, seen, owner, as_json)
+    absent = value.fault == MISSING if kind == "orders" and value.fault is not None else None
+    if kind != "ratings":
+        _blame_lists(seen, owner)
+    stays = np.ones(len(owner), bool) if seen.rows.code is None else seen.rows.code == 0
+    if absent is not None:
+        stays &= ~absent
+    _refuse_twice(seen, owner, codes, stays, Reason("hold an item twice", "item"))
+    if place is not None:
+        _refuse_twice(seen, owner, place, stays, Reason("hold a position twice", "position"))
+    values = np.asarray(value.values, np.float64)
+    if kind in ("selections", "choices"):
+        values = _one_click(seen, owner, values, stays, place, clicks, kind)
+    return _finished(arguments, lists, seen, owner, codes, names, values, place, stays, absent, number_of), seen
+
+
+def _missing(column: Any) -> NDArray[np.bool_]:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
+
+
+def _codes(item: Read) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return labels as codes (missing ones as 0) and what the codes stand for."""
+    array = item.values
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    codes = array.indices.fill_null(0) if array.indices.null_count else array.indices
+    return codes.to_numpy(zero_copy_only=False).astype(np.int64), array.dictionary
+
+
+def _values(lists: Lists, layout: Layout, verdict: Verdict, as_json: bool) -> Read:
+    if layout.kind in ("selections", "choices"):
+        read = flags(lists.entries["clicked"], as_json=as_json)
+        if read.fault is not None:
+            hint = "Allowed: 0, 1, true, false."
+            verdict.refuse(read.fault == MISSING, Reason("have no value of clicked", "clicked", hint))
+            verdict.refuse(read.fault != CLEAN, Reason("have an unknown value of clicked", "clicked", hint))
+        return read
+    if layout.kind == "orders":
+        hint = "A rank is a number, 1 (best) or more; leave it empty for no opinion."
+        read = numbers(lists.entries["rank"], as_json=as_json)
+        refuse_numbers(verdict, read, "rank", hint, missing=False)
+        low = (read.values < 1) & (True if read.fault is None else read.fault == CLEAN)
+        verdict.refuse(low, Reason("have a rank below 1", "rank", hint))
+        return read
+    read = numbers(lists.entries["rating"], as_json=as_json)
+    refuse_numbers(verdict, read, "rating", "A rating is a finite number.")
+    return read
+
+
+def _positions(lists: Lists, verdict: Verdict, as_json: bool) -> NDArray[np.int64] | None:
+    if "position" not in lists.entries:
+        return None
+    hint = "A position is an integer, 1 (top) or more."
+    read = numbers(lists.entries["position"], as_json=as_json)
+    refuse_numbers(verdict, read, "position", hint)
+    bad = (read.values != np.floor(read.values)) | (read.values < 1) | (read.values > 2.0**53)
+    verdict.refuse(bad, Reason("have a position that is not an integer of at least 1", "position", hint))
+    return np.where(bad, 1, read.values).astype(np.int64)
+
+
+def _counts(lists: Lists, seen: ListVerdicts, owner: NDArray[np.int64], as_json: bool) -> NDArray[np.int64] | None:
+    """Read the multiplicity of each list, which all of its rows must agree on."""
+    if "count" not in lists.entries:
+        return None
+    hint = "A count is an integer, 1 or more, and the same in all rows of a list."
+    read = numbers(lists.entries["count"], as_json=as_json)
+    refuse_numbers(seen.rows, read, "count", hint)
+    bad = (read.values != np.floor(read.values)) | (read.values < 1) | (read.values > 2.0**53)
+    seen.rows.refuse(bad, Reason("have a count that is not an integer of at least 1", "count", hint))
+    first = read.values[lists.offsets[:-1]]
+    differs = np.flatnonzero(read.values != first[owner])
+    _refuse_entries(seen, owner, differs, Reason("have rows with different counts", "count", hint))
+    return np.asarray(np.maximum(first, 1), np.int64)
+
+
+def _refuse_entries(seen: ListVerdicts, owner: NDArray[np.int64], entries: NDArray[np.int64], reason: Reason) -> None:
+    """Refuse the lists of these entries, and blame the first of them that a list has."""
+    if not len(entries):
+        return
+    which, first = np.unique(owner[entries], return_index=True)
+    mask = np.zeros(seen.lists.size, bool)
+    mask[which] = True
+    if seen.lists.code is not None:
+        mask &= seen.lists.code == 0
+    seen.blame[which[mask[which]]] = entries[first][mask[which]]
+    seen.lists.refuse(mask, reason)
+
+
+def _blame_lists(seen: ListVerdicts, owner: NDArray[np.int64]) -> None:
+    """Refuse whole lists for their bad rows."""
+    if seen.rows.code is None:
+        return
+    for place, reason in enumerate(seen.rows.reasons):
+        says = Reason(reason.says.replace("have a", "have a row with a", 1), reason.role, reason.hint)
+        _refuse_entries(seen, owner, np.flatnonzero(seen.rows.code == place + 1), says)
+    seen.rows.code = None
+    seen.rows.reasons.clear()
+
+
+def _refuse_twice(
+    seen: ListVerdicts, owner: NDArray[np.int64], codes: NDArray[np.int64], stays: NDArray[np.bool_], reason: Reason
+) -> None:
+    """Refuse the lists in which a code occurs twice among the entries that stay."""
+    entries = np.flatnonzero(stays)
+    order = entries[np.lexsort((codes[entries], owner[entries]))]
+    again = (owner[order][1:] == owner[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+    _refuse_entries(seen, owner, order[1:][again], reason)
+
+
+def _one_click(
+    seen: ListVerdicts,
+    owner: NDArray[np.int64],
+    clicked: NDArray[np.float64],
+    stays: NDArray[np.bool_],
+    place: NDArray[np.int64] | None,
+    clicks: str,
+    kind: str,
+) -> NDArray[np.float64]:
+    """Leave one click in every list, or refuse the lists that have more."""
+    number = np.bincount(owner, weights=clicked * stays, minlength=seen.lists.size)
+    many = number > 1
+    if seen.lists.code is not None:
+        many &= seen.lists.code == 0
+    if not many.any():
+        return clicked
+    if clicks in ("raise", "skip") or place is None:
+        if clicks in ("first", "last"):
+            raise UsageError(f"clicks={clicks!r} needs a position; a choice from a set has no first: use 'skip'")
+        entries = np.flatnonzero((clicked * stays > 0) & many[owner])
+        if place is not None:
+            entries = entries[np.lexsort((place[entries], owner[entries]))]
+        second = entries[1:][owner[entries][1:] == owner[entries][:-1]]
+        _refuse_entries(seen, owner, second, MANY_CLICKS if kind == "selections" else MANY_CHOSEN)
+        return clicked
+    entries = np.flatnonzero(clicked > 0)
+    sign = 1 if clicks == "first" else -1
+    order = entries[np.lexsort((sign * place[entries], owner[entries]))]
+    _, leading = np.unique(owner[order], return_index=True)
+    single = np.zeros(len(clicked))
+    single[order[leading]] = 1.0
+    return single
+
+
+def _finished(
+    arguments: dict[str, Any],
+    lists: Lists,
+    seen: ListVerdicts,
+    owner: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    names: pa.Array,
+    values: NDArray[np.float64],
+    place: NDArray[np.int64] | None,
+    stays: NDArray[np.bool_],
+    absent: NDArray[np.bool_] | None,
+    number_of: NDArray[np.int64] | None,
+) -> Checked:
+    """Drop what is refused, order the entries, and declare the items that no opinion was given on."""
+    fine = seen.lists.fine
+    good = np.ones(seen.lists.size, bool) if fine is None else fine
+    if seen.rows.code is not None:
+        stays = stays & (seen.rows.code == 0)
+    stays = stays & good[owner]
+    length = np.bincount(owner[stays], minlength=seen.lists.size)
+    chosen = good & (length > 0)
+    entries = np.flatnonzero(stays)
+    if place is not None:
+        entries = entries[np.lexsort((place[entries], owner[entries]))]
+    offsets = np.concatenate(([0], np.cumsum(length[chosen]))).astype(np.int64)
+    item = _labels(codes[entries], names)
+    query = arguments.get("query")
+    if absent is not None:
+        told = np.flatnonzero(absent & good[owner])
+        who = None if query is None else query.take(pa.array(owner[told]))
+        arguments["declared"] = (who, _labels(codes[told], names)) if len(told) else None
+    for role in ("query", "cluster"):
+        if role in arguments:
+            arguments[role] = arguments[role].filter(pa.array(chosen))
+    arguments |= {"offsets": offsets, "item": item, "value": values[entries]}
+    arguments["count"] = times(lists.times, number_of)[chosen]
+    return Checked(arguments, seen.lists, not chosen.any())
+
+
+def _labels(codes: NDArray[np.int64], names: pa.Array) -> pa.Array:
+    places = pa.array(codes.astype(np.int32))
+    if pa.types.is_integer(names.type):
+        return names.take(places)
+    return pa.DictionaryArray.from_arrays(places, names)
+
+
+def empty_error(name: str) -> InputError:
+    """Return the error for a log of which nothing is left."""
+    return InputError(f"{name}: no judgment is left")

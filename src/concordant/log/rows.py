@@ -1,0 +1,199 @@
+"""The rows of a text file one by one, with their line numbers: the plain reader, and the one that finds a bad line."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from concordant.errors import InputError, few
+from concordant.log.formats import Log, opened
+
+__all__ = ["delimited_rows", "is_array", "json_rows", "with_columns"]
+
+csv.field_size_limit(1 << 30)
+SURROGATE = re.compile("[\ud800-\udfff]")
+Row = tuple[str | None, ...]
+
+
+def with_columns(log: Log) -> Log:
+    """Return the log with the names of its columns, for CSV, TSV and JSON.
+
+    Errors: an empty file, a header without rows, a name twice.
+    """
+    if log.format == "json":
+        return _json_columns(log)
+    first = next(_records(log), None)
+    if first is None:
+        raise InputError(f"{log.name}: the file is empty")
+    line, named = first[0], tuple(first[1])
+    twice = sorted({name for name in named if named.count(name) > 1 and name})
+    if twice:
+        raise InputError(f"{log.name}: the header (line {line}) names {few(twice)} more than once")
+    if any("\0" in name for name in named):
+        raise InputError(f"{log.name}: the header (line {line}) holds a null byte; is this a text file?")
+    return replace(log, columns=named)
+
+
+def _records(log: Log) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line where each record begins and its fields; blank lines are skipped."""
+    done = 0
+    with opened(log) as text:
+        reader = csv.reader(text, delimiter=log.delimiter, strict=True)
+        begin = 1
+        try:
+            for fields in reader:
+                if fields:
+                    done += 1
+                    yield begin, fields
+                begin = reader.line_num + 1
+            return
+        except csv.Error:
+            pass
+    yield from itertools.islice(_lenient_records(log), done, None)  # answers, or names the line and what is wrong
+
+
+def _lenient_records(log: Log) -> Iterator[tuple[int, list[str]]]:
+    """Yield what ``_records`` does, character by character; spaces may stand between a closing quote and the end."""
+    with opened(log) as stream:
+        text = stream.read()
+    at, line, size = 0, 1, len(text)
+    while at < size:
+        begin, fields = line, []
+        while True:
+            field, at, line = _field(log, text, at, line, begin)
+            fields.append(field)
+            if at >= size or text[at] != log.delimiter:
+                break
+            at += 1
+        if at < size:
+            at += 2 if text.startswith("\r\n", at) else 1
+            line += 1
+        if fields != [""]:
+            yield begin, fields
+
+
+def _field(log: Log, text: str, at: int, line: int, begin: int) -> tuple[str, int, int]:
+    """Return a field, where it ends and the line there."""
+    ends = re.compile(f"[\r\n{log.delimiter}]|$(?!\n)")
+    if not text.startswith('"', at):
+        match = ends.search(text, at)
+        end = match.start() if match else len(text)
+        return text[at:end], end, line
+    parts = []
+    while True:
+        close = text.find('"', at + 1)
+        if close < 0:
+            raise InputError(f"{log.name}: line {begin:,} opens a quote that is never closed")
+        parts.append(text[at + 1 : close])
+        at = close + 1
+        if not text.startswith('"', at):
+            break
+        parts.append('"')
+    field = "".join(parts)
+    while text.startswith(" ", at):
+        at += 1
+    if at < len(text) and text[at] not in ("\r", "\n", log.delimiter):
+        raise InputError(f"{log.name}: line {begin:,} has text after a closing quote: {text[at : at + 20]!r}")
+    return field, at, line + len(re.findall("\r\n|\r|\n", field))
+
+
+def delimited_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """Yield line and chosen fields of every row of a CSV or TSV file; an empty field is missing (None).
+
+    Errors: a row with more or fewer fields than the header.
+    """
+    places = [log.columns.index(column) for column in columns]
+    records = _records(log)
+    next(records, None)
+    width = len(log.columns)
+    for line, fields in records:
+        if len(fields) != width and not (len(fields) == width + 1 and fields[-1] == ""):
+            raise InputError(f"{log.name}: line {line} has {len(fields):,} fields, the header has {width:,}")
+        yield line, tuple([fields[place] or None for place in places])
+
+
+# -- JSON ----------------------------------------------------------------------------------------------------------
+def _json_columns(log: Log) -> Log:
+    names: dict[str, None] = {}
+    log = replace(log, array=is_array(log))
+    empty = True
+    for _, record in json_records(log):
+        empty = False
+        names.update(dict.fromkeys(record))
+    if empty:
+        raise InputError(f"{log.name}: the file holds no rows")
+    return replace(log, columns=tuple(names))
+
+
+def is_array(log: Log) -> bool:
+    """Whether a JSON file begins as one array (else it holds one object a line)."""
+    with opened(log) as text:
+        for line in text:
+            if line.strip():
+                return line.lstrip().startswith("[")
+    raise InputError(f"{log.name}: the file is empty")
+
+
+def json_records(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line (or the place in the array) and the object of every row."""
+    if log.array:
+        with opened(log) as text:
+            values = _loads(text.read(), f"{log.name}: the file")
+        for place, value in enumerate(values, 1):
+            yield place, _object(value, f"{log.name}: row {place}")
+        return
+    with opened(log) as text:
+        for number, line in enumerate(_lines(text), 1):
+            if line.strip(" \t\r\n"):
+                where = f"{log.name}: line {number}"
+                yield number, _object(_loads(line, where), where)
+
+
+def _lines(text: Any) -> Iterator[str]:
+    """Yield lines that end in a newline (and nowhere else: a JSON text may hold other line separators)."""
+    rest = ""
+    while block := text.read(1 << 20):
+        *whole, rest = (rest + block).split("\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+def _loads(text: str, where: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except RecursionError:
+        raise InputError(f"{where} is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{where} is not valid JSON: {error}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{few(sorted({name for name in names if names.count(name) > 1}))} occurs twice in one object")
+    return found
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InputError(f"{where} is not a JSON object but {type(value).__name__}")
+    return value
+
+
+def json_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """Yield line and the JSON text of the chosen values of every row; null and absent are missing (None)."""
+    for line, record in json_records(log):
+        values = [record.get(column) for column in columns]
+        row = tuple([None if value is None else json.dumps(value, ensure_ascii=False) for value in values])
+        if any(value is not None and not value.isascii() and SURROGATE.search(value) for value in row):
+            raise InputError(f"{log.name}: {log.place} {line:,} holds a text with invalid encoding (a lone surrogate)")
+        yield line, row

@@ -1,0 +1,278 @@
+"""What a raw column means: labels, numbers or flags, read once from its distinct values.
+
+Every reader here returns the values and, where something is wrong, a code per row; it drops nothing and never guesses.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from concordant.errors import InputError
+
+__all__ = [
+    "CLEAN",
+    "INFINITE",
+    "MISSING",
+    "NO_LABEL",
+    "NULL_BYTE",
+    "WRONG",
+    "Read",
+    "flags",
+    "labels",
+    "numbers",
+    "texts",
+]
+
+CLEAN, MISSING, WRONG, INFINITE, NULL_BYTE, NO_LABEL = range(6)
+TEXT = pa.dictionary(pa.int32(), pa.large_string())
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+INFINITIES = frozenset({"nan", "inf", "infinity", "+inf", "-inf", "+infinity", "-infinity", "-nan", "+nan"})
+Codes = NDArray[np.int8]
+
+
+@dataclass
+class Read:
+    """Values of a column and the code of every row (None: every row is clean)."""
+
+    values: Any
+    fault: Codes | None = None
+
+
+def flat(column: Any) -> pa.Array:
+    """Return a column as one array; texts as a dictionary without repeats, dictionaries of others decoded."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if is_text(kind):
+        if not pa.types.is_dictionary(column.type) and len(chunks) > 1:
+            chunks = column.dictionary_encode().chunks  # one dictionary for all chunks
+        chunks = [_text_dictionary(chunk) for chunk in chunks]
+        if len(chunks) > 1:
+            chunks = pa.chunked_array(chunks, TEXT).unify_dictionaries().chunks
+    elif pa.types.is_dictionary(column.type):
+        chunks = [chunk.dictionary_decode() for chunk in chunks]
+    if len(chunks) == 1:
+        return chunks[0]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], TEXT if is_text(kind) else kind)
+
+
+def _text_dictionary(array: pa.Array) -> pa.DictionaryArray:
+    """Return texts as a dictionary of large_string with int32 codes, no text twice and none missing."""
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    if array.type == TEXT and not array.dictionary.null_count and not repeats(array.dictionary):
+        return array
+    texts = array.dictionary.cast(pa.large_string())
+    codes = array.indices.cast(pa.int32())
+    if texts.null_count or repeats(texts):
+        return texts.take(codes).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(codes, texts)
+
+
+def repeats(dictionary: pa.Array) -> bool:
+    """Whether a dictionary holds one value twice."""
+    return len(pc.unique(dictionary)) < len(dictionary)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type holds texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def labels(column: Any, role: str, *, as_json: bool = False) -> Read:
+    """Read labels: integers as int64 or narrower, texts as a dictionary; missing ones are marked, not kept.
+
+    Errors (InputError) that no row can be blamed for: another type, a mixture of texts and integers, integers beyond
+    64 bits with sign.
+    """
+    array = flat(column)
+    if as_json:
+        return _json_labels(array, role)
+    kind = array.type
+    if pa.types.is_null(kind):
+        return Read(pa.nulls(len(array), TEXT), np.full(len(array), MISSING, np.int8))
+    if pa.types.is_integer(kind):
+        return Read(_signed(array, role), _missing(array))
+    if not pa.types.is_dictionary(kind):
+        what = {"double": "real numbers", "float": "real numbers", "bool": "true/false"}.get(str(kind), str(kind))
+        hint = "; a column of integers with gaps becomes real in pandas: use dtype 'Int64'" if "real" in what else ""
+        raise InputError(f"the column of {role} holds {what}, labels are texts or integers{hint}")
+    fault = _missing(array)
+    try:
+        array.dictionary.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(f"the column of {role} holds texts with invalid encoding (not UTF-8)") from None
+    broken = pc.match_substring(array.dictionary, "\0").to_numpy(zero_copy_only=False)
+    if broken.any():
+        fault = np.zeros(len(array), np.int8) if fault is None else fault
+        present = fault == CLEAN
+        fault[present] = np.where(broken[array.indices.filter(pa.array(present)).to_numpy()], NULL_BYTE, CLEAN)
+    return Read(array, fault)
+
+
+def numbers(column: Any, *, as_json: bool = False) -> Read:
+    """Read real numbers as float64; texts are parsed in plain decimal notation.
+
+    Codes: MISSING, WRONG (not a number) and INFINITE (NaN, infinities, beyond the range of float64).
+    """
+    array = _json_texts(flat(column)) if as_json else flat(column)
+    kind = array.type
+    if pa.types.is_null(kind):
+        return Read(np.zeros(len(array)), np.full(len(array), MISSING, np.int8))
+    if pa.types.is_dictionary(kind):
+        parsed, wrong = _parse(array.dictionary)
+        parsed, wrong = np.append(parsed, 0.0), np.append(wrong, np.int8(MISSING))
+        place = pc.fill_null(array.indices, len(array.dictionary)).to_numpy(zero_copy_only=False)
+        return Read(parsed[place], _some(wrong[place]))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        fault = _missing(array)
+        values = pc.fill_null(array.cast(pa.float64(), safe=False), 0.0).to_numpy(zero_copy_only=False)
+        finite = np.isfinite(values)
+        if not finite.all():
+            fault = np.zeros(len(array), np.int8) if fault is None else fault
+            fault[~finite] = INFINITE
+            values = np.where(finite, values, 0.0)
+        return Read(values, fault)
+    return Read(np.zeros(len(array)), np.full(len(array), WRONG, np.int8))
+
+
+def flags(column: Any, *, as_json: bool = False) -> Read:
+    """Read 0/1 or true/false as a boolean array; codes MISSING and WRONG."""
+    array = _json_texts(flat(column)) if as_json else flat(column)
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return Read(pc.fill_null(array, False).to_numpy(zero_copy_only=False), _missing(array))
+    if pa.types.is_dictionary(kind):
+        words = [word.strip().lower() for word in array.dictionary.to_pylist()]
+        true = np.array([word in ("1", "true", "1.0") for word in words] + [False])
+        known = np.array([word in ("0", "1", "true", "false", "0.0", "1.0") for word in words] + [True])
+        place = pc.fill_null(array.indices, len(words)).to_numpy(zero_copy_only=False)
+        fault = np.where(known[place], CLEAN, WRONG).astype(np.int8)
+        fault[place == len(words)] = MISSING
+        return Read(true[place], _some(fault))
+    read = numbers(array)
+    fault = np.zeros(len(array), np.int8) if read.fault is None else read.fault
+    fault[(fault == INFINITE) | ((fault == CLEAN) & (read.values != 0) & (read.values != 1))] = WRONG
+    return Read(read.values == 1, _some(fault))
+
+
+def texts(column: Any, *, as_json: bool = False) -> pa.Array:
+    """Read whatever a column holds as a dictionary of texts (integers in decimal notation), missing values as nulls."""
+    array = _json_texts(flat(column)) if as_json else flat(column)
+    if pa.types.is_dictionary(array.type):
+        return array
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), TEXT)
+    try:
+        return flat(array.cast(pa.large_string()))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(f"a column of {array.type} cannot be read as texts") from None
+
+
+def _signed(array: pa.Array, role: str) -> pa.Array:
+    if not pa.types.is_uint64(array.type):
+        return array
+    try:
+        return array.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"the column of {role} holds integers above 9223372036854775807; turn them into texts"
+        ) from None
+
+
+def _missing(array: pa.Array) -> Codes | None:
+    if not array.null_count:
+        return None
+    return np.where(array.is_null().to_numpy(zero_copy_only=False), MISSING, CLEAN).astype(np.int8)
+
+
+def _some(fault: Codes) -> Codes | None:
+    return fault if fault.any() else None
+
+
+def _parse(dictionary: pa.Array) -> tuple[NDArray[np.float64], Codes]:
+    """Return the number that each text is, and CLEAN, WRONG or INFINITE."""
+    shape = pc.match_substring_regex(dictionary, r"^\s*" + NUMBER.pattern.replace("(", "(?:") + r"\s*$")
+    fine = shape.to_numpy(zero_copy_only=False)
+    values = np.zeros(len(dictionary))
+    trimmed = pc.utf8_ltrim(pc.utf8_trim_whitespace(dictionary.filter(shape)), "+")
+    values[fine] = trimmed.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    fault = np.where(fine, CLEAN, WRONG).astype(np.int8)
+    fault[fine & ~np.isfinite(values)] = INFINITE
+    for place in np.flatnonzero(~fine):
+        if str(dictionary[place].as_py()).strip().lower() in INFINITIES:
+            fault[place] = INFINITE
+    values[fault != CLEAN] = 0.0
+    return values, fault
+
+
+# -- JSON: the engine hands over the text of each value, decoded here once per distinct text ------------------------
+def decode(text: str | None) -> Any:
+    """Return the value of one JSON text."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f"not valid JSON: {text[:60]!r}") from None
+
+
+def _json_values(array: pa.Array) -> list[Any]:
+    if pa.types.is_null(array.type):
+        return []
+    return [decode(text) for text in array.dictionary.to_pylist()]
+
+
+def _json_labels(array: pa.Array, role: str) -> Read:
+    values = _json_values(array)
+    if not values:
+        return Read(pa.nulls(len(array), TEXT), np.full(len(array), MISSING, np.int8))
+    kinds = {type(value) for value in values}
+    if {str, int} <= kinds:
+        text, number = (next(v for v in values if type(v) is kind) for kind in (str, int))
+        raise InputError(
+            f"the column of {role} mixes texts ({text!r}) and integers ({number!r}); labels are all of one kind"
+        )
+    fault = [MISSING if value is None else CLEAN if type(value) in (str, int) else NO_LABEL for value in values]
+    clean = [value if fault[place] == CLEAN else None for place, value in enumerate(values)]
+    place = pc.fill_null(array.indices, len(values)).to_numpy(zero_copy_only=False)
+    codes = np.array([*fault, MISSING], np.int8)
+    if int in kinds:
+        try:
+            decoded = pa.array([*clean, None], pa.int64())
+        except (OverflowError, pa.ArrowInvalid):
+            raise InputError(
+                f"the column of {role} holds integers beyond 64 bits with sign; turn them into texts"
+            ) from None
+        return Read(decoded.take(pa.array(place)), _some(codes[place]))
+    try:
+        decoded = pa.array([*clean, None], pa.large_string())
+    except UnicodeEncodeError:
+        raise InputError(f"the column of {role} holds texts with invalid encoding (a lone surrogate)") from None
+    read = labels(decoded.take(pa.array(place)), role)
+    own = _some(codes[place])
+    if own is None or read.fault is None:
+        return Read(read.values, read.fault if own is None else own)
+    return Read(read.values, np.where(own != CLEAN, own, read.fault))
+
+
+def _json_texts(array: pa.Array) -> pa.Array:
+    """Decode JSON scalars to texts as a CSV would hold them; objects and lists keep their JSON text."""
+    if pa.types.is_null(array.type):
+        return array
+    plain: list[str | None] = []
+    for text, value in zip(array.dictionary.to_pylist(), _json_values(array), strict=True):
+        plain.append(value if isinstance(value, str) or value is None else text)
+    try:
+        return flat(pa.array(plain, pa.large_string()).take(array.indices))
+    except UnicodeEncodeError:
+        raise InputError("a text with invalid encoding (a lone surrogate)") from None

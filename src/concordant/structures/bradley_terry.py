@@ -1,0 +1,260 @@
+"""Bradley–Terry maximum likelihood, with a weak prior, Davidson's ties and covariates of the comparison."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.connectivity import Connectivity, connectivity
+from concordant.errors import CannotRank, UsageError, did_you_mean
+from concordant.graphs import Batch, Graphs
+from concordant.structures.dense_newton import fit_dense
+from concordant.structures.existence import (
+    items_of,
+    refuse_endless_ties,
+    refuse_runaway,
+    refuse_separated,
+    refuse_undetermined,
+    where,
+)
+from concordant.structures.newton import fit_sparse
+from concordant.structures.newton_system import Problem
+from concordant.structures.scores import CONVERGED, STOPPED, Scores
+
+__all__ = ["TIES", "bradley_terry"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TIES = ("half", "davidson")
+SMALL = 128  # graphs up to this size are solved densely, and those up to LARGE when their pairs fill the matrix
+LARGE = 512
+FILLED = 8
+
+
+def bradley_terry(
+    batch: Batch,
+    *,
+    prior: float = 0.01,
+    ties: str = "half",
+    covariates: bool | None = None,
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+) -> Scores:
+    """Scores that maximise Σ n_jl log σ(s_j − s_l + z·β) − (prior/2)‖s‖² in every graph of the batch.
+
+    The scores, log-abilities of shape (nodes,), sum to zero within each component. ``prior`` is the precision of a
+    normal prior on the scores; coefficients are not penalised. A tie is half a win each way or, with
+    ``ties="davidson"``, an outcome with P(tie) = ν√(π_jπ_l)/(π_j + π_l + ν√(π_jπ_l)), one ν per graph, log ν in
+    ``coefficients["ties"]``. Covariates (of the comparison, winner minus loser, a home effect for instance) are used
+    when there are any, one β per graph; the gradient of a coefficient is by the covariate scaled to at most 1.
+    Neutral value 0.
+
+    Errors: NoMaximumLikelihood when ``prior`` is 0 and the maximum does not exist, CannotRank when a coefficient is
+    not determined or infinite, UsageError for options.
+
+    >>> from concordant.preferences import Preferences
+    >>> votes = Preferences.from_comparisons(["x", "y"], ["y", "x"], count=[3, 1])
+    >>> scores = bradley_terry(Batch.whole(votes), prior=0)
+    >>> (scores.value[0] - scores.value[1]).round(9) == np.log(3).round(9)
+    np.True_
+
+    Source: Bradley and Terry, Biometrika 39, 1952; Davidson, JASA 65, 1970; Duchi, Mackey, Jordan, Ann. Statist.
+    41(5), 2013, (26).
+    """
+    names = _check(batch, prior, ties, covariates, tolerance, max_iterations)
+    graphs = Graphs.of(batch, covariates=True) if names else batch.graphs
+    links = connectivity(graphs)
+    if prior == 0:
+        refuse_separated(batch, links)
+    fitted = _fit(batch, graphs, links, names, float(prior), ties, tolerance, max_iterations)
+    return Scores(
+        fitted.value,
+        links.component,
+        fitted.status,
+        fitted.iterations,
+        fitted.gradient,
+        fitted.coefficients,
+        _notes(batch, graphs, links, fitted, prior),
+        {"prior": float(prior), "ties": ties, "covariates": bool(names)},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    value: Floats
+    status: NDArray[np.int8]
+    iterations: Ints
+    gradient: Floats
+    coefficients: dict[str, Floats]
+
+
+def _check(
+    batch: Batch, prior: float, ties: str, covariates: bool | None, tolerance: float, max_iterations: int
+) -> tuple[str, ...]:
+    """Check the options; return the names of the covariates to use."""
+    if not (math.isfinite(prior) and prior >= 0):
+        raise UsageError(f"the prior is a precision: 0 (none) or a positive number, not {prior}")
+    if ties not in TIES:
+        raise UsageError(f"unknown treatment of ties {ties!r}; {did_you_mean(ties, TIES)}")
+    if not 0 < tolerance < 1 or max_iterations < 1:
+        raise UsageError(
+            f"tolerance must lie between 0 and 1 and max_iterations be at least 1, not {tolerance} and {max_iterations}"
+        )
+    there = batch.prefs.covariate_names
+    if covariates and not there:
+        raise UsageError("covariates were asked for, but these preferences have none")
+    return () if covariates is False else there
+
+
+# -- the fit -----------------------------------------------------------------------------------------------------
+def _fit(
+    batch: Batch,
+    graphs: Graphs,
+    links: Connectivity,
+    names: tuple[str, ...],
+    prior: float,
+    ties: str,
+    tolerance: float,
+    max_iterations: int,
+) -> _Fitted:
+    total = len(graphs)
+    out = _Fitted(
+        np.zeros(graphs.nodes),
+        np.full(total, CONVERGED, np.int8),
+        np.zeros(total, np.int64),
+        np.zeros(total),
+        {name: np.zeros(total) for name in names},
+    )
+    pairs = np.diff(graphs.pair_start)
+    judged = pairs > 0
+    limits = {"tolerance": tolerance, "max_iterations": max_iterations}
+    plain = judged
+    if ties == "davidson":
+        some, others = _tied(graphs)
+        out.coefficients["ties"] = np.where(others, -np.inf, np.where(some, np.inf, np.nan))
+        plain = judged & ~(some & others)
+        if prior == 0 and not names:
+            refuse_endless_ties(batch, graphs, links, np.flatnonzero(judged & ~plain))
+        _fit_sparse(batch, graphs, links, names, np.flatnonzero(judged & ~plain), prior, True, limits, out)
+    size = np.diff(graphs.node_start)
+    dense = plain & ((size <= SMALL) | ((size <= LARGE) & (FILLED * pairs >= size * size)))
+    if names:
+        dense = np.zeros(total, bool)
+    chosen = np.flatnonzero(dense)
+    fit = fit_dense(
+        graphs,
+        chosen,
+        links.component,
+        prior=prior,
+        value=out.value,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    out.status[chosen], out.iterations[chosen], out.gradient[chosen] = fit.status, fit.iterations, fit.gradient
+    dense[chosen[fit.too_wide]] = False
+    _fit_sparse(batch, graphs, links, names, np.flatnonzero(plain & ~dense), prior, False, limits, out)
+    return out
+
+
+def _tied(graphs: Graphs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which graphs have ties, and which have other outcomes."""
+    ties = np.bincount(graphs.graph, graphs.ties, len(graphs)) > 0
+    return ties, np.bincount(graphs.graph, graphs.wins + graphs.losses, len(graphs)) > 0
+
+
+def _fit_sparse(
+    batch: Batch,
+    graphs: Graphs,
+    links: Connectivity,
+    names: tuple[str, ...],
+    chosen: Ints,
+    prior: float,
+    davidson: bool,
+    limits: dict[str, float],
+    out: _Fitted,
+) -> None:
+    """Fit some graphs with the sparse solver and write how they ended into ``out``."""
+    if len(chosen) == 0:
+        return
+    scaled, scale = _scaled(batch, graphs, names, chosen)
+    problem = Problem(
+        graphs.node_start,
+        graphs.pair_start,
+        graphs.first,
+        graphs.second,
+        graphs.wins if davidson else graphs.above,
+        graphs.losses if davidson else graphs.below,
+        graphs.ties if davidson else None,
+        scaled,
+        _numbered(links.component, graphs),
+        prior,
+    )
+    if len(chosen) < len(graphs):
+        problem = problem.take(chosen)
+    fit = fit_sparse(problem, tolerance=limits["tolerance"], max_iterations=int(limits["max_iterations"]))
+    refuse_undetermined(batch, names, chosen, fit.weak)
+    refuse_runaway(batch, names, chosen, fit.status, fit.extra, problem, fit.score)
+    if len(chosen) == len(graphs):
+        out.value[:] = fit.score
+    else:
+        out.value[np.isin(graphs.owner, chosen)] = fit.score
+    out.status[chosen], out.iterations[chosen], out.gradient[chosen] = fit.status, fit.iterations, fit.gradient
+    for i, name in enumerate(names):
+        out.coefficients[name][chosen] = fit.extra[:, i] / scale[chosen, i]
+    if davidson:
+        out.coefficients["ties"][chosen] = fit.extra[:, -1]
+
+
+def _numbered(component: NDArray[np.int32], graphs: Graphs) -> Ints:
+    """Number the components over the batch."""
+    if not component.any():
+        return graphs.owner
+    most = np.zeros(len(graphs), np.int64)
+    np.maximum.at(most, graphs.owner, component.astype(np.int64))
+    before = np.cumsum(most + 1) - (most + 1)
+    return before[graphs.owner] + component
+
+
+def _scaled(batch: Batch, graphs: Graphs, names: tuple[str, ...], chosen: Ints) -> tuple[Floats | None, Floats]:
+    """Covariates of each graph over a power of two that brings them to at most 1, and that scale."""
+    z = graphs.covariates
+    if not names or z is None:
+        return None, np.ones((len(graphs), 0))
+    most = np.zeros((len(graphs), len(names)))
+    some = np.flatnonzero(np.diff(graphs.pair_start))
+    most[some] = np.maximum.reduceat(np.abs(z), graphs.pair_start[some], axis=0)
+    for g, i in np.argwhere(most[chosen] == 0)[:1]:
+        raise CannotRank(
+            f"the covariate {names[i]!r} is 0 in every comparison{where(batch, int(chosen[g]))}, so its coefficient is "
+            "not determined; leave it out"
+        )
+    scale = np.exp2(np.ceil(np.log2(np.where(most > 0, most, 1.0))))
+    return z / scale[graphs.graph], scale
+
+
+def _notes(batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, prior: float) -> tuple[str, ...]:
+    notes = []
+    stopped = np.flatnonzero(fitted.status == STOPPED)
+    if len(stopped):
+        worst = float(fitted.gradient[stopped].max())
+        notes.append(f"{len(stopped):,} of {len(graphs):,} fits stopped before convergence (gradient {worst:.1e})")
+    if prior > 0 and links.separated.any():
+        nodes = np.flatnonzero(links.separated)
+        notes.append(
+            f"only the prior (precision {prior:g}) keeps the scores of {items_of(batch, nodes)} finite: "
+            "the wins and losses set no limit"
+        )
+    none = np.isneginf(fitted.coefficients.get("ties", np.zeros(0)))
+    if none.any():
+        notes.append(f"no ties in {_of(none)}: Davidson's ν is 0 there and the fit plain Bradley–Terry")
+    only = np.isposinf(fitted.coefficients.get("ties", np.zeros(0)))
+    if only.any():
+        notes.append(f"nothing but ties in {_of(only)}: Davidson's ν is infinite there and all scores are 0")
+    return tuple(notes)
+
+
+def _of(which: NDArray[np.bool_]) -> str:
+    return "the comparisons" if len(which) == 1 else f"{int(which.sum()):,} of {len(which):,} graphs"

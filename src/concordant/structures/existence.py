@@ -1,0 +1,123 @@
+"""When the maximum likelihood of a Bradley–Terry model does not exist, and how that is said."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
+
+from concordant.connectivity import Connectivity
+from concordant.errors import CannotRank, NoMaximumLikelihood, few
+from concordant.graphs import Batch, Graphs
+from concordant.structures.newton_system import Problem
+from concordant.structures.scores import STOPPED
+
+__all__ = ["items_of", "refuse_endless_ties", "refuse_runaway", "refuse_separated", "refuse_undetermined", "where"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+UNDETERMINED = 1e-10  # relative curvature below which a coefficient is not determined by the data
+RUNAWAY = 30.0  # log-odds that an unfinished fit has when there is no maximum
+HELP = "Ask for a weak prior (--prior 0.01, prior=0.01), which gives a finite and flagged answer"
+
+
+def where(batch: Batch, graph: int) -> str:
+    """Name the query of a graph when there are several."""
+    prefs = batch.prefs
+    return f" of query {prefs.queries[int(batch.query[graph])]!r}" if len(prefs.queries) > 1 else ""
+
+
+def items_of(batch: Batch, nodes: Ints) -> str:
+    """Name the items of some nodes, the first few of them."""
+    shown = [batch.prefs.items[int(code)] for code in batch.item[nodes[:8]]]
+    return few(shown + [None] * (len(nodes) - len(shown)))
+
+
+def refuse_separated(batch: Batch, links: Connectivity) -> None:
+    """Without a prior every component must be strongly connected (Ford, 1957)."""
+    nodes = np.flatnonzero(links.separated)
+    if len(nodes) == 0:
+        return
+    owners = np.unique(batch.owner[nodes])
+    here = nodes[batch.owner[nodes] == owners[0]]
+    parts = []
+    for side, which in (("above", links.open_above), ("below", links.open_below)):
+        beyond = here[which[here]]
+        if len(beyond):
+            parts.append(f"no chain of wins limits {items_of(batch, beyond)} from {side}")
+    more = f" ({len(owners) - 1:,} more queries or subsets alike)" if len(owners) > 1 else ""
+    raise NoMaximumLikelihood(
+        f"the maximum likelihood{where(batch, int(owners[0]))} does not exist: {'; '.join(parts)}{more}. {HELP}"
+    )
+
+
+def refuse_endless_ties(batch: Batch, graphs: Graphs, links: Connectivity, chosen: Ints) -> None:
+    """Davidson's maximum, without a prior, needs a cycle of judgments with more wins than ties.
+
+    Otherwise scores with s_j − s_l ≥ 2 for every win and |s_j − s_l| ≤ 2 for every tie exist, and log ν and the
+    scores can grow along them for ever at no cost. Each graph has ties and wins and is strongly connected.
+    """
+    mutual = np.bincount(graphs.graph, (graphs.wins > 0) & (graphs.losses > 0), len(graphs)) > 0
+    for g in chosen[~mutual[chosen]]:  # two wins, one each way, are such a cycle: few graphs remain
+        low, pairs = int(graphs.node_start[g]), slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
+        size = int(graphs.node_start[g + 1]) - low
+        first, second = graphs.first[pairs] - low, graphs.second[pairs] - low
+        wins, losses, ties = graphs.wins[pairs] > 0, graphs.losses[pairs] > 0, graphs.ties[pairs] > 0
+        down, up = wins | ties, losses | ties
+        length = np.concatenate([np.where(wins, -1.0, 1.0)[down], np.where(losses, -1.0, 1.0)[up]])
+        source = np.concatenate([first[down], second[up]])
+        target = np.concatenate([second[down], first[up]])
+        roots = np.unique(links.component[low : low + size], return_index=True)[1]
+        try:
+            bellman_ford(csr_array((length, (source, target)), shape=(size, size)), indices=roots)
+        except NegativeCycleError:
+            continue
+        raise NoMaximumLikelihood(
+            f"the maximum likelihood with Davidson's ties{where(batch, int(g))} does not exist: no cycle of judgments "
+            f"has more wins than ties, so the scores of {items_of(batch, low + np.arange(size))} and log ν can grow "
+            f"without end. {HELP}, or count ties as half a win each (--ties half)"
+        )
+
+
+def refuse_undetermined(batch: Batch, names: tuple[str, ...], chosen: Ints, weak: Floats) -> None:
+    """Coefficients whose likelihood is flat, scores profiled out."""
+    lost = np.flatnonzero(weak < UNDETERMINED)
+    if len(lost) and names:
+        raise CannotRank(
+            f"the coefficient{'s' if len(names) > 1 else ''} of {few(names)} cannot be determined from the comparisons"
+            f"{where(batch, int(chosen[lost[0]]))}: a covariate is a combination of the others and of differences "
+            "between items; leave it out or, if it is a property of the items, ask for a larger prior"
+        )
+
+
+def refuse_runaway(
+    batch: Batch,
+    names: tuple[str, ...],
+    chosen: Ints,
+    status: NDArray[np.int8],
+    extra: Floats,
+    problem: Problem,
+    score: Floats,
+) -> None:
+    """A fit with coefficients that is still under way at odds of e^30 has no maximum."""
+    if extra.shape[1] == 0:
+        return
+    farthest = np.abs(extra).max(axis=1)
+    if problem.prior == 0:
+        farthest = np.maximum(farthest, np.maximum.reduceat(np.abs(score), problem.node_start[:-1]))
+    lost = np.flatnonzero((status == STOPPED) & (farthest > RUNAWAY))
+    if len(lost) == 0:
+        return
+    g = int(lost[0])
+    place = where(batch, int(chosen[g]))
+    worst = int(np.abs(extra[g]).argmax())
+    if np.abs(extra[g, worst]) > RUNAWAY and worst < len(names):
+        raise CannotRank(
+            f"the coefficient of {names[worst]!r} has no finite maximum likelihood: the covariate separates wins from "
+            f"losses in the comparisons{place}; leave it out"
+        )
+    low, high = int(problem.node_start[g]), int(problem.node_start[g + 1])
+    far = np.flatnonzero(np.abs(score[low:high]) > RUNAWAY / 2) + int(batch.node_start[chosen[g]])
+    named = f": {items_of(batch, far)} would be infinitely far from the others" if len(far) else ""
+    raise NoMaximumLikelihood(f"the maximum likelihood{place} does not exist{named}. {HELP}")

@@ -1,0 +1,97 @@
+"""Truncated Newton on a ragged batch of sparse comparison graphs, with coefficients beside the scores.
+
+Newton's equations are solved to a precision that grows as Newton converges (Nash, J. Comput. Appl. Math. 124, 2000).
+Steps are controlled as in ``dense_newton``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.listing import take_lists
+from concordant.structures.dense_newton import QUADRATIC, SURE, UNKNOWN, precision, safe_step
+from concordant.structures.newton_system import Problem, System
+from concordant.structures.scores import CONVERGED, STOPPED
+
+__all__ = ["Fit", "fit_sparse"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Where the graphs ended: scores (nodes,), extra coefficients (graphs, extras) in the problem's scaling."""
+
+    score: Floats
+    extra: Floats
+    status: NDArray[np.int8]
+    iterations: Ints
+    gradient: Floats
+    weak: Floats
+    """Curvature of the worst-determined direction of the coefficients, scores profiled out, relative to its size."""
+
+
+def fit_sparse(problem: Problem, *, tolerance: float, max_iterations: int) -> Fit:
+    """Minimise the negative penalised log-likelihood of every graph; every graph has at least one node."""
+    total, extras = problem.graphs, problem.extras
+    end = Fit(
+        np.zeros(problem.nodes),
+        np.zeros((total, extras)),
+        np.full(total, STOPPED, np.int8),
+        np.zeros(total, np.int64),
+        np.full(total, np.inf),
+        np.ones(total),
+    )
+    live = np.arange(total)
+    node_start = problem.node_start
+    system = System(problem)
+    s, b = np.zeros(problem.nodes), np.zeros((total, extras))
+    system.evaluate(s, b)
+    if extras:
+        end.weak[:] = system.weakest()
+    ds, db = np.zeros_like(s), np.zeros_like(b)
+    last, size, stuck = np.full(total, UNKNOWN), system.size(), np.zeros(total, np.int64)
+    for iteration in range(max_iterations + 1):
+        uphill = system.dot(system.slope_s, system.slope_b, ds, db) > 0
+        retreat = uphill & (system.spread_bound(ds, db) > SURE)
+        if retreat.any():
+            spread = system.spread(ds, db)
+            part = np.where(retreat, safe_step(spread), 1.0)
+            s += system.spread_out(part - 1.0) * ds
+            b += (part - 1.0)[:, None] * db
+            last[part < 1] = UNKNOWN
+            system.evaluate(s, b)
+        before, size = size, system.size()
+        steepest, relative = system.steepest()
+        expected = last * np.where(before > 0, size / np.where(before > 0, before, 1.0), 0.0)
+        small = last <= QUADRATIC * np.sqrt(tolerance)
+        done = (steepest == 0) | (last <= tolerance) | (small & (relative <= tolerance) & (expected <= tolerance))
+        stuck = np.where(small & (size > 0.5 * before), stuck + 1, 0)
+        out = done | (stuck >= 4) | (iteration == max_iterations)
+        if out.any():
+            gone = live[out]
+            _, nodes = take_lists(node_start, gone)
+            _, here = take_lists(system.problem.node_start, np.flatnonzero(out))
+            end.score[nodes], end.extra[gone] = s[here], b[out]
+            end.gradient[gone], end.iterations[gone] = steepest[out], iteration
+            end.status[gone] = np.where(done[out], CONVERGED, STOPPED)
+            stay = np.flatnonzero(~out)
+            live = live[stay]
+            if len(live) == 0:
+                break
+            _, here = take_lists(system.problem.node_start, stay)
+            system = System(system.problem.take(stay))
+            s, b = s[here], b[stay]
+            system.evaluate(s, b)
+            last, size, before, relative = last[stay], size[stay], before[stay], relative[stay]
+            stuck = stuck[stay]
+        ds, db = system.newton_step(precision(size, before, relative, tolerance))
+        last = system.largest(ds, db)
+        s = s + ds
+        b = b + db
+        system.evaluate(s, b)
+    return end

@@ -1,0 +1,308 @@
+"""Newton's equations of many comparison graphs at once: derivatives, and their solution by conjugate gradients.
+
+The Hessian of all graphs together is one sparse Laplacian, of which only the pair weights change; only its upper
+triangle is kept, in the order of the pair table. Each graph has its own step lengths and its own end; Jacobi's
+preconditioner. Graphs that conjugate gradients find hard are solved by elimination where their size allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from concordant.listing import take_lists
+from concordant.structures.elimination import can_eliminate, eliminate
+from concordant.structures.likelihood import davidson_derivatives, win_derivatives
+
+__all__ = ["Problem", "System"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+BLOCK = 1 << 17  # pairs whose derivatives are computed at once, so that temporaries stay in the cache
+PATIENCE = 200  # iterations of conjugate gradients in graphs that can be solved by elimination
+LONGEST = 5_000  # in others
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Some graphs without gaps: pairs sorted by first node, scaled covariates, and what is maximised.
+
+    Extra parameters of a graph are the covariates' coefficients and, with ``ties``, log ν.
+    """
+
+    node_start: Ints
+    pair_start: Ints
+    first: Ints
+    second: Ints
+    above: Floats
+    """Wins, with half the ties where these are no outcome of their own."""
+    below: Floats
+    ties: Floats | None
+    """Strength of ties where they are an outcome of their own (Davidson)."""
+    covariates: Floats | None
+    component: Ints
+    """Number over the batch of each node's component."""
+    prior: float
+
+    @property
+    def graphs(self) -> int:
+        return len(self.node_start) - 1
+
+    @property
+    def nodes(self) -> int:
+        return int(self.node_start[-1])
+
+    @property
+    def extras(self) -> int:
+        columns = 0 if self.covariates is None else self.covariates.shape[1]
+        return columns + (self.ties is not None)
+
+    def take(self, chosen: Ints) -> Problem:
+        """Return the problem of some of the graphs, in their order."""
+        node_start, nodes = take_lists(self.node_start, chosen)
+        pair_start, pairs = take_lists(self.pair_start, chosen)
+        place = np.zeros(self.nodes, np.int64)
+        place[nodes] = np.arange(len(nodes))
+        return replace(
+            self,
+            node_start=node_start,
+            pair_start=pair_start,
+            first=place[self.first[pairs]],
+            second=place[self.second[pairs]],
+            above=self.above[pairs],
+            below=self.below[pairs],
+            ties=None if self.ties is None else self.ties[pairs],
+            covariates=None if self.covariates is None else self.covariates[pairs],
+            component=np.unique(self.component[nodes], return_inverse=True)[1],
+        )
+
+
+def _sums(place: Ints, values: Floats, places: int) -> Floats:
+    return np.asarray(np.bincount(place, values, places), np.float64)
+
+
+class System:
+    """Derivatives at the current point, and Newton's equations there."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.one = problem.graphs == 1
+        self.owner = np.repeat(np.arange(problem.graphs), np.diff(problem.node_start))
+        self.pair_owner = np.zeros(0, np.int64)
+        if problem.extras:
+            self.pair_owner = np.repeat(np.arange(problem.graphs), np.diff(problem.pair_start))
+        pairs, nodes = len(problem.first), problem.nodes
+        index = np.int32 if max(pairs, nodes) < 2**31 else np.int64
+        rows = np.concatenate(([0], np.cumsum(np.bincount(problem.first, minlength=nodes)))).astype(index)
+        self.pull, self.curve = np.empty(pairs), np.empty(pairs)
+        self.upper = csr_array((self.curve, problem.second.astype(index), rows), shape=(nodes, nodes))
+        self.curve = self.upper.data  # the same memory: new weights are in the matrix at once
+        self.lower = self.upper.T
+        self.direct = can_eliminate(np.diff(problem.node_start), np.diff(problem.pair_start))
+        self.members = np.bincount(problem.component, minlength=1).astype(np.float64)
+
+    # -- derivatives ---------------------------------------------------------------------------------------------
+    def evaluate(self, s: Floats, b: Floats) -> None:
+        """Compute gradient and second derivatives of the negative penalised log-likelihood."""
+        p = self.problem
+        nodes, pairs, extras = p.nodes, len(p.first), p.extras
+        tie_pull = cross = tie_curve = np.zeros(0)
+        if p.ties is not None:
+            tie_pull, cross, tie_curve = np.empty(pairs), np.empty(pairs), np.empty(pairs)
+        for begin in range(0, pairs, BLOCK):
+            k = slice(begin, min(begin + BLOCK, pairs))
+            margin = s[p.first[k]]
+            margin -= s[p.second[k]]
+            if p.covariates is not None:
+                margin += np.einsum("pc,pc->p", p.covariates[k], b[self.pair_owner[k], : p.covariates.shape[1]])
+            if p.ties is None:
+                self.pull[k], self.curve[k] = win_derivatives(margin, p.above[k], p.below[k])
+            else:
+                log_nu = b[self.pair_owner[k], -1]
+                self.pull[k], self.curve[k], tie_pull[k], cross[k], tie_curve[k] = davidson_derivatives(
+                    margin, log_nu, p.above[k], p.below[k], p.ties[k]
+                )
+        self.slope_s = p.prior * s - self._differences(self.pull)
+        self.diagonal = np.bincount(p.first, self.curve, nodes) + np.bincount(p.second, self.curve, nodes) + p.prior
+        self.diagonal[self.diagonal <= 0] = 1.0
+        self.slope_b = np.zeros((p.graphs, extras))
+        self.border = np.zeros((nodes, extras))
+        self.corner = np.zeros((p.graphs, extras, extras))
+        columns = [] if p.covariates is None else list(p.covariates.T)
+        for i, z in enumerate(columns):
+            bent = z * self.curve
+            self.slope_b[:, i] = -self._per_graph(z * self.pull)
+            self.border[:, i] = self._differences(bent)
+            for j in range(i + 1):
+                self.corner[:, i, j] = self.corner[:, j, i] = self._per_graph(bent * columns[j])
+            if p.ties is not None:
+                self.corner[:, i, -1] = self.corner[:, -1, i] = self._per_graph(z * cross)
+        if p.ties is not None:
+            self.slope_b[:, -1] = -self._per_graph(tie_pull)
+            self.border[:, -1] = self._differences(cross)
+            self.corner[:, -1, -1] = self._per_graph(tie_curve)
+        self.corner_diagonal = np.einsum("gii->gi", self.corner).copy()
+        self.corner_diagonal[self.corner_diagonal <= 0] = 1.0
+
+    def _differences(self, of_pairs: Floats) -> Floats:
+        p = self.problem
+        return _sums(p.first, of_pairs, p.nodes) - _sums(p.second, of_pairs, p.nodes)
+
+    def _per_graph(self, of_pairs: Floats) -> Floats:
+        return _sums(self.pair_owner, of_pairs, self.problem.graphs)
+
+    # -- sums over graphs ----------------------------------------------------------------------------------------
+    def spread_out(self, of_graphs: Floats) -> Floats:
+        """A value of each graph at each of its nodes (broadcast when there is one graph)."""
+        return of_graphs if self.one else of_graphs[self.owner]
+
+    def dot(self, xs: Floats, xb: Floats, ys: Floats, yb: Floats) -> Floats:
+        out: Floats = np.add.reduceat(xs * ys, self.problem.node_start[:-1])
+        return out + np.einsum("ge,ge->g", xb, yb) if xb.shape[1] else out
+
+    def _most(self, of_nodes: Floats, of_extras: Floats) -> Floats:
+        out: Floats = np.maximum.reduceat(of_nodes, self.problem.node_start[:-1])
+        return np.maximum(out, of_extras.max(axis=1)) if of_extras.shape[1] else out
+
+    def largest(self, ds: Floats, db: Floats) -> Floats:
+        """Largest absolute change of a parameter in each graph."""
+        return self._most(np.abs(ds), np.abs(db))
+
+    def steepest(self) -> tuple[Floats, Floats]:
+        """Largest absolute entry of the gradient, and largest relative to the curvature there."""
+        gs, gb = np.abs(self.slope_s), np.abs(self.slope_b)
+        return self._most(gs, gb), self._most(gs / self.diagonal, gb / self.corner_diagonal)
+
+    def size(self) -> Floats:
+        """Norm of the gradient, each entry measured by the curvature there."""
+        return np.sqrt(
+            self.dot(self.slope_s, self.slope_b, self.slope_s / self.diagonal, self.slope_b / self.corner_diagonal)
+        )
+
+    def spread_bound(self, ds: Floats, db: Floats) -> Floats:
+        """At least the range of a step over the outcomes of any pair (covariates are scaled to at most 1)."""
+        start = self.problem.node_start[:-1]
+        spread: Floats = np.maximum.reduceat(ds, start) - np.minimum.reduceat(ds, start) + np.abs(db).sum(axis=1)
+        return spread
+
+    def spread(self, ds: Floats, db: Floats) -> Floats:
+        """The range of a step over the outcomes of any pair that was compared."""
+        p = self.problem
+        change = ds[p.first] - ds[p.second]
+        if p.covariates is not None:
+            change += np.einsum("pc,pc->p", p.covariates, db[self.pair_owner, : p.covariates.shape[1]])
+        change = np.abs(change)
+        if p.ties is not None:
+            change = np.maximum(change, 0.5 * change + np.abs(db[self.pair_owner, -1]))
+        out = np.zeros(p.graphs)
+        some = np.flatnonzero(np.diff(p.pair_start))
+        if len(some):
+            out[some] = np.maximum.reduceat(change, p.pair_start[some])
+        return out
+
+    def centre(self, of_nodes: Floats) -> Floats:
+        """Subtract the mean within each component."""
+        component = self.problem.component
+        return of_nodes - (np.bincount(component, of_nodes) / self.members)[component]
+
+    # -- Newton's equations --------------------------------------------------------------------------------------
+    def apply(self, xs: Floats, xb: Floats) -> tuple[Floats, Floats]:
+        """Return the Hessian times a vector."""
+        ys = self.diagonal * xs
+        ys -= self.upper @ xs
+        ys -= self.lower @ xs
+        if not xb.shape[1]:
+            return ys, xb
+        yb = np.einsum("gef,gf->ge", self.corner, xb)
+        for e in range(xb.shape[1]):
+            ys += self.border[:, e] * self.spread_out(xb[:, e])
+            yb[:, e] += np.add.reduceat(self.border[:, e] * xs, self.problem.node_start[:-1])
+        return ys, yb
+
+    def newton_step(self, precision: Floats) -> tuple[Floats, Floats]:
+        """Newton's step, each graph to its relative precision."""
+        xs, xb = self.solve(-self.slope_s, -self.slope_b, precision)
+        return self.centre(xs), xb
+
+    def solve(self, rs: Floats, rb: Floats, precision: Floats) -> tuple[Floats, Floats]:
+        """Solve for a right-hand side that sums to zero within components (when there is no prior)."""
+        p = self.problem
+        xs, xb, open_ = self.conjugate_gradients(rs, rb, precision)
+        for g in np.flatnonzero(open_ & self.direct):  # few
+            nodes = slice(int(p.node_start[g]), int(p.node_start[g + 1]))
+            pairs = slice(int(p.pair_start[g]), int(p.pair_start[g + 1]))
+            first, second = p.first[pairs] - nodes.start, p.second[pairs] - nodes.start
+            xs[nodes], xb[g] = eliminate(
+                first,
+                second,
+                self.curve[pairs],
+                p.prior,
+                p.component[nodes],
+                self.border[nodes][:, : rb.shape[1]],
+                self.corner[g],
+                rs[nodes],
+                rb[g],
+            )
+        return xs, xb
+
+    def conjugate_gradients(
+        self, rs: Floats, rb: Floats, precision: Floats
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Solve for a right-hand side; also which graphs did not reach their precision."""
+        patience = np.where(self.direct, PATIENCE, LONGEST)
+        rs, rb = rs.copy(), rb.copy()
+        xs, xb = np.zeros_like(rs), np.zeros_like(rb)
+        zs, zb = rs / self.diagonal, rb / self.corner_diagonal
+        ps, pb = zs.copy(), zb.copy()
+        rho = self.dot(rs, rb, zs, zb)
+        goal = precision * precision * rho
+        active = rho > 0
+        for iteration in range(int(patience.max(initial=0))):
+            if not active.any():
+                break
+            qs, qb = self.apply(ps, pb)
+            bend = self.dot(ps, pb, qs, qb)
+            active &= (bend > 0) & (iteration < patience)
+            alpha = np.where(active, rho / np.where(active, bend, 1.0), 0.0)
+            along = self.spread_out(alpha)
+            xs += along * ps
+            qs *= along
+            rs -= qs
+            xb += alpha[:, None] * pb
+            rb -= alpha[:, None] * qb
+            np.divide(rs, self.diagonal, out=zs)
+            zb = rb / self.corner_diagonal
+            new = self.dot(rs, rb, zs, zb)
+            beta = np.where(active, new / np.where(active, rho, 1.0), 0.0)
+            rho = np.where(active, new, rho)
+            active &= rho > goal
+            ps *= self.spread_out(beta)
+            ps += zs
+            pb = zb + beta[:, None] * pb
+        return xs, xb, rho > goal
+
+    def weakest(self) -> Floats:
+        """Smallest eigenvalue of the coefficients' curvature with scores profiled out, relative to without."""
+        p = self.problem
+        profile = self.corner.copy()
+        columns = p.extras - (p.ties is not None)
+        precision = np.full(p.graphs, 1e-9)
+        none = np.zeros((p.graphs, p.extras))
+        for e in range(columns):
+            right = self.border[:, e].copy()
+            reduced = self._only_scores().solve(right, none[:, :0], precision)[0]
+            for f in range(columns):
+                profile[:, f, e] -= np.add.reduceat(self.border[:, f] * reduced, p.node_start[:-1])
+        scale = 1.0 / np.sqrt(self.corner_diagonal)
+        profile = (profile + profile.transpose(0, 2, 1)) / 2 * scale[:, :, None] * scale[:, None, :]
+        return np.asarray(np.linalg.eigvalsh(profile).min(axis=1), np.float64)
+
+    def _only_scores(self) -> System:
+        other = object.__new__(System)
+        other.__dict__.update(self.__dict__)
+        other.problem = replace(self.problem, ties=None, covariates=None)
+        other.corner_diagonal = np.zeros((self.problem.graphs, 0))
+        return other

@@ -1,0 +1,146 @@
+"""The judgments of a batch as ranked lists of nodes: what Plackett–Luce and positional Borda read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.graphs import Batch, Graphs
+from concordant.listing import entry_owner, take_lists
+
+__all__ = ["Rankings"]
+
+Offsets = NDArray[np.int64]
+Places = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """Lists with at least two entries, the best tier first.
+
+    A comparison is a list of two; a choice from a set has the chosen item above all others, a selection the clicked
+    item above those shown before it, and nothing is known within the others (``top``). Lists of one item, and lists
+    without a click, say nothing and are left out.
+    """
+
+    node_start: Offsets
+    start: Offsets
+    """Entries of list r are start[r]:start[r + 1]."""
+    node: Places
+    tier: Floats
+    weight: Floats
+    """Of each list: multiplicity times strength."""
+    holder: Places
+    """Place in the batch's columns of the judgment that each list comes from."""
+    top: bool
+    """Only the first entry against the rest counts."""
+
+    @cached_property
+    def length(self) -> Places:
+        return np.diff(self.start)
+
+    @cached_property
+    def row(self) -> Places:
+        """The list of each entry."""
+        return entry_owner(self.start)
+
+    @cached_property
+    def _tiers(self) -> tuple[Places, Places]:
+        """Where each tier begins, and the tier of each entry."""
+        new = np.ones(len(self.tier), bool)
+        new[1:] = (self.tier[1:] != self.tier[:-1]) | (self.row[1:] != self.row[:-1])
+        return np.flatnonzero(new), np.cumsum(new) - 1
+
+    @cached_property
+    def tier_first(self) -> Places:
+        """For each tier of each list, its first entry."""
+        return self._tiers[0]
+
+    @cached_property
+    def tier_size(self) -> Places:
+        return np.diff(self._tiers[0], append=len(self.tier))
+
+    @cached_property
+    def above(self) -> Places:
+        """Number of items of the list in better tiers than the entry."""
+        first, of = self._tiers
+        return first[of] - self.start[self.row]
+
+    @cached_property
+    def below(self) -> Places:
+        """Number of items of the list in worse tiers."""
+        first, of = self._tiers
+        return self.start[1:][self.row] - first[of] - self.tier_size[of]
+
+    def chain(self) -> Graphs:
+        """Graphs with the components and strong blocks of the full pair tables, in linear size.
+
+        Each entry beats the next, or ties with it: every pair of the list then hangs on a chain of wins.
+        """
+        follows = np.flatnonzero(self.row[1:] == self.row[:-1])
+        better, worse = (self.start[self.row], np.arange(len(self.row))) if self.top else (follows, follows + 1)
+        if self.top:
+            better, worse = better[better != worse], worse[better != worse]
+        tie = self.tier[better] == self.tier[worse]
+        return Graphs.from_edges(self.node_start, self.node[better], self.node[worse], np.ones(len(better)), tie)
+
+    @classmethod
+    def of(cls, batch: Batch) -> Rankings:
+        """Return the lists of the judgments that a batch holds, one by one."""
+        if batch.prefs.kind is None:
+            none = np.zeros(0, np.int64)
+            return cls(batch.node_start, np.zeros(1, np.int64), none, np.zeros(0), np.zeros(0), none, False)
+        if batch.prefs.kind == "comparisons":
+            edges = batch.edges
+            mass = edges.strength * batch.multiplicity[edges.holder]
+            return cls._of_pairs(batch, edges.winner, edges.loser, mass, edges.tie, edges.holder)
+        return cls._of_lists(batch)
+
+    @classmethod
+    def of_pairs(cls, batch: Batch) -> Rankings:
+        """Return one list for each side of each judged pair, with its n_jl: the same likelihood in fewer lists."""
+        graphs = batch.graphs
+        up, down = graphs.above > 0, graphs.below > 0
+        better = np.concatenate([graphs.first[up], graphs.second[down]])
+        worse = np.concatenate([graphs.second[up], graphs.first[down]])
+        mass = np.concatenate([graphs.above[up], graphs.below[down]])
+        return cls._of_pairs(batch, better, worse, mass, np.zeros(len(mass), bool), np.zeros(len(mass), np.int64))
+
+    @classmethod
+    def _of_pairs(
+        cls, batch: Batch, better: Places, worse: Places, mass: Floats, tie: NDArray[np.bool_], holder: Places
+    ) -> Rankings:
+        node = np.column_stack([better, worse]).ravel()
+        tier = np.column_stack([np.ones(len(tie)), np.where(tie, 1.0, 2.0)]).ravel()
+        start = 2 * np.arange(len(mass) + 1, dtype=np.int64)
+        return cls(batch.node_start, start, node, tier, mass, holder, False)
+
+    @classmethod
+    def _of_lists(cls, batch: Batch) -> Rankings:
+        prefs = batch.prefs
+        assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
+        start, entries = take_lists(prefs.list_start, batch.judgment)
+        holder = entry_owner(start)
+        tier = prefs.list_value[entries]
+        keep = np.ones(len(entries), bool)
+        top = prefs.kind in ("choices", "selections")
+        if top:
+            chosen = np.full(len(start) - 1, -1, np.int64)
+            chosen[holder[tier > 0]] = np.flatnonzero(tier > 0)
+            pick = chosen[holder]
+            place = np.arange(len(entries))
+            keep = (pick >= 0) & ((place <= pick) if prefs.kind == "selections" else True)
+            tier = np.where(place == pick, 1.0, 2.0)
+        keep &= np.bincount(holder[keep], minlength=len(start) - 1)[holder] > 1
+        node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
+        holder, tier, node = holder[keep], tier[keep], node[keep]
+        if top:
+            order = np.lexsort((tier, holder))
+            tier, node = tier[order], node[order]
+        kept, size = np.unique(holder, return_counts=True)
+        offsets = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+        return cls(batch.node_start, offsets, node, tier, batch.multiplicity[kept].astype(float), kept, top)

@@ -1,0 +1,1 @@
+"""How sure a ranking is: standard errors, bootstrap, quasi-variances, intervals for ranks."""

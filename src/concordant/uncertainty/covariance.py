@@ -1,0 +1,195 @@
+"""Covariance matrices of the scores of small graphs, a stack of equal sizes at a time.
+
+With A = H + λI (λ on the scores) and the contrasts C = I − 1bᵀ of ``contrasts``, the covariance is C A⁻¹ Cᵀ (Hessian)
+or C A⁻¹ M A⁻¹ Cᵀ (sandwich), M = Σ over clusters u_c u_cᵀ with u_c the gradient of the cluster's log-likelihood (Huber
+1967; White, Econometrica 50, 1982; clustered: Liang & Zeger, Biometrika 73, 1986), times K/(K − 1), K clusters. Since
+H 1 = 0 within a component, α 1 1ᵀ may be added to A: it moves the direction of the free shift (and of the prior's
+1/(nλ)) only, and C removes that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+
+from concordant.errors import UsageError
+from concordant.graphs import Batch
+from concordant.structures.curvature import Curvature
+from concordant.uncertainty.contrasts import Gauge
+
+__all__ = ["Meat", "Units", "covariance", "stacks"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+STACK = 1 << 22
+"""Numbers held at once in a stack of matrices."""
+
+
+@dataclass(frozen=True, eq=False)
+class Meat:
+    """The middle of the sandwich: one row for each cluster of each graph, M = rootᵀ root."""
+
+    root: csr_array
+    clusters: Indices
+    """Number of clusters (judgments where none are given) of each graph."""
+
+    @classmethod
+    def of(cls, batch: Batch, curvature: Curvature) -> Meat:
+        """Add the gradients of each cluster's judgments; a judgment held c times counts as c draws."""
+        gradients = csr_array(curvature.contributions)
+        cluster = batch.prefs.cluster
+        if cluster is None:
+            draws = batch.judgments
+            scale = np.sqrt(batch.multiplicity * (draws / np.maximum(draws - 1, 1))[batch.graph])
+            return cls(csr_array(diags_array(scale) @ gradients), draws)
+        width = int(cluster.max(initial=0)) + 1
+        labels, row = np.unique(batch.graph * width + cluster[batch.judgment], return_inverse=True)
+        graph = labels // width
+        draws = np.bincount(graph, minlength=len(batch)).astype(np.int64)
+        scale = np.sqrt(draws / np.maximum(draws - 1, 1))[graph]
+        held = np.arange(len(row))
+        gather = csr_array((batch.multiplicity * scale[row], (row, held)), shape=(len(labels), len(row)))
+        return cls(csr_array(gather @ gradients), draws)
+
+    def matrix(self) -> csr_array:
+        """M, parameters by parameters."""
+        return csr_array(self.root.T @ self.root)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The parameters cut into sets that do not influence each other: graphs, or components of large graphs."""
+
+    start: Indices
+    """Parameters of unit u are order[start[u]:start[u + 1]]: its nodes, then its further coefficients."""
+    order: Indices
+    nodes: Indices
+    """Number of nodes of each unit."""
+    graph: Indices
+
+    @classmethod
+    def of(cls, batch: Batch, curvature: Curvature, gauge: Gauge, *, whole: int | None = None) -> Units:
+        """Graphs of at most ``whole`` parameters (all when None) or with coefficients are units, else components."""
+        extra_owner = np.asarray(curvature.extra_owner, np.int64)
+        extras = np.bincount(extra_owner, minlength=len(batch))
+        size = np.diff(batch.node_start)
+        first = np.full(len(batch), gauge.groups, np.int64)
+        np.minimum.at(first, batch.owner, gauge.group)  # components are numbered graph by graph
+        joined = (extras > 0) | (size <= (len(gauge.group) if whole is None else whole))
+        number = np.where(joined[batch.owner], first[batch.owner], gauge.group)
+        number = np.concatenate([number, first[extra_owner]])
+        order = np.argsort(number, kind="stable")
+        labels, begin = np.unique(number[order], return_index=True)
+        start = np.append(begin, len(order)).astype(np.int64)
+        nodes = np.bincount(number[: len(gauge.group)], minlength=gauge.groups + 1)[labels]
+        owner = np.concatenate([batch.owner, extra_owner])
+        return cls(start, order.astype(np.int64), nodes.astype(np.int64), owner[order[begin]])
+
+    @property
+    def size(self) -> Indices:
+        """Number of parameters of each unit."""
+        return np.diff(self.start)
+
+    def parameters(self, unit: int) -> Indices:
+        """Parameters of one unit."""
+        return self.order[self.start[unit] : self.start[unit + 1]]
+
+
+def stacks(
+    units: Units, curvature: Curvature, gauge: Gauge, meat: csr_array | None, chosen: Indices
+) -> Iterator[tuple[Indices, int, Floats]]:
+    """Yield (parameters (G, p), nodes among them n, covariance (G, p, p)), the chosen units of one size at a time.
+
+    Parameters: the first n of each row are nodes. Memory is bounded by ``STACK`` numbers or one unit's matrix.
+    """
+    size, nodes = units.size[chosen], units.nodes[chosen]
+    shape = size * (int(size.max(initial=0)) + 1) + nodes
+    for kind in np.unique(shape):
+        same = chosen[shape == kind]
+        p, n = int(units.size[same[0]]), int(units.nodes[same[0]])
+        step = max(1, STACK // p**2)
+        for begin in range(0, len(same), step):
+            part = same[begin : begin + step]
+            ids = units.order[units.start[part][:, None] + np.arange(p)]
+            bread = _anchored(_dense(curvature.hessian, ids), ids[:, :n], gauge, curvature.prior)
+            inverse = np.asarray(np.linalg.inv(bread), np.float64)
+            middle = None if meat is None else _dense(meat, ids)
+            yield ids, n, _contrasts(inverse, middle, ids[:, :n], gauge)
+
+
+def _dense(matrix: csr_array, ids: Indices) -> Floats:
+    """The blocks of a sparse matrix on the rows of ids, shape (G, p, p)."""
+    graphs, size = ids.shape
+    local = np.zeros(matrix.shape[0], np.int64)
+    local[ids] = np.arange(size)
+    rows = matrix[ids.ravel()].tocoo()
+    dense = np.zeros((graphs * size, size))
+    dense[rows.row, local[rows.col]] = rows.data
+    return dense.reshape(graphs, size, size)
+
+
+def _anchored(hessian: Floats, nodes: Indices, gauge: Gauge, prior: float) -> Floats:
+    """H + λI + α 1 1ᵀ in each component, α = the mean of the component's diagonal over its size."""
+    n = nodes.shape[1]
+    diagonal = np.einsum("gii->gi", hessian)
+    diagonal[:, :n] += prior
+    total = np.zeros(gauge.groups)
+    size = np.bincount(gauge.group, minlength=gauge.groups)
+    np.add.at(total, gauge.group[nodes], diagonal[:, :n])
+    shift = np.where(total > 0, total, size) / size.astype(float) ** 2
+    group = gauge.group[nodes]
+    if (group == group[:, :1]).all():
+        hessian[:, :n, :n] += shift[group[:, 0]][:, None, None]
+    else:
+        hessian[:, :n, :n] += np.where(group[:, :, None] == group[:, None, :], shift[group][:, :, None], 0.0)
+    return hessian
+
+
+def _contrasts(inverse: Floats, middle: Floats | None, nodes: Indices, gauge: Gauge) -> Floats:
+    """T inverse [middle inverse] Tᵀ with T = C on the scores and 1 on the other coefficients."""
+    n = nodes.shape[1]
+    group = gauge.group[nodes]
+    weight = gauge.weight[nodes]
+    if (group == group[:, :1]).all():
+        inverse[:, :n] -= np.einsum("gi,gij->gj", weight, inverse[:, :n])[:, None, :]
+        half = inverse
+    else:
+        mean = np.where(group[:, :, None] == group[:, None, :], weight[:, None, :], 0.0)
+        half = inverse.copy()
+        half[:, :n] -= mean @ inverse[:, :n]
+    if middle is not None:
+        return half @ middle @ half.swapaxes(1, 2)
+    if (group == group[:, :1]).all():
+        half[:, :, :n] -= np.einsum("gij,gj->gi", half[:, :, :n], weight)[:, :, None]
+    else:
+        half[:, :, :n] -= half[:, :, :n] @ mean.swapaxes(1, 2)
+    return half
+
+
+def covariance(
+    batch: Batch,
+    curvature: Curvature,
+    gauge: Gauge,
+    graph: int = 0,
+    *,
+    method: str = "hessian",
+    most: int = 6000,
+) -> Floats:
+    """Return the covariance matrix of the contrasts of one graph's scores, then of its other coefficients.
+
+    Shape (p, p), p = nodes + coefficients; rows of different components are 0 to each other unless coefficients join
+    them. Errors: UsageError when the graph has more than ``most`` parameters (a dense matrix would not be sensible).
+    """
+    units = Units.of(batch, curvature, gauge)
+    unit = np.flatnonzero(units.graph == graph)
+    size = int(units.size[unit].sum())
+    if size > most:
+        raise UsageError(f"a covariance matrix of {size:,} parameters is too large; at most {most:,} are allowed")
+    meat = Meat.of(batch, curvature).matrix() if method == "sandwich" else None
+    for _, _, matrix in stacks(units, curvature, gauge, meat, unit):
+        return np.asarray(matrix[0])
+    return np.zeros((0, 0))

@@ -1,0 +1,144 @@
+"""Intervals for any structure, by the method that fits it: what ``rank`` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.connectivity import Connectivity
+from concordant.errors import UsageError, did_you_mean
+from concordant.graphs import Batch
+from concordant.structures.cascade import examinations
+from concordant.structures.curvature import Curvature
+from concordant.structures.registry import STRUCTURES, Structure
+from concordant.structures.scores import Scores
+from concordant.uncertainty.bootstrap import bootstrap
+from concordant.uncertainty.contrasts import Gauge
+from concordant.uncertainty.proportions import wilson
+from concordant.uncertainty.rank_intervals import (
+    rank_intervals,
+    rank_intervals_of_replicates,
+    ranks_from_ends,
+)
+from concordant.uncertainty.standard_errors import Intervals, score_intervals
+
+__all__ = ["METHODS", "Bounds", "Wanted", "bounds"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+METHODS = ("auto", "hessian", "sandwich", "bootstrap", "none")
+CHEAP = 3e7
+"""Distinct judgments × replicates up to which ``auto`` draws a bootstrap for structures that are no likelihood."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What intervals are asked for."""
+
+    method: str = "auto"
+    level: float = 0.95
+    replicates: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UsageError(f"unknown interval method {self.method!r}: {did_you_mean(self.method, METHODS)}")
+        if not 0 < self.level < 1:
+            raise UsageError(f"level must lie between 0 and 1 (0.95 for 95%), not {self.level}")
+        if self.replicates < 2:
+            raise UsageError(f"replicates must be at least 2, not {self.replicates}")
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Limits of the scores and of the ranks of a batch's nodes, and how they were found."""
+
+    lower: Floats
+    upper: Floats
+    rank_lower: Ints
+    rank_upper: Ints
+    method: str
+    coefficients: dict[str, Floats] = field(default_factory=dict)
+    """Standard errors of the coefficients beside the scores, one per graph."""
+    notes: tuple[str, ...] = ()
+
+
+def bounds(
+    batch: Batch,
+    scores: Scores,
+    member: Structure,
+    linked: Connectivity,
+    wanted: Wanted,
+    options: Mapping[str, Any],
+) -> Bounds:
+    """Return intervals of the scores of a batch and simultaneous intervals of their ranks."""
+    method, note = _suited(batch, member, wanted) if wanted.method == "auto" else (wanted.method, "")
+    if method == "none":
+        return _nothing(len(batch.item), note)
+    if member.reads == "exposures" and method != "bootstrap":
+        return _proportions(batch, linked, wanted.level)
+    if method == "bootstrap":
+        drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options)
+        found = drawn.intervals(wanted.level)
+        ranks = rank_intervals_of_replicates(drawn, batch, connectivity=linked, level=wanted.level)
+        return _bounds(found, ranks.lower, ranks.upper, {})
+    if member.curvature is None:
+        able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)
+        raise UsageError(f"{member.name} has no {method} intervals ({able} have); use bootstrap or none")
+    curvature = member.curvature(batch, scores)
+    found = score_intervals(batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
+    ranks = rank_intervals(batch, scores, curvature, found, connectivity=linked, seed=wanted.seed)
+    return _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found))
+
+
+def _suited(batch: Batch, member: Structure, wanted: Wanted) -> tuple[str, str]:
+    """The method that ``auto`` stands for here: for likelihoods theirs, else a bootstrap where it is cheap."""
+    if member.curvature is not None or member.reads == "exposures":
+        return "auto", ""
+    work = len(batch.judgment) * wanted.replicates
+    if work <= CHEAP:
+        return "bootstrap", ""
+    return "none", (
+        f"no intervals: {wanted.replicates:,} bootstrap replicates of {len(batch.judgment):,} distinct judgments take "
+        "long; ask for interval='bootstrap'"
+    )
+
+
+def _nothing(nodes: int, note: str) -> Bounds:
+    none, zero = np.full(nodes, np.nan), np.zeros(nodes, np.int64)
+    return Bounds(none, none, zero, zero, "none", notes=(note,) if note else ())
+
+
+def _proportions(batch: Batch, linked: Connectivity, level: float) -> Bounds:
+    """Wilson's intervals of click rates; ranks from intervals that hold for all items of a query together."""
+    clicks, examined = examinations(batch)
+    lower, upper = wilson(clicks, examined, level)
+    size = np.diff(batch.node_start)
+    together = level ** (1.0 / np.maximum(size, 1))  # Šidák: items are examined independently of each other
+    low, high = np.zeros(len(clicks)), np.ones(len(clicks))
+    for share in np.unique(together):
+        chosen = (together == share)[batch.owner]
+        low[chosen], high[chosen] = wilson(clicks[chosen], examined[chosen], float(share))
+    gauge = Gauge.of(batch.node_start, linked)
+    rank_lower, rank_upper = ranks_from_ends(low, high, gauge, np.ones(len(low), bool))
+    return Bounds(lower, upper, rank_lower, rank_upper, "wilson")
+
+
+def _errors(graphs: int, curvature: Curvature, found: Intervals) -> dict[str, Floats]:
+    """Standard errors of the extra coefficients by name, one value for each graph."""
+    errors: dict[str, Floats] = {}
+    names = np.asarray(found.coefficient_names, object)
+    for name in dict.fromkeys(found.coefficient_names):
+        own = names == name
+        column = errors.setdefault(str(name), np.full(graphs, np.nan))
+        column[curvature.extra_owner[own]] = found.coefficient_error[own]
+    return errors
+
+
+def _bounds(found: Intervals, rank_lower: Ints, rank_upper: Ints, errors: dict[str, Floats]) -> Bounds:
+    notes = (found.note,) if found.note else ()
+    return Bounds(found.lower, found.upper, rank_lower, rank_upper, found.method, errors, notes)

@@ -1,0 +1,41 @@
+"""What all tests share: where real data lies, and how hypothesis runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("CONCORDANT_SHARED", ROOT.parent / "shared" / "data"))
+SMALL = ROOT / "tests" / "data"
+
+settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def shared_data(name: str) -> Path:
+    """Return the path of a data set that may not be shipped, or skip the test, saying why.
+
+    The folder ``../shared/data`` beside the repository is used, or the one that ``CONCORDANT_SHARED`` names.
+    """
+    path = SHARED / name
+    if not path.exists():
+        reason = f"real data {name!r} is not shipped and not in {SHARED} (CONCORDANT_SHARED says where it is)"
+        pytest.skip(reason, allow_module_level=True)
+    return path
+
+
+@pytest.fixture(name="shared_data")
+def _shared_data() -> Callable[[str], Path]:
+    return shared_data
+
+
+@pytest.fixture(scope="session")
+def small_data() -> Path:
+    """Return the folder of small real data that lie in the repository with their licences."""
+    return SMALL

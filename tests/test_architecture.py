@@ -1,0 +1,188 @@
+"""The house keeps its shape: arrows go down, a file is one room, the base install stays light.
+
+``docs/design.md`` draws what this test holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "concordant"
+
+LAYERS = (
+    ("errors",),
+    ("labels", "tally", "listing"),
+    ("sampling",),
+    ("counted",),
+    ("preferences",),
+    # the method: from preferences to a ranking
+    ("graphs",),
+    ("connectivity", "agreement"),
+    ("structures",),
+    ("uncertainty",),
+    ("ranking",),
+    # the log: from a file to preferences
+    ("log",),
+    ("judgments",),
+    ("engines",),
+    ("reading",),
+    # both meet here
+    ("commands",),
+    ("__main__",),
+)
+"""Rooms from the ground up; a room imports only what is below it."""
+METHOD = {"graphs", "agreement", "connectivity", "structures", "uncertainty", "ranking"}
+LOG = {"log", "judgments", "engines", "reading"}
+
+INSIDE_FUNCTIONS = {
+    # (file, what is imported): why it is not at the top
+    (
+        "preferences.py",
+        "concordant.judgments",
+    ): "Preferences.from_… check their columns with what is built on Preferences",
+    ("ranking.py", "polars"): "optional: only whoever asks for a polars frame needs it",
+    ("commands/__init__.py", "concordant.errors"): "start-up time of --help",
+    ("commands/rank.py", "concordant.commands.session"): "start-up time of rank --help",
+    ("commands/output.py", "rich"): "start-up time when piped: nothing is drawn",
+    ("commands/session.py", "rich"): "start-up time when piped: no progress is shown",
+}
+VAGUE = {"utils", "util", "helpers", "helper", "common", "core", "base", "misc"}
+LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, where it stands and whether inside a function."""
+
+    file: str
+    line: int
+    module: str
+    inside: bool
+
+
+def _walk(node: ast.AST, file: str, inside: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        if isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"{file}:{child.lineno}: write imports in full"
+            assert child.module is not None
+            names = [f"{child.module}.{alias.name}" for alias in child.names]
+            found = {name if _file_of(name) else child.module for name in names}
+            yield from (Import(file, child.lineno, name, inside) for name in sorted(found))
+        elif isinstance(child, ast.Import):
+            yield from (Import(file, child.lineno, alias.name, inside) for alias in child.names)
+        function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from _walk(child, file, inside or function)
+
+
+def _file_of(module: str) -> str | None:
+    """The package's file that a module name stands for, relative to the package."""
+    parts = module.split(".")
+    if parts[0] != "concordant":
+        return None
+    path = PACKAGE.joinpath(*parts[1:])
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.exists() and candidate != PACKAGE / ".py":
+            return candidate.relative_to(PACKAGE).as_posix()
+    return None
+
+
+def _room(file: str) -> str:
+    return file.split("/")[0].removesuffix(".py")
+
+
+FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+IMPORTS = [found for file in FILES for found in _walk(ast.parse((PACKAGE / file).read_text()), file, False)]
+OURS = [found for found in IMPORTS if _file_of(found.module) not in (None, "__init__.py")]
+
+
+def test_every_room_has_its_floor() -> None:
+    floors = {room for layer in LAYERS for room in layer}
+    rooms = {_room(file) for file in FILES} - {"__init__"}
+    assert rooms == floors
+
+
+def test_arrows_go_down() -> None:
+    floor = {room: height for height, layer in enumerate(LAYERS) for room in layer}
+    wrong = []
+    for found in OURS:
+        here, there = _room(found.file), _room(_file_of(found.module) or "")
+        crosses = (here in METHOD and there in LOG) or (here in LOG and there in METHOD)
+        if not found.inside and here not in ("__init__", there) and (floor[there] >= floor[here] or crosses):
+            wrong.append(f"{found.file}:{found.line} imports {found.module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_import_goes_round() -> None:
+    below: dict[str, set[str]] = {file: set() for file in FILES}
+    for found in OURS:
+        target = _file_of(found.module)
+        if not found.inside and target is not None and target != found.file:
+            below[found.file].add(target)
+    TopologicalSorter(below).prepare()  # raises CycleError, which names the circle
+
+
+def test_imports_inside_functions_have_a_reason() -> None:
+    allowed = dict.fromkeys(INSIDE_FUNCTIONS, False)
+    wrong = []
+    for found in IMPORTS:
+        name = (found.file, found.module if found.module.startswith("concordant") else found.module.split(".")[0])
+        if not found.inside:
+            continue
+        if name in allowed:
+            allowed[name] = True
+        else:
+            wrong.append(f"{found.file}:{found.line} imports {found.module} inside a function")
+    assert not wrong, "\n".join(wrong)
+    assert all(allowed.values()), f"no longer needed: {[name for name, used in allowed.items() if not used]}"
+
+
+def test_names_say_what_is_inside() -> None:
+    assert not [file for file in FILES if VAGUE & set(re.split(r"[/_.]", file))]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_is_one_room(file: str) -> None:
+    lines = len((PACKAGE / file).read_text().splitlines())
+    assert lines <= LONGEST, f"{file} has {lines} lines"
+
+
+def test_only_base_dependencies_are_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    base = {re.split(r"[^\w-]", requirement)[0] for requirement in project["dependencies"]}
+    known = base | set(sys.stdlib_module_names) | {"concordant"}
+    optional = {module for _, module in INSIDE_FUNCTIONS}
+    wrong = [
+        f"{found.file}:{found.line} imports {found.module}"
+        for found in IMPORTS
+        if (top := found.module.split(".")[0]) not in known and not (found.inside and top in optional)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_texts_name_no_machine() -> None:
+    forbidden = re.compile(r"(?<![\w.])/(work|root|home|Users)/|\.librar[y]\b|https?://(localhost|127\.)")
+    texts = [path for path in ROOT.glob("*") if path.is_file() and path.suffix in ("", ".md", ".txt", ".toml", ".cff")]
+    for folder in ("src", "tests", "docs", "benchmarks", "tools", ".ci"):
+        texts += [
+            path for path in (ROOT / folder).rglob("*") if path.suffix in ("", ".py", ".md", ".txt", ".sh", ".json")
+        ]
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
+        for path in texts
+        if path.is_file() and path != Path(__file__).resolve()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if forbidden.search(line)
+    ]
+    assert not wrong, "\n".join(wrong)
