@@ -48,7 +48,7 @@ class Design:
     methods: tuple[tuple[str, str, dict[str, Any]], ...]
     """(structure, interval, options)."""
     spread: float = 1.0
-    bootstrapped: int = 80
+    bootstrapped: int = 60
     """Of how many data sets a bootstrap is made."""
     shown: float = 2.0
     """Evenness of the items' popularity (Dirichlet parameter)."""
@@ -244,8 +244,8 @@ def designs(quick: bool) -> list[Design]:
     return [
         Design("comparisons", 10, 500, 1000 // few, comparisons, PLAIN),
         Design("comparisons", 20, 2_000, 500 // few, comparisons, PLAIN[:5]),
-        Design("comparisons", 50, 10_000, 200 // few, comparisons, PLAIN[:5], bootstrapped=40),
-        Design("comparisons", 100, 50_000, 60 // few, comparisons, PLAIN[:2] + PLAIN[3:5]),
+        Design("comparisons", 50, 10_000, 200 // few, comparisons, PLAIN[:5], bootstrapped=30),
+        Design("comparisons", 100, 50_000, 40 // few, comparisons, PLAIN[:2] + PLAIN[3:5]),
         Design(
             "comparisons with ties, half a win each",
             20,

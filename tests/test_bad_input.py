@@ -369,7 +369,7 @@ def test_options_of_another_kind() -> None:
         read(ratings, columns={"weight": "weight"})
     with pytest.raises(UsageError, match="neutral says where nobody is at home; it needs home"):
         read({"left": ["a"], "right": ["b"], "winner": ["left"], "n": [True]}, columns={"neutral": "n"})
-    with pytest.raises(ConcordantError, match="missing for comparisons|no layout fits"):
+    with pytest.raises(ConcordantError, match=r"missing for comparisons|no layout fits"):
         read({"winner": ["a"], "loser": ["b"], "x": ["a"]}, columns={"outcome": "x"})
     with pytest.raises(UsageError, match="home needs two sides"):
         read({"winner": ["a"], "loser": ["b"]}, home="left")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.optimize import minimize, root
+from scipy.optimize import brentq, minimize, root
 from scipy.special import expit, log_expit
 
 from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError
@@ -305,6 +305,65 @@ def test_a_lopsided_chain_is_exact() -> None:
     )
     scores = fit(prefs, prior=0)
     assert np.allclose(-np.diff(scores.value), np.log(1e9), rtol=1e-8)
+    assert scores.status.tolist() == [CONVERGED]
+
+
+def exact_chain(m: int) -> tuple[Preferences, Floats]:
+    """Each item beats the next u times and loses d times: neighbours differ by log u/d."""
+    rng = np.random.default_rng(m)
+    up, down = rng.integers(1, 6, m - 1), rng.integers(1, 6, m - 1)
+    i = np.arange(m - 1)
+    prefs = Preferences.from_comparisons(
+        np.concatenate([i, i + 1]), np.concatenate([i + 1, i]), count=np.concatenate([up, down])
+    )
+    scores = np.concatenate([[0], -np.cumsum(np.log(up / down))])
+    return prefs, scores - scores.mean()
+
+
+@pytest.mark.usefixtures("solver")
+@pytest.mark.parametrize("m", [100, 600, 3000])
+def test_a_long_chain_is_exact(m: int) -> None:
+    # conjugate gradients need as many steps as the chain is long: elimination takes over
+    prefs, expected = exact_chain(m)
+    scores = fit(prefs, prior=0)
+    assert np.allclose(scores.value, expected, atol=1e-8, rtol=0)
+    assert scores.status.tolist() == [CONVERGED]
+
+
+def test_coefficients_survive_elimination() -> None:
+    prefs, _ = exact_chain(300)
+    home = np.where(np.arange(prefs.distinct) % 3 == 0, 1.0, -0.5)
+    prefs = Preferences.from_comparisons(prefs.winner, prefs.loser, count=prefs.count, covariates={"home": home})
+    scores = fit(prefs, prior=0)
+    twin = plain_bradley_terry(prefs, 0)
+    assert np.allclose(np.append(scores.value, scores.coefficients["home"]), twin, atol=1e-7)
+
+
+@pytest.mark.usefixtures("solver")
+@pytest.mark.parametrize("m", [4, 100])
+def test_a_ring_of_wins_carries_one_flow(m: int) -> None:
+    # i ≻ i + 1 n_i times, closed: n_i σ(−d_i) is the same everywhere and the differences d_i sum to zero;
+    # undamped Newton steps never settle here
+    n = np.random.default_rng(3).integers(8, 50, m)
+    ring = np.arange(m)
+    flow = brentq(lambda f: np.log((n - f) / f).sum(), 1e-9, n.min() * (1 - 1e-12), xtol=1e-15)
+    scores = fit(Preferences.from_comparisons(ring, (ring + 1) % m, count=n), prior=0)
+    assert scores.value - np.roll(scores.value, -1) == pytest.approx(np.log((n - flow) / flow), abs=1e-6)
+    assert scores.status.tolist() == [CONVERGED]
+
+
+@pytest.mark.usefixtures("solver")
+def test_a_strict_order_with_one_upset() -> None:
+    # many dense iterations, elimination on a full matrix; the gradient, straight from the formula, vanishes
+    m = 150
+    better, worse = np.triu_indices(m, 1)
+    prefs = Preferences.from_comparisons(better, worse, count=np.full(len(better), 10**6))
+    scores = fit(prefs + Preferences.from_comparisons([m - 1], [0]), prior=0)
+    s = scores.value
+    n = np.triu(np.full((m, m), 1e6), 1)
+    n[m - 1, 0] = 1
+    pull = n * expit(s[None, :] - s[:, None])
+    assert np.abs(pull.sum(axis=1) - pull.sum(axis=0)).max() < 1e-8 * pull.sum(axis=1).min()
     assert scores.status.tolist() == [CONVERGED]
 
 

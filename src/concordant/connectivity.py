@@ -8,6 +8,7 @@ Monthly 64, 1957; ties count as a win each way).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,17 @@ class Connectivity:
         return self.open_above | self.open_below
 
 
+_FOUND: WeakKeyDictionary[Graphs, Connectivity] = WeakKeyDictionary()
+
+
 def connectivity(graphs: Graphs) -> Connectivity:
-    """Find components, strong blocks and what lies beyond each component's largest block."""
+    """Find components, strong blocks and what lies beyond each component's largest block (once for each batch)."""
+    if graphs not in _FOUND:
+        _FOUND[graphs] = _connectivity(graphs)
+    return _FOUND[graphs]
+
+
+def _connectivity(graphs: Graphs) -> Connectivity:
     nodes = graphs.nodes
     if nodes == 0:
         none, no = np.zeros(0, np.int32), np.zeros(0, bool)

@@ -99,7 +99,8 @@ def tally(key: Key, bits: int, count: Integers | None) -> tuple[Key, Integers]:
 
 
 def _low_bits(key: Key, width: int, most: int) -> Integers:
-    amount = np.empty(len(key), np.int32 if most < 1 << 31 else np.int64)
+    kind: Any = np.int32 if most < 1 << 31 else np.int64
+    amount: Integers = np.empty(len(key), kind)
     for begin in range(0, len(key), BLOCK):
         amount[begin : begin + BLOCK] = key[begin : begin + BLOCK] & ((1 << width) - 1)
     return amount

@@ -113,7 +113,7 @@ def delimited_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]
     width = len(log.columns)
     for line, fields in records:
         if len(fields) != width and not (len(fields) == width + 1 and fields[-1] == ""):
-            raise InputError(f"{log.name}: line {line} has {len(fields):,} fields, the header has {width:,}")
+            raise InputError(f"{log.name}: line {line:,} has {len(fields):,} fields, the header has {width:,}")
         yield line, tuple([fields[place] or None for place in places])
 
 
@@ -145,12 +145,12 @@ def json_records(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:
         with opened(log) as text:
             values = _loads(text.read(), f"{log.name}: the file")
         for place, value in enumerate(values, 1):
-            yield place, _object(value, f"{log.name}: row {place}")
+            yield place, _object(value, f"{log.name}: row {place:,}")
         return
     with opened(log) as text:
         for number, line in enumerate(_lines(text), 1):
             if line.strip(" \t\r\n"):
-                where = f"{log.name}: line {number}"
+                where = f"{log.name}: line {number:,}"
                 yield number, _object(_loads(line, where), where)
 
 

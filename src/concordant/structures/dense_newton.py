@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 CACHED = 160_000  # entries of one stack of matrices (1.3 MB)
 UNKNOWN = 1e100  # in place of the length of a step that was not taken in full
+RETREAT = 4.0  # how much shorter a step that ended uphill is tried
 SURE = 1.5  # the range of a step up to which it certainly goes down
 QUADRATIC = 10.0  # a step below this times √tolerance may have been the last
 PATIENCE = 60  # iterations of conjugate gradients before elimination
@@ -123,12 +124,15 @@ def _newton(
     fixed, means = _gauge(above, component, prior)
     live = np.arange(total)
     s, before, last = score.copy(), np.zeros((total, m)), np.full(total, UNKNOWN)
-    step, size = np.zeros((total, m)), np.zeros(total)
+    step, size, part = np.zeros((total, m)), np.zeros(total), np.ones(total)
+    wide = np.zeros(total, bool)
     for iteration in range(max_iterations + 1):
         slope, curve = _derivatives(above, s, prior)
-        retreat = (np.einsum("gi,gi->g", slope, step) > 0) & (np.ptp(step, axis=1) > SURE)
-        if retreat.any():
-            s, last = _shorten(above, before, step, s, last, retreat)
+        while True:
+            far = (part > 0) & (np.einsum("gi,gi->g", slope, step) > 0) & (np.ptp(step, axis=1) > SURE)
+            if not far.any():
+                break
+            part, s, last = _shorten(above, before, step, part, s, last, far)
             slope, curve = _derivatives(above, s, prior)
         diagonal = curve.sum(axis=2) + prior
         steepest = np.abs(slope).max(axis=1)
@@ -138,7 +142,6 @@ def _newton(
         expected = last * (size / np.where(before_size > 0, before_size, 1.0))
         done = (steepest == 0) | (last <= tolerance)
         done |= (last <= QUADRATIC * np.sqrt(tolerance)) & (relative <= tolerance) & (expected <= tolerance)
-        wide = np.abs(s).max(axis=1) > WIDEST
         out = done | wide | (iteration == max_iterations)
         if out.any():
             gone = live[out]
@@ -157,10 +160,14 @@ def _newton(
         step = solve_stack(hessian, -slope, precision(size, before_size, relative, tolerance))
         step -= step.mean(axis=1)[:, None] if means is None else np.einsum("gij,gj->gi", means, step)
         last = np.abs(step).max(axis=1)
-        before, s = s, s + step
-        far = np.abs(s).max(axis=1) > WIDEST
-        if far.any():
-            s, last = _shorten(above, before, step, s, last, far)
+        before, s, part = s, s + step, np.ones(len(live))
+        while True:
+            wide = np.abs(s).max(axis=1) > WIDEST
+            far = wide & (part > 0)
+            if not far.any():
+                break
+            part, s, last = _shorten(above, before, step, part, s, last, far)
+        s = np.where(wide[:, None], before, s)
     return score, status, iterations, gradient, too_wide
 
 
@@ -206,14 +213,18 @@ def solve_stack(matrix: Floats, right: Floats, relative: Floats) -> Floats:
 
 
 def _shorten(
-    above: Floats, before: Floats, step: Floats, s: Floats, last: Floats, which: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Take the safe part of the step in some graphs, by its range over the pairs compared there."""
+    above: Floats, before: Floats, step: Floats, part: Floats, s: Floats, last: Floats, which: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats]:
+    """Take less of the step in some graphs, at least the safe part; its size is 0 where there is nothing to shorten.
+
+    The safe part follows from the range of the step over the pairs compared.
+    """
     gap = np.abs(step[:, :, None] - step[:, None, :])
-    spread = np.where(above > 0, gap, 0.0).max(axis=(1, 2))
-    part = safe_step(spread)
-    s = np.where(which[:, None], before + part[:, None] * step, s)
-    return s, np.where(which & (part < 1), UNKNOWN, last)
+    safe = safe_step(np.where(above > 0, gap, 0.0).max(axis=(1, 2)))
+    less = np.maximum(part / RETREAT, safe)
+    s = np.where(which[:, None], before + less[:, None] * step, s)
+    last = np.where(which & (less < 1), UNKNOWN, last)
+    return np.where(which, np.where(less > safe, less, 0.0), part), s, last
 
 
 def _gauge(above: Floats, component: NDArray[np.int32], prior: float) -> tuple[Floats, Floats | None]:

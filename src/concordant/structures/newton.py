@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.listing import take_lists
-from concordant.structures.dense_newton import QUADRATIC, SURE, UNKNOWN, precision, safe_step
+from concordant.structures.dense_newton import QUADRATIC, RETREAT, SURE, UNKNOWN, precision, safe_step
 from concordant.structures.newton_system import Problem, System
 from concordant.structures.scores import CONVERGED, STOPPED
 
@@ -56,15 +56,8 @@ def fit_sparse(problem: Problem, *, tolerance: float, max_iterations: int) -> Fi
     ds, db = np.zeros_like(s), np.zeros_like(b)
     last, size, stuck = np.full(total, UNKNOWN), system.size(), np.zeros(total, np.int64)
     for iteration in range(max_iterations + 1):
-        uphill = system.dot(system.slope_s, system.slope_b, ds, db) > 0
-        retreat = uphill & (system.spread_bound(ds, db) > SURE)
-        if retreat.any():
-            spread = system.spread(ds, db)
-            part = np.where(retreat, safe_step(spread), 1.0)
-            s += system.spread_out(part - 1.0) * ds
-            b += (part - 1.0)[:, None] * db
-            last[part < 1] = UNKNOWN
-            system.evaluate(s, b)
+        part = _retreat(system, s, b, ds, db)
+        last[part < 1] = UNKNOWN
         before, size = size, system.size()
         steepest, relative = system.steepest()
         expected = last * np.where(before > 0, size / np.where(before > 0, before, 1.0), 0.0)
@@ -95,3 +88,22 @@ def fit_sparse(problem: Problem, *, tolerance: float, max_iterations: int) -> Fi
         b = b + db
         system.evaluate(s, b)
     return end
+
+
+def _retreat(system: System, s: Floats, b: Floats, ds: Floats, db: Floats) -> Floats:
+    """Go back along steps that end uphill, down to the part that is safe; return the parts that are left."""
+    part = np.ones(len(b))
+    limit = np.zeros(0)
+    while True:
+        far = system.dot(system.slope_s, system.slope_b, ds, db) > 0
+        far &= system.spread_bound(ds, db) > SURE
+        if far.any() and not len(limit):
+            limit = safe_step(system.spread(ds, db))
+        far &= part > (limit if len(limit) else 1.0)
+        if not far.any():
+            return part
+        shorter = np.where(far, np.maximum(part / RETREAT, limit), part)
+        s += system.spread_out(shorter - part) * ds
+        b += (shorter - part)[:, None] * db
+        part = shorter
+        system.evaluate(s, b)

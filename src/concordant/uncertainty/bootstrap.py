@@ -197,9 +197,9 @@ class _Refit:
         loose_graphs = _graphs_of(batch, np.flatnonzero(bad))
         rescued = self.structure(loose_graphs, **{**self.options, "prior": FALLBACK_PRIOR})
         value[bad[batch.owner]] = rescued.value
-        value[links.open_above] = np.inf
-        value[links.open_below] = -np.inf
-        value[(links.open_above & links.open_below) | (links.component > 0) | ~links.compared] = np.nan
+        above, below = infinite_ends(Gauge.of(batch.node_start, links), links)
+        value[above], value[below] = np.inf, -np.inf
+        value[(above & below) | (links.component > 0)] = np.nan
         return value, bad
 
 

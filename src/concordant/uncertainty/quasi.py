@@ -53,9 +53,10 @@ def quasi_variances(covariance: Floats, *, tolerance: float = 1e-12, max_iterati
         none = np.full(n, np.nan)
         return QuasiVariances(none, none, (0.0, 0.0), 0)
     own = np.diagonal(matrix)
-    wanted = own[:, None] + own[None, :] - 2.0 * matrix
+    finite = bool(np.isfinite(matrix).all())
+    wanted = own[:, None] + own[None, :] - 2.0 * matrix if finite else np.zeros((n, n))
     np.fill_diagonal(wanted, 1.0)
-    if (wanted <= 0).any() or not np.isfinite(wanted).all():
+    if (wanted <= 0).any():
         raise UsageError("some difference has no positive finite variance; leave out items that are not determined")
     if n == 2:
         variance, iterations = np.full(2, wanted[0, 1] / 2), 0

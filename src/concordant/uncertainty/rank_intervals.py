@@ -34,7 +34,7 @@ PAIRWISE = 300
 """Graphs up to this size have all their differences looked at; larger ones the scores' own intervals."""
 DRAWS = 5000
 """Gaussian draws for the quantile: its level is met to ±.003 (one standard error)."""
-WORK = 2e9
+WORK = 5e8
 """Pairs × draws up to which the quantile is drawn; beyond (very many graphs) Šidák's bound is used."""
 
 

@@ -116,7 +116,7 @@ class Spectral:
         """q_i = (N²)_ii."""
         squares = _row_sums(self.adjacency, self.adjacency.data**2)
         norm = self.gauge.spread(self.gauge.sums(self.top**2))
-        return np.maximum(squares - 2.0 * self.top * (self.adjacency @ self.top) + self.top**2 * norm, 0.0)
+        return np.asarray(np.maximum(squares - 2.0 * self.top * (self.adjacency @ self.top) + self.top**2 * norm, 0.0))
 
     def solve(self, right: Floats, *, free: bool = False, tolerance: float | None = None) -> Floats | None:
         """K right, or (H + λ)⁻¹ right with ``free`` (right then sums to zero); None if it takes too long."""
