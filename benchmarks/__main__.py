@@ -41,7 +41,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("cases", nargs="*", default=["all"], choices=[*CASES, "all"], metavar="CASE", help="1 … 7")
+    parser.add_argument("cases", nargs="*", default="all", choices=[*CASES, "all"], metavar="CASE", help="1 … 7")
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")
     return parser.parse_args()
@@ -83,8 +83,8 @@ def _page(results: dict[str, dict[str, Any]]) -> str:
         "# Side by side",
         "",
         "Made by `make bench`; what is measured and how is in `benchmarks/README.md`. Seconds are the best of several",
-        "runs in one process (`processor`: processor time of that run on all cores; `first`: the first run), memory the",
-        "peak of the whole process while it worked. A load above 0.5 means that the machine had other work.",
+        "runs in one process (`processor`: processor time of that run on all cores; `first`: the first run), memory is",
+        "the peak of the whole process while it worked. A load above 0.5 means that the machine had other work.",
     ]
     for name, case in sorted(results.items()):
         facts = case["machine"]

@@ -20,6 +20,7 @@ from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.structures import bradley_terry as public_room
+from concordant.structures import elimination, newton_system
 from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.curvature import bradley_terry_curvature, laplacian, pair_weights
 from concordant.structures.scores import CONVERGED, STOPPED, Scores
@@ -330,25 +331,55 @@ def test_a_long_chain_is_exact(m: int) -> None:
     assert scores.status.tolist() == [CONVERGED]
 
 
-def test_coefficients_survive_elimination() -> None:
-    prefs, _ = exact_chain(300)
+@pytest.mark.parametrize("thin", [0.0, 1e9], ids=["dense", "sparse"])
+@pytest.mark.parametrize("prior", [0.0, 0.01])
+def test_elimination_in_place_of_conjugate_gradients(
+    monkeypatch: pytest.MonkeyPatch, thin: float, prior: float
+) -> None:
+    monkeypatch.setattr(newton_system, "PATIENCE", 1)
+    monkeypatch.setattr(elimination, "THIN", thin)
+    prefs = random_log(11, items=12, rows=400, ties=True)
     home = np.where(np.arange(prefs.distinct) % 3 == 0, 1.0, -0.5)
-    prefs = Preferences.from_comparisons(prefs.winner, prefs.loser, count=prefs.count, covariates={"home": home})
-    scores = fit(prefs, prior=0)
-    twin = plain_bradley_terry(prefs, 0)
-    assert np.allclose(np.append(scores.value, scores.coefficients["home"]), twin, atol=1e-7)
+    prefs = Preferences.from_comparisons(
+        prefs.winner, prefs.loser, tie=prefs.tie, count=prefs.count, covariates={"home": home}
+    )
+    scores = fit(prefs, prior=prior)
+    twin = plain_bradley_terry(prefs, prior)
+    assert np.allclose(np.append(scores.value, scores.coefficients["home"]), twin, atol=1e-9, rtol=0)
 
 
-@pytest.mark.usefixtures("solver")
-@pytest.mark.parametrize("m", [4, 100])
-def test_a_ring_of_wins_carries_one_flow(m: int) -> None:
-    # i ≻ i + 1 n_i times, closed: n_i σ(−d_i) is the same everywhere and the differences d_i sum to zero;
-    # undamped Newton steps never settle here
-    n = np.random.default_rng(3).integers(8, 50, m)
-    ring = np.arange(m)
-    flow = brentq(lambda f: np.log((n - f) / f).sum(), 1e-9, n.min() * (1 - 1e-12), xtol=1e-15)
-    scores = fit(Preferences.from_comparisons(ring, (ring + 1) % m, count=n), prior=0)
-    assert scores.value - np.roll(scores.value, -1) == pytest.approx(np.log((n - flow) / flow), abs=1e-6)
+@pytest.mark.parametrize("thin", [0.0, 1e9], ids=["dense", "sparse"])
+def test_elimination_solves_the_bordered_system(monkeypatch: pytest.MonkeyPatch, thin: float) -> None:
+    monkeypatch.setattr(elimination, "THIN", thin)
+    rng = np.random.default_rng(1)
+    first, second = np.triu_indices(6, 1)
+    weight, z = rng.uniform(0.1, 2, len(first)), rng.normal(size=(len(first), 2))
+    x = np.zeros((len(first), 6))
+    x[np.arange(len(first)), first], x[np.arange(len(first)), second] = 1, -1
+    full = np.column_stack([x, z])
+    whole = full.T @ (full * weight[:, None]) + np.diag([0.3] * 6 + [0.0] * 2)
+    right = rng.normal(size=8)
+    s, b = elimination.eliminate(
+        first, second, weight, 0.3, np.zeros(6, int), whole[:6, 6:], whole[6:, 6:], right[:6], right[6:]
+    )
+    assert np.allclose(np.append(s, b), np.linalg.solve(whole, right), atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [4, 20, 100])
+def test_a_ring_of_wins_carries_one_flow(m: int, solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # i ≻ i + 1 n_i times, closed: the flow n_i σ(−d_i) is the same everywhere and the differences d_i sum to zero.
+    # Undamped Newton steps never settle here.
+    n = np.random.default_rng(0).integers(8, 50, m).astype(float)
+    ring, least = np.arange(m), n.min()
+
+    def differences(v: float) -> Floats:  # flow = least · σ(v), so that least − flow keeps its digits
+        return np.where(n == least, -v, np.log(np.maximum(n - least * expit(v), 1e-9) / (least * expit(v))))
+
+    if m == 20 and solver == "dense":
+        monkeypatch.delattr(public_room, "fit_sparse")  # nothing is handed over
+    v = brentq(lambda v: differences(v).sum(), -30, 30, xtol=1e-14)
+    scores = fit(Preferences.from_comparisons(ring, (ring + 1) % m, count=n.astype(int)), prior=0)
+    assert np.allclose(scores.value - np.roll(scores.value, -1), differences(v), atol=1e-6)
     assert scores.status.tolist() == [CONVERGED]
 
 

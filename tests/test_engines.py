@@ -218,6 +218,29 @@ def test_parquet_of_integers(folder: Path, rows: list[tuple[int, int, int]]) -> 
     assert answer.preferences == Preferences.from_comparisons(winner, loser, query)
 
 
+@pytest.mark.parametrize("edge", [2**31 - 1, 2**31, 2**31 + 5, -(2**31), -(2**31) - 1, 2**63 - 1, -(2**63)])
+def test_integers_where_32_bits_end(tmp_path: Path, edge: int) -> None:
+    pa.parquet.write_table(pa.table({"winner": [edge, 1], "loser": [0, edge]}), tmp_path / "n.parquet")
+    answer = both(tmp_path / "n.parquet")
+    assert isinstance(answer, Reading)
+    assert answer.preferences == Preferences.from_comparisons([edge, 1], [0, edge])
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_more_tuples_than_one_batch_holds(tmp_path: Path, texts: bool) -> None:
+    """Batches in which integers fit into 32 bits and batches in which they do not are joined; so are dictionaries."""
+    winner = np.arange(300_000)
+    winner[-1] = 1 << 40
+    loser = np.arange(300_000) // 100 + 500_000
+    table = pa.table({"winner": winner, "loser": loser})
+    if texts:
+        table = table.cast(pa.schema([("winner", pa.string()), ("loser", pa.string())]))
+    pa.parquet.write_table(table, tmp_path / "n.parquet")
+    answer = both(tmp_path / "n.parquet")
+    assert isinstance(answer, Reading)
+    assert len(answer.preferences) == answer.preferences.distinct == 300_000
+
+
 @FEW
 @given(data=st.data())
 def test_lists_do_not_depend_on_the_order_of_rows(folder: Path, data: st.DataObject) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plain
+from concordant.connectivity import connectivity
 from concordant.errors import NoMaximumLikelihood, UsageError
 from concordant.graphs import Batch
 from concordant.preferences import Preferences, counted_lists
@@ -19,6 +20,7 @@ from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.luce_curvature import plackett_luce_curvature
 from concordant.structures.luce_terms import EXACT_TIER
 from concordant.structures.plackett_luce import luce_terms, plackett_luce
+from concordant.structures.rankings import Rankings
 from concordant.structures.scores import CONVERGED
 from conftest import shared_data
 from small_logs import logs
@@ -363,3 +365,23 @@ def test_curvature_with_sampled_ties():
     np.testing.assert_allclose(columns, -numeric, atol=1e-7)
     np.testing.assert_allclose(plackett_luce_curvature(batch, scores).hessian.toarray(), columns, atol=1e-12)
     np.testing.assert_allclose(np.diag(columns), at.diagonal(), atol=1e-12)
+
+
+# -- what the lists connect --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_chains_connect_as_all_pairs_do(kind, data):
+    batch = Batch.whole(data.draw(logs(kind)))
+    short, full = connectivity(Rankings.of(batch).chain()), connectivity(batch.graphs)
+    np.testing.assert_array_equal(short.component, full.component)
+    np.testing.assert_array_equal(short.compared, full.compared)
+    np.testing.assert_array_equal(short.open_above, full.open_above)
+    np.testing.assert_array_equal(short.open_below, full.open_below)
+    np.testing.assert_array_equal(short.block[:, None] == short.block, full.block[:, None] == full.block)
+
+
+def test_a_tie_connects_both_ways():
+    scores = plackett_luce(Batch.whole(races([["ab"], ["b", "c"], ["c", "ab"]])), prior=0)
+    assert scores.status.tolist() == [CONVERGED]
+    assert abs(scores.value.sum()) < 1e-12

@@ -427,6 +427,8 @@ def test_names_that_differ_in_case_only(tmp_path: Path) -> None:
     csv_of(",")(tmp_path / "log.csv", table)
     for name in ("log.parquet", "log.jsonl", "log.csv"):
         assert read(tmp_path / name) == AB
+        other = read(tmp_path / name, columns={"winner": "Winner"})
+        assert other == Preferences.from_comparisons(["z", "z", "z"], ["b", "b", "a"])
 
 
 def test_a_byte_order_mark_is_no_label(tmp_path: Path) -> None:

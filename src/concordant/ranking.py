@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.connectivity import Connectivity, connectivity
-from concordant.graphs import Batch
+from concordant.graphs import Batch, Graphs
 from concordant.labels import Labels
 from concordant.preferences import Preferences
+from concordant.structures.rankings import Rankings
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import CLOSED_FORM, STATUS, Scores
 from concordant.uncertainty.intervals import Bounds, Wanted, bounds
@@ -144,9 +145,10 @@ def rank(
     for codes in _blocks(prefs):
         batch = Batch.whole(prefs, codes)
         scores = member.function(batch, **options)
-        linked = connectivity(batch.graphs) if member.reads != "exposures" else _all_linked(batch)
+        graphs = Rankings.of(batch).chain() if member.reads == prefs.kind == "orders" else batch.graphs
+        linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
         limits = bounds(batch, scores, member, linked, wanted, options)
-        parts.append(_part(batch, scores, linked, limits, across_components))
+        parts.append(_part(batch, graphs, scores, linked, limits, across_components))
         done += len(codes)
         if progress is not None:
             progress(done, len(prefs.queries))
@@ -181,7 +183,7 @@ class _Part:
     interval: str
 
 
-def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
+def _part(batch: Batch, graphs: Graphs, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
     group = np.zeros_like(scores.component) if across else scores.component
     exact = bool((scores.status == CLOSED_FORM).all())
     order, place = _ranks(batch.owner, group, scores.value, batch.item, 1e-12 if exact else 1e-8)
@@ -195,7 +197,7 @@ def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, ac
         "judgments": _touches(batch),
         "rank_lower": limits.rank_lower,
         "rank_upper": limits.rank_upper,
-        "flag": _flags(batch, linked),
+        "flag": _flags(graphs, linked),
     }
     columns = {name: column[order] for name, column in columns.items()} | {"rank": place}
     status: dict[str, NDArray[Any]] = {
@@ -240,12 +242,12 @@ def _touches(batch: Batch) -> NDArray[np.int64]:
     return total.astype(np.int64)
 
 
-def _flags(batch: Batch, linked: Connectivity) -> NDArray[np.int8]:
+def _flags(graphs: Graphs, linked: Connectivity) -> NDArray[np.int8]:
     """What maximum likelihood could not say about each node."""
     flag = np.zeros(len(linked.component), np.int8)
     if linked.separated.any():
-        won = batch.graphs.add_to_nodes(batch.graphs.above, batch.graphs.below)
-        lost = batch.graphs.add_to_nodes(batch.graphs.below, batch.graphs.above)
+        won = graphs.add_to_nodes(graphs.above, graphs.below)
+        lost = graphs.add_to_nodes(graphs.below, graphs.above)
         flag[linked.separated] = FLAGS.index("separated")
         flag[linked.separated & (lost == 0)] = FLAGS.index("never lost")
         flag[linked.separated & (won == 0)] = FLAGS.index("never won")

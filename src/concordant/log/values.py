@@ -69,6 +69,7 @@ def _text_dictionary(array: pa.Array) -> pa.DictionaryArray:
         array = array.cast(pa.large_string())
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
     if array.type == TEXT and not array.dictionary.null_count and not repeats(array.dictionary):
         return array
     texts = array.dictionary.cast(pa.large_string())

@@ -273,27 +273,33 @@ class _Orders:
 
 
 class _Rows:
-    """Cumulative sums along ragged rows: rows of like length stand in one matrix, so no sum runs across rows."""
+    """Cumulative sums along ragged rows: rows of like length are the columns of one matrix, so no sum crosses rows."""
 
     def __init__(self, start: Places) -> None:
         length = np.diff(start)
-        width = np.maximum(1 << np.ceil(np.log2(np.maximum(length, 2))).astype(np.int64), 2)
-        order = np.argsort(width, kind="stable")
-        base = np.zeros(len(length), np.int64)
-        base[order] = np.cumsum(width[order]) - width[order]
-        row = np.repeat(np.arange(len(length)), length)
-        self.place = base[row] + np.arange(len(row)) - start[row]
-        self.size = int(width.sum())
-        widths, rows = np.unique(width, return_counts=True)
+        width = 1 << np.ceil(np.log2(np.maximum(length, 2))).astype(np.int64)
+        widths, bucket, rows = np.unique(width, return_inverse=True, return_counts=True)
         ends = np.cumsum(widths * rows)
-        self.buckets = list(zip((ends - widths * rows).tolist(), ends.tolist(), widths.tolist(), strict=True))
+        begin = ends - widths * rows
+        column = np.empty(len(length), np.int64)
+        column[np.argsort(bucket, kind="stable")] = np.arange(len(length))
+        column -= (np.cumsum(rows) - rows)[bucket]
+        row = np.repeat(np.arange(len(length)), length)
+        step = np.arange(len(row)) - start[row]
+        self.place = (begin[bucket] + column)[row] + step * rows[bucket][row]
+        self.size = int(width.sum())
+        self.buckets = list(zip(begin.tolist(), ends.tolist(), widths.tolist(), strict=True))
 
     def cumulate(self, values: Floats, *, backwards: bool) -> Floats:
         padded = np.zeros(self.size)
         padded[self.place] = values
         for begin, end, width in self.buckets:
-            block = padded[begin:end].reshape(-1, width)
+            block = padded[begin:end].reshape(width, -1)
             if backwards:
-                block = block[:, ::-1]
-            np.cumsum(block, axis=1, out=block)
+                block = block[::-1]
+            if width < block.shape[1]:
+                for k in range(1, width):
+                    block[k] += block[k - 1]
+            else:
+                np.cumsum(block, axis=0, out=block)
         return np.asarray(padded[self.place])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from concordant.connectivity import connectivity
 from concordant.errors import UsageError
 from concordant.graphs import Batch
 from concordant.sampling import label_keys
+from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.conjugate_gradients import conjugate_gradients
 from concordant.structures.dense_newton import safe_step
 from concordant.structures.gauge import centre, numbered
@@ -49,6 +52,9 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
     """
     if not np.isfinite(prior) or prior < 0:
         raise UsageError(f"prior is a precision and must be a number ≥ 0, not {prior}")
+    if batch.prefs.kind == "comparisons":  # the same likelihood, for which pair tables are enough
+        found = bradley_terry(batch, prior=prior, covariates=False)
+        return replace(found, options={"prior": float(prior)})
     lists, terms = _read(batch)
     shape = connectivity(lists.chain())
     if prior == 0:
@@ -57,13 +63,17 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
     group = numbered(owner, shape.component)
     heaviest = _largest(np.bincount(lists.node, lists.weight[lists.row], nodes).astype(float), owner, graphs)
     theta = np.zeros(nodes)
-    first = left = np.zeros(graphs)
+    first, left = np.zeros(graphs), np.zeros(graphs)
     steps = np.zeros(graphs, np.int64)
     open_ = heaviest > 0
     status = np.where(open_, STOPPED, CONVERGED).astype(np.int8)
+    live, live_terms = lists, terms
     for step in range(1, iterations + 1):
-        at = terms.at(theta)
-        slope = centre(at.gradient(), group) - prior * theta  # sums to zero but for rounding
+        if 2 * np.count_nonzero(busy := open_[owner[live.node[live.start[:-1]]]]) < len(live.weight):
+            live = live.take(np.flatnonzero(busy))  # the graphs that are done are left out
+            live_terms = _terms(batch, live)
+        at = live_terms.at(theta)
+        slope = np.where(open_[owner], centre(at.gradient(), group) - prior * theta, 0.0)  # sums to 0 but for rounding
         left = _largest(np.abs(slope), owner, graphs)
         first = left if step == 1 else first
         status[open_ & (left <= ROUNDING * heaviest)] = CONVERGED
@@ -71,15 +81,15 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         if not open_.any():
             break
         exact = left / np.where(first > 0, first, 1.0) + ROUNDING * heaviest / np.where(left > 0, left, 1.0)
-        move = _newton(at, slope * open_[owner], prior, owner, graphs, np.clip(exact, 1e-9, 0.1))
+        move = _newton(at, slope, prior, owner, graphs, np.clip(exact, 1e-9, 0.1))
         reach = _largest(move, owner, graphs) + _largest(-move, owner, graphs)
         theta = centre(theta + safe_step(reach)[owner] * move, group)
         steps[open_] = step
         status[open_ & (reach <= SMALL_STEP)] = CONVERGED
         open_ &= status == STOPPED
         if not open_.any():
-            left = _largest(np.abs(terms.at(theta).gradient() - prior * theta), owner, graphs)
             break
+    left = _largest(np.abs(terms.at(theta).gradient() - prior * theta), owner, graphs)
     return Scores(
         value=theta,
         component=shape.component,
@@ -93,7 +103,11 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
 
 def luce_terms(batch: Batch) -> LuceTerms:
     """Return the likelihood of the lists of a batch, one by one (for its curvature)."""
-    return LuceTerms(Rankings.of(batch), lambda: _keys(batch))
+    return _terms(batch, Rankings.of(batch))
+
+
+def _terms(batch: Batch, lists: Rankings) -> LuceTerms:
+    return LuceTerms(lists, lambda: label_keys(batch.prefs.items, 0)[batch.item])
 
 
 def _read(batch: Batch) -> tuple[Rankings, LuceTerms]:
@@ -103,12 +117,8 @@ def _read(batch: Batch) -> tuple[Rankings, LuceTerms]:
             f"plackett-luce reads {', '.join(KINDS[:-1])} and {KINDS[-1]}, not {kind}: turn these into orders, or use "
             "bradley-terry, which reads them as pairs."
         )
-    lists = Rankings.of_pairs(batch) if kind == "comparisons" else Rankings.of(batch)
-    return lists, LuceTerms(lists, lambda: _keys(batch))
-
-
-def _keys(batch: Batch) -> NDArray[np.uint64]:
-    return label_keys(batch.prefs.items, 0)[batch.item]
+    lists = Rankings.of(batch)
+    return lists, _terms(batch, lists)
 
 
 def _newton(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -88,6 +88,18 @@ class Rankings:
         tie = self.tier[better] == self.tier[worse]
         return Graphs.from_edges(self.node_start, self.node[better], self.node[worse], np.ones(len(better)), tie)
 
+    def take(self, rows: Places) -> Rankings:
+        """Return some of the lists, by number."""
+        start, entries = take_lists(self.start, rows)
+        return replace(
+            self,
+            start=start,
+            node=self.node[entries],
+            tier=self.tier[entries],
+            weight=self.weight[rows],
+            holder=self.holder[rows],
+        )
+
     @classmethod
     def of(cls, batch: Batch) -> Rankings:
         """Return the lists of the judgments that a batch holds, one by one."""
@@ -97,27 +109,11 @@ class Rankings:
         if batch.prefs.kind == "comparisons":
             edges = batch.edges
             mass = edges.strength * batch.multiplicity[edges.holder]
-            return cls._of_pairs(batch, edges.winner, edges.loser, mass, edges.tie, edges.holder)
+            node = np.column_stack([edges.winner, edges.loser]).ravel()
+            tier = np.column_stack([np.ones(len(mass)), np.where(edges.tie, 1.0, 2.0)]).ravel()
+            start = 2 * np.arange(len(mass) + 1, dtype=np.int64)
+            return cls(batch.node_start, start, node, tier, mass, edges.holder, False)
         return cls._of_lists(batch)
-
-    @classmethod
-    def of_pairs(cls, batch: Batch) -> Rankings:
-        """Return one list for each side of each judged pair, with its n_jl: the same likelihood in fewer lists."""
-        graphs = batch.graphs
-        up, down = graphs.above > 0, graphs.below > 0
-        better = np.concatenate([graphs.first[up], graphs.second[down]])
-        worse = np.concatenate([graphs.second[up], graphs.first[down]])
-        mass = np.concatenate([graphs.above[up], graphs.below[down]])
-        return cls._of_pairs(batch, better, worse, mass, np.zeros(len(mass), bool), np.zeros(len(mass), np.int64))
-
-    @classmethod
-    def _of_pairs(
-        cls, batch: Batch, better: Places, worse: Places, mass: Floats, tie: NDArray[np.bool_], holder: Places
-    ) -> Rankings:
-        node = np.column_stack([better, worse]).ravel()
-        tier = np.column_stack([np.ones(len(tie)), np.where(tie, 1.0, 2.0)]).ravel()
-        start = 2 * np.arange(len(mass) + 1, dtype=np.int64)
-        return cls(batch.node_start, start, node, tier, mass, holder, False)
 
     @classmethod
     def _of_lists(cls, batch: Batch) -> Rankings:

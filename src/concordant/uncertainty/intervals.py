@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,10 @@ __all__ = ["METHODS", "Bounds", "Wanted", "bounds"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 METHODS = ("auto", "hessian", "sandwich", "bootstrap", "none")
-CHEAP = 3e7
-"""Distinct judgments × replicates up to which ``auto`` draws a bootstrap for structures that are no likelihood."""
+CHEAP, DEAR = 2e7, 1e8
+"""Work (distinct judgments or list entries × replicates) to which ``auto`` keeps a bootstrap by drawing fewer
+replicates, 200 at least; beyond the second bound it draws none and says so."""
+FEWEST = 200
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ def bounds(
     options: Mapping[str, Any],
 ) -> Bounds:
     """Return intervals of the scores of a batch and simultaneous intervals of their ranks."""
-    method, note = _suited(batch, member, wanted) if wanted.method == "auto" else (wanted.method, "")
+    note = ""
+    if wanted.method == "auto":
+        wanted, note = _suited(batch, member, wanted)
+    method = wanted.method
     if method == "none":
         return _nothing(len(batch.item), note)
     if member.reads == "exposures" and method != "bootstrap":
@@ -85,26 +90,33 @@ def bounds(
         drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options)
         found = drawn.intervals(wanted.level)
         ranks = rank_intervals_of_replicates(drawn, batch, connectivity=linked, level=wanted.level)
-        return _bounds(found, ranks.lower, ranks.upper, {})
+        return _bounds(found, ranks.lower, ranks.upper, {}, note)
     if member.curvature is None:
         able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)
         raise UsageError(f"{member.name} has no {method} intervals ({able} have); use bootstrap or none")
     curvature = member.curvature(batch, scores)
     found = score_intervals(batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
     ranks = rank_intervals(batch, scores, curvature, found, connectivity=linked, seed=wanted.seed)
-    return _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found))
+    return _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found), note)
 
 
-def _suited(batch: Batch, member: Structure, wanted: Wanted) -> tuple[str, str]:
-    """The method that ``auto`` stands for here: for likelihoods theirs, else a bootstrap where it is cheap."""
+def _suited(batch: Batch, member: Structure, wanted: Wanted) -> tuple[Wanted, str]:
+    """What ``auto`` stands for here: for likelihoods their own method, else a bootstrap as large as is cheap."""
     if member.curvature is not None or member.reads == "exposures":
-        return "auto", ""
-    work = len(batch.judgment) * wanted.replicates
-    if work <= CHEAP:
-        return "bootstrap", ""
-    return "none", (
-        f"no intervals: {wanted.replicates:,} bootstrap replicates of {len(batch.judgment):,} distinct judgments take "
-        "long; ask for interval='bootstrap'"
+        return wanted, ""
+    prefs = batch.prefs
+    work = len(batch.judgment)
+    if prefs.list_start is not None:
+        work = int(np.diff(prefs.list_start)[batch.judgment].sum())
+    if work * FEWEST > DEAR:
+        return replace(wanted, method="none"), (
+            f"no intervals: {FEWEST} bootstrap replicates of {work:,} entries take long; ask for interval='bootstrap'"
+        )
+    affordable = max(FEWEST, int(CHEAP / max(work, 1)))
+    if affordable >= wanted.replicates:
+        return replace(wanted, method="bootstrap"), ""
+    return replace(wanted, method="bootstrap", replicates=affordable), (
+        f"intervals from {affordable} bootstrap replicates (interval='bootstrap' draws {wanted.replicates:,})"
     )
 
 
@@ -139,6 +151,6 @@ def _errors(graphs: int, curvature: Curvature, found: Intervals) -> dict[str, Fl
     return errors
 
 
-def _bounds(found: Intervals, rank_lower: Ints, rank_upper: Ints, errors: dict[str, Floats]) -> Bounds:
-    notes = (found.note,) if found.note else ()
+def _bounds(found: Intervals, rank_lower: Ints, rank_upper: Ints, errors: dict[str, Floats], note: str) -> Bounds:
+    notes = tuple(text for text in (note, found.note) if text)
     return Bounds(found.lower, found.upper, rank_lower, rank_upper, found.method, errors, notes)

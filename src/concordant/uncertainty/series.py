@@ -32,6 +32,8 @@ from concordant.uncertainty.contrasts import Gauge
 __all__ = ["Spectral"]
 
 Floats = NDArray[np.float64]
+ROWS = 1 << 16
+"""Rows that are scaled at a time."""
 LANCZOS = 40
 """Most steps of the eigenvalue iteration."""
 HUGE = 200_000
@@ -72,13 +74,15 @@ class Spectral:
     def adjacency(self) -> csr_array:
         """D^{−½}(diag(d) − H)D^{−½}: no diagonal, entries ≥ 0."""
         matrix = csr_array(self.hessian)
-        row = np.repeat(np.arange(matrix.shape[0], dtype=matrix.indices.dtype), np.diff(matrix.indptr))
-        data = self.scale[matrix.indices]
-        data *= matrix.data
-        data *= -self.scale[row]
-        data[matrix.indices == row] = 0.0
-        if len(self.scale) > HUGE:
-            data = data.astype(np.float32)
+        data = np.empty(len(matrix.data), np.float32 if len(self.scale) > HUGE else np.float64)
+        for begin in range(0, matrix.shape[0], ROWS):
+            length = np.diff(matrix.indptr[begin : begin + ROWS + 1])
+            row = np.repeat(np.arange(begin, begin + len(length)), length)
+            part = slice(int(matrix.indptr[begin]), int(matrix.indptr[begin + len(length)]))
+            column = matrix.indices[part]
+            off = -matrix.data[part] * self.scale[column] * self.scale[row]
+            off[column == row] = 0.0
+            data[part] = off
         return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
     def project(self, x: Floats) -> Floats:
@@ -162,8 +166,8 @@ class Spectral:
         rest += vectors**2 @ (values**2 / (1.0 - values))
         return (1.0 - self.top**2 + rest) * self.scale**2, error * self.scale**2
 
-    def hessian_variance(self) -> tuple[Floats, float] | None:
-        """The variance of every contrast and a bound on its relative error; None when the spectrum has no gap."""
+    def hessian_variance(self) -> tuple[Floats, Floats] | None:
+        """The variance of every contrast and bounds on their relative errors; None when the spectrum has no gap."""
         if self.gapless:
             return None
         ones, anchors = self.of_ones, self.of_anchors
@@ -175,15 +179,13 @@ class Spectral:
         free = gauge.sums(np.ones(len(ones))) - self.prior * gauge.sums(ones)
         shift = self.prior * gauge.centre(ones) ** 2 / gauge.spread(np.where(free > 0, free, 1.0))
         variance = np.maximum(diagonal - 2.0 * anchors + mean + shift, 0.0)
-        known = variance > 0
-        bound = float((error[known] / variance[known]).max(initial=0.0))
-        return variance, bound
+        return variance, _share(error, variance)
 
-    def sandwich_variance(self, meat: csr_array) -> tuple[Floats, float] | None:
+    def sandwich_variance(self, meat: csr_array) -> tuple[Floats, Floats] | None:
         """The same with M in the middle: diag(K M K) = diag K + diag(K(M − H − λ)K) − (Kv)², second term to order N².
 
-        ``meat`` is M over the nodes. The second number is the size of the largest second-order term against the
-        variance, a measure of the error rather than a bound.
+        ``meat`` is M over the nodes. The second array is the size of the second-order term against the variance, a
+        measure of the error rather than a bound.
         """
         if self.gapless:
             return None
@@ -208,8 +210,12 @@ class Spectral:
         mean = gauge.spread(gauge.sums(gauge.weight * back))
         variance = self.diagonal[0] - along**2 + (own + first + second) * self.scale**2 - 2.0 * back + mean
         variance = np.maximum(variance, 0.0)
-        known = variance > 0
-        return variance, float((np.abs(second * self.scale**2)[known] / variance[known]).max(initial=0.0))
+        return variance, _share(np.abs(second * self.scale**2), variance)
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    """Part/whole, 0 where the whole is 0."""
+    return np.asarray(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0))
 
 
 def _row_sums(matrix: csr_array, data: Floats) -> Floats:

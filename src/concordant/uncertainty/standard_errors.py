@@ -173,7 +173,10 @@ def _variances(
     return np.maximum(variance[:nodes], 0.0), np.maximum(variance[nodes:], 0.0), approximate, notes
 
 
-_WORDS = {"series": "from the first terms of a series, error at most about", "sketch": "by random projections, error"}
+_WORDS = {
+    "series": "from the first terms of a series, for 99 of 100 items to within about",
+    "sketch": "by random projections, relative standard error",
+}
 
 
 def _several(components: int) -> str:
