@@ -48,7 +48,7 @@ class Design:
     methods: tuple[tuple[str, str, dict[str, Any]], ...]
     """(structure, interval, options)."""
     spread: float = 1.0
-    bootstrapped: int = 60
+    bootstrapped: int = 150
     """Of how many data sets a bootstrap is made."""
     shown: float = 2.0
     """Evenness of the items' popularity (Dirichlet parameter)."""
@@ -125,8 +125,7 @@ def workers(rng: np.random.Generator, design: Design) -> tuple[Preferences, Floa
     worker = rng.integers(0, WORKERS, rows)
     taste = rng.normal(0.0, TASTE, (design.sets, WORKERS, design.items))
     first, second = two_of(rng, popularity, rows)
-    liking = scores + 0.0
-    gap = liking[first] - liking[second] + taste[query, worker, first] - taste[query, worker, second]
+    gap = scores[first] - scores[second] + taste[query, worker, first] - taste[query, worker, second]
     won = rng.random(rows) < logistic(gap)
     winner, loser = np.where(won, first, second), np.where(won, second, first)
     prefs = counted_comparisons(pa.array(winner), pa.array(loser), query=pa.array(query), cluster=pa.array(worker))
@@ -242,9 +241,10 @@ def designs(quick: bool) -> list[Design]:
     """The designs, fewer data sets when ``quick``."""
     few = 5 if quick else 1
     return [
+        Design("few comparisons", 8, 100, 1000 // few, comparisons, PLAIN),
         Design("comparisons", 10, 500, 1000 // few, comparisons, PLAIN),
         Design("comparisons", 20, 2_000, 500 // few, comparisons, PLAIN[:5]),
-        Design("comparisons", 50, 10_000, 200 // few, comparisons, PLAIN[:5], bootstrapped=30),
+        Design("comparisons", 50, 10_000, 200 // few, comparisons, PLAIN[:5], bootstrapped=60),
         Design("comparisons", 100, 50_000, 40 // few, comparisons, PLAIN[:2] + PLAIN[3:5]),
         Design(
             "comparisons with ties, half a win each",

@@ -24,6 +24,9 @@ LAYERS = (
     ("labels", "tally", "listing"),
     ("sampling",),
     ("counted",),
+    # from columns to clean judgments
+    ("log",),
+    ("judgments",),
     ("preferences",),
     # the method: from preferences to a ranking
     ("graphs",),
@@ -32,8 +35,6 @@ LAYERS = (
     ("uncertainty",),
     ("ranking",),
     # the log: from a file to preferences
-    ("log",),
-    ("judgments",),
     ("engines",),
     ("reading",),
     # both meet here
@@ -42,14 +43,10 @@ LAYERS = (
 )
 """Rooms from the ground up; a room imports only what is below it."""
 METHOD = {"graphs", "agreement", "connectivity", "structures", "uncertainty", "ranking"}
-LOG = {"log", "judgments", "engines", "reading"}
+LOG = {"engines", "reading"}
 
 INSIDE_FUNCTIONS = {
     # (file, what is imported): why it is not at the top
-    (
-        "preferences.py",
-        "concordant.judgments",
-    ): "Preferences.from_… check their columns with what is built on Preferences",
     ("ranking.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("commands/__init__.py", "concordant.errors"): "start-up time of --help",
     ("commands/rank.py", "concordant.commands.session"): "start-up time of rank --help",

@@ -36,10 +36,10 @@ def comparisons(draw):
 
 
 def build(rows, covariate=False):
-    q, w, l, tie, weight, count, z = (list(x) for x in zip(*rows, strict=True))
+    q, w, lost, tie, weight, count, z = (list(x) for x in zip(*rows, strict=True))
     return counted_comparisons(
         w,
-        l,
+        lost,
         query=q,
         tie=np.array(tie),
         weight=np.array(weight),
@@ -65,8 +65,8 @@ def table(graphs, batch):
 def plain_table(rows, covariate=False):
     codes = {q: i for i, q in enumerate(sorted({row[0] for row in rows}))}
     out = defaultdict(lambda: np.zeros(3))
-    for q, w, l, tie, weight, count, z in rows:
-        a, b = min(w, l), max(w, l)
+    for q, w, lost, tie, weight, count, z in rows:
+        a, b = min(w, lost), max(w, lost)
         key = (codes[q], q, a, b)
         if covariate:
             key += (z if w == a else -z + 0.0,)
@@ -130,8 +130,8 @@ def edge_list(prefs):
     batch = Batch.whole(prefs)
     edges = Edges.of(batch)
     out = defaultdict(float)
-    for h, w, l, s, t in zip(edges.holder, edges.winner, edges.loser, edges.strength, edges.tie):
-        pair = prefs.items[batch.item[w]], prefs.items[batch.item[l]]
+    for h, w, lost, s, t in zip(edges.holder, edges.winner, edges.loser, edges.strength, edges.tie):
+        pair = prefs.items[batch.item[w]], prefs.items[batch.item[lost]]
         out[tuple(sorted(pair)) if t else pair, bool(t)] += s * batch.multiplicity[h]
     return dict(out)
 

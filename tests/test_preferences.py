@@ -139,7 +139,7 @@ def test_labels_of_other_types_are_refused(column):
 
 
 def test_integers_and_texts_do_not_merge():
-    with pytest.raises(ConcordantError, match="integers .* texts"):
+    with pytest.raises(ConcordantError, match=r"integers .* texts"):
         counted_comparisons([1], [2]) + counted_comparisons(["1"], ["2"])
 
 
@@ -230,7 +230,7 @@ def test_wide_keys_are_counted_too():
     assert len(double) == 2 * 50 * 2**33
     assert double.distinct == 50
     big = np.tile(np.arange(70_000), 2)
-    wide = dict(query=big, cluster=big, weight=big + 1.0)
+    wide = {"query": big, "cluster": big, "weight": big + 1.0}
     prefs = counted_comparisons(big, big + 1, **wide)
     assert prefs.distinct == 70_000
     assert (prefs.count == 2).all()

@@ -1,4 +1,7 @@
-"""Columns in memory become Preferences: checked row by row, nothing dropped, nothing guessed."""
+"""Columns in memory become clean judgments: checked row by row, nothing dropped, nothing guessed.
+
+Each function returns the arguments of ``counted_comparisons`` or ``counted_lists``, or None for columns without rows.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +20,19 @@ from concordant.log.listed import UNITS, Lists, ListVerdicts, check_lists
 from concordant.log.rejects import Reject, Verdict, say
 from concordant.log.tables import as_columns
 from concordant.log.values import flags
-from concordant.preferences import Preferences, counted_comparisons, counted_lists
 
 __all__ = [
-    "comparisons_from_columns",
-    "orders_from_columns",
-    "ratings_from_columns",
-    "selections_from_columns",
+    "clean_comparisons",
+    "clean_orders",
+    "clean_ratings",
+    "clean_selections",
 ]
 
 SHOWN = 3
+Clean = dict[str, Any] | None
 
 
-def comparisons_from_columns(
+def clean_comparisons(
     winner: Any,
     loser: Any,
     *,
@@ -39,14 +42,14 @@ def comparisons_from_columns(
     count: Any = None,
     cluster: Any = None,
     covariates: Mapping[str, Any] | None = None,
-) -> Preferences:
-    """Check and count comparisons given as columns, see ``Preferences.from_comparisons``."""
+) -> Clean:
+    """Check comparisons given as columns, see ``Preferences.from_comparisons``."""
     given = {"winner": winner, "loser": loser, "query": query, "weight": weight, "count": count, "cluster": cluster}
     given |= {"tie": tie} | {f"covariate {name}": column for name, column in (covariates or {}).items()}
     columns = as_columns(given)
     rows = len(columns["winner"])
     if not rows:
-        return Preferences.empty()
+        return None
     tied = flags(columns.pop("tie")) if "tie" in columns else None
     if tied is not None and tied.fault is not None:
         place = int(np.flatnonzero(tied.fault)[0])
@@ -57,10 +60,10 @@ def comparisons_from_columns(
     _raise_on("comparisons", checked.verdict, shown, rows)
     if tied is not None:
         checked.arguments["tie"] = tied.values
-    return counted_comparisons(**checked.arguments)
+    return checked.arguments
 
 
-def selections_from_columns(
+def clean_selections(
     query: Any,
     session: Any,
     position: Any,
@@ -69,32 +72,32 @@ def selections_from_columns(
     *,
     clicks: str = "raise",
     cluster: Any = None,
-) -> Preferences:
-    """Check and count shown lists with a click; without positions, choices from unordered sets."""
+) -> Clean:
+    """Check shown lists with a click; without positions, choices from unordered sets."""
     kind = "choices" if position is None else "selections"
     keys = {"query": query, "session": session, "cluster": cluster}
     return _lists(kind, keys, {"position": position, "item": item, "clicked": clicked}, clicks)
 
 
-def orders_from_columns(query: Any, judgment: Any, item: Any, rank: Any, *, cluster: Any = None) -> Preferences:
-    """Check and count rankings; an entry without a rank only declares its item."""
+def clean_orders(query: Any, judgment: Any, item: Any, rank: Any, *, cluster: Any = None) -> Clean:
+    """Check rankings; an entry without a rank only declares its item."""
     return _lists("orders", {"query": query, "judgment": judgment, "cluster": cluster}, {"item": item, "rank": rank})
 
 
-def ratings_from_columns(query: Any, item: Any, rating: Any, *, judgment: Any = None) -> Preferences:
-    """Check and count ratings; all ratings of a query (and ``judgment``, where given) are one judgment."""
+def clean_ratings(query: Any, item: Any, rating: Any, *, judgment: Any = None) -> Clean:
+    """Check ratings; all ratings of a query (and ``judgment``, where given) are one judgment."""
     return _lists("ratings", {"query": query, "judgment": judgment}, {"item": item, "rating": rating})
 
 
-def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Preferences:
+def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Clean:
     columns = as_columns({**keys, **entries})
     if not len(columns["item"]):
-        return Preferences.empty()
+        return None
     there = [role for role in keys if role in columns]
     lists, rows = gather(columns, there, [role for role in entries if role in columns])
     checked, verdicts = check_lists(lists, Layout(kind, {role: role for role in columns}), clicks=clicks)
     _raise_on_lists(kind, lists, verdicts, rows, columns)
-    return counted_lists(**checked.arguments)
+    return checked.arguments
 
 
 def _raise_on(name: str, verdict: Verdict, columns: Columns, rows: int) -> None:

@@ -26,6 +26,7 @@ from concordant.counted import (
     pool,
 )
 from concordant.errors import UsageError, few
+from concordant.judgments import clean_comparisons, clean_orders, clean_ratings, clean_selections
 from concordant.labels import Labels
 from concordant.sampling import deal, label_keys
 
@@ -173,11 +174,10 @@ class Preferences(Counted):
         the integer number of times the row was seen; ``covariates`` are given as winner minus loser. Columns may be
         lists, NumPy, pandas, polars or Arrow. Errors: InputError naming the rows.
         """
-        from concordant.judgments import comparisons_from_columns
-
-        return comparisons_from_columns(
+        clean = clean_comparisons(
             winner, loser, query=query, weight=weight, tie=tie, count=count, cluster=cluster, covariates=covariates
         )
+        return counted_comparisons(**clean) if clean else cls.empty()
 
     @classmethod
     def from_selections(
@@ -195,30 +195,26 @@ class Preferences(Counted):
 
         ``clicks`` says what to do with lists that have more: raise, take the first or the last, or skip the list.
         """
-        from concordant.judgments import selections_from_columns
-
-        return selections_from_columns(query, session, position, item, clicked, clicks=clicks, cluster=cluster)
+        clean = clean_selections(query, session, position, item, clicked, clicks=clicks, cluster=cluster)
+        return counted_lists(**clean) if clean else cls.empty()
 
     @classmethod
     def from_choices(cls, query: Any, session: Any, item: Any, chosen: Any, *, clicks: str = "raise") -> Preferences:
         """Count choices from unordered sets; one row per set and item."""
-        from concordant.judgments import selections_from_columns
-
-        return selections_from_columns(query, session, None, item, chosen, clicks=clicks)
+        clean = clean_selections(query, session, None, item, chosen, clicks=clicks)
+        return counted_lists(**clean) if clean else cls.empty()
 
     @classmethod
     def from_orders(cls, query: Any, judgment: Any, item: Any, rank: Any, *, cluster: Any = None) -> Preferences:
         """Count rankings; one row per ranking and item, rank 1 is best, equal ranks are tied, missing is no opinion."""
-        from concordant.judgments import orders_from_columns
-
-        return orders_from_columns(query, judgment, item, rank, cluster=cluster)
+        clean = clean_orders(query, judgment, item, rank, cluster=cluster)
+        return counted_lists(**clean) if clean else cls.empty()
 
     @classmethod
     def from_ratings(cls, query: Any, item: Any, rating: Any, judgment: Any = None) -> Preferences:
         """Count ratings; one judgment holds all ratings of a query (or of a query and ``judgment``)."""
-        from concordant.judgments import ratings_from_columns
-
-        return ratings_from_columns(query, item, rating, judgment=judgment)
+        clean = clean_ratings(query, item, rating, judgment=judgment)
+        return counted_lists(**clean) if clean else cls.empty()
 
 
 _COLUMNS = (

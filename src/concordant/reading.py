@@ -121,8 +121,8 @@ def read_log(
     log = locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home)
-        prefs, rows = read_preflib(log)
-        return Reading(prefs, rows, log.name, {})
+        prefs = counted_lists(**read_preflib(log))
+        return Reading(prefs, len(prefs), log.name, {})
     log = with_columns(log)
     layout = find_layout(
         log.columns, name=log.name, kind=kind, given=columns, cluster=cluster, covariates=covariates, home=home

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from concordant.errors import InputError, few
 from concordant.log.formats import Log, opened
-from concordant.preferences import Preferences, counted_lists
 
 __all__ = ["read_preflib"]
 
@@ -40,8 +40,8 @@ class _File:
     orders: list[list[list[int]]] = field(default_factory=list)
 
 
-def read_preflib(log: Log) -> tuple[Preferences, int]:
-    """Read the orders of a PrefLib file, all of one query, and the number of voters.
+def read_preflib(log: Log) -> dict[str, Any]:
+    """Read the orders of a PrefLib file, all of one query, as the arguments of ``counted_lists``.
 
     All alternatives are declared, also those that nobody ranked. Errors: a header that disagrees with the body, with
     the line or the two numbers.
@@ -54,15 +54,14 @@ def read_preflib(log: Log) -> tuple[Preferences, int]:
     codes = sorted(file.names)
     names = pa.array([file.names[code] for code in codes], pa.large_string())
     places = np.searchsorted(np.array(codes), np.array(items, np.int64)).astype(np.int32)
-    prefs = counted_lists(
-        "orders",
-        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-        pa.DictionaryArray.from_arrays(pa.array(places), names),
-        np.array(ranks, np.float64),
-        count=np.array(file.counts, np.int64),
-        declared=(None, names),
-    )
-    return prefs, sum(file.counts)
+    return {
+        "kind": "orders",
+        "offsets": np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        "item": pa.DictionaryArray.from_arrays(pa.array(places), names),
+        "value": np.array(ranks, np.float64),
+        "count": np.array(file.counts, np.int64),
+        "declared": (None, names),
+    }
 
 
 def _parse(log: Log) -> _File:

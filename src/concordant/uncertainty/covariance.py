@@ -25,8 +25,10 @@ __all__ = ["Meat", "Units", "covariance", "stacks"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-STACK = 1 << 22
+STACK = 1 << 20
 """Numbers held at once in a stack of matrices."""
+LEAF = 12
+"""Matrices up to this size are inverted by the library."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +118,7 @@ def stacks(
             part = same[begin : begin + step]
             ids = units.order[units.start[part][:, None] + np.arange(p)]
             bread = _anchored(_dense(curvature.hessian, ids), ids[:, :n], gauge, curvature.prior)
-            inverse = np.asarray(np.linalg.inv(bread), np.float64)
+            inverse = _inverses(bread)
             middle = None if meat is None else _dense(meat, ids)
             yield ids, n, _contrasts(inverse, middle, ids[:, :n], gauge)
 
@@ -147,6 +149,35 @@ def _anchored(hessian: Floats, nodes: Indices, gauge: Gauge, prior: float) -> Fl
     else:
         hessian[:, :n, :n] += np.where(group[:, :, None] == group[:, None, :], shift[group][:, :, None], 0.0)
     return hessian
+
+
+def _inverses(matrix: Floats) -> Floats:
+    """Inverses of a stack of positive definite matrices, scaled to unit diagonal first."""
+    scale = 1.0 / np.sqrt(np.einsum("gii->gi", matrix))
+    scale = scale[:, :, None] * scale[:, None, :]
+    return np.asarray(_halved(matrix * scale) * scale)
+
+
+def _halved(matrix: Floats) -> Floats:
+    """Inverses by halves: of [[A, B], [Bᵀ, D]] from those of A and of D − BᵀA⁻¹B.
+
+    Products only, down to small blocks: a threaded library's inverses of many small matrices wait for cores.
+    """
+    size = matrix.shape[1]
+    if size <= LEAF:
+        return np.asarray(np.linalg.inv(matrix), np.float64)
+    half = size // 2
+    beside = matrix[:, :half, half:]
+    first = _halved(matrix[:, :half, :half])
+    carried = first @ beside
+    inverse = np.empty(matrix.shape)
+    last = _halved(matrix[:, half:, half:] - beside.swapaxes(1, 2) @ carried)
+    inverse[:, half:, half:] = last
+    corner = -(carried @ last)
+    inverse[:, :half, half:] = corner
+    inverse[:, half:, :half] = corner.swapaxes(1, 2)
+    inverse[:, :half, :half] = first - corner @ carried.swapaxes(1, 2)
+    return inverse
 
 
 def _contrasts(inverse: Floats, middle: Floats | None, nodes: Indices, gauge: Gauge) -> Floats:
