@@ -110,6 +110,28 @@ def test_the_result_does_not_depend_on_the_size_of_the_blocks(monkeypatch):
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=0, atol=1e-11)
 
 
+def test_quasi_standard_errors_stand_for_all_differences():
+    """With even designs a quasi-error is a score's standard error, but for the gauge (1 − 1/n)."""
+    rng = np.random.default_rng(3)
+    winner = rng.integers(0, 6, 900)
+    votes = counted_comparisons(winner, (winner + rng.integers(1, 6, 900)) % 6)
+    board = cc.rank(votes, prior=0, quasi=True)
+    assert board.to_arrow().column_names[-1] == "quasi_error"
+    assert any("quasi-standard errors reproduce" in note for note in board.notes)
+    spread = (board.upper - board.lower) / (2 * 1.959964)
+    np.testing.assert_allclose(board.quasi_error * np.sqrt(5 / 6), spread, rtol=0.05)
+    with pytest.raises(cc.UsageError, match="quasi"):
+        cc.rank(votes, "borda", quasi=True)
+
+
+def test_quasi_standard_errors_of_separated_items_are_infinite():
+    votes = counted_comparisons(["s", "a", "b", "c", "a"], ["a", "b", "c", "a", "c"])
+    board = cc.rank(votes, quasi=True)
+    found = {board.items[i]: q for i, q in zip(board.item, board.quasi_error, strict=True)}
+    assert found["s"] == np.inf
+    assert np.isfinite([found["a"], found["b"], found["c"]]).all()
+
+
 def test_an_empty_log_ranks_to_an_empty_table():
     board = cc.rank(cc.Preferences.empty())
     assert len(board) == 0

@@ -56,6 +56,8 @@ class Ranking:
     rank_upper: NDArray[np.int64]
     flag: NDArray[np.int8]
     """Index into FLAGS."""
+    quasi_error: Floats | None
+    """Quasi-standard errors, when asked for: √(q_i² + q_j²) is about the standard error of s_i − s_j."""
     structure: str
     interval: str
     level: float
@@ -70,6 +72,7 @@ class Ranking:
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table with the columns of the contract, then rank bounds and flag."""
+        quasi = {} if self.quasi_error is None else {"quasi_error": self.quasi_error}
         flags = pa.DictionaryArray.from_arrays(pa.array(self.flag), pa.array(FLAGS)).cast(pa.string())
         return pa.table(
             {
@@ -84,6 +87,7 @@ class Ranking:
                 "rank_lower": self.rank_lower,
                 "rank_upper": self.rank_upper,
                 "flag": flags,
+                **quasi,
             }
         )
 
@@ -117,6 +121,7 @@ def rank(
     level: float = 0.95,
     seed: int = 0,
     replicates: int = 1000,
+    quasi: bool = False,
     across_components: bool = False,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
@@ -125,9 +130,10 @@ def rank(
 
     ``structure``: a name of the registry. ``options``: what that structure knows (``prior`` and ``ties`` for
     Bradley–Terry). ``interval``: ``auto``, ``hessian``, ``sandwich``, ``bootstrap`` or ``none``; auto takes the
-    sandwich when judgments are clustered or carry several edges, the Hessian for other likelihoods and, for
-    structures without one, the bootstrap where it is cheap. ``across_components`` ranks items of different components
-    together, by the prior's answer alone.
+    sandwich when judgments are clustered, carry several edges, half ties or strengths, the Hessian for other
+    likelihoods, Wilson's interval for click rates and, for structures without a likelihood, the bootstrap where it is
+    cheap. ``quasi`` adds quasi-standard errors (Firth & de Menezes, Biometrika 91, 2004). ``across_components``
+    ranks items of different components together, by the prior's answer alone.
 
     Errors: UsageError for an unknown name or option, CannotRank where the data do not determine what is asked.
 
@@ -137,7 +143,7 @@ def rank(
     >>> board.to_arrow()["item"].to_pylist()
     ['a', 'b', 'c']
     """
-    wanted = Wanted(interval, level, replicates, seed)
+    wanted = Wanted(interval, level, replicates, seed, quasi)
     member = find_structure(structure)
     member.check(prefs.kind, options)
     parts: list[_Part] = []
@@ -152,7 +158,7 @@ def rank(
         done += len(codes)
         if progress is not None:
             progress(done, len(prefs.queries))
-    return _joined(prefs, structure, level, parts)
+    return _joined(prefs, structure, level, quasi, parts)
 
 
 def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
@@ -198,8 +204,9 @@ def _part(batch: Batch, graphs: Graphs, scores: Scores, linked: Connectivity, li
         "rank_lower": limits.rank_lower,
         "rank_upper": limits.rank_upper,
         "flag": _flags(graphs, linked),
+        "quasi_error": limits.quasi if limits.quasi is not None else np.zeros(0),
     }
-    columns = {name: column[order] for name, column in columns.items()} | {"rank": place}
+    columns = {name: column[order] if len(column) else column for name, column in columns.items()} | {"rank": place}
     status: dict[str, NDArray[Any]] = {
         "status": scores.status,
         "iterations": scores.iterations,
@@ -255,7 +262,7 @@ def _flags(graphs: Graphs, linked: Connectivity) -> NDArray[np.int8]:
     return flag
 
 
-def _joined(prefs: Preferences, name: str, level: float, parts: Sequence[_Part]) -> Ranking:
+def _joined(prefs: Preferences, name: str, level: float, quasi: bool, parts: Sequence[_Part]) -> Ranking:
     def column(key: str, kind: Any) -> NDArray[Any]:
         return np.concatenate([np.zeros(0, kind), *(part.columns[key] for part in parts)]).astype(kind)
 
@@ -282,6 +289,7 @@ def _joined(prefs: Preferences, name: str, level: float, parts: Sequence[_Part])
         rank_lower=column("rank_lower", np.int64),
         rank_upper=column("rank_upper", np.int64),
         flag=column("flag", np.int8),
+        quasi_error=column("quasi_error", np.float64) if quasi else None,
         structure=name,
         interval=" or ".join(dict.fromkeys(part.interval for part in parts)) or "none",
         level=level,

@@ -71,6 +71,7 @@ def _role_options(command: Any) -> Any:
               help="auto, hessian, sandwich, bootstrap or none.")  # fmt: skip
 @click.option("--replicates", default=1000, show_default=True, help="Bootstrap replicates.")
 @click.option("--level", default=0.95, show_default=True, help="Confidence level of the intervals.")
+@click.option("--quasi", is_flag=True, help="Add quasi-standard errors (likelihoods, up to 500 items).")
 @click.option("--pool", is_flag=True, help="One ranking over all queries.")
 @click.option("--across-components", is_flag=True,
               help="Rank items that no chain of comparisons connects by the prior alone.")  # fmt: skip

@@ -57,6 +57,7 @@ def run_rank(log: str, **given: Any) -> None:
             level=given["level"],
             seed=given["seed"],
             replicates=given["replicates"],
+            quasi=given["quasi"],
             across_components=given["across_components"],
             progress=report,
             **options,

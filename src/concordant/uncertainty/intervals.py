@@ -19,6 +19,7 @@ from concordant.structures.scores import Scores
 from concordant.uncertainty.bootstrap import bootstrap
 from concordant.uncertainty.contrasts import Gauge
 from concordant.uncertainty.proportions import wilson
+from concordant.uncertainty.quasi import quasi_errors
 from concordant.uncertainty.rank_intervals import (
     rank_intervals,
     rank_intervals_of_replicates,
@@ -45,6 +46,8 @@ class Wanted:
     level: float = 0.95
     replicates: int = 1000
     seed: int = 0
+    quasi: bool = False
+    """Quasi-standard errors too (likelihoods only)."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -64,6 +67,8 @@ class Bounds:
     rank_lower: Ints
     rank_upper: Ints
     method: str
+    quasi: Floats | None = None
+    """Quasi-standard errors, when asked for."""
     coefficients: dict[str, Floats] = field(default_factory=dict)
     """Standard errors of the coefficients beside the scores, one per graph."""
     notes: tuple[str, ...] = ()
@@ -82,6 +87,10 @@ def bounds(
     if wanted.method == "auto":
         wanted, note = _suited(batch, member, wanted)
     method = wanted.method
+    if wanted.quasi and (member.curvature is None or method in ("none", "bootstrap")):
+        raise UsageError(
+            f"quasi-standard errors come from a likelihood's covariance; {member.name} with {method} has none"
+        )
     if method == "none":
         return _nothing(len(batch.item), note)
     if member.reads == "exposures" and method != "bootstrap":
@@ -97,7 +106,17 @@ def bounds(
     curvature = member.curvature(batch, scores)
     found = score_intervals(batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
     ranks = rank_intervals(batch, scores, curvature, found, connectivity=linked, seed=wanted.seed)
-    return _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found), note)
+    limits = _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found), note)
+    return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
+
+
+def _with_quasi(limits: Bounds, batch: Batch, curvature: Curvature, linked: Connectivity) -> Bounds:
+    error, worst = quasi_errors(batch, curvature, linked, method=limits.method)
+    if np.isnan(worst).all():
+        note = "no quasi-standard errors: graphs of 2 to 500 connected items have them"
+    else:
+        note = f"quasi-standard errors reproduce those of all differences to within {np.nanmax(worst):.1%}"
+    return replace(limits, quasi=error, notes=(*limits.notes, note))
 
 
 def _suited(batch: Batch, member: Structure, wanted: Wanted) -> tuple[Wanted, str]:
@@ -153,4 +172,4 @@ def _errors(graphs: int, curvature: Curvature, found: Intervals) -> dict[str, Fl
 
 def _bounds(found: Intervals, rank_lower: Ints, rank_upper: Ints, errors: dict[str, Floats], note: str) -> Bounds:
     notes = tuple(text for text in (note, found.note) if text)
-    return Bounds(found.lower, found.upper, rank_lower, rank_upper, found.method, errors, notes)
+    return Bounds(found.lower, found.upper, rank_lower, rank_upper, found.method, None, errors, notes)

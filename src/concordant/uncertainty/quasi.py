@@ -12,9 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.connectivity import Connectivity
 from concordant.errors import UsageError
+from concordant.graphs import Batch
+from concordant.structures.curvature import Curvature
+from concordant.uncertainty.contrasts import Gauge
+from concordant.uncertainty.covariance import Meat, Units, stacks
 
-__all__ = ["QuasiVariances", "quasi_variances"]
+__all__ = ["QuasiVariances", "quasi_errors", "quasi_variances"]
 
 Floats = NDArray[np.float64]
 MOST = 500
@@ -67,6 +72,34 @@ def quasi_variances(covariance: Floats, *, tolerance: float = 1e-12, max_iterati
     off = ~np.eye(n, dtype=bool)
     ratio = np.sqrt((variance[:, None] + variance[None, :])[off] / wanted[off]) - 1.0
     return QuasiVariances(variance, error, (float(ratio.min()), float(ratio.max())), iterations)
+
+
+def quasi_errors(
+    batch: Batch, curvature: Curvature, connectivity: Connectivity, *, method: str = "hessian"
+) -> tuple[Floats, Floats]:
+    """Return the quasi-standard errors of all nodes, component by component, and the largest relative error of each
+    graph.
+
+    Shapes (nodes,) and (graphs,). Infinite for items that are separated or never compared; nan in graphs of more than
+    500 nodes and where the quasi-variance is negative.
+    """
+    gauge = Gauge.of(batch.node_start, connectivity)
+    units = Units.of(batch, curvature, gauge)
+    chosen = np.flatnonzero(np.diff(batch.node_start)[units.graph] <= MOST)
+    meat = Meat.of(batch, curvature).matrix() if method == "sandwich" else None
+    error = np.where(connectivity.compared & ~connectivity.separated, np.nan, np.inf)
+    worst = np.full(len(batch), np.nan)
+    for ids, n, matrices in stacks(units, curvature, gauge, meat, chosen):
+        for nodes, matrix in zip(ids[:, :n], matrices, strict=True):
+            for group in np.unique(gauge.group[nodes]):
+                own = np.flatnonzero((gauge.group[nodes] == group) & np.isnan(error[nodes]))
+                if len(own) < 2:
+                    continue
+                found = quasi_variances(matrix[np.ix_(own, own)])
+                error[nodes[own]] = found.error
+                graph = batch.owner[nodes[0]]
+                worst[graph] = np.fmax(worst[graph], max(map(abs, found.worst)))
+    return error, worst
 
 
 def _minimise(wanted: Floats, tolerance: float, max_iterations: int) -> tuple[Floats, int]:
