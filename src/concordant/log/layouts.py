@@ -105,7 +105,7 @@ class _Columns:
         if len(found) > 1 and not several:
             raise InputError(
                 f"{self.name}: {few(found)} could each be the {role}; say which one with columns={{{role!r}: …}} "
-                f"(on the command line --columns {role}=COLUMN)"
+                f"(on the command line --{role.replace('_', '-')} COLUMN)"
             )
         return found[0] if found else None
 
@@ -283,7 +283,7 @@ def _sides(there: _Columns, roles: dict[str, str]) -> dict[str, str] | str:
         ]
         raise InputError(
             f"{there.name}: two layouts fit ({'; '.join(pairs)}); say which columns to use with "
-            "columns= (--columns left=…, right=… or winner=…, loser=…)"
+            "columns= (on the command line --left and --right, or --winner and --loser)"
         )
     return fits[0][1] if fits else missing
 
