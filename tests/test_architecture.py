@@ -31,18 +31,22 @@ LAYERS = (
     # the method: from preferences to a ranking
     ("graphs",),
     ("connectivity", "agreement"),
-    ("structures",),
+    ("structures", "surrogates"),
     ("uncertainty",),
     ("ranking",),
+    # what a ranking is judged by
+    ("metrics",),
     # the log: from a file to preferences
     ("engines",),
     ("reading",),
+    # learning: features of items, targets for them, solvers
+    ("features", "targets", "solvers"),
     # both meet here
     ("commands",),
     ("__main__",),
 )
 """Rooms from the ground up; a room imports only what is below it."""
-METHOD = {"graphs", "agreement", "connectivity", "structures", "uncertainty", "ranking"}
+METHOD = {"graphs", "agreement", "connectivity", "structures", "surrogates", "uncertainty", "ranking"}
 LOG = {"engines", "reading"}
 
 INSIDE_FUNCTIONS = {
@@ -50,6 +54,8 @@ INSIDE_FUNCTIONS = {
     ("ranking.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("commands/__init__.py", "concordant.errors"): "start-up time of --help",
     ("commands/rank.py", "concordant.commands.session"): "start-up time of rank --help",
+    ("commands/evaluate.py", "concordant.commands.evaluating"): "start-up time of evaluate --help",
+    ("commands/evaluating.py", "rich"): "start-up time when piped: nothing is drawn",
     ("commands/output.py", "rich"): "start-up time when piped: nothing is drawn",
     ("commands/session.py", "rich"): "start-up time when piped: no progress is shown",
 }

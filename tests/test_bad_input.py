@@ -349,7 +349,7 @@ WRONG = {
     "an unknown on_error": ({"on_error": "ignore"}, UsageError, "on_error must be one of raise, skip"),
     "an unknown engine": ({"engine": "duck"}, UsageError, "unknown engine 'duck'; did you mean 'duckdb'"),
     "a limit without DuckDB": ({"engine": "memory", "threads": 2}, UsageError, "belong to the engine duckdb"),
-    "no threads": ({"engine": "duckdb", "threads": 0}, UsageError, "threads must be at least 1"),
+    "no threads": ({"engine": "duckdb", "threads": 0}, UsageError, "threads must be an integer from 1 to"),
     "a limit in words": ({"engine": "duckdb", "memory_limit": "lots"}, UsageError, "memory_limit 'lots'"),
 }
 

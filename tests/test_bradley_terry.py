@@ -20,7 +20,7 @@ from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.structures import bradley_terry as public_room
-from concordant.structures import elimination, newton_system
+from concordant.structures import elimination, newton, newton_system
 from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.curvature import bradley_terry_curvature, laplacian, pair_weights
 from concordant.structures.scores import CONVERGED, STOPPED, Scores
@@ -273,8 +273,9 @@ def test_agrees_with_the_plain_twin(seed: int, prior: float) -> None:
 def solver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both solvers, whatever the size."""
     if request.param == "sparse":
-        monkeypatch.setattr(public_room, "SMALL", 0)
         monkeypatch.setattr(public_room, "LARGE", 0)
+    else:
+        monkeypatch.setattr(public_room, "FILLED", 10**9)
     return str(request.param)
 
 
@@ -641,8 +642,8 @@ def test_both_solvers_agree_on_queries_of_many_sizes(monkeypatch: pytest.MonkeyP
         Preferences.from_comparisons(p.winner, p.loser, np.full(p.distinct, s), tie=p.tie, count=p.count)
         for s, p in enumerate(parts)
     )
+    monkeypatch.setattr(public_room, "FILLED", 10**9)
     dense = fit(prefs)
-    monkeypatch.setattr(public_room, "SMALL", 0)
     monkeypatch.setattr(public_room, "LARGE", 0)
     assert fit(prefs).value == pytest.approx(dense.value, abs=1e-10)
     for s in range(6):
@@ -714,3 +715,34 @@ def test_an_order_is_one_row_of_contributions() -> None:
         sum(expit(s[j] - s[i]) for j in range(i + 1, 4)) - sum(expit(s[i] - s[j]) for j in range(i)) for i in range(4)
     ]
     assert curvature.contributions.toarray() == pytest.approx(np.array([expected]))
+
+
+def sparse_queries(queries: int = 30) -> Preferences:
+    """As few comparisons as items: queries with many components and separated items, as small subsets have."""
+    rng = np.random.default_rng(6)
+    one = rng.integers(0, 40, queries * 40)
+    other = (one + rng.integers(1, 40, queries * 40)) % 40
+    return Preferences.from_comparisons(one, other, np.repeat(np.arange(queries), 40))
+
+
+@pytest.mark.parametrize("prior", [1e-2, 1e-6, 1e-8])
+def test_sparse_queries_converge_under_a_tiny_prior(prior: float) -> None:
+    prefs = sparse_queries()
+    scores = fit(prefs, prior=prior)
+    assert (scores.status == CONVERGED).all()
+    batch = Batch.whole(prefs)
+    graphs, s = batch.graphs, scores.value
+    gap = s[graphs.first] - s[graphs.second]
+    pull = graphs.wins * expit(-gap) - graphs.losses * expit(gap)
+    slope = graphs.add_to_nodes(pull, -pull) - prior * s
+    assert np.abs(slope).max() < 1e-9 * max(prior, 1e-3)
+
+
+def test_graphs_fitted_some_at_a_time_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    prefs = sparse_queries()
+    monkeypatch.setattr(newton, "WORK", 1 << 60)
+    together = fit(prefs)
+    monkeypatch.setattr(newton, "WORK", 100)
+    parts = fit(prefs)
+    for name in ("value", "iterations", "gradient", "status"):
+        assert getattr(parts, name).tolist() == getattr(together, name).tolist()

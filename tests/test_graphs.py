@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import concordant as cc
 from concordant.connectivity import connectivity
+from concordant.errors import UsageError
 from concordant.graphs import Batch, Edges, Graphs
 from concordant.preferences import Preferences, counted_comparisons, counted_lists
 
@@ -206,3 +208,25 @@ def test_connectivity_is_what_walking_finds(rows):
                 assert linked.open_above[i] == (not any(i in down[j] for j in main))
                 assert linked.open_below[i] == (not main & down[i])
                 assert linked.compared[i] == bool(wins[i].any() or wins[:, i].any())
+
+
+def test_many_items_with_many_values_do_not_overflow_the_key():
+    # cells of 2^58 and 100 values of the covariate do not fit into one integer
+    rng = np.random.default_rng(0)
+    items = 1 << 29
+    winner, loser = rng.integers(0, items, 99), rng.integers(0, items, 99)
+    z = rng.normal(size=(99, 1))
+    winner, loser, z = np.append(winner, winner[0]), np.append(loser, loser[0]), np.vstack([z, z[:1]])
+    graphs = Graphs.from_edges(np.array([0, items]), winner, loser, np.ones(100, np.int64), None, z)
+    found = zip(graphs.first.tolist(), graphs.second.tolist(), graphs.covariates[:, 0].tolist(), strict=True)
+    ends = zip(winner.tolist(), loser.tolist(), z[:, 0].tolist(), strict=True)
+    assert sorted(found) == sorted({(w, x, c) if w < x else (x, w, -c) for w, x, c in ends})
+    assert (graphs.wins + graphs.losses).sum() == 100
+
+
+def test_lists_of_too_many_pairs_are_refused_and_read_without():
+    items = np.arange(30_000)
+    prefs = Preferences.from_orders(None, np.zeros(30_000, int), items, items + 1)
+    with pytest.raises(UsageError, match="449,985,000 pairs"):
+        cc.rank(prefs, "bradley-terry", interval="none")
+    assert cc.rank(prefs, "borda", interval="none").item.tolist() == items.tolist()

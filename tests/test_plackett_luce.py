@@ -187,7 +187,7 @@ REAL = {
 
 @pytest.mark.parametrize("name", ["salad", "beans", "f1"])  # choix takes minutes for the others
 def test_penalised_scores_agree_with_choix(name):
-    choix = pytest.importorskip("choix", reason="choix, a peer, is not installed (extra 'bench')")
+    choix = pytest.importorskip("choix", reason="choix, a peer, is not installed (extra 'test')")
     prefs = REAL[name]()
     orders = []
     for j, times in enumerate(prefs.count.tolist()):
@@ -199,7 +199,7 @@ def test_penalised_scores_agree_with_choix(name):
 
 @pytest.mark.parametrize("name", ["salad", "beans", "sushi"])
 def test_plain_maximum_likelihood_agrees_with_choix(name):
-    choix = pytest.importorskip("choix", reason="choix, a peer, is not installed (extra 'bench')")
+    choix = pytest.importorskip("choix", reason="choix, a peer, is not installed (extra 'test')")
     prefs = REAL[name]()
     orders = []
     for j, times in enumerate(prefs.count.tolist()):

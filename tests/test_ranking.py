@@ -8,6 +8,7 @@ import pytest
 
 import concordant as cc
 from concordant import ranking
+from concordant.errors import UsageError
 from concordant.preferences import counted_comparisons, counted_lists
 from concordant.structures.registry import STRUCTURES
 from conftest import shared_data
@@ -290,3 +291,56 @@ def test_click_log_through_the_cascade():
         key = row["query"], row["item"]
         if examined.get(key):
             assert row["score"] == pytest.approx(clicks[key] / examined[key])
+
+
+def test_items_that_never_lost_are_flagged_where_every_block_is_one_item():
+    chain = table(cc.rank(counted_comparisons(["a", "b", "c"], ["b", "c", "d"])))
+    assert [chain[x]["flag"] for x in "abcd"] == ["never lost", "separated", "separated", "never won"]
+    pairs = table(cc.rank(counted_comparisons(["a", "c"], ["b", "d"])))
+    assert [pairs[x]["flag"] for x in "abcd"] == ["never lost", "never won"] * 2
+
+
+def test_quasi_standard_errors_of_a_query_without_spread_do_not_stop_the_others():
+    votes = counted_comparisons(
+        ["a", "b", "a", "b", "c", "a", "x", "y"], ["b", "a", "c", "c", "a", "c", "y", "z"],
+        query=["p"] * 6 + ["q"] * 2, tie=np.array([False] * 6 + [True] * 2),
+    )  # fmt: skip
+    board = cc.rank(votes, quasi=True, interval="sandwich")
+    one = np.isin(board.query, np.flatnonzero(np.array(board.queries.tolist()) == "p"))
+    assert np.isfinite(board.quasi_error[one]).all()
+
+
+def test_a_bootstrap_has_the_same_bits_in_blocks_of_any_size(monkeypatch):
+    rng = np.random.default_rng(1)
+    query, winner = rng.integers(0, 3, 900), rng.integers(0, 26, 900)
+    votes = counted_comparisons(winner, (winner + rng.integers(1, 26, 900)) % 26, query=query)
+    whole = cc.rank(votes, interval="bootstrap", replicates=50)
+    monkeypatch.setattr(ranking, "BLOCK", 40)
+    parts = cc.rank(votes, interval="bootstrap", replicates=50)
+    for name in ("score", "lower", "upper"):
+        assert getattr(parts, name).tolist() == getattr(whole, name).tolist(), name
+
+
+@pytest.mark.parametrize("interval", ["auto", "bootstrap", "none"])
+def test_ranks_across_components_are_as_unsure_as_these_are_apart(interval):
+    votes = counted_comparisons(
+        ["a", "b", "b", "c", "x", "y"], ["b", "a", "c", "b", "y", "x"], count=np.array([900, 100, 900, 100, 6, 1])
+    )
+    board = table(cc.rank(votes, interval=interval, replicates=200, across_components=True))
+    bounds = [(board[x]["rank_lower"], board[x]["rank_upper"]) for x in "abcxy"]
+    expected = [(1, 3), (2, 4), (3, 5), (1, 5), (1, 5)]  # in its own component a is first, b second, c third
+    assert bounds == (expected if interval != "none" else [(0, 0)] * 5)
+    within = table(cc.rank(votes, interval=interval, replicates=200))
+    assert within["a"]["rank_upper"] == (1 if interval != "none" else 0)
+
+
+@pytest.mark.parametrize("interval", ["hessian", "bootstrap"])
+def test_seeds_are_integers(interval):
+    votes = counted_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=np.array([5, 4, 3, 2]))
+    for seed in (0, 2**64, np.int64(3)):
+        assert len(cc.rank(votes, interval=interval, seed=seed, replicates=50)) == 3
+    for seed in (1.5, "a", None, 2**200):
+        with pytest.raises(UsageError, match="seed"):
+            cc.rank(votes, interval=interval, seed=seed, replicates=50)
+        with pytest.raises(UsageError, match="seed"):
+            votes.folds(2, seed=seed)

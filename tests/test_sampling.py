@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from concordant import sampling
+from concordant.errors import UsageError
 from concordant.graphs import Batch
 from concordant.labels import Labels
 from concordant.preferences import Preferences, counted_comparisons
@@ -113,3 +115,31 @@ def test_a_judgment_goes_to_every_fold_equally_often():
 
 def test_folds_of_nothing():
     assert Preferences.empty().folds(2) == [Preferences.empty(), Preferences.empty()]
+
+
+def test_folds_of_enormous_counts_need_no_card_for_each():
+    counts = [10**12, 7, 3 * 10**12 + 1]
+    votes = counted_comparisons(["a", "b", "c"], ["b", "c", "a"], count=np.array(counts))
+    folds = votes.folds(3, seed=2)
+    assert sum(folds[1:], folds[0]) == votes
+    sizes = [int(fold.count.sum()) for fold in folds]
+    assert max(sizes) - min(sizes) <= 1
+    assert folds[0].count.max() != folds[1].count.max()  # what is shuffled still varies
+
+
+def test_queries_dealt_some_at_a_time_are_dealt_alike(monkeypatch):
+    rng = np.random.default_rng(4)
+    count = rng.integers(1, 40, 300)
+    votes = counted_comparisons(
+        rng.integers(0, 9, 300), rng.integers(9, 12, 300), query=np.arange(300) % 7, count=count
+    )
+    whole = votes.folds(4)
+    monkeypatch.setattr(sampling, "CARDS", 300)  # 256 cards of a judgment at least: all are shuffled as before
+    assert votes.folds(4) == whole
+
+
+def test_permutations_of_too_many_judgments_are_refused():
+    votes = counted_comparisons(["a", "b"], ["b", "a"], count=np.array([10**12, 1]))
+    assert Batch.subsets(votes, 5, 2).judgments.tolist() == [5, 5]
+    with pytest.raises(UsageError, match="partition=False"):
+        Batch.subsets(votes, 5, 2, partition=True)

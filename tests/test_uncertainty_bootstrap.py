@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import chisquare
 
+import concordant as cc
 from concordant.connectivity import connectivity
 from concordant.errors import UsageError
 from concordant.graphs import Batch
@@ -221,3 +222,28 @@ def test_too_few_replicates_and_too_many_scores_are_refused():
 
 def test_no_judgments_no_replicates():
     assert bootstrap(Preferences.empty(), replicates=10).replicates.shape == (10, 0)
+
+
+@pytest.mark.parametrize("name", ["log-odds", "counting", "borda", "bradley-terry"])
+def test_a_single_judgment_is_no_certainty(name):
+    # every replicate is the same judgment again: that is no sign of precision
+    board = cc.rank(Preferences.from_comparisons(["a"], ["b"]), name, interval="bootstrap", replicates=50)
+    assert (board.lower.tolist(), board.upper.tolist()) == ([-np.inf] * 2, [np.inf] * 2)
+    assert (board.rank_lower.tolist(), board.rank_upper.tolist()) == ([1, 1], [2, 2])
+    assert any("fewer than two judgments" in note for note in board.notes)
+
+
+def test_replicates_without_spread_are_no_certainty_about_ranks():
+    board = cc.rank(Preferences.from_comparisons(["a"] * 3, ["b"] * 3), "counting", interval="bootstrap", replicates=50)
+    assert (board.rank_lower.tolist(), board.rank_upper.tolist()) == ([1, 1], [2, 2])
+
+
+def test_click_rates_are_not_shifted_to_a_common_mean():
+    # two items, each shown first alone: their rates are two independent binomial proportions
+    shown = Preferences.from_selections(
+        ["q"] * 400, range(400), [1] * 400, ["x"] * 200 + ["y"] * 200, [1] * 60 + [0] * 140 + [1] * 100 + [0] * 100
+    )
+    drawn = bootstrap(shown, STRUCTURES["cascade"], replicates=2000).replicates
+    expected = np.sqrt([0.3 * 0.7 / 200, 0.5 * 0.5 / 200])
+    np.testing.assert_allclose(drawn.std(axis=0), expected, rtol=0.1)
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.1

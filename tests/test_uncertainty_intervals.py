@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import concordant as cc
 from concordant.connectivity import connectivity
 from concordant.errors import UsageError
 from concordant.graphs import Batch
@@ -453,3 +454,26 @@ def test_plackett_luce_intervals_hold_nineteen_times_in_twenty(method):
     limits = intervals(fitted(prefs, structure="plackett-luce", prior=0.01), method)
     truth = np.tile(scores, sets)
     assert 0.93 < ((limits.lower <= truth) & (truth <= limits.upper)).mean() < 0.97
+
+
+def test_ties_alone_leave_no_residuals_and_the_sandwich_no_width():
+    prefs = Preferences.from_comparisons(["a", "b", "a"], ["b", "c", "c"], tie=[True] * 3, count=[5, 5, 5])
+    sandwich, hessian = (cc.rank(prefs, interval=how) for how in ("sandwich", "hessian"))
+    assert hessian.upper.min() > 0.2
+    np.testing.assert_allclose(sandwich.upper, hessian.upper)
+    assert (sandwich.rank_lower.tolist(), sandwich.rank_upper.tolist()) == ([1] * 3, [3] * 3)
+
+
+def test_plackett_luce_takes_the_sandwich_where_half_wins_or_strengths_enter():
+    def method(prefs: Preferences) -> str:
+        return str(cc.rank(prefs, "plackett-luce").interval)
+
+    sides = (["a", "b", "b", "c", "a"], ["b", "a", "c", "b", "b"])
+    assert method(Preferences.from_comparisons(*sides)) == "hessian"
+    assert method(Preferences.from_comparisons(*sides, tie=[True, False, False, False, False])) == "sandwich"
+    assert method(Preferences.from_comparisons(*sides, weight=[1, 2, 1, 1, 1])) == "sandwich"
+    orders = (["q"] * 6, [1, 1, 1, 2, 2, 2], ["a", "b", "c", "c", "b", "a"])
+    assert method(Preferences.from_orders(*orders, [1, 2, 3, 1, 2, 3])) == "hessian"
+    assert method(Preferences.from_orders(*orders, [1, 2, 2, 1, 2, 3])) == "sandwich"
+    two_lists_that_meet_in_equal_ranks = (["q"] * 3, [1, 2, 2], ["a", "b", "c"], [1, 1, 2])
+    assert method(Preferences.from_orders(*two_lists_that_meet_in_equal_ranks)) == "hessian"

@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.graphs import Batch, Graphs
+    from concordant.metrics.comparing import compare, summarise
+    from concordant.metrics.err import err
+    from concordant.metrics.kendall import kendall_tau
+    from concordant.metrics.ndcg import ndcg
+    from concordant.metrics.pairwise import pairwise_loss
+    from concordant.metrics.relevant import average_precision, precision, reciprocal_rank
     from concordant.preferences import Preferences
     from concordant.ranking import Ranking, rank
     from concordant.reading import read
@@ -30,8 +36,17 @@ _HOMES = {
     "Preferences": "preferences",
     "Ranking": "ranking",
     "UsageError": "errors",
+    "average_precision": "metrics.relevant",
+    "compare": "metrics.comparing",
+    "err": "metrics.err",
+    "kendall_tau": "metrics.kendall",
+    "ndcg": "metrics.ndcg",
+    "pairwise_loss": "metrics.pairwise",
+    "precision": "metrics.relevant",
     "rank": "ranking",
     "read": "reading",
+    "reciprocal_rank": "metrics.relevant",
+    "summarise": "metrics.comparing",
 }
 
 __all__ = [
@@ -44,8 +59,17 @@ __all__ = [
     "Preferences",
     "Ranking",
     "UsageError",
+    "average_precision",
+    "compare",
+    "err",
+    "kendall_tau",
+    "ndcg",
+    "pairwise_loss",
+    "precision",
     "rank",
     "read",
+    "reciprocal_rank",
+    "summarise",
 ]
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
-from concordant.listing import entry_owner, take_lists
+from concordant.labels import Labels
+from concordant.listing import affordable, all_pairs, chosen_over, entry_owner, take_lists
 from concordant.preferences import Preferences
 from concordant.sampling import draw_subsets, label_keys
 from concordant.tally import BITS, bit_width, pack, tally
@@ -77,7 +78,7 @@ class Batch:
             raise UsageError(f"k and the number of subsets must be at least 1, not {k} and {subsets}")
         codes = np.arange(len(prefs.queries)) if queries is None else np.asarray(queries)
         total = prefs.judgments[codes]
-        keys = label_keys(prefs.queries, seed)[codes]
+        keys = label_keys(Labels(prefs.queries.take(codes)), seed)
         owner, offsets, position = draw_subsets(total, keys, k, subsets, partition=partition)
         before = np.concatenate(([0], np.cumsum(prefs.count, dtype=np.int64)))
         first = before[prefs.start[:-1][codes]]
@@ -273,10 +274,13 @@ class Graphs:
             )
         sizes = [int(table[-1]), len(values), 4]
         outcome = swap.astype(np.int8) if tie is None else np.where(tie, np.int8(2), swap)
-        key = pack([_cells(node_start, size, table, winner, loser), code, outcome] if len(code) else
-                   [_cells(node_start, size, table, winner, loser), outcome],
-                   sizes if len(code) else [sizes[0], 4])  # fmt: skip
-        del swap, outcome
+        place = _cells(node_start, size, table, winner, loser)
+        cells = None
+        if sum(bit_width(x) for x in sizes) > BITS:  # many items and many values: only the cells that are there
+            cells, place = np.unique(place, return_inverse=True)
+            sizes[0] = len(cells)
+        key = pack([place, code, outcome], sizes) if len(code) else pack([place, outcome], [sizes[0], 4])
+        del swap, outcome, place
         key, amount = _sums(key, sum(bit_width(x) for x in sizes), mass)
         kind = (key & 3).astype(np.int8)
         cell = key >> 2
@@ -289,6 +293,8 @@ class Graphs:
         width = bit_width(len(values))
         z = values[cell & ((1 << width) - 1)] if len(code) else None
         cell >>= width
+        if cells is not None:
+            cell = cells[cell]
         pair_start = np.searchsorted(cell, table).astype(np.int64)
         graph = entry_owner(pair_start)
         cell -= table[graph]
@@ -348,12 +354,13 @@ def _edges_of_lists(batch: Batch) -> Edges:
     assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
     start, entries = take_lists(prefs.list_start, batch.judgment)
     value = prefs.list_value[entries]
+    affordable(prefs.kind, start)
     holder = entry_owner(start)
     node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
     if prefs.kind in ("selections", "choices"):
-        better, worse = _chosen_over(prefs.kind, start, holder, value)
+        better, worse = chosen_over(prefs.kind, start, holder, value)
     else:
-        better, worse = _all_pairs(start)
+        better, worse = all_pairs(start)
     owner, gap = holder[better], np.abs(value[better] - value[worse])
     if prefs.kind == "ratings":
         keep = gap > 0  # equal ratings carry no edge
@@ -363,27 +370,3 @@ def _edges_of_lists(batch: Batch) -> Edges:
     strength = gap if prefs.kind == "ratings" else np.ones(len(owner))
     tie = gap == 0 if prefs.kind == "orders" else np.zeros(len(owner), bool)
     return Edges(owner, node[better], node[worse], strength, tie, None)
-
-
-def _all_pairs(start: Offsets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Entry indices of all pairs within each list, the earlier first (orders are sorted best first)."""
-    length = np.diff(start)
-    after = np.repeat(start[1:], length) - np.arange(start[-1]) - 1  # entries of the list that follow each entry
-    earlier = np.repeat(np.arange(start[-1], dtype=np.int64), after)
-    begin = np.repeat(np.cumsum(after) - after, after)
-    return earlier, earlier + 1 + np.arange(len(earlier)) - begin
-
-
-def _chosen_over(
-    kind: str, start: Offsets, holder: NDArray[np.int64], value: Floats
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Entry indices (chosen, passed over)."""
-    chosen = np.full(len(start) - 1, -1, np.int64)
-    clicked = np.flatnonzero(value > 0)
-    chosen[holder[clicked]] = clicked
-    entry = np.arange(len(holder), dtype=np.int64)
-    pick = chosen[holder]
-    over = (pick >= 0) & (entry != pick)
-    if kind == "selections":
-        over &= entry < pick
-    return pick[over], entry[over]

@@ -16,7 +16,7 @@ from concordant.log.checked import Columns
 from concordant.log.compared import check_comparisons
 from concordant.log.gathered import gather
 from concordant.log.layouts import Layout
-from concordant.log.listed import UNITS, Lists, ListVerdicts, check_lists
+from concordant.log.listed import MANY_CHOSEN, MANY_CLICKS, UNITS, Lists, ListVerdicts, check_lists
 from concordant.log.rejects import Reject, Verdict, say
 from concordant.log.tables import as_columns
 from concordant.log.values import flags
@@ -44,9 +44,11 @@ def clean_comparisons(
     covariates: Mapping[str, Any] | None = None,
 ) -> Clean:
     """Check comparisons given as columns, see ``Preferences.from_comparisons``."""
+    if covariates is not None and not isinstance(covariates, Mapping):
+        raise InputError(f"covariates are a mapping of names to columns, not {type(covariates).__name__}")
     given = {"winner": winner, "loser": loser, "query": query, "weight": weight, "count": count, "cluster": cluster}
     given |= {"tie": tie} | {f"covariate {name}": column for name, column in (covariates or {}).items()}
-    columns = as_columns(given)
+    columns = as_columns(given, needed=("winner", "loser"))
     rows = len(columns["winner"])
     if not rows:
         return None
@@ -90,14 +92,14 @@ def clean_ratings(query: Any, item: Any, rating: Any, *, judgment: Any = None) -
 
 
 def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Clean:
-    columns = as_columns({**keys, **entries})
+    columns = as_columns({**keys, **entries}, needed=[role for role in entries if role != "position"])
     if not len(columns["item"]):
         return None
     there = [role for role in keys if role in columns]
     lists, rows = gather(columns, there, [role for role in entries if role in columns])
     checked, verdicts = check_lists(lists, Layout(kind, {role: role for role in columns}), clicks=clicks)
-    _raise_on_lists(kind, lists, verdicts, rows, columns)
-    return checked.arguments
+    _raise_on_lists(kind, lists, verdicts, rows, columns, clicks)
+    return None if checked.empty and verdicts.lists.code is not None else checked.arguments
 
 
 def _raise_on(name: str, verdict: Verdict, columns: Columns, rows: int) -> None:
@@ -111,8 +113,13 @@ def _raise_on(name: str, verdict: Verdict, columns: Columns, rows: int) -> None:
     raise InputError(say(name, rejects))
 
 
-def _raise_on_lists(kind: str, lists: Lists, verdicts: ListVerdicts, rows: NDArray[np.int64], columns: Columns) -> None:
-    """Raise an InputError that shows the first row of the first refused lists, or the row to blame."""
+def _raise_on_lists(
+    kind: str, lists: Lists, verdicts: ListVerdicts, rows: NDArray[np.int64], columns: Columns, clicks: str
+) -> None:
+    """Raise an InputError that shows the first row of the first refused lists, or the row to blame.
+
+    Lists with many clicks that the caller asked to skip are left out already.
+    """
     rejects = []
     if verdicts.rows.code is not None:
         for place, reason in enumerate(verdicts.rows.reasons):
@@ -120,6 +127,8 @@ def _raise_on_lists(kind: str, lists: Lists, verdicts: ListVerdicts, rows: NDArr
             rejects.append(Reject(reason, len(at), len(rows), _samples(at, columns, reason.role)))
     if verdicts.lists.code is not None:
         for place, reason in enumerate(verdicts.lists.reasons):
+            if clicks == "skip" and reason in (MANY_CLICKS, MANY_CHOSEN):
+                continue
             which = np.flatnonzero(verdicts.lists.code == place + 1)
             blamed = np.where(verdicts.blame[which] >= 0, verdicts.blame[which], lists.offsets[which])
             samples = _samples(rows[blamed], columns, reason.role)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["canonical_lists", "entry_owner", "take_lists"]
+from concordant.errors import UsageError
+
+__all__ = ["affordable", "all_pairs", "canonical_lists", "chosen_over", "entry_owner", "take_lists"]
 
 Offsets = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
+MOST_PAIRS = 1 << 28
+"""Pairs that the lists of one batch may make: some 20 GB."""
 
 
 def entry_owner(start: Offsets) -> NDArray[np.int64]:
@@ -89,3 +93,39 @@ def _equal_lists(
     chosen, total = np.concatenate(kept), np.concatenate(amounts)
     order = np.lexsort((cluster[chosen], query[chosen]))  # stable: within a query by length, then entries
     return chosen[order], total[order]
+
+
+def affordable(kind: str | None, start: Offsets) -> None:
+    """Lists are read as pairs only while these fit into memory."""
+    length = np.diff(start).astype(float)
+    pairs = float((length * (length - 1)).sum() / 2) if kind in ("orders", "ratings") else float(length.sum())
+    if pairs > MOST_PAIRS:
+        instead = "; plackett-luce and borda read lists without their pairs" if kind == "orders" else ""
+        raise UsageError(
+            f"{len(length):,} lists of up to {int(length.max()):,} items make {pairs:,.0f} pairs, more than "
+            f"{MOST_PAIRS:,}{instead}"
+        )
+
+
+def all_pairs(start: Offsets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Entry indices of all pairs within each list, the earlier first (orders are sorted best first)."""
+    length = np.diff(start)
+    after = np.repeat(start[1:], length) - np.arange(start[-1]) - 1  # entries of the list that follow each entry
+    earlier = np.repeat(np.arange(start[-1], dtype=np.int64), after)
+    begin = np.repeat(np.cumsum(after) - after, after)
+    return earlier, earlier + 1 + np.arange(len(earlier)) - begin
+
+
+def chosen_over(
+    kind: str, start: Offsets, holder: NDArray[np.int64], value: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Entry indices (chosen, passed over)."""
+    chosen = np.full(len(start) - 1, -1, np.int64)
+    clicked = np.flatnonzero(value > 0)
+    chosen[holder[clicked]] = clicked
+    entry = np.arange(len(holder), dtype=np.int64)
+    pick = chosen[holder]
+    over = (pick >= 0) & (entry != pick)
+    if kind == "selections":
+        over &= entry < pick
+    return pick[over], entry[over]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.connectivity import Connectivity, connectivity
+from concordant.errors import UsageError
 from concordant.graphs import Batch, Graphs
 from concordant.labels import Labels
 from concordant.preferences import Preferences
@@ -143,6 +144,8 @@ def rank(
     >>> board.to_arrow()["item"].to_pylist()
     ['a', 'b', 'c']
     """
+    if not isinstance(prefs, Preferences):
+        raise UsageError(f"rank takes Preferences, not {type(prefs).__name__}; read them first: rank(read(…))")
     wanted = Wanted(interval, level, replicates, seed, quasi)
     member = find_structure(structure)
     member.check(prefs.kind, options)
@@ -151,7 +154,7 @@ def rank(
     for codes in _blocks(prefs):
         batch = Batch.whole(prefs, codes)
         scores = member.function(batch, **options)
-        graphs = Rankings.of(batch).chain() if member.reads == prefs.kind == "orders" else batch.graphs
+        graphs = Rankings.of(batch).chain() if prefs.kind == "orders" and member.positions else batch.graphs
         linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
         limits = bounds(batch, scores, member, linked, wanted, options)
         parts.append(_part(batch, graphs, scores, linked, limits, across_components))
@@ -202,7 +205,7 @@ def _part(batch: Batch, graphs: Graphs, scores: Scores, linked: Connectivity, li
         "upper": limits.upper,
         "judgments": _touches(batch),
         "rank_lower": limits.rank_lower,
-        "rank_upper": limits.rank_upper,
+        "rank_upper": _anywhere(batch, scores.component, limits.rank_upper) if across else limits.rank_upper,
         "flag": _flags(graphs, linked),
         "quasi_error": limits.quasi if limits.quasi is not None else np.zeros(0),
     }
@@ -231,6 +234,14 @@ def _ranks(
     return order, tie_begin - group_begin + 1
 
 
+def _anywhere(batch: Batch, component: Ints, upper: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Worst ranks among the items of all components: those of another one may all be better."""
+    size = np.diff(batch.node_start)[batch.owner]
+    group = batch.owner * (int(component.max(initial=0)) + 1) + component
+    members = np.bincount(group)[group] if len(group) else size
+    return np.where(upper > 0, np.minimum(upper + size - members, size), 0)
+
+
 def _touches(batch: Batch) -> NDArray[np.int64]:
     """How many judgments touch each node."""
     prefs = batch.prefs
@@ -255,9 +266,10 @@ def _flags(graphs: Graphs, linked: Connectivity) -> NDArray[np.int8]:
     if linked.separated.any():
         won = graphs.add_to_nodes(graphs.above, graphs.below)
         lost = graphs.add_to_nodes(graphs.below, graphs.above)
-        flag[linked.separated] = FLAGS.index("separated")
-        flag[linked.separated & (lost == 0)] = FLAGS.index("never lost")
-        flag[linked.separated & (won == 0)] = FLAGS.index("never won")
+        loose = linked.separated | (np.bincount(linked.block)[linked.block] == 1)  # a block of one limits nothing
+        flag[loose] = FLAGS.index("separated")
+        flag[loose & (lost == 0)] = FLAGS.index("never lost")
+        flag[loose & (won == 0)] = FLAGS.index("never won")
     flag[~linked.compared] = FLAGS.index("never compared")
     return flag
 

@@ -222,7 +222,7 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
         ours = [r for r in rejects if stops or r.reason in (MANY_CLICKS, MANY_CHOSEN)]
         ours = [r for r in ours if clicks != "skip" or r.reason not in (MANY_CLICKS, MANY_CHOSEN)]
         if ours or checked.empty:
-            raise InputError(say(log.name, ours or rejects))
+            raise InputError(say(log.name if ours else f"{log.name}: no judgment is left", ours or rejects))
     if checked.empty:
         raise InputError(f"{log.name}: no judgment is left, every entry is missing")
     return Reading(counted_lists(**checked.arguments), total, log.name, layout.roles, rejects)

@@ -11,19 +11,31 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.errors import UsageError
 from concordant.labels import Labels
 
-__all__ = ["deal", "draw_subsets", "label_keys", "uniform_bits"]
+__all__ = ["deal", "draw_subsets", "label_keys", "uniform_bits", "whole_seed"]
 
 Keys = NDArray[np.uint64]
 Offsets = NDArray[np.int64]
 
+CARDS = 1 << 22
+"""Judgments that are shuffled at a time, and the most of one query (or 256 of each distinct judgment)."""
+LONGEST = 1 << 27
+"""Judgments of a query up to which permutations of them are drawn."""
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+def whole_seed(seed: int) -> int:
+    """Return the seed when it is an integer of at most 127 bits, else raise UsageError."""
+    if not isinstance(seed, int | np.integer) or abs(int(seed)) >= 1 << 127:
+        raise UsageError(f"a seed is an integer of at most 127 bits, not {seed!r}")
+    return int(seed)
 
 
 def label_keys(labels: Labels, seed: int) -> Keys:
     """Return a 64-bit key for each label, from the label's text or number and the seed."""
-    salt = int(seed).to_bytes(16, "little", signed=True)
+    salt = whole_seed(seed).to_bytes(16, "little", signed=True)
     digests = b"".join(
         hashlib.blake2b(f"{type(label).__name__}:{label}".encode(), digest_size=8, salt=salt).digest()
         for label in labels
@@ -43,20 +55,35 @@ def uniform_bits(key: Keys, counter: NDArray[np.uint64]) -> Keys:
 def deal(start: Offsets, count: NDArray[np.integer], key: Keys, hands: int) -> NDArray[np.int64]:
     """Shuffle the judgments of each query and deal them round; return counts of shape (hands, distinct judgments).
 
-    The hand that gets the first card differs from query to query, so that no hand is favoured.
+    The hand that gets the first card differs from query to query, so that no hand is favoured. Of counts so large that
+    a query would have more than ``CARDS`` cards, all but so many are dealt evenly without a shuffle. Queries are worked
+    on some at a time, which bounds the memory.
     """
-    total = np.concatenate(([0], np.cumsum(count, dtype=np.int64)))
-    query_start = total[start]
-    position = np.arange(total[-1], dtype=np.int64)
+    most = np.maximum(CARDS // np.maximum(np.diff(start), 1), 256)
+    most = np.repeat(most, np.diff(start))
+    even = np.maximum(np.asarray(count, np.int64) - most, 0) // hands
+    shares = np.tile(even, (hands, 1))
+    cards = count - even * hands
+    total = np.concatenate(([0], np.cumsum(cards, dtype=np.int64)))[start]
+    cuts = np.flatnonzero(np.diff(total[:-1] // CARDS, prepend=-1)) if len(key) else np.zeros(0, np.int64)
+    for begin, end in zip(cuts, np.append(cuts[1:], len(key)), strict=False):
+        held = slice(int(start[begin]), int(start[end]))
+        _deal(start[begin : end + 1] - start[begin], cards[held], key[begin:end], shares[:, held])
+    return shares
+
+
+def _deal(start: Offsets, count: NDArray[np.int64], key: Keys, shares: NDArray[np.int64]) -> None:
+    """Shuffle and deal the judgments of some queries, adding to the shares of each hand."""
+    hands = len(shares)
+    query_start = np.concatenate(([0], np.cumsum(count)))[start]
+    position = np.arange(query_start[-1], dtype=np.int64)
     judgment = np.repeat(np.arange(len(count), dtype=np.int64), count)
     query = np.repeat(np.arange(len(start) - 1, dtype=np.int64), np.diff(query_start))
     local = (position - query_start[query]).astype(np.uint64)
     order = np.lexsort((uniform_bits(key[query], local), query))
     offset = (uniform_bits(key, np.full(len(key), 1 << 62, np.uint64)) % np.uint64(hands)).astype(np.int64)
     hand = (position - query_start[query] + offset[query]) % hands
-    shares = np.zeros((hands, len(count)), np.int64)
-    np.add.at(shares, (hand, judgment[order]), 1)
-    return shares
+    shares += np.bincount(hand * len(count) + judgment[order], minlength=shares.size).reshape(shares.shape)
 
 
 def draw_subsets(
@@ -68,6 +95,11 @@ def draw_subsets(
     of it. With ``partition`` the draws of a query are consecutive blocks of random permutations (as many permutations
     as needed), which usually vary less than independent draws where total ≥ 2k.
     """
+    if partition and (longest := int(total.max(initial=0))) > LONGEST:
+        raise UsageError(
+            f"blocks of random permutations shuffle all judgments of a query, here {longest:,}; at most {LONGEST:,} "
+            "are allowed. Draw the subsets independently (partition=False), which is as good there"
+        )
     whole = total <= k
     draws = np.where(whole, 1, subsets)
     owner = np.repeat(np.arange(len(total), dtype=np.int64), draws)

@@ -6,6 +6,7 @@ Only click is imported here, so that ``concordant --help`` costs nothing; each c
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import Any
@@ -16,6 +17,7 @@ __all__ = ["main"]
 
 COMMANDS = {
     "rank": "Rank the items of a preference log, per query, with intervals.",
+    "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",
     "demo": "Rank 59 language models by 8,931 human votes that come with the package.",
 }
 
@@ -53,10 +55,15 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; errors that a user can mend are one line on stderr and exit status 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without UTF-8 shows ? for what it lacks
+        sys.stdout.reconfigure(errors="replace")
     try:
         cli.main(arguments, prog_name="concordant", standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.format_message(), err=True)
+        sys.exit(2)
     except click.ClickException as problem:
         _fail(problem.format_message())
     except (click.Abort, KeyboardInterrupt):
@@ -71,6 +78,8 @@ def main(arguments: list[str] | None = None) -> None:
         if not isinstance(problem, ConcordantError):
             raise
         _fail(str(problem))
+    except MemoryError:
+        _fail("not enough memory")
     except OSError as problem:
         _fail(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
 

@@ -21,29 +21,37 @@ from concordant.errors import UsageError
 from concordant.ranking import FLAGS, Ranking
 from concordant.structures.scores import STATUS
 
-__all__ = ["check_ending", "show", "write"]
+__all__ = ["check_output", "show", "write"]
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
 
 
-def check_ending(name: str) -> None:
-    """Refuse an output whose ending says nothing or whose folder does not exist, before any work is done."""
+def check_output(name: str, log: str | None = None) -> None:
+    """Refuse an output whose ending says nothing, that cannot be written or is the log, before any work is done."""
     path = Path(name)
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"--output {name}: unknown ending {path.suffix!r}; allowed: {', '.join(ENDINGS)}")
     if path.is_dir():
         raise UsageError(f"--output {name} is a directory; name a file")
-    if not path.absolute().parent.is_dir():
+    folder = path.resolve().parent
+    if not folder.is_dir():
         raise UsageError(f"--output {name}: the folder {path.parent} does not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"--output {name}: no permission to write in the folder {path.parent}")
+    if log is not None and path.exists() and os.path.exists(log) and path.samefile(log):
+        raise UsageError(f"--output {name} is the log itself; name another file")
 
 
 def write(board: Ranking, name: str) -> None:
-    """Write a ranking by the ending of the name, whole or not at all."""
-    check_ending(name)
-    path, table = Path(name), board.to_arrow()
+    """Write a ranking by the ending of the name, whole or not at all; a link stays one."""
+    check_output(name)
+    path, table = Path(name).resolve(), board.to_arrow()
     ending = path.suffix.lower()
-    handle, temporary = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", suffix=ending)
-    os.close(handle)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".concordant-", suffix=ending)
+        os.close(handle)
+    except OSError as error:
+        raise UsageError(f"--output {name}: {error.strerror}") from None
     try:
         if ending in (".csv", ".tsv"):
             Path(temporary).write_bytes(as_csv(table, "," if ending == ".csv" else "\t"))
@@ -59,6 +67,9 @@ def write(board: Ranking, name: str) -> None:
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise UsageError(f"--output {name}: {error.strerror or error}") from None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -105,7 +116,16 @@ def show(board: Ranking, *, rows: int, quiet: bool, table: bool) -> None:
             sys.stdout.buffer.flush()
     if not quiet:
         for note in remarks(board):
-            click.echo(f"note: {note}", err=True)
+            click.echo(f"note: {one_line(note)}", err=True)
+
+
+def one_line(text: str) -> str:
+    """Return a text of labels fit for a line of a terminal: line ends and other control characters escaped.
+
+    >>> print(one_line("a\\nb\\x1b[1m"))
+    a\\nb\\x1b[1m
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def remarks(board: Ranking) -> list[str]:
@@ -146,11 +166,11 @@ def _print_table(board: Ranking, rows: int) -> None:
     begin = np.flatnonzero(np.diff(board.query, prepend=-1)) if len(board) else np.zeros(0, int)
     ends = np.append(begin[1:], len(board))
     split = bool((board.component > 1).any())
-    shown_queries = list(zip(begin, ends))[: max(1, 60 // max(rows, 1))]
+    shown_queries = list(zip(begin, ends))[: max(1, 60 // rows)]
     arrow = board.to_arrow()
     for start, end in shown_queries:
         last = end if len(board.queries) == 1 and end - start <= 60 else min(end, start + rows)
-        title = None if len(board.queries) == 1 else f"query {board.queries[board.query[start]]}"
+        title = None if len(board.queries) == 1 else Text(one_line(f"query {board.queries[board.query[start]]}"))
         view = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
         for name in (
             "component",
@@ -173,7 +193,7 @@ def _print_table(board: Ranking, rows: int) -> None:
             cells.append(str(row["rank"]))
             if board.interval != "none":
                 cells.append(f"{row['rank_lower']}–{row['rank_upper']}")
-            cells += [Text(str(row["item"])), f"{row['score']:.3f}", _interval(row), f"{row['judgments']:,}"]
+            cells += [Text(one_line(str(row["item"]))), f"{row['score']:.3f}", _interval(row), f"{row['judgments']:,}"]
             if board.flag[start:end].any():
                 cells.append(row["flag"])
             view.add_row(*cells)

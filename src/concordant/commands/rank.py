@@ -82,7 +82,13 @@ def _role_options(command: Any) -> Any:
 @click.option("--engine", type=click.Choice(["duckdb", "memory"]), help="Default: duckdb.")
 @click.option("--memory-limit", metavar="SIZE", help="Memory of the engine, such as 4GB; beyond it goes to disk.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the engine.")
-@click.option("--rows", default=20, show_default=True, help="Rows per query of the table on a terminal.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Rows per query of the table on a terminal.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")
 def rank(log: str, **options: Any) -> None:
     """Rank the items of LOG, per query, and say what it cannot support.

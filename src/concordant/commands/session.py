@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from concordant.commands.output import check_ending, show, write
+from concordant.commands.output import check_output, one_line, show, write
 from concordant.commands.rank import ROLES
 from concordant.errors import UsageError
 from concordant.ranking import rank
@@ -21,35 +21,37 @@ __all__ = ["run_rank"]
 def run_rank(log: str, **given: Any) -> None:
     """Read, rank, write; notes and progress go to stderr."""
     quiet = given["quiet"]
-    if given["output"]:
-        check_ending(given["output"])
+    if given["output"] is not None:
+        check_output(given["output"], log)
     structure(given["structure"])  # a wrong name should not cost the reading of a large log
     if given["neutral"] and not given["home"]:
         raise UsageError("--neutral says where the home side has no advantage; it needs --home")
     columns = {role: given[role] for role in (*ROLES, "neutral") if given[role] is not None}
-    reading = read_log(
-        log,
-        kind=given["kind"],
-        columns=columns,
-        clicks=given["clicks"],
-        on_error=given["on_error"],
-        engine=given["engine"],
-        memory_limit=given["memory_limit"],
-        threads=given["threads"],
-        cluster=given["cluster"],
-        covariates=given["covariates"],
-        home="left" if given["home"] else None,
-    )
-    if reading.rejects:
-        click.echo(f"skipped: {reading.report()}", err=True)
+    with _Progress(quiet, f"reading {log}"):
+        reading = read_log(
+            log,
+            kind=given["kind"],
+            columns=columns,
+            clicks=given["clicks"],
+            on_error=given["on_error"],
+            engine=given["engine"],
+            memory_limit=given["memory_limit"],
+            threads=given["threads"],
+            cluster=given["cluster"],
+            covariates=given["covariates"],
+            home="left" if given["home"] else None,
+        )
+    told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences.pool() if given["pool"] else reading.preferences
     if not quiet:
         facts = ", ".join(
             f"{value:,} {name}" if isinstance(value, int) else str(value) for name, value in prefs.summary().items()
         )
-        click.echo(f"{log}: {facts}", err=True)
+        told.append(f"{log}: {facts}")
+    if sys.stderr.isatty():  # elsewhere an error should be the only line
+        _tell(told)
     options = {name: given[name] for name in ("prior", "ties") if given[name] is not None}
-    with _progress(quiet) as report:
+    with _Progress(quiet, "ranking queries") as report:
         board = rank(
             prefs,
             given["structure"],
@@ -62,17 +64,25 @@ def run_rank(log: str, **given: Any) -> None:
             progress=report,
             **options,
         )
-    if given["output"]:
+    _tell(told)
+    if given["output"] is not None:
         write(board, given["output"])
         if not quiet:
             click.echo(f"wrote {given['output']}: {len(board):,} rows", err=True)
-    show(board, rows=given["rows"], quiet=quiet, table=not given["output"] or sys.stdout.isatty())
+    show(board, rows=given["rows"], quiet=quiet, table=given["output"] is None or sys.stdout.isatty())
 
 
-class _progress:  # noqa: N801  (used like a function)
-    """A progress bar on a terminal, nothing elsewhere."""
+def _tell(lines: list[str]) -> None:
+    """Say each line on stderr, once."""
+    while lines:
+        click.echo(one_line(lines.pop(0)), err=True)
 
-    def __init__(self, quiet: bool) -> None:
+
+class _Progress:
+    """What is being done and how far it is, on a terminal; nothing elsewhere."""
+
+    def __init__(self, quiet: bool, what: str) -> None:
+        self.what = what
         self.shown = sys.stderr.isatty() and not quiet
         self.bar: Any = None
 
@@ -84,7 +94,7 @@ class _progress:  # noqa: N801  (used like a function)
 
         self.bar = Progress(console=Console(stderr=True), transient=True)
         self.bar.start()
-        task = self.bar.add_task("ranking queries", total=None)
+        task = self.bar.add_task(self.what.replace("[", "\\["), total=None)
         return lambda done, total: self.bar.update(task, completed=done, total=total)
 
     def __exit__(self, *_: object) -> None:

@@ -68,6 +68,10 @@ class Counter:
                 return with_memory()
             try:
                 return with_duckdb()
+            except (library.InterruptException, RuntimeError) as error:  # how DuckDB passes on Ctrl-C
+                if "interrupt" not in str(error).lower():
+                    raise
+                raise KeyboardInterrupt from None
             except library.OutOfMemoryException:
                 raise InputError(
                     f"{self.log.name}: counting needs more memory than memory_limit="
@@ -113,8 +117,9 @@ def choose(log: Log, engine: str | None, memory_limit: str | None, threads: int 
 
 
 def _beyond_duckdb(log: Log) -> bool:
-    """Whether DuckDB would misread the header: names that differ in case only, or (CSV) with a line end in them."""
+    """Whether DuckDB would misread the header: names that differ in case only, or (CSV) that hold a line end or stand
+    below blank lines."""
     if log.format in ("csv", "tsv"):
-        return any("\n" in column or "\r" in column for column in log.columns)
+        return log.header > 1 or any("\n" in column or "\r" in column for column in log.columns)
     lower = [column.lower() for column in log.columns]
     return len(set(lower)) < len(lower)

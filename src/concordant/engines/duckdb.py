@@ -24,14 +24,19 @@ from concordant.log.values import flat, is_text
 __all__ = ["Settings", "count_lists", "count_rows", "database_columns", "key_names", "table"]
 
 BATCH = 1 << 18
+MOST_THREADS = 1024
+LONGEST = 1 << 24
+"""Bytes of the longest line or object that DuckDB has to read; it sets aside buffers in proportion."""
 
 
 class Settings:
     """How much memory and how many threads DuckDB may use."""
 
     def __init__(self, memory_limit: str | None = None, threads: int | None = None) -> None:
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads must be at least 1, not {threads}")
+        if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
+            raise UsageError(f"threads must be an integer from 1 to {MOST_THREADS:,}, not {threads!r}")
+        if memory_limit is not None and str(memory_limit).strip().startswith("-"):
+            raise UsageError(f"memory_limit must be a size above 0, such as 4GB, not {memory_limit!r}")
         self.memory_limit = memory_limit
         self.threads = threads
 
@@ -108,7 +113,7 @@ def _read_csv(log: Log) -> str:
         f"read_csv({_path(log)}, auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {sql.literal(log.delimiter)}, quote = '\"', escape = '\"', comment = '', nullstr = '', "
         f"allow_quoted_nulls = true, strict_mode = true, null_padding = false, ignore_errors = false, "
-        f"compression = '{packed}', hive_partitioning = false, max_line_size = 67108864)"
+        f"compression = '{packed}', hive_partitioning = false, max_line_size = {LONGEST}, buffer_size = {2 * LONGEST})"
     )
 
 
@@ -118,7 +123,7 @@ def _read_json(log: Log, columns: Sequence[str]) -> str:
     packed = "gzip" if log.gzipped else "none"
     return (
         f"read_json({_path(log)}, auto_detect = false, columns = {{{named}}}, format = '{form}', records = true, "
-        f"compression = '{packed}', ignore_errors = false, hive_partitioning = false, maximum_object_size = 67108864)"
+        f"compression = '{packed}', ignore_errors = false, hive_partitioning = false, maximum_object_size = {LONGEST})"
     )
 
 
@@ -163,7 +168,7 @@ def key_names(log: Log) -> tuple[str, ...]:
     statement = (
         "SELECT DISTINCT unnest(json_keys(json)) FROM "
         f"read_json_objects({_path(log)}, format = '{form}', compression = '{packed}', "
-        "hive_partitioning = false, maximum_object_size = 67108864)"
+        f"hive_partitioning = false, maximum_object_size = {LONGEST})"
     )
     with _connected(Settings()) as connection:
         return tuple(sorted(row[0] for row in connection.execute(statement).fetchall()))

@@ -39,12 +39,13 @@ def count_rows(source: str, roles: Mapping[str, str]) -> str:
 def count_lists(source: str, keys: Mapping[str, str], entries: Mapping[str, str], owner: str | None) -> str:
     """Return the statement that gathers the rows of each list, sorted, and counts equal lists.
 
-    Lists are told apart by all ``keys``; of the key ``owner`` (session, judgment) only the least is kept, to show one.
+    Lists are told apart by all ``keys``; of the key ``owner`` (session, judgment) only the least is kept, to show one,
+    and whether it is there at all.
 
     >>> print(count_lists("clicks", {"session": "s"}, {"item": "i"}, "session"))
     SELECT lists."entries", count(*) AS "lists", min(lists."session") AS "session" FROM (SELECT log."s" AS "session", \
 list(struct_pack("item" := log."i") ORDER BY log."i") AS "entries" FROM clicks AS log GROUP BY log."s") AS lists \
-GROUP BY lists."entries"
+GROUP BY lists."entries", lists."session" IS NULL
     """
     inner = ", ".join(f"log.{identifier(column)} AS {identifier(role)}" for role, column in keys.items())
     fields = ", ".join(f"{identifier(role)} := log.{identifier(column)}" for role, column in entries.items())
@@ -57,4 +58,5 @@ GROUP BY lists."entries"
     kept: Sequence[str] = [*(f"lists.{identifier(role)}" for role in keys if role != owner), 'lists."entries"']
     least = f", min(lists.{identifier(owner)}) AS {identifier(owner)}" if owner else ""
     same = ", ".join(kept)
-    return f'SELECT {same}, count(*) AS "lists"{least} FROM ({gathered}) AS lists GROUP BY {same}'
+    apart = f", lists.{identifier(owner)} IS NULL" if owner else ""
+    return f'SELECT {same}, count(*) AS "lists"{least} FROM ({gathered}) AS lists GROUP BY {same}{apart}'

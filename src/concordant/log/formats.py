@@ -60,6 +60,8 @@ class Log:
     """The Arrow table, DuckDB relation, or the name of a table in a database file."""
     array: bool = False
     """Whether a JSON file is one array and not one object a line."""
+    header: int = 1
+    """The line of the header of a CSV or TSV file; blank lines may stand before it."""
     lines: NDArray[np.int64] | None = None
     """The line of each row of ``table``, where it was read from a text file."""
 
@@ -87,6 +89,12 @@ def locate(source: str | os.PathLike[str]) -> Log:
     given = os.fspath(source)
     if "\0" in given:
         raise InputError(f"{given!r} is not a file name: it holds a null byte")
+    if given in ("", "-", "/dev/stdin"):
+        raise InputError(
+            "a log is read more than once, so it cannot come from standard input; save it to a file and name that"
+            if given
+            else "the name of the log is empty"
+        )
     before, mark, table = given.rpartition("::")
     if mark and not Path(given).exists():
         path = _existing(Path(before))
@@ -117,7 +125,7 @@ def _existing(path: Path) -> Path:
                 raise InputError(f"{path} is not a regular file")
             return path
         folder = path.parent
-        names = os.listdir(folder) if folder.is_dir() else []
+        names = [name for name in os.listdir(folder) if name != path.name] if folder.is_dir() else []
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     close = difflib.get_close_matches(path.name, names, n=1)

@@ -131,7 +131,9 @@ def find_layout(
     roles = _given_roles(columns, given or {}, name)
     if cluster is not None:
         roles["cluster"] = _present(columns, cluster, "cluster", name)
-    covariates = tuple(_present(columns, column, "covariate", name) for column in covariates)
+    if isinstance(covariates, str):
+        covariates = (covariates,)
+    covariates = tuple(_present(columns, column, "covariate", name) for column in dict.fromkeys(covariates))
     there = _Columns(columns, [column for role, column in roles.items() if role != "cluster"], name)
     attempts = {one: _attempt(one, there, dict(roles), home) for one in ([kind] if kind else KINDS)}
     fitting = {one: found for one, found in attempts.items() if isinstance(found, dict)}
@@ -156,6 +158,8 @@ def find_layout(
 
 def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) -> dict[str, str]:
     roles: dict[str, str] = {}
+    if not isinstance(given, Mapping):
+        raise UsageError(f"columns= is a mapping of roles to columns, not {type(given).__name__}")
     for role, column in given.items():
         known = role if role in ALIASES else ROLE_NAMES.get(role)
         if known is None:
@@ -175,7 +179,7 @@ def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) ->
 def _present(columns: Sequence[str], column: str, role: str, name: str) -> str:
     if column in columns:
         return column
-    close = difflib.get_close_matches(column, columns, n=1)
+    close = difflib.get_close_matches(str(column), columns, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise InputError(f"{name}: no column {column!r} (asked for as {role}); {hint}columns there: {few(columns, 40)}")
 
@@ -335,7 +339,9 @@ def _side_names(roles: dict[str, str]) -> tuple[frozenset[str], frozenset[str]]:
 def _nothing_fits(
     columns: Sequence[str], name: str, kind: str | None, attempts: Mapping[str, object], roles: Mapping[str, str]
 ) -> str:
-    there = f"columns there: {few(columns, 40)}"
+    there = f"columns there: {few(columns, 40) or 'none'}"
+    if len(columns) == 1 and (mark := next((mark for mark in ";|\t," if mark in columns[0]), "")):
+        there += f" (fields seem to be separated by {mark!r}; a .csv file has commas, a .tsv file tabs)"
     if kind is not None:
         wanted = f"{name}: missing for {kind}: {attempts[kind]}; {there}"
     else:

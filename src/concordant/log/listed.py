@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
@@ -128,7 +129,10 @@ def _values(lists: Lists, layout: Layout, verdict: Verdict, as_json: bool) -> Re
         return read
     if layout.kind == "orders":
         hint = "A rank is a number, 1 (best) or more; leave it empty for no opinion."
-        read = numbers(lists.entries["rank"], as_json=as_json)
+        column = lists.entries["rank"]
+        if pa.types.is_floating(column.type):  # NumPy has no other way to say that there is none
+            column = pc.if_else(pc.is_nan(column), None, column)
+        read = numbers(column, as_json=as_json)
         refuse_numbers(verdict, read, "rank", hint, missing=False)
         low = (read.values < 1) & (True if read.fault is None else read.fault == CLEAN)
         verdict.refuse(low, Reason("have a rank below 1", "rank", hint))

@@ -6,7 +6,7 @@ import csv
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,14 +36,14 @@ def with_columns(log: Log) -> Log:
         raise InputError(f"{log.name}: the header (line {line}) names {few(twice)} more than once")
     if any("\0" in name for name in named):
         raise InputError(f"{log.name}: the header (line {line}) holds a null byte; is this a text file?")
-    return replace(log, columns=named)
+    return replace(log, columns=named, header=line)
 
 
 def _records(log: Log) -> Iterator[tuple[int, list[str]]]:
     """Yield the line where each record begins and its fields; blank lines are skipped."""
     done = 0
     with opened(log) as text:
-        reader = csv.reader(text, delimiter=log.delimiter, strict=True)
+        reader = csv.reader(_unspaced(text, log.delimiter), delimiter=log.delimiter, strict=True)
         begin = 1
         try:
             for fields in reader:
@@ -57,8 +57,20 @@ def _records(log: Log) -> Iterator[tuple[int, list[str]]]:
     yield from itertools.islice(_lenient_records(log), done, None)  # answers, or names the line and what is wrong
 
 
+def _unspaced(text: Iterable[str], delimiter: str) -> Iterator[str]:
+    """Yield lines until one seems to hold a space before an opening quote, which only the lenient reader knows."""
+    spaced = re.compile(f'(?:^|{delimiter}) "')
+    for line in text:
+        if ' "' in line and spaced.search(line):
+            raise csv.Error
+        yield line
+
+
 def _lenient_records(log: Log) -> Iterator[tuple[int, list[str]]]:
-    """Yield what ``_records`` does, character by character; spaces may stand between a closing quote and the end."""
+    """Yield what ``_records`` does, character by character.
+
+    As DuckDB has it, one space may stand before an opening quote, and spaces after a closing one.
+    """
     with opened(log) as stream:
         text = stream.read()
     at, line, size = 0, 1, len(text)
@@ -80,6 +92,7 @@ def _lenient_records(log: Log) -> Iterator[tuple[int, list[str]]]:
 def _field(log: Log, text: str, at: int, line: int, begin: int) -> tuple[str, int, int]:
     """Return a field, where it ends and the line there."""
     ends = re.compile(f"[\r\n{log.delimiter}]|$(?!\n)")
+    at += text.startswith(' "', at)
     if not text.startswith('"', at):
         match = ends.search(text, at)
         end = match.start() if match else len(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,11 @@ def _table(source: Any) -> pa.Table:
     return pa.table(as_columns(source))
 
 
-def as_columns(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns of any make as Arrow arrays of one length; those that are None are left out."""
+def as_columns(given: Mapping[str, Any], needed: Sequence[str] = ()) -> dict[str, Any]:
+    """Return columns of any make as Arrow arrays of one length; those that are None are left out unless needed."""
+    for role in needed:
+        if given[role] is None:
+            raise InputError(f"the column of {role} is None; it is needed")
     columns = {role: _as_arrow(column, role) for role, column in given.items() if column is not None}
     sizes = {role: len(column) for role, column in columns.items()}
     if len(set(sizes.values())) > 1:
@@ -70,6 +73,8 @@ def _as_arrow(column: Any, role: str) -> Any:
     """Return one column as an Arrow array; NaN in a column of Python objects is missing."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
+    if isinstance(column, str | bytes | set | frozenset | dict):  # a text is no column, a set has no order
+        raise InputError(f"the column of {role} is of type {type(column).__name__}; give a list, an array or a series")
     try:
         if hasattr(column, "__arrow_c_stream__"):
             return pa.chunked_array(column)

@@ -21,7 +21,7 @@ from concordant.structures.existence import (
     where,
 )
 from concordant.structures.newton import fit_sparse
-from concordant.structures.newton_system import Problem
+from concordant.structures.problem import Problem
 from concordant.structures.scores import CONVERGED, STOPPED, Scores
 
 __all__ = ["TIES", "bradley_terry"]
@@ -29,9 +29,8 @@ __all__ = ["TIES", "bradley_terry"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 TIES = ("half", "davidson")
-SMALL = 128  # graphs up to this size are solved densely, and those up to LARGE when their pairs fill the matrix
-LARGE = 512
-FILLED = 8
+LARGE = 512  # graphs up to this size are solved densely when their pairs fill the matrix
+FILLED = 6  # which they do from size²/6 on: sums over pairs cost more each than those over a matrix
 
 
 def bradley_terry(
@@ -140,7 +139,7 @@ def _fit(
             refuse_endless_ties(batch, graphs, links, np.flatnonzero(judged & ~plain))
         _fit_sparse(batch, graphs, links, names, np.flatnonzero(judged & ~plain), prior, True, limits, out)
     size = np.diff(graphs.node_start)
-    dense = plain & ((size <= SMALL) | ((size <= LARGE) & (FILLED * pairs >= size * size)))
+    dense = plain & (size <= LARGE) & (FILLED * pairs >= size * size)
     if names:
         dense = np.zeros(total, bool)
     chosen = np.flatnonzero(dense)

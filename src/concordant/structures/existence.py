@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
 from concordant.connectivity import Connectivity
 from concordant.errors import CannotRank, NoMaximumLikelihood, few
 from concordant.graphs import Batch, Graphs
-from concordant.structures.newton_system import Problem
+from concordant.structures.problem import Problem
 from concordant.structures.scores import STOPPED
 
 __all__ = ["items_of", "refuse_endless_ties", "refuse_runaway", "refuse_separated", "refuse_undetermined", "where"]

@@ -7,77 +7,23 @@ preconditioner. Graphs that conjugate gradients find hard are solved by eliminat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from concordant.listing import take_lists
 from concordant.structures.elimination import can_eliminate, eliminate
 from concordant.structures.likelihood import davidson_derivatives, win_derivatives
+from concordant.structures.problem import Problem
 
-__all__ = ["Problem", "System"]
+__all__ = ["System"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 17  # pairs whose derivatives are computed at once, so that temporaries stay in the cache
 PATIENCE = 200  # iterations of conjugate gradients in graphs that can be solved by elimination
 LONGEST = 5_000  # in others
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Some graphs without gaps: pairs sorted by first node, scaled covariates, and what is maximised.
-
-    Extra parameters of a graph are the covariates' coefficients and, with ``ties``, log ν.
-    """
-
-    node_start: Ints
-    pair_start: Ints
-    first: Ints
-    second: Ints
-    above: Floats
-    """Wins, with half the ties where these are no outcome of their own."""
-    below: Floats
-    ties: Floats | None
-    """Strength of ties where they are an outcome of their own (Davidson)."""
-    covariates: Floats | None
-    component: Ints
-    """Number over the batch of each node's component."""
-    prior: float
-
-    @property
-    def graphs(self) -> int:
-        return len(self.node_start) - 1
-
-    @property
-    def nodes(self) -> int:
-        return int(self.node_start[-1])
-
-    @property
-    def extras(self) -> int:
-        columns = 0 if self.covariates is None else self.covariates.shape[1]
-        return columns + (self.ties is not None)
-
-    def take(self, chosen: Ints) -> Problem:
-        """Return the problem of some of the graphs, in their order."""
-        node_start, nodes = take_lists(self.node_start, chosen)
-        pair_start, pairs = take_lists(self.pair_start, chosen)
-        place = np.zeros(self.nodes, np.int64)
-        place[nodes] = np.arange(len(nodes))
-        return replace(
-            self,
-            node_start=node_start,
-            pair_start=pair_start,
-            first=place[self.first[pairs]],
-            second=place[self.second[pairs]],
-            above=self.above[pairs],
-            below=self.below[pairs],
-            ties=None if self.ties is None else self.ties[pairs],
-            covariates=None if self.covariates is None else self.covariates[pairs],
-            component=np.unique(self.component[nodes], return_inverse=True)[1],
-        )
 
 
 def _sums(place: Ints, values: Floats, places: int) -> Floats:
@@ -102,6 +48,8 @@ class System:
         self.curve = self.upper.data  # the same memory: new weights are in the matrix at once
         self.lower = self.upper.T
         self.direct = can_eliminate(np.diff(problem.node_start), np.diff(problem.pair_start))
+        start = problem.node_start[:-1]
+        self.single = np.maximum.reduceat(problem.component, start) == np.minimum.reduceat(problem.component, start)
         self.members = np.bincount(problem.component, minlength=1).astype(np.float64)
 
     # -- derivatives ---------------------------------------------------------------------------------------------
@@ -144,6 +92,8 @@ class System:
             self.slope_b[:, -1] = -self._per_graph(tie_pull)
             self.border[:, -1] = self._differences(cross)
             self.corner[:, -1, -1] = self._per_graph(tie_curve)
+        self.inverse = np.asarray(1.0 / self.diagonal, np.float64)
+        self.free = self.inverse / self._of_component(self.inverse)
         self.corner_diagonal = np.einsum("gii->gi", self.corner).copy()
         self.corner_diagonal[self.corner_diagonal <= 0] = 1.0
 
@@ -222,6 +172,23 @@ class System:
             yb[:, e] += np.add.reduceat(self.border[:, e] * xs, self.problem.node_start[:-1])
         return ys, yb
 
+    def polish(self, of_nodes: Floats) -> Floats:
+        """Divide by the diagonal within the scores that sum to zero in each component (constraint preconditioning).
+
+        So conjugate gradients never meet the shift, which the prior alone holds.
+        """
+        out = of_nodes * self.inverse
+        out -= self.free * self._of_component(out)
+        return out
+
+    def _of_component(self, of_nodes: Floats) -> Floats:
+        """Sum over each component at each of its nodes; a graph's sums do not depend on the graphs beside it."""
+        component, start = self.problem.component, self.problem.node_start[:-1]
+        total = self.spread_out(np.add.reduceat(of_nodes, start))
+        if self.single.all():
+            return total
+        return np.where(self.single[self.owner], total, np.bincount(component, of_nodes)[component])
+
     def newton_step(self, precision: Floats) -> tuple[Floats, Floats]:
         """Newton's step, each graph to its relative precision."""
         xs, xb = self.solve(-self.slope_s, -self.slope_b, precision)
@@ -255,7 +222,7 @@ class System:
         patience = np.where(self.direct, PATIENCE, LONGEST)
         rs, rb = rs.copy(), rb.copy()
         xs, xb = np.zeros_like(rs), np.zeros_like(rb)
-        zs, zb = rs / self.diagonal, rb / self.corner_diagonal
+        zs, zb = self.polish(rs), rb / self.corner_diagonal
         ps, pb = zs.copy(), zb.copy()
         rho = self.dot(rs, rb, zs, zb)
         goal = precision * precision * rho
@@ -273,7 +240,7 @@ class System:
             rs -= qs
             xb += alpha[:, None] * pb
             rb -= alpha[:, None] * qb
-            np.divide(rs, self.diagonal, out=zs)
+            zs = self.polish(rs)
             zb = rb / self.corner_diagonal
             new = self.dot(rs, rb, zs, zb)
             beta = np.where(active, new / np.where(active, rho, 1.0), 0.0)

@@ -45,6 +45,8 @@ class Structure:
     options: tuple[str, ...] = ()
     kinds: tuple[str, ...] = KINDS
     """Kinds of preferences that it accepts."""
+    positions: bool = False
+    """Reads orders by the places of their items, so that no pair table of them is made."""
     likelihood: bool = False
     curvature: Callable[[Batch, Scores], Curvature] | None = None
     """Second derivatives and gradients at a fit, for Hessian and sandwich intervals."""
@@ -102,6 +104,7 @@ _MEMBERS = (
         source="Luce 1959; Plackett 1975; Hunter 2004",
         options=("prior", "iterations"),
         kinds=("comparisons", "selections", "choices", "orders"),
+        positions=True,
         likelihood=True,
         curvature=plackett_luce_curvature,
         reversal="negated",
@@ -136,6 +139,7 @@ _MEMBERS = (
         gauge="sum zero",
         meaning="sum of net win shares over the opponents met; for orders the mean net share of items below",
         source="Borda 1781; AoS §5.1",
+        positions=True,
         reversal="negated",
     ),
     Structure(

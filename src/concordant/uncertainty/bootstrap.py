@@ -51,6 +51,8 @@ class Bootstrap:
     or where the refit needed Newton's method)."""
     always: tuple[NDArray[np.bool_], NDArray[np.bool_]]
     """Nodes without an upper and without a lower limit in the data themselves."""
+    few: int = 0
+    """Graphs with fewer than two judgments (clusters), which say nothing about spread: no end of theirs is limited."""
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Percentile intervals: the order statistics at (1 ∓ level)/2, outwards; undetermined scores widen both ends.
@@ -62,7 +64,8 @@ class Bootstrap:
         low = int(np.floor(tail * (count + 1))) - 1
         if low < 0:
             raise UsageError(
-                f"{count} replicates are too few for a {level:.0%} interval; take at least {int(np.ceil(1 / tail))}"
+                f"{count} replicates are too few for a {100 * level:g}% interval; take at least "
+                f"{int(np.ceil(1 / tail)):,}"
             )
         lower = np.sort(np.where(np.isnan(self.replicates), -np.inf, self.replicates), axis=0)[low]
         upper = np.sort(np.where(np.isnan(self.replicates), np.inf, self.replicates), axis=0)[count - 1 - low]
@@ -82,14 +85,19 @@ class Bootstrap:
         )
 
     def _note(self) -> str:
-        affected = int((self.unlimited > 0).sum())
-        if not affected:
-            return ""
-        return (
-            f"in up to {int(self.unlimited.max()):,} of {len(self.replicates):,} bootstrap replicates (in {affected:,} "
-            "graphs) an item only won or only lost or was not drawn: such scores count as infinite without a prior, "
-            "and are as finite as the prior makes them with one"
-        )
+        notes = []
+        if self.few:
+            notes.append(
+                f"{self.few:,} graphs have fewer than two judgments or clusters: a bootstrap draws the same again and "
+                "again, and their intervals are infinite"
+            )
+        if affected := int((self.unlimited > 0).sum()):
+            notes.append(
+                f"in up to {int(self.unlimited.max()):,} of {len(self.replicates):,} bootstrap replicates (in "
+                f"{affected:,} graphs) an item only won or only lost or was not drawn: such scores count as infinite "
+                "without a prior, and are as finite as the prior makes them with one"
+            )
+        return "; ".join(notes)
 
 
 def bootstrap(
@@ -123,8 +131,11 @@ def bootstrap(
             "numbers kept; take fewer replicates, or interval='hessian' or 'sandwich'"
         )
     function = getattr(structure, "function", structure)
-    if likelihood is None:
-        likelihood = bool(getattr(structure, "likelihood", getattr(function, "__name__", "") in _LIKELIHOODS))
+    if likelihood is None:  # click rates are absolute: a likelihood too, but of no gauge
+        shifting = getattr(structure, "gauge", "sum zero") == "sum zero"
+        likelihood = shifting and bool(
+            getattr(structure, "likelihood", getattr(function, "__name__", "") in _LIKELIHOODS)
+        )
     point = structure(batch, **chosen)
     workers = threads or min(os.cpu_count() or 1, 8)
     plain = chosen.get("ties", "half") == "half" and (batch.prefs.covariates is None or not _uses_covariates(chosen))
@@ -144,13 +155,25 @@ def bootstrap(
         rest = np.arange(len(batch))
     if len(rest):
         _one_by_one(batch, rest, refit, values, unlimited, seed, clustered)
+    few = _draws(batch, clustered) < 2
+    alone = few[batch.owner]
     if not likelihood:
-        none = np.zeros(nodes, bool)
-        return Bootstrap(point, values, unlimited, (none, none))
+        return Bootstrap(point, values, unlimited, (alone, alone), int(few.sum()))
     links = connectivity(batch.graphs)
     gauge = Gauge.of(batch.node_start, links)
     _shift(values, point.value, gauge)
-    return Bootstrap(point, values, unlimited, infinite_ends(gauge, links))
+    above, below = infinite_ends(gauge, links)
+    return Bootstrap(point, values, unlimited, (above | alone, below | alone), int(few.sum()))
+
+
+def _draws(batch: Batch, clustered: bool) -> NDArray[np.int64]:
+    """Number of judgments (or clusters) of each graph."""
+    cluster = batch.prefs.cluster if clustered else None
+    if cluster is None:
+        return batch.judgments
+    width = int(cluster.max(initial=0)) + 1
+    labels = np.unique(batch.graph * width + cluster[batch.judgment])
+    return np.bincount(labels // width, minlength=len(batch))
 
 
 _LIKELIHOODS = ("bradley_terry", "plackett_luce")

@@ -49,9 +49,7 @@ class Gauge:
         return cls(group.astype(np.int64), groups, anchor / anchors[group], lone)
 
     def sums(self, of_nodes: Floats) -> Floats:
-        """Sum over each component; shape (groups,)."""
-        if self.groups == 1:
-            return np.array([of_nodes.sum()])
+        """Sum over each component, in the order of its nodes whatever stands beside it; shape (groups,)."""
         return np.asarray(np.bincount(self.group, of_nodes, self.groups), np.float64)
 
     def spread(self, of_groups: Floats) -> Floats:

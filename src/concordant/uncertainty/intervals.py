@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from concordant.connectivity import Connectivity
 from concordant.errors import UsageError, did_you_mean
 from concordant.graphs import Batch
+from concordant.sampling import whole_seed
 from concordant.structures.cascade import examinations
 from concordant.structures.curvature import Curvature
 from concordant.structures.registry import STRUCTURES, Structure
@@ -56,6 +57,7 @@ class Wanted:
             raise UsageError(f"level must lie between 0 and 1 (0.95 for 95%), not {self.level}")
         if self.replicates < 2:
             raise UsageError(f"replicates must be at least 2, not {self.replicates}")
+        whole_seed(self.seed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,7 +81,7 @@ def quasi_errors(
     graph.
 
     Shapes (nodes,) and (graphs,). Infinite for items that are separated or never compared; nan in graphs of more than
-    500 nodes and where the quasi-variance is negative.
+    500 nodes, where a difference has no variance or an infinite one, and where the quasi-variance is negative.
     """
     gauge = Gauge.of(batch.node_start, connectivity)
     units = Units.of(batch, curvature, gauge)
@@ -95,7 +95,11 @@ def quasi_errors(
                 own = np.flatnonzero((gauge.group[nodes] == group) & np.isnan(error[nodes]))
                 if len(own) < 2:
                     continue
-                found = quasi_variances(matrix[np.ix_(own, own)])
+                part = matrix[np.ix_(own, own)]
+                spread = np.diagonal(part)[:, None] + np.diagonal(part)[None, :] - 2.0 * part
+                if not (np.isfinite(part).all() and (spread[~np.eye(len(own), dtype=bool)] > 0).all()):
+                    continue  # a difference without spread, or with nothing to go by
+                found = quasi_variances(part)
                 error[nodes[own]] = found.error
                 graph = batch.owner[nodes[0]]
                 worst[graph] = np.fmax(worst[graph], max(map(abs, found.worst)))

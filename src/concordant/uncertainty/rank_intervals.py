@@ -18,6 +18,7 @@ from scipy.special import ndtri
 from concordant.connectivity import Connectivity
 from concordant.errors import UsageError
 from concordant.graphs import Batch
+from concordant.sampling import whole_seed
 from concordant.structures.curvature import Curvature
 from concordant.structures.scores import Scores
 from concordant.uncertainty.bootstrap import Bootstrap
@@ -34,6 +35,8 @@ PAIRWISE = 300
 """Graphs up to this size have all their differences looked at; larger ones the scores' own intervals."""
 DRAWS = 5000
 """Gaussian draws for the quantile: its level is met to ±.003 (one standard error)."""
+SPREAD = 1e-9
+"""A standard error below this times the score is rounding."""
 WORK = 5e8
 """Pairs × draws up to which the quantile is drawn; beyond (very many graphs) Šidák's bound is used."""
 
@@ -76,7 +79,7 @@ def rank_intervals(
     part = np.flatnonzero(np.isin(units.graph, chosen))
     for ids, n, matrix in stacks(units, curvature, gauge, meat, part):
         nodes = ids[:, :n]
-        pairs = _pairs(matrix[:, :n, :n], gauge.group[nodes], certain[nodes])
+        pairs = _pairs(matrix[:, :n, :n], scores.value[nodes], gauge.group[nodes], certain[nodes])
         critical = _drawn_quantile(matrix[:, :n, :n], pairs, level, seed) if drawn else _sidak(pairs, level)
         above, below = _certain(scores.value[nodes], pairs, critical)
         _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
@@ -106,7 +109,7 @@ def rank_intervals_of_replicates(
         nodes = np.arange(batch.node_start[graph], batch.node_start[graph + 1])[None, :]
         own = moved[:, nodes[0]]
         matrix = (own.T @ own / len(own))[None]
-        pairs = _pairs(matrix, gauge.group[nodes], certain[nodes])
+        pairs = _pairs(matrix, value[nodes], gauge.group[nodes], certain[nodes])
         critical = _quantile_of_largest(own[None], pairs, level)
         above, below = _certain(value[nodes], pairs, critical)
         _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
@@ -159,13 +162,17 @@ def ranks_from_ends(low: Floats, high: Floats, gauge: Gauge, certain: Flags) -> 
 
 
 # -- differences -------------------------------------------------------------------------------------------------
-def _pairs(matrix: Floats, group: Ints, certain: Flags) -> Floats:
-    """Standard errors of s_i − s_j, inf where the difference is not determined; shape (G, n, n)."""
+def _pairs(matrix: Floats, value: Floats, group: Ints, certain: Flags) -> Floats:
+    """Standard errors of s_i − s_j, inf where the difference is not determined; shape (G, n, n).
+
+    A difference without any spread is none that is certain: the judgments that should show one are all alike.
+    """
     own = np.einsum("gii->gi", matrix)
     square = np.maximum(own[:, :, None] + own[:, None, :] - 2.0 * matrix, 0.0)
     open_ = (group[:, :, None] == group[:, None, :]) & certain[:, :, None] & certain[:, None, :]
     np.einsum("gii->gi", open_)[:] = False
-    return np.where(open_, np.sqrt(square), np.inf)
+    error = np.sqrt(square)
+    return np.where(open_ & (error > SPREAD * np.maximum(1.0, np.abs(value[:, :, None]))), error, np.inf)
 
 
 def _certain(value: Floats, pairs: Floats, critical: Floats) -> tuple[Ints, Ints]:
@@ -185,7 +192,7 @@ def _sidak(pairs: Floats, level: float) -> Floats:
 def _drawn_quantile(matrix: Floats, pairs: Floats, level: float, seed: int) -> Floats:
     """Quantile of max |t| under N(0, matrix) for each of the stack."""
     size = matrix.shape[1]
-    normal = np.random.default_rng([seed, size]).standard_normal((DRAWS, size))
+    normal = np.random.default_rng([whole_seed(seed) % (1 << 128), size]).standard_normal((DRAWS, size))
     step = max(1, (1 << 22) // (DRAWS * size))
     out = np.empty(len(matrix))
     for begin in range(0, len(matrix), step):

@@ -29,6 +29,9 @@ METHODS = ("hessian", "sandwich")
 SMALL = 400
 """Graphs with at most so many parameters are inverted in stacks; larger ones one by one."""
 
+SILENT = 1e-8
+"""Variance relative to the model's, of an item alone, below which a sandwich has no residuals to go by."""
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -54,13 +57,17 @@ def default_method(batch: Batch, scores: Scores) -> str:
 
     Judgments of one cluster depend on each other, and so do the edges of a list read as pairs; a tie taken as half a
     win each way, and a strength other than 1, do not have the model's variance: then the sandwich. Plackett–Luce
-    takes a list as one draw.
+    takes a list as one draw, but ties in it are averaged over their orders, which is no draw of the model either.
     """
     prefs = batch.prefs
     ties = scores.options.get("ties")
     if prefs.cluster is not None:
         return "sandwich"
-    if ties is None:  # Plackett–Luce
+    if ties is None and prefs.kind == "orders" and prefs.list_start is not None and prefs.list_value is not None:
+        tied = np.diff(prefs.list_value) == 0  # entries stand best first
+        tied[prefs.list_start[1:-1] - 1] = False  # where a list ends and the next begins
+        return "sandwich" if tied.any() else "hessian"
+    if ties is None and prefs.kind != "comparisons":
         return "hessian"
     plain = prefs.kind in (None, "comparisons") and prefs.weight is None
     return "hessian" if plain and (prefs.tie is None or ties == "davidson") else "sandwich"
@@ -79,8 +86,9 @@ def score_intervals(
 
     ``hessian``: variance diag(C(H + λ)⁻¹C); ``sandwich``: diag(C(H + λ)⁻¹M(H + λ)⁻¹C), clustered when the preferences
     have a cluster column. A separated item has one infinite end; its finite end takes the larger of the two standard
-    errors, since the residuals of an item that only wins say nothing. Items never compared have (−inf, inf), and so
-    has every item of a graph with a single judgment (cluster) under the sandwich, which needs two.
+    errors, since the residuals of an item that only wins say nothing; so does an item without residuals (all ties).
+    Items never compared have (−inf, inf), and so has every item of a graph with a single judgment (cluster) under the
+    sandwich, which needs two.
 
     Graphs of up to 400 parameters are inverted exactly; larger ones by a series that is certified to 5e-4 in the
     standard errors, else (up to 6,000) by a dense factor, else approximately (``approximate``).
@@ -97,11 +105,11 @@ def score_intervals(
     found = _variances(batch, curvature, gauge, meat)
     variance, extra, approximate, notes = found
     if meat is not None:
-        if connectivity.separated.any():
-            apart = np.unique(batch.owner[connectivity.separated])
-            plain = _variances(batch, curvature, gauge, None, apart)[0]
-            separated = connectivity.separated
-            variance[separated] = np.maximum(variance, plain)[separated]
+        own = np.asarray(curvature.hessian.diagonal(), np.float64)[: len(variance)]
+        silent = connectivity.separated | (connectivity.compared & (variance * own <= SILENT))
+        if silent.any():
+            plain = _variances(batch, curvature, gauge, None, np.unique(batch.owner[silent]))[0]
+            variance[silent] = np.maximum(variance, plain)[silent]
         few = meat.clusters < 2
         if few.any():
             variance[few[batch.owner]] = np.inf

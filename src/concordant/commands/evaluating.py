@@ -1,0 +1,110 @@
+"""What ``concordant evaluate`` does once its arguments are known: read, match, judge, print."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+
+from concordant.commands.matching import Matched, match, query_names, read_valued
+from concordant.commands.output import as_csv, one_line
+from concordant.errors import InputError
+from concordant.metrics.comparing import compare, summarise
+from concordant.metrics.lists import Floats
+from concordant.metrics.registry import metric
+
+__all__ = ["run_evaluate"]
+
+
+def run_evaluate(scores: str, labels: str, **given: Any) -> None:
+    """Print a table on a terminal, CSV into a pipe; notes go to stderr."""
+    judges = {name: metric(name, given["convention"]) for name in given["metrics"]}  # wrong names cost no reading
+    columns = {role: given[role] for role in ("query", "item", "score", "label")}
+    judged = read_valued(labels, "label", columns)
+    lists = match(read_valued(scores, "score", columns), judged, given["unmatched"])
+    _note(lists.left_out, given["quiet"])
+    values = {name: _values(judge, lists) for name, judge in judges.items()}
+    queries = query_names(lists.query)
+    other: dict[str, Floats] = {}
+    if given["against"]:
+        second = match(read_valued(given["against"], "score", columns), judged, given["unmatched"])
+        _note(second.left_out, given["quiet"])
+        other = {name: _values(judge, second)[_places(queries, second, given)] for name, judge in judges.items()}
+    table = _by_query(values, other, queries) if given["per_query"] else _means(values, other, given["level"])
+    if sys.stdout.isatty():
+        _print(table)
+    else:
+        sys.stdout.buffer.write(as_csv(table))
+        sys.stdout.buffer.flush()
+    for name, found in values.items():
+        if missing := int(np.isnan(found).sum()):
+            _note(f"{name}: {missing:,} of {len(found):,} queries have no value and are left out", given["quiet"])
+
+
+def _values(judge: Any, lists: Matched) -> Floats:
+    return np.asarray(judge(lists.score, lists.label, lists.query, item=lists.item), np.float64)
+
+
+def _places(queries: list[str], second: Matched, given: dict[str, Any]) -> list[int]:
+    """Return where the second scorer has each query."""
+    place = {name: at for at, name in enumerate(query_names(second.query))}
+    lacking = set(queries) ^ set(place)
+    if lacking:
+        raise InputError(
+            f"{given['against']}: {len(lacking):,} queries have rows of one scorer only (such as "
+            f"{min(lacking)!r}); paired differences need the same queries"
+        )
+    return [place[name] for name in queries]
+
+
+def _means(values: dict[str, Floats], other: dict[str, Floats], level: float) -> pa.Table:
+    rows = []
+    for name, found in values.items():
+        one = summarise(found)
+        row: dict[str, Any] = {"name": name, "mean": one.mean, "standard_error": one.standard_error}
+        row["queries"] = one.queries
+        if other:
+            pair = compare(found, other[name], level=level)
+            row |= {"against": summarise(other[name]).mean, "difference": pair.mean}
+            row |= {"lower": pair.lower, "upper": pair.upper, "p_value": pair.p_value}
+        rows.append(row)
+    return pa.Table.from_pylist(rows)
+
+
+def _by_query(values: dict[str, Floats], other: dict[str, Floats], queries: list[str]) -> pa.Table:
+    size = len(queries)
+    columns = {
+        "name": pa.array([name for name in values for _ in range(size)], pa.large_string()),
+        "query": pa.array(queries * len(values), pa.large_string()),
+        "value": pa.array(np.concatenate(list(values.values()))),
+    }
+    if other:
+        columns["against"] = pa.array(np.concatenate(list(other.values())))
+    return pa.table(columns)
+
+
+def _print(table: pa.Table) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    view = Table(header_style="bold", box=None, pad_edge=False)
+    for name in table.column_names:
+        view.add_column(name.replace("_", " "), justify="left" if name in ("name", "query") else "right")
+    for row in table.to_pylist():
+        view.add_row(*[_cell(value, Text) for value in row.values()])
+    Console().print(view)
+
+
+def _cell(value: Any, text: Any) -> Any:
+    if isinstance(value, float):
+        return "–" if np.isnan(value) else f"{value:.4f}"
+    return text(one_line(str(value))) if isinstance(value, str) else f"{value:,}"
+
+
+def _note(text: str, quiet: bool) -> None:
+    if text and not quiet:
+        click.echo(f"note: {one_line(text)}", err=True)

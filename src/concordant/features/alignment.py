@@ -1,0 +1,86 @@
+"""Which row of the features belongs to which item of which query of the preferences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError
+from concordant.features.matrix import Features
+from concordant.preferences import Preferences
+
+__all__ = ["Alignment", "align"]
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Rows of the features for the nodes of ``Batch.whole(prefs)``: all items of each query, ascending by code."""
+
+    start: NDArray[np.int64]
+    """Nodes of query q of the preferences are start[q]:start[q + 1]."""
+    row: NDArray[np.int64]
+    """Row of the features of each node."""
+    unjudged: NDArray[np.int64]
+    """Rows of the features that no query of the preferences has: allowed, they can be scored but not learned from."""
+
+
+def align(features: Features, prefs: Preferences) -> Alignment:
+    """Find the row of the features of every item of every query of the preferences.
+
+    Features without queries hold for every query. Errors: InputError for items with preferences but no features, and
+    for labels that are texts on one side and integers on the other.
+
+    >>> prefs = Preferences.from_comparisons(["b"], ["a"], query=["q"])
+    >>> features = Features.of([[1.0], [2.0], [3.0]], item=["b", "a", "c"], query=["q", "q", "q"])
+    >>> found = align(features, prefs)
+    >>> found.row.tolist(), found.unjudged.tolist()
+    ([1, 0], [2])
+    """
+    start, item = prefs.members
+    query = np.repeat(np.arange(len(prefs.queries), dtype=np.int64), np.diff(start))
+    _same_type(features, prefs)
+    codes = features.items.codes_of(prefs.items.values)[item].astype(np.int64)
+    missing = codes < 0
+    width = max(len(features.items), 1)
+    if features.query is None:
+        key, sought = features.item.astype(np.int64), codes
+    else:
+        query_codes = features.queries.codes_of(prefs.queries.values)[query].astype(np.int64)
+        missing |= query_codes < 0
+        key, sought = features.query.astype(np.int64) * width + features.item, query_codes * width + codes
+    order = np.argsort(key, kind="stable")
+    place = np.minimum(np.searchsorted(key[order], sought), max(len(key) - 1, 0))
+    row = order[place] if len(key) else np.zeros(len(sought), np.int64)
+    missing |= (key[row] != sought) if len(key) else True
+    if missing.any():
+        _say_missing(features, prefs, query[missing], item[missing])
+    unjudged = np.setdiff1d(np.arange(len(features)), row)
+    return Alignment(start, row, unjudged)
+
+
+def _same_type(features: Features, prefs: Preferences) -> None:
+    pairs = [("item", features.items, prefs.items)]
+    if features.query is not None:
+        pairs.append(("query", features.queries, prefs.queries))
+    for role, theirs, ours in pairs:
+        if len(theirs) and len(ours) and type(theirs[0]) is not type(ours[0]):
+            kinds = {str: "texts", int: "integers"}
+            raise InputError(
+                f"labels of {role} are {kinds[type(theirs[0])]} in the features ({theirs[0]!r}) and "
+                f"{kinds[type(ours[0])]} in the preferences ({ours[0]!r}); give both the same type"
+            )
+
+
+def _say_missing(features: Features, prefs: Preferences, query: NDArray[np.integer], item: NDArray[np.integer]) -> None:
+    shown = "; ".join(
+        f"query {prefs.queries[q]!r}, item {prefs.items[i]!r}"
+        for q, i in zip(query[:4].tolist(), item[:4].tolist(), strict=True)
+    )
+    more = f"; and {len(query) - 4:,} more" if len(query) > 4 else ""
+    nodes = int(prefs.members[0][-1])
+    raise InputError(
+        f"{len(query):,} of {nodes:,} items with preferences have no features ({shown}{more}); the features hold "
+        f"{len(features):,} rows"
+    )

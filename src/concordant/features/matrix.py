@@ -1,0 +1,180 @@
+"""Features: a matrix whose rows are items of queries and whose columns have names; immutable and checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError, few
+from concordant.labels import Labels
+
+__all__ = ["MISSING", "Features", "check_values"]
+
+Ints = NDArray[np.int32]
+Matrix = NDArray[np.floating[Any]]
+MISSING = ("raise", "keep")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Features:
+    """One row of numbers for each (query, item), in the order given.
+
+    Without queries (``query is None``) a row holds for its item in every query.
+
+    >>> features = Features.of([[1.0, 2.0], [3.0, 4.0]], item=["x", "y"], query=["q", "q"], names=["a", "b"])
+    >>> features
+    Features(2 rows, 1 queries, 2 items, 2 features)
+    >>> features.items.tolist(), features.X[:, 1].tolist()
+    (['x', 'y'], [2.0, 4.0])
+    """
+
+    X: Matrix
+    """Shape (rows, names), float64 or float32, read-only; NaN where a value is missing (if that was allowed)."""
+    items: Labels
+    item: Ints
+    """Item code of each row."""
+    queries: Labels
+    query: Ints | None
+    """Query code of each row; None when rows hold for every query."""
+    names: tuple[str, ...]
+    """Name of each column."""
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        item: Any,
+        query: Any = None,
+        names: Sequence[str] | None = None,
+        *,
+        missing: str = "raise",
+        name: str = "features",
+    ) -> Features:
+        """Check a matrix, the labels of its rows and the names of its columns, and keep them.
+
+        ``X`` is array-like of shape (rows, columns); float32 stays float32, everything else becomes float64 (a float
+        array that is C-contiguous is not copied). ``item`` and ``query`` are columns of texts or integers, ``names``
+        are "1", "2", … when not given. ``missing`` is 'raise', or 'keep', which lets NaN through for a ``Normaliser``
+        to fill. ``name`` is what errors call the source.
+
+        Errors (InputError): lengths that differ, two rows of one (query, item), a name twice, NaN or infinite values,
+        each with the rows (numbered from 1) and columns.
+        """
+        if missing not in MISSING:
+            raise UsageError(f"missing must be one of {', '.join(MISSING)}, not {missing!r}")
+        matrix = _matrix(X, name)
+        labels = {"item": _codes(item, "item", name)}
+        if query is not None:
+            labels["query"] = _codes(query, "query", name)
+        for role, (_, codes) in labels.items():
+            if len(codes) != len(matrix):
+                raise InputError(
+                    f"{name}: the matrix has {len(matrix):,} rows and the column of {role} {len(codes):,}; give one "
+                    "label for each row"
+                )
+        called = _names(names, matrix.shape[1], name)
+        (items, item_codes), (queries, query_codes) = labels["item"], labels.get("query", (Labels.empty(), None))
+        _refuse_twice(items, item_codes, queries, query_codes, name)
+        check_values(matrix, called, missing=missing, name=name)
+        if matrix.flags.writeable:
+            matrix = matrix.view()
+            matrix.flags.writeable = False
+        return cls(matrix, items, item_codes, queries, query_codes, called)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __repr__(self) -> str:
+        queries = "every query" if self.query is None else f"{len(self.queries):,} queries"
+        return f"Features({len(self):,} rows, {queries}, {len(self.items):,} items, {len(self.names):,} features)"
+
+    def take(self, rows: NDArray[Any]) -> Features:
+        """Return the rows of a mask or of row numbers, with the labels that they use."""
+        items, item = _used(self.items, self.item[rows])
+        queries, query = (self.queries, None) if self.query is None else _used(self.queries, self.query[rows])
+        X = self.X[rows]
+        X.flags.writeable = False
+        return Features(X, items, item, queries, query, self.names)
+
+    def where(self, row: int) -> str:
+        """Say which query and item a row stands for."""
+        item = f"item {self.items[self.item[row]]!r}"
+        return item if self.query is None else f"query {self.queries[self.query[row]]!r}, {item}"
+
+
+def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str) -> None:
+    """Raise InputError for infinite values and, unless ``missing`` is 'keep', for NaN, naming rows and columns."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if X.size == 0 or np.isfinite(X.sum(dtype=np.float64)):  # a finite sum has only finite terms
+            return
+    bad = np.isinf(X) if missing == "keep" else ~np.isfinite(X)
+    if not bad.any():
+        return
+    rows, columns = np.nonzero(bad)
+    shown = "; ".join(
+        f"row {row + 1:,}, column {names[column]!r}: {X[row, column]}"
+        for row, column in zip(rows[:4].tolist(), columns[:4].tolist(), strict=True)
+    )
+    more = "" if len(rows) <= 4 else "; …"
+    hint = "" if missing == "keep" or not np.isnan(X[bad]).any() else "; missing='keep' lets NaN through to be filled"
+    raise InputError(f"{name}: {len(rows):,} of {X.size:,} values are not finite ({shown}{more}){hint}")
+
+
+def _matrix(X: Any, name: str) -> Matrix:
+    given = X.to_numpy() if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray) else X
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        matrix: Matrix = np.ascontiguousarray(array, np.float32 if array.dtype == np.float32 else np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: not a matrix of numbers: {str(error)[:160]}") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name}: the matrix holds {array.dtype}, features are real numbers")
+    if array.ndim != 2:
+        raise InputError(f"{name}: the matrix has {array.ndim} dimensions, it must have 2 (rows, features)")
+    return matrix
+
+
+def _codes(column: Any, role: str, name: str) -> tuple[Labels, Ints]:
+    try:
+        return Labels.encode(column)
+    except InputError as error:
+        raise InputError(f"{name}: the column of {role}: {error}") from None
+
+
+def _names(names: Sequence[str] | None, width: int, name: str) -> tuple[str, ...]:
+    called = tuple(str(place + 1) for place in range(width)) if names is None else tuple(names)
+    if len(called) != width:
+        raise InputError(f"{name}: {len(called):,} names for {width:,} columns; give one name for each column")
+    wrong = [each for each in called if not isinstance(each, str)]
+    if wrong:
+        raise InputError(f"{name}: names of features are texts, not {wrong[0]!r}")
+    if len(set(called)) < width:
+        twice = sorted({each for each in called if called.count(each) > 1})
+        raise InputError(f"{name}: the feature names {few(twice)} are there more than once")
+    return called
+
+
+def _refuse_twice(items: Labels, item: Ints, queries: Labels, query: Ints | None, name: str) -> None:
+    key = item.astype(np.int64) if query is None else query.astype(np.int64) * max(len(items), 1) + item
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(np.diff(key[order]) == 0)
+    if len(again) == 0:
+        return
+    first, second = int(order[again[0]]), int(order[again[0] + 1])
+    whose = "" if query is None else f"query {queries[query[first]]!r}, "
+    unit = "item" if query is None else "(query, item)"
+    raise InputError(
+        f"{name}: {len(again):,} of {len(key):,} rows repeat an earlier {unit}: rows {first + 1:,} and {second + 1:,} "
+        f"are both {whose}item {items[item[first]]!r}; give each {unit} one row"
+    )
+
+
+def _used(labels: Labels, codes: Ints) -> tuple[Labels, Ints]:
+    used, new = np.unique(codes, return_inverse=True)
+    return Labels(labels.take(used)), new.astype(np.int32)

@@ -1,0 +1,172 @@
+"""Normaliser: what is done to features before a linear model sees them, learned once and kept with the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.features.matrix import Features, Matrix, check_values
+
+__all__ = ["FILLS", "Normaliser"]
+
+Floats = NDArray[np.float64]
+FILLS = ("mean", "median", "zero", "raise")
+BLOCK = 1 << 22
+"""Values of a matrix that are worked on at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normaliser:
+    """Fill missing values, take logarithms, subtract the mean and divide by the standard deviation, per column.
+
+    z = (t(x) − mean) / scale with t(x) = sign(x)·log(1 + |x|) (``log=True``) or x; mean and scale (population, divided
+    by n) are those of t over the values present in training. A missing value gets the mean or the median of t, or of
+    0 (``missing='zero'``), before it is standardised. A column that is constant in training becomes 0 in training and
+    only shifted otherwise (its scale is 1).
+
+    >>> X = np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]])
+    >>> fitted = Normaliser().fit(X)
+    >>> fitted.apply(X).tolist(), fitted.constant.tolist()
+    ([[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]], [False, True])
+    >>> Normaliser.from_dict(fitted.to_dict()).apply(X).tolist() == fitted.apply(X).tolist()
+    True
+    """
+
+    standardise: bool = True
+    log: bool = False
+    missing: str = "mean"
+    """What a missing value becomes: mean, median, zero, or raise (an error)."""
+    names: tuple[str, ...] = ()
+    mean: Floats | None = None
+    """After the logarithm; None before ``fit``."""
+    scale: Floats | None = None
+    fill: Floats | None = None
+    """What a missing value of each column is taken to be, after the logarithm."""
+    absent: NDArray[np.int64] | None = None
+    """Number of values of each column that were missing in training."""
+    constant: NDArray[np.bool_] | None = None
+    """Whether each column had one value (or none) in training."""
+
+    def __post_init__(self) -> None:
+        if self.missing not in FILLS:
+            raise UsageError(f"missing: {self.missing!r}; {did_you_mean(str(self.missing), FILLS)}")
+
+    def fit(self, features: Features | Matrix, names: Sequence[str] | None = None) -> Normaliser:
+        """Return the normaliser with means, scales and fills of these rows. Errors: infinite values, no rows."""
+        X = features.X if isinstance(features, Features) else _matrix(features)
+        given = features.names if isinstance(features, Features) else names
+        called = tuple(given) if given else tuple(map(str, range(1, X.shape[1] + 1)))
+        if len(X) == 0:
+            raise InputError("a normaliser needs at least one row to learn from")
+        check_values(X, called, missing="raise" if self.missing == "raise" else "keep", name="features")
+        width = X.shape[1]
+        mean, scale, fill = np.zeros(width), np.ones(width), np.zeros(width)
+        absent = np.zeros(width, np.int64)
+        step = max(1, BLOCK // len(X))
+        for begin in range(0, width, step):
+            part = slice(begin, begin + step)
+            mean[part], scale[part], fill[part], absent[part] = self._statistics(X[:, part])
+        constant = scale == 0
+        return replace(
+            self,
+            names=called,
+            mean=mean,
+            scale=np.where(constant, 1.0, scale),
+            fill=fill,
+            absent=absent,
+            constant=constant,
+        )
+
+    def _statistics(self, X: Matrix) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+        """Mean, standard deviation (0 for a constant column), fill and missing values of each column."""
+        values = _logged(X) if self.log else X.astype(np.float64)
+        gaps = np.isnan(values)
+        present = (~gaps).sum(axis=0)
+        low = np.where(gaps, np.inf, values).min(axis=0)
+        high = np.where(gaps, -np.inf, values).max(axis=0)
+        some = np.maximum(present, 1)
+        shift = np.where(present > 0, low, 0.0)  # sums of what exceeds the minimum: a constant column comes out exact
+        above = np.where(gaps, 0.0, values - shift)
+        excess = above.sum(axis=0) / some
+        squares = (np.where(gaps, 0.0, above - excess) ** 2).sum(axis=0) / some
+        scale = np.where((present == 0) | (low == high), 0.0, np.sqrt(squares))
+        mean = shift + excess
+        fill = mean if self.missing in ("mean", "raise") else np.zeros(X.shape[1])
+        if self.missing == "median":
+            fill = np.array([np.median(c[~g]) if p else 0.0 for c, g, p in zip(values.T, gaps.T, present)])
+        return mean, scale, fill, gaps.sum(axis=0)
+
+    def apply(self, X: Matrix) -> Matrix:
+        """Return the normalised matrix, a new array of X's precision. Errors: not fitted, another width, infinities."""
+        mean, scale, fill = self._fitted()
+        X = _matrix(X)
+        if X.shape[1] != len(mean):
+            raise InputError(f"features: {X.shape[1]:,} columns, the normaliser was fitted on {len(mean):,}")
+        check_values(X, self.names, missing="raise" if self.missing == "raise" else "keep", name="features")
+        out = np.empty_like(X)
+        step = max(1, BLOCK // max(X.shape[1], 1))
+        for begin in range(0, len(X), step):
+            part = slice(begin, begin + step)
+            values = _logged(X[part]) if self.log else X[part].astype(np.float64)
+            gaps = np.isnan(values)
+            if gaps.any():
+                values = np.where(gaps, fill, values)
+            out[part] = (values - mean) / scale if self.standardise else values
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as numbers, texts and lists, which JSON keeps to the bit."""
+        mean, scale, fill = self._fitted()
+        assert self.absent is not None and self.constant is not None
+        return {
+            "standardise": self.standardise,
+            "log": self.log,
+            "missing": self.missing,
+            "names": list(self.names),
+            "mean": mean.tolist(),
+            "scale": scale.tolist(),
+            "fill": fill.tolist(),
+            "absent": self.absent.tolist(),
+            "constant": self.constant.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Normaliser:
+        """Return the normaliser of a ``to_dict``; InputError when something is missing or of another length."""
+        try:
+            columns = {name: np.asarray(state[name], np.float64) for name in ("mean", "scale", "fill")}
+            made = cls(
+                bool(state["standardise"]),
+                bool(state["log"]),
+                str(state["missing"]),
+                tuple(str(name) for name in state["names"]),
+                **columns,
+                absent=np.asarray(state["absent"], np.int64),
+                constant=np.asarray(state["constant"], bool),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"the state of the normaliser cannot be read: {type(error).__name__} {error}") from None
+        sizes = {len(made.names), *(len(column) for column in columns.values())}
+        if len(sizes) > 1 or not all(np.isfinite(column).all() for column in columns.values()):
+            raise InputError("the state of the normaliser cannot be read: columns of different length, or not finite")
+        return made
+
+    def _fitted(self) -> tuple[Floats, Floats, Floats]:
+        if self.mean is None or self.scale is None or self.fill is None:
+            raise UsageError("the normaliser is not fitted yet; call fit first")
+        return self.mean, self.scale, self.fill
+
+
+def _matrix(X: Any) -> Matrix:
+    array = np.asarray(X)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _logged(X: Matrix) -> Floats:
+    wide = X.astype(np.float64)
+    return np.asarray(np.sign(wide) * np.log1p(np.abs(wide)))

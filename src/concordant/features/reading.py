@@ -1,0 +1,221 @@
+"""Read features from a file or a table, with the relevance labels beside them where a file holds both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from concordant.engines.memory import arrow_table
+from concordant.errors import InputError, UsageError, did_you_mean, few
+from concordant.features.letor import letor_columns
+from concordant.features.matrix import Features
+from concordant.log.formats import Log, locate
+from concordant.log.headers import with_header
+from concordant.log.layouts import ALIASES, plain
+from concordant.log.tables import from_object
+from concordant.log.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, numbers
+
+__all__ = ["read_features", "read_judged"]
+
+Floats = NDArray[np.float64]
+RELEVANCE = ("relevance", "rel", "label", "rating", "grade")
+
+
+def read_features(
+    source: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    names: Sequence[str] | None = None,
+    missing: str = "raise",
+    width: int | None = None,
+    dtype: Any = np.float64,
+) -> Features:
+    """Read the features of items.
+
+    ``source`` is a LETOR/SVMLight file (.svm .svmlight .letor .dat, .txt; also .gz), a table with a column of items,
+    optionally of queries, and numeric columns (.csv .tsv .jsonl .parquet .arrow …; Arrow, pandas, polars, a mapping of
+    columns), or Features, which come back as they are. ``columns`` maps item and query to columns that do not have
+    their usual names; ``names`` chooses the columns of a table that are features (default: all others);
+    ``missing='keep'`` leaves missing values as NaN; ``width`` is the number of features of a sparse file (default: its
+    largest index), which are named "1", "2", …; ``dtype`` is float64 or float32.
+
+    Errors: InputError that names file, line or row, and column; UsageError.
+
+    >>> read_features({"item": ["x", "y"], "bm25": [1.5, 0.5], "length": [10, 20]}).names
+    ('bm25', 'length')
+    """
+    if isinstance(source, Features):
+        return source
+    return _read(source, columns, names, missing, width, dtype, None)[0]
+
+
+def read_judged(
+    source: Any,
+    *,
+    label: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    names: Sequence[str] | None = None,
+    missing: str = "raise",
+    width: int | None = None,
+    dtype: Any = np.float64,
+) -> tuple[Features, Floats]:
+    """Read features as ``read_features`` does and, beside them, the relevance label of each row.
+
+    A LETOR file's label is its first field; in a table it is the column ``label`` (default: relevance, rel, label,
+    rating or grade).
+
+    >>> features, relevance = read_judged({"item": ["x", "y"], "bm25": [1.5, 0.5], "relevance": [2, 0]})
+    >>> features.names, relevance.tolist()
+    (('bm25',), [2.0, 0.0])
+    """
+    features, relevance = _read(source, columns, names, missing, width, dtype, label or RELEVANCE)
+    assert relevance is not None
+    return features, relevance
+
+
+def _read(
+    source: Any,
+    columns: Mapping[str, str] | None,
+    names: Sequence[str] | None,
+    missing: str,
+    width: int | None,
+    dtype: Any,
+    label: str | tuple[str, ...] | None,
+) -> tuple[Features, Floats | None]:
+    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise UsageError(f"dtype must be float64 or float32, not {np.dtype(dtype)}")
+    log = locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
+    if log.format in ("preflib", "qrels", "database", "relation"):
+        raise UsageError(f"{log.name}: features are read from LETOR files and tables, not from {log.format}")
+    if log.path is not None and log.format == "txt":
+        log = with_header(log)
+    if log.format == "letor":
+        if columns or names:
+            raise UsageError(f"{log.name}: a LETOR file has no column names; its features are '1', '2', …")
+        X, item, query, relevance = letor_columns(log, width)
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which is refused
+            X = X.astype(dtype, copy=False)
+        return Features.of(X, item, query, missing=missing, name=log.name), relevance
+    if width is not None:
+        raise UsageError(f"{log.name}: width is for LETOR files; a table has the columns that it has")
+    return _from_table(with_header(log), columns or {}, names, missing, dtype, label)
+
+
+def _from_table(
+    log: Log,
+    columns: Mapping[str, str],
+    names: Sequence[str] | None,
+    missing: str,
+    dtype: Any,
+    label: str | tuple[str, ...] | None,
+) -> tuple[Features, Floats | None]:
+    unknown = [role for role in columns if role not in ("item", "query")]
+    if unknown:
+        raise UsageError(f"columns: unknown role {unknown[0]!r}; features have the roles item and query")
+    item, query = _column(log, "item", columns, ALIASES["item"]), _column(log, "query", columns, ALIASES["query"])
+    if item is None:
+        raise InputError(f"{log.name}: no column of items; {did_you_mean('item', log.columns)} Say which with columns=")
+    wanted = label if label is None or isinstance(label, str) else _column(log, "label", {}, label)
+    if label is not None and (wanted is None or wanted not in log.columns):
+        raise InputError(f"{log.name}: no column of labels; {did_you_mean(str(wanted or label[0]), log.columns)}")
+    keys = [column for column in (item, query, wanted) if column is not None]
+    chosen = [column for column in log.columns if column not in keys] if names is None else list(names)
+    absent = [column for column in chosen if column not in log.columns]
+    if absent:
+        raise InputError(f"{log.name}: no column {few(absent)}; {did_you_mean(absent[0], log.columns)}")
+    if not chosen:
+        raise InputError(f"{log.name}: no column is left for features beside {few(keys)}")
+    table = _table(log, [column for column in (item, query) if column is not None], [*keys, *chosen])
+    if len(table) == 0:
+        raise InputError(f"{log.name}: there are no rows")
+    X = np.empty((len(table), len(chosen)), dtype)
+    for place, column in enumerate(chosen):
+        with np.errstate(over="ignore"):
+            X[:, place] = _numbers(table[column], column, log)
+    features = Features.of(
+        X,
+        _labels(table[item], "item", log),
+        None if query is None else _labels(table[query], "query", log),
+        chosen,
+        missing=missing,
+        name=log.name,
+    )
+    if wanted is None:
+        return features, None
+    relevance = _numbers(table[wanted], wanted, log)
+    if not np.isfinite(relevance).all():
+        row = int(np.flatnonzero(~np.isfinite(relevance))[0])
+        raise InputError(f"{log.name}: row {row + 1:,} has no finite number in the column {wanted!r} of labels")
+    return features, relevance
+
+
+def _column(log: Log, role: str, given: Mapping[str, str], aliases: Sequence[str]) -> str | None:
+    if role in given:
+        if given[role] not in log.columns:
+            raise InputError(f"{log.name}: no column {given[role]!r}; {did_you_mean(given[role], log.columns)}")
+        return given[role]
+    exact = [alias for alias in aliases if alias in log.columns]
+    found = exact or [column for column in log.columns if plain(column) in aliases]
+    if len(found) > 1:
+        raise InputError(f"{log.name}: {few(found)} could each be the {role}; say which one with columns=")
+    return found[0] if found else None
+
+
+def _table(log: Log, texts: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Return the columns; of a CSV file parsed by Arrow at once, unless it finds something to complain about."""
+    if log.format in ("csv", "tsv"):
+        kinds = {column: pa.large_string() if column in texts else pa.float64() for column in columns}
+        try:
+            return pa.csv.read_csv(
+                str(Path(str(log.path))),
+                parse_options=pa.csv.ParseOptions(delimiter=log.delimiter, newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=kinds, include_columns=list(columns), null_values=[""], strings_can_be_null=True
+                ),
+            )
+        except (pa.ArrowException, OSError):
+            pass  # the reader of logs says what is wrong, and where
+    return arrow_table(log, columns)
+
+
+def _labels(column: Any, role: str, log: Log) -> Any:
+    as_json = log.as_json
+    try:
+        read = labels(column, role, as_json=as_json)
+    except InputError as error:
+        raise InputError(f"{log.name}: {error}") from None
+    if read.fault is not None:
+        row = int(np.flatnonzero(read.fault)[0])
+        number = int((read.fault != CLEAN).sum())
+        raise InputError(f"{log.name}: {number:,} rows have no valid {role} (the first is row {row + 1:,})")
+    return read.values
+
+
+def _numbers(column: Any, name: str, log: Log) -> Floats:
+    """Return a column as float64 with NaN for missing values; infinities stay for the check of the matrix."""
+    if isinstance(column.type, pa.DataType) and pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_floating(column.type):
+        return np.asarray(column.to_numpy(), np.float64)
+    read = numbers(column, as_json=log.as_json)
+    values = np.asarray(read.values, np.float64)
+    if read.fault is None:
+        return values
+    values = values.copy()
+    values[read.fault == MISSING] = np.nan
+    for row in np.flatnonzero((read.fault != CLEAN) & (read.fault != MISSING)):
+        raw = column[int(row)].as_py()
+        if read.fault[row] != INFINITE or str(raw).strip().strip('"').lower() not in INFINITIES:
+            raise InputError(
+                f"{log.name}: row {int(row) + 1:,}, column {name!r}: {str(raw)[:60]!r} is not a finite number; choose "
+                "the columns that are features with names="
+            )
+        values[row] = float(str(raw).strip().strip('"'))
+    return values

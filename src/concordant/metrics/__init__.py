@@ -1,0 +1,1 @@
+"""Target losses and gains: what a ranking is judged by, one value per query."""

@@ -1,0 +1,113 @@
+"""Means over queries with their standard errors, and the paired comparison of two scorers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from concordant.errors import InputError, UsageError
+from concordant.metrics.lists import Floats, as_numbers
+
+__all__ = ["Comparison", "Summary", "compare", "summarise"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The mean of a metric over queries.
+
+    ``standard_error`` is s / √n with the sample standard deviation s (NaN for one query); ``queries`` the number n of
+    queries with a value; ``undefined`` that of queries without one (NaN), which are left out.
+    """
+
+    mean: float
+    standard_error: float
+    queries: int
+    undefined: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The difference of two scorers on the same queries, first minus second.
+
+    ``lower`` and ``upper`` bound the mean difference at ``level`` by Student's t; ``p_value`` is two-sided; ``wins``,
+    ``losses`` and ``ties`` count queries; ``undefined`` those where either has no value (left out).
+    """
+
+    mean: float
+    standard_error: float
+    lower: float
+    upper: float
+    p_value: float
+    level: float
+    queries: int
+    wins: int
+    losses: int
+    ties: int
+    undefined: int
+
+
+def summarise(values: Any) -> Summary:
+    """Return mean and standard error of one value per query; queries without a value (NaN) are left out and counted.
+
+    >>> summarise([0.25, 0.75, float("nan")])
+    Summary(mean=0.5, standard_error=0.25, queries=2, undefined=1)
+    """
+    found, undefined = _defined(np.asarray(values, np.float64))
+    mean, error = _mean_and_error(found)
+    return Summary(mean, error, len(found), undefined)
+
+
+def compare(first: Any, second: Any, *, level: float = 0.95) -> Comparison:
+    """Return the paired comparison of two scorers: values of one metric on the same queries in the same order.
+
+    The interval is d̄ ± t · s_d / √n with d the differences query by query; one query alone has no interval (NaN).
+    Errors: different numbers of queries, a level outside (0, 1).
+
+    >>> found = compare([0.5, 0.7, 0.9], [0.4, 0.7, 0.7])
+    >>> round(found.mean, 6), round(found.p_value, 6), found.wins, found.ties
+    (0.1, 0.225403, 2, 1)
+
+    Source: Student (1908); the paired t-test.
+    """
+    if not 0 < level < 1:
+        raise UsageError(f"level must be between 0 and 1, not {level!r}")
+    one, two = (np.asarray(values, np.float64) for values in (first, second))
+    if one.shape != two.shape:
+        raise InputError(f"the first scorer has {one.size:,} values, the second {two.size:,}; compare the same queries")
+    difference, undefined = _defined(one - two)
+    mean, error = _mean_and_error(difference)
+    size = len(difference)
+    reach = float(stdtrit(size - 1, 0.5 + level / 2)) * error if size > 1 else np.nan
+    p_value = np.nan
+    if size > 1:
+        p_value = 2 * float(stdtr(size - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
+    return Comparison(
+        mean=mean,
+        standard_error=error,
+        lower=mean - reach,
+        upper=mean + reach,
+        p_value=float(p_value),
+        level=level,
+        queries=size,
+        wins=int((difference > 0).sum()),
+        losses=int((difference < 0).sum()),
+        ties=int((difference == 0).sum()),
+        undefined=undefined,
+    )
+
+
+def _defined(values: Floats) -> tuple[Floats, int]:
+    if values.ndim != 1:
+        raise InputError(f"values must be one number per query, not of shape {values.shape}")
+    missing = np.isnan(values)
+    return as_numbers(values[~missing], "values"), int(missing.sum())
+
+
+def _mean_and_error(values: Floats) -> tuple[float, float]:
+    if not len(values):
+        return float("nan"), float("nan")
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+    return float(values.mean()), error

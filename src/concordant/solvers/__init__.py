@@ -1,0 +1,1 @@
+"""Solvers: how the parameters of a scoring function are found."""

@@ -1,0 +1,214 @@
+"""Weighted least squares with a free intercept per query: one pass over the features, then a Cholesky factorisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError
+
+__all__ = ["INTERCEPTS", "LinearFit", "NormalEquations"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+INTERCEPTS = ("query", "one", "none")
+BLOCK = 1 << 19
+"""Values of X that are centred at a time: few enough to stay in the processor's cache between the steps."""
+SINGULAR = 1e-12
+"""Directions whose share of the curvature of standardised columns is below this are not determined."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """Coefficients of a linear scorer f(x) = x'θ and how they were found."""
+
+    theta: Floats
+    """Shape (features,), or (features, targets) when several targets were fitted at once."""
+    ridge: float
+    status: str
+    """'closed form', or 'closed form, undetermined directions set to 0' when the normal matrix is singular."""
+    gradient: float
+    """Largest absolute entry of the gradient at θ."""
+    value: Floats
+    """Objective at θ, for each target (shape () for one)."""
+    undetermined: int = 0
+    """Number of directions that the data and the ridge leave free."""
+    intercept: Floats | None = None
+    """The one intercept (0 when there is none); None with one per query, which no order sees."""
+    iterations: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """XᵀWX, XᵀWy and yᵀWy, centred within each query: all that the fits with any ridge need.
+
+    The problem is min over θ and t of Σ_q (w_q/2) Σ_j (x_qj'θ + t_q − y_qj)² + (λ/2) ‖θ‖². Minimising over the
+    intercepts t_q replaces x and y by what exceeds their mean in the query, which leaves the orders, and so the
+    consistency, as they are. With w_q = n̂_q/(n m_q) and mean gain targets it is the U-statistic risk (18) of (28).
+
+    >>> X = np.array([[0.0], [1.0], [5.0], [7.0]])
+    >>> y = np.array([10.0, 11.0, 0.0, 2.0])  # slope 1 in both queries, with intercepts far apart
+    >>> equations = NormalEquations.of(X, y, np.array([0, 2, 4]), np.array([0.5, 0.5]))
+    >>> equations.solve(0.0).theta.round(12).tolist()
+    [1.0]
+    """
+
+    gram: Floats
+    """Σ w x̃ x̃', shape (features, features)."""
+    moment: Floats
+    """Σ w x̃ ỹ, shape (features, targets)."""
+    squares: Floats
+    """Σ w ỹ², shape (targets,)."""
+    mean_x: Floats
+    """What was subtracted from every row with one intercept; zeros otherwise."""
+    mean_y: Floats
+    intercept: str
+    single: bool
+    """Whether the targets were given as one column without a second axis."""
+
+    @classmethod
+    def of(
+        cls,
+        X: NDArray[np.floating[Any]],
+        y: Floats,
+        start: Ints,
+        weight: Floats,
+        *,
+        rows: NDArray[np.integer[Any]] | None = None,
+        intercept: str = "query",
+    ) -> NormalEquations:
+        """Add the equations up in one pass over X (two with ``intercept='one'``), block by block.
+
+        Shapes: ``y`` (nodes,) or (nodes, targets), ``start`` (queries + 1,) where the nodes of each query begin,
+        ``weight`` (queries,), ``rows`` (nodes,) the row of X of each node (default: in order). ``intercept`` is
+        'query', 'one' for all, or 'none'. Blocks are multiplied in X's precision and added in float64.
+
+        Errors (UsageError): shapes that do not fit, negative weights, an unknown intercept.
+        """
+        single = y.ndim == 1
+        Y = np.asarray(y[:, None] if single else y, np.float64)
+        X = X if X.dtype.kind == "f" else X.astype(np.float64)
+        nodes = int(start[-1])
+        if intercept not in INTERCEPTS:
+            raise UsageError(f"intercept must be one of {', '.join(INTERCEPTS)}, not {intercept!r}")
+        if len(Y) != nodes or len(weight) != len(start) - 1 or len(X if rows is None else rows) != nodes:
+            raise UsageError(
+                f"shapes do not fit: {nodes:,} items in {len(start) - 1:,} queries, {len(Y):,} targets, "
+                f"{len(weight):,} weights, {len(X if rows is None else rows):,} rows of features"
+            )
+        if not (weight >= 0).all():
+            raise UsageError("weights of queries may not be negative")
+        width = X.shape[1]
+        mean_x, mean_y = np.zeros(width), np.zeros(Y.shape[1])
+        if intercept == "one":
+            mean_x, mean_y = _weighted_means(X, Y, start, weight, rows)
+        gram, moment = np.zeros((width, width)), np.zeros((width, Y.shape[1]))
+        squares = np.zeros(Y.shape[1])
+        for first, last in _blocks(start, width):
+            x, t, w = _block(X, Y, start, weight, rows, first, last)
+            if intercept == "query":
+                local = start[first : last + 1] - start[first]
+                x, t = _centred(local, x), _centred(local, t)
+            elif intercept == "one":
+                x, t = x - mean_x.astype(x.dtype), t - mean_y
+            root = np.sqrt(w)[:, None]
+            if intercept == "none":
+                x, t = x.copy(), t.copy()
+            x *= root.astype(x.dtype)
+            t *= root
+            gram += x.T @ x
+            moment += (x.T @ t.astype(x.dtype)).astype(np.float64)
+            squares += (t * t).sum(axis=0)
+        return cls(gram, moment, squares, mean_x, mean_y, intercept, single)
+
+    def solve(self, ridge: float) -> LinearFit:
+        """Return θ = (XᵀWX + λI)⁻¹ XᵀWy. Errors (UsageError): a negative or infinite ridge.
+
+        Columns are brought to unit curvature before the factorisation, so their scales do not matter. Where nothing
+        determines a direction (a feature constant in every query, two equal features without ridge) the solution that
+        is smallest in these units is taken, and said.
+        """
+        if not (np.isfinite(ridge) and ridge >= 0):
+            raise UsageError(f"the ridge must be a number of at least 0, not {ridge!r}")
+        A = self.gram + ridge * np.eye(len(self.gram))
+        scale = np.sqrt(np.diag(A))
+        unit = 1.0 / np.where(scale > 0, scale, 1.0)
+        theta, free = _solve_unit(A * unit[:, None] * unit, self.moment * unit[:, None])
+        theta *= unit[:, None]
+        residual = A @ theta - self.moment
+        value = 0.5 * ((theta * (A @ theta - 2 * self.moment)).sum(axis=0) + self.squares)
+        status = "closed form" + (", undetermined directions set to 0" if free else "")
+        intercept = None if self.intercept == "query" else self.mean_y - self.mean_x @ theta
+        gradient = float(np.abs(residual).max(initial=0.0))
+        if not self.single:
+            return LinearFit(theta, ridge, status, gradient, value, free, intercept)
+        one = None if intercept is None else intercept[0]
+        return LinearFit(theta[:, 0], ridge, status, gradient, value[0], free, one)
+
+    @cached_property
+    def largest_curvature(self) -> float:
+        """Largest eigenvalue of XᵀWX: the smoothness of the loss, for the steps of gradient methods."""
+        return float(scipy.linalg.eigvalsh(self.gram)[-1]) if len(self.gram) else 0.0
+
+
+def _solve_unit(A: Floats, b: Floats) -> tuple[Floats, int]:
+    """Solve a system with unit (or zero) diagonal; return the solution and the number of free directions."""
+    if len(A) == 0:
+        return b.copy(), 0
+    try:
+        factor = scipy.linalg.cholesky(A, lower=True)
+        if np.diag(factor).min() ** 2 > SINGULAR:
+            return np.asarray(scipy.linalg.cho_solve((factor, True), b)), 0
+    except scipy.linalg.LinAlgError:
+        pass
+    values, vectors = scipy.linalg.eigh(A)
+    kept = values > SINGULAR * max(float(values[-1]), 1e-300)
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ b))), int((~kept).sum())
+
+
+def _blocks(start: Ints, width: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of queries with about BLOCK values of X each."""
+    first, queries = 0, len(start) - 1
+    most = max(1, BLOCK // max(width, 1))
+    while first < queries:
+        last = max(first + 1, int(np.searchsorted(start, start[first] + most, side="right")) - 1)
+        yield first, min(last, queries)
+        first = last
+
+
+def _block(
+    X: NDArray[Any], Y: Floats, start: Ints, weight: Floats, rows: NDArray[Any] | None, first: int, last: int
+) -> tuple[NDArray[Any], Floats, Floats]:
+    part = slice(int(start[first]), int(start[last]))
+    x = X[part] if rows is None else X[rows[part]]
+    return x, Y[part], np.repeat(weight[first:last], np.diff(start[first : last + 1]))
+
+
+def _centred(start: Ints, value: NDArray[Any]) -> NDArray[Any]:
+    size = np.diff(start)
+    some = np.flatnonzero(size)
+    if len(some) == 0:
+        return value.copy()
+    sums = np.add.reduceat(value, start[some], axis=0, dtype=np.float64)
+    centred = np.repeat((sums / size[some, None]).astype(value.dtype), size[some], axis=0)
+    np.subtract(value, centred, out=centred)
+    return centred
+
+
+def _weighted_means(
+    X: NDArray[Any], Y: Floats, start: Ints, weight: Floats, rows: NDArray[Any] | None
+) -> tuple[Floats, Floats]:
+    total = float((weight * np.diff(start)).sum())
+    sum_x, sum_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
+    for first, last in _blocks(start, X.shape[1]):
+        x, t, w = _block(X, Y, start, weight, rows, first, last)
+        sum_x += w @ x
+        sum_y += w @ t
+    return (sum_x / total, sum_y / total) if total > 0 else (sum_x, sum_y)
