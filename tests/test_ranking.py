@@ -157,6 +157,11 @@ def test_tables_of_other_makes():
         ({"structure": "borda", "interval": "hessian"}, "borda has no hessian intervals"),
         ({"structure": "counting", "prior": 1.0}, "counting has no option 'prior'"),
         ({"ties": "davidsen"}, "did you mean 'davidson'"),
+        ({"structure": None}, "unknown structure None"),
+        ({"interval": None}, "unknown interval method None"),
+        ({"level": "x"}, "level must lie between 0 and 1"),
+        ({"replicates": 2.5}, "replicates must be an integer"),
+        ({"prior": "weak"}, "prior must be a number"),
     ],
 )
 def test_wrong_options_are_refused(options, words):

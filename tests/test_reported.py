@@ -321,3 +321,8 @@ def test_notes_are_one_line_each(tmp_path, capsys):
 def test_one_line_keeps_what_is_printable():
     assert one_line("é ≻ b") == "é ≻ b"
     assert one_line("a\r\n\tb\x00") == "a\\r\\n\\tb\\x00"
+
+
+def test_clicks_are_not_ignored_where_there_are_none():
+    with pytest.raises(cc.UsageError, match="selections and choices; this log holds comparisons"):
+        cc.read({"winner": ["a"], "loser": ["b"]}, clicks="first")

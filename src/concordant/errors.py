@@ -14,7 +14,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["CannotRank", "ConcordantError", "InputError", "NoMaximumLikelihood", "UsageError", "did_you_mean", "few"]
+__all__ = [
+    *("CannotRank", "ConcordantError", "InputError", "NoMaximumLikelihood", "UsageError"),
+    *("counted", "did_you_mean", "few"),
+]
 
 
 class ConcordantError(ValueError):
@@ -58,3 +61,16 @@ def few(names: Iterable[object], most: int = 8) -> str:
     listed = list(names)
     text = ", ".join(repr(name) for name in listed[:most])
     return text if len(listed) <= most else f"{text} and {len(listed) - most:,} more"
+
+
+def counted(number: int, name: str) -> str:
+    """Write a number with its noun.
+
+    >>> counted(1, "queries"), counted(1200, "items"), counted(1, "distinct")
+    ('1 query', '1,200 items', '1 distinct')
+    """
+    if number == 1 and name.endswith("ies") and name != "ties":
+        name = name[:-3] + "y"
+    elif number == 1 and name.endswith("s"):
+        name = name[:-1]
+    return f"{number:,} {name}"

@@ -25,7 +25,7 @@ from concordant.counted import (
     merge,
     pool,
 )
-from concordant.errors import UsageError, few
+from concordant.errors import UsageError, counted, few
 from concordant.judgments import clean_comparisons, clean_orders, clean_ratings, clean_selections
 from concordant.labels import Labels
 from concordant.sampling import deal, label_keys
@@ -85,10 +85,14 @@ class Preferences(Counted):
         return facts
 
     def __repr__(self) -> str:
-        facts = ", ".join(
-            f"{value:,} {name}" if isinstance(value, int) else str(value) for name, value in self.summary().items()
+        return f"Preferences({self.facts})"
+
+    @property
+    def facts(self) -> str:
+        """The summary in one line."""
+        return ", ".join(
+            counted(value, name) if isinstance(value, int) else str(value) for name, value in self.summary().items()
         )
-        return f"Preferences({facts})"
 
     # -- the algebra ---------------------------------------------------------------------------------------------
     @classmethod

@@ -78,7 +78,7 @@ def read(
     Errors: InputError with the number of rows, samples with line and value, and what is allowed; UsageError.
 
     >>> read({"winner": ["a", "a", "b"], "loser": ["b", "b", "c"]})
-    Preferences(comparisons, 1 queries, 3 items, 3 judgments, 2 distinct, 0 ties)
+    Preferences(comparisons, 1 query, 3 items, 3 judgments, 2 distinct, 0 ties)
     """
     return read_log(
         source,
@@ -127,6 +127,8 @@ def read_log(
     layout = find_layout(
         log.columns, name=log.name, kind=kind, given=columns, cluster=cluster, covariates=covariates, home=home
     )
+    if clicks != "raise" and layout.kind not in ("selections", "choices"):
+        raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
     counter = choose(log, engine, memory_limit, threads)
     try:
         if layout.kind == "comparisons":

@@ -44,10 +44,7 @@ def run_rank(log: str, **given: Any) -> None:
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences.pool() if given["pool"] else reading.preferences
     if not quiet:
-        facts = ", ".join(
-            f"{value:,} {name}" if isinstance(value, int) else str(value) for name, value in prefs.summary().items()
-        )
-        told.append(f"{log}: {facts}")
+        told.append(f"{log}: {prefs.facts}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         _tell(told)
     options = {name: given[name] for name in ("prior", "ties") if given[name] is not None}

@@ -13,11 +13,11 @@ from concordant.errors import CannotRank, UsageError, did_you_mean
 from concordant.graphs import Batch, Graphs
 from concordant.structures.dense_newton import fit_dense
 from concordant.structures.existence import (
-    items_of,
     refuse_endless_ties,
     refuse_runaway,
     refuse_separated,
     refuse_undetermined,
+    separation_note,
     where,
 )
 from concordant.structures.newton import fit_sparse
@@ -240,12 +240,7 @@ def _notes(batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, p
     if len(stopped):
         worst = float(fitted.gradient[stopped].max())
         notes.append(f"{len(stopped):,} of {len(graphs):,} fits stopped before convergence (gradient {worst:.1e})")
-    if prior > 0 and links.separated.any():
-        nodes = np.flatnonzero(links.separated)
-        notes.append(
-            f"only the prior (precision {prior:g}) keeps the scores of {items_of(batch, nodes)} finite: "
-            "the wins and losses set no limit"
-        )
+    notes.extend(separation_note(batch, links, prior))
     none = np.isneginf(fitted.coefficients.get("ties", np.zeros(0)))
     if none.any():
         notes.append(f"no ties in {_of(none)}: Davidson's ν is 0 there and the fit plain Bradley–Terry")

@@ -13,7 +13,15 @@ from concordant.graphs import Batch, Graphs
 from concordant.structures.problem import Problem
 from concordant.structures.scores import STOPPED
 
-__all__ = ["items_of", "refuse_endless_ties", "refuse_runaway", "refuse_separated", "refuse_undetermined", "where"]
+__all__ = [
+    "items_of",
+    "refuse_endless_ties",
+    "refuse_runaway",
+    "refuse_separated",
+    "refuse_undetermined",
+    "separation_note",
+    "where",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,6 +57,17 @@ def refuse_separated(batch: Batch, links: Connectivity) -> None:
     more = f" ({len(owners) - 1:,} more queries or subsets alike)" if len(owners) > 1 else ""
     raise NoMaximumLikelihood(
         f"the maximum likelihood{where(batch, int(owners[0]))} does not exist: {'; '.join(parts)}{more}. {HELP}"
+    )
+
+
+def separation_note(batch: Batch, links: Connectivity, prior: float) -> tuple[str, ...]:
+    """Say which items only the prior keeps finite."""
+    nodes = np.flatnonzero(links.separated)
+    if len(nodes) == 0 or prior == 0:
+        return ()
+    return (
+        f"only the prior (precision {prior:g}) keeps the scores of {items_of(batch, nodes)} finite: "
+        "the wins and losses set no limit",
     )
 
 

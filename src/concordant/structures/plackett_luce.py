@@ -14,11 +14,11 @@ from concordant.sampling import label_keys
 from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.conjugate_gradients import conjugate_gradients
 from concordant.structures.dense_newton import safe_step
+from concordant.structures.existence import refuse_separated, separation_note
 from concordant.structures.gauge import centre, numbered
 from concordant.structures.luce_terms import EXACT_TIER, ORDERS, LuceTerms, Position
 from concordant.structures.rankings import Rankings
 from concordant.structures.scores import CONVERGED, STOPPED, Scores
-from concordant.structures.separation import refuse_separated, separation_note
 
 __all__ = ["luce_terms", "plackett_luce"]
 

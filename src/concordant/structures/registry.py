@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -22,6 +23,9 @@ from concordant.structures.scores import Scores
 from concordant.structures.win_rates import borda, budgeted_borda, counting
 
 __all__ = ["STRUCTURES", "Structure", "structure"]
+
+
+NUMBERS = frozenset({"prior", "c0", "tolerance", "iterations", "max_iterations"})
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,17 @@ class Structure:
         if unknown:
             known = f"its options are {', '.join(self.options)}" if self.options else "it has none"
             raise UsageError(f"{self.name} has no option {unknown[0]!r}; {known}")
+        wrong = [name for name, value in options.items() if name in NUMBERS and not isinstance(value, Real)]
+        if wrong:
+            raise UsageError(f"{self.name}: {wrong[0]} must be a number, not {options[wrong[0]]!r}")
         if kind is not None and kind not in self.kinds:
             raise UsageError(f"{self.name} reads {', '.join(self.kinds)}, not {kind}; {_instead(self, kind)}")
 
 
 def structure(name: str) -> Structure:
     """Look a structure up by its name; the error for an unknown one suggests the closest."""
-    if name not in STRUCTURES:
-        raise UsageError(f"unknown structure {name!r}; {did_you_mean(name, STRUCTURES)}")
+    if not isinstance(name, str) or name not in STRUCTURES:
+        raise UsageError(f"unknown structure {name!r}; {did_you_mean(str(name), STRUCTURES)}")
     return STRUCTURES[name]
 
 

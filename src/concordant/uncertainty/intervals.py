@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -52,11 +53,11 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise UsageError(f"unknown interval method {self.method!r}: {did_you_mean(self.method, METHODS)}")
-        if not 0 < self.level < 1:
-            raise UsageError(f"level must lie between 0 and 1 (0.95 for 95%), not {self.level}")
-        if self.replicates < 2:
-            raise UsageError(f"replicates must be at least 2, not {self.replicates}")
+            raise UsageError(f"unknown interval method {self.method!r}: {did_you_mean(str(self.method), METHODS)}")
+        if not isinstance(self.level, Real) or not 0 < self.level < 1:
+            raise UsageError(f"level must lie between 0 and 1 (0.95 for 95%), not {self.level!r}")
+        if not isinstance(self.replicates, Integral) or self.replicates < 2:
+            raise UsageError(f"replicates must be an integer of at least 2, not {self.replicates!r}")
         whole_seed(self.seed)
 
 
