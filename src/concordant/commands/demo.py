@@ -49,7 +49,7 @@ def demo(output: str, seed: int) -> None:
         ("ranking-gpt4.csv", machine),
         ("ranking-gpt4-by-prompt.csv", machine_by_prompt),
     ):
-        write(board, str(folder / name))
+        write(board.to_arrow(), str(folder / name))
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     (folder / "people-and-gpt4.json").write_text(text, encoding="utf-8")
     _print(people, overall, machine, facts, folder)

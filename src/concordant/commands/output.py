@@ -1,4 +1,4 @@
-"""Rankings as files, as text for a pipe and as a table for a person."""
+"""Tables as files and as text for a pipe; a ranking as a table for a person."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def check_output(name: str, log: str | None = None) -> None:
         raise UsageError(f"--output {name} is the log itself; name another file")
 
 
-def write(board: Ranking, name: str) -> None:
-    """Write a ranking by the ending of the name, whole or not at all; a link stays one."""
+def write(table: pa.Table, name: str) -> None:
+    """Write a table by the ending of the name, whole or not at all; a link stays one."""
     check_output(name)
-    path, table = Path(name).resolve(), board.to_arrow()
+    path = Path(name).resolve()
     ending = path.suffix.lower()
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".concordant-", suffix=ending)

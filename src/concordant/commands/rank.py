@@ -6,46 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.log_options import reading_options, role_options
+
 __all__ = ["rank"]
-
-ROLES = (
-    *("query", "winner", "loser", "left", "right", "outcome", "weight", "count"),
-    *("left_score", "right_score", "left_wins", "right_wins"),
-    *("session", "position", "item", "clicked", "judgment", "rank", "rating"),
-)
-HELP = {
-    "query": "Column of the query.",
-    "winner": "Column of the winning item (or, with two sides, of the outcome).",
-    "loser": "Column of the losing item.",
-    "left": "Column of the first side.",
-    "right": "Column of the second side.",
-    "outcome": "Column that names the winning side or item, or a tie.",
-    "left_score": "Column of the first side's score; the higher one wins, equal ones tie.",
-    "right_score": "Column of the second side's score.",
-    "left_wins": "Column of the number of times the first side won.",
-    "right_wins": "Column of the number of times the second side won.",
-    "weight": "Column of the strength (> 0) of a comparison.",
-    "count": "Column of the number of times a row was seen.",
-    "session": "Column of the shown list (selections, choices).",
-    "position": "Column of the position in the list, 1 = top.",
-    "item": "Column of the item.",
-    "clicked": "Column that says whether the item was clicked or chosen (0/1).",
-    "judgment": "Column of the ranking (orders) or of the rater (ratings).",
-    "rank": "Column of the rank, 1 = best, equal = tied.",
-    "rating": "Column of the rating.",
-}
-
-
-def _role_options(command: Any) -> Any:
-    for role in reversed(ROLES):
-        command = click.option(f"--{role.replace('_', '-')}", metavar="C", help=HELP[role])(command)
-    return command
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("log")
 @click.option("--kind", metavar="K", help="comparisons, selections, choices, orders, ratings or labels.")
-@_role_options
+@role_options
 @click.option(
     "--structure",
     default="bradley-terry",
@@ -65,8 +34,7 @@ def _role_options(command: Any) -> Any:
 @click.option("--home", is_flag=True, help="Estimate an advantage of the left (first, home) side.")
 @click.option("--neutral", metavar="C", help="With --home: true where no side is at home.")
 @click.option("--cluster", metavar="C", help="Column of the worker or session that judgments depend on.")
-@click.option("--clicks", type=click.Choice(["raise", "first", "last", "skip"]), default="raise", show_default=True,
-              help="Lists with more than one click.")  # fmt: skip
+@reading_options
 @click.option("--interval", default="auto", show_default=True, metavar="METHOD",
               help="auto, hessian, sandwich, bootstrap or none.")  # fmt: skip
 @click.option("--replicates", default=1000, show_default=True, help="Bootstrap replicates.")
@@ -77,11 +45,6 @@ def _role_options(command: Any) -> Any:
               help="Rank items that no chain of comparisons connects by the prior alone.")  # fmt: skip
 @click.option("--output", "-o", metavar="F", help="Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl.")
 @click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
-@click.option("--on-error", type=click.Choice(["raise", "skip"]), default="raise", show_default=True,
-              help="Rows that cannot be understood.")  # fmt: skip
-@click.option("--engine", type=click.Choice(["duckdb", "memory"]), help="Default: duckdb.")
-@click.option("--memory-limit", metavar="SIZE", help="Memory of the engine, such as 4GB; beyond it goes to disk.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of the engine.")
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
