@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.features.matrix import Features, Matrix, check_values
+from concordant.features.moments import Moments, row_blocks, signed_log
 
 __all__ = ["FILLS", "Normaliser"]
 
 Floats = NDArray[np.float64]
 FILLS = ("mean", "median", "zero", "raise")
-BLOCK = 1 << 22
-"""Values of a matrix that are worked on at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,42 +63,28 @@ class Normaliser:
         if len(X) == 0:
             raise InputError("a normaliser needs at least one row to learn from")
         check_values(X, called, missing="raise" if self.missing == "raise" else "keep", name="features")
-        width = X.shape[1]
-        mean, scale, fill = np.zeros(width), np.ones(width), np.zeros(width)
-        absent = np.zeros(width, np.int64)
-        step = max(1, BLOCK // len(X))
-        for begin in range(0, width, step):
-            part = slice(begin, begin + step)
-            mean[part], scale[part], fill[part], absent[part] = self._statistics(X[:, part])
-        constant = scale == 0
+        found = Moments.of(X, log=self.log)
+        constant = found.deviation == 0
         return replace(
             self,
             names=called,
-            mean=mean,
-            scale=np.where(constant, 1.0, scale),
-            fill=fill,
-            absent=absent,
+            mean=found.mean,
+            scale=np.where(constant, 1.0, found.deviation),
+            fill=self._fill(X, found),
+            absent=len(X) - found.present,
             constant=constant,
         )
 
-    def _statistics(self, X: Matrix) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
-        """Mean, standard deviation (0 for a constant column), fill and missing values of each column."""
-        values = _logged(X) if self.log else X.astype(np.float64)
-        gaps = np.isnan(values)
-        present = (~gaps).sum(axis=0)
-        low = np.where(gaps, np.inf, values).min(axis=0)
-        high = np.where(gaps, -np.inf, values).max(axis=0)
-        some = np.maximum(present, 1)
-        shift = np.where(present > 0, low, 0.0)  # sums of what exceeds the minimum: a constant column comes out exact
-        above = np.where(gaps, 0.0, values - shift)
-        excess = above.sum(axis=0) / some
-        squares = (np.where(gaps, 0.0, above - excess) ** 2).sum(axis=0) / some
-        scale = np.where((present == 0) | (low == high), 0.0, np.sqrt(squares))
-        mean = shift + excess
-        fill = mean if self.missing in ("mean", "raise") else np.zeros(X.shape[1])
+    def _fill(self, X: Matrix, found: Moments) -> Floats:
+        """What a missing value of each column becomes."""
+        if self.missing in ("mean", "raise"):
+            return found.mean
+        fill = np.zeros(X.shape[1])
         if self.missing == "median":
-            fill = np.array([np.median(c[~g]) if p else 0.0 for c, g, p in zip(values.T, gaps.T, present)])
-        return mean, scale, fill, gaps.sum(axis=0)
+            for column in np.flatnonzero(found.present):
+                values = X[:, column][~np.isnan(X[:, column])]
+                fill[column] = np.median(signed_log(values) if self.log else values.astype(np.float64))
+        return fill
 
     def apply(self, X: Matrix) -> Matrix:
         """Return the normalised matrix, a new array of X's precision. Errors: not fitted, another width, infinities."""
@@ -109,14 +94,15 @@ class Normaliser:
             raise InputError(f"features: {X.shape[1]:,} columns, the normaliser was fitted on {len(mean):,}")
         check_values(X, self.names, missing="raise" if self.missing == "raise" else "keep", name="features")
         out = np.empty_like(X)
-        step = max(1, BLOCK // max(X.shape[1], 1))
-        for begin in range(0, len(X), step):
-            part = slice(begin, begin + step)
-            values = _logged(X[part]) if self.log else X[part].astype(np.float64)
-            gaps = np.isnan(values)
-            if gaps.any():
-                values = np.where(gaps, fill, values)
-            out[part] = (values - mean) / scale if self.standardise else values
+        absent = bool(np.isnan(X.sum(dtype=np.float64)))  # infinities were refused
+        for part in row_blocks(X):
+            values = signed_log(X[part]) if self.log else X[part].astype(np.float64)
+            if absent:
+                np.copyto(values, fill, where=np.isnan(values))
+            if self.standardise:
+                values -= mean
+                values /= scale
+            out[part] = values
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,8 +151,3 @@ class Normaliser:
 def _matrix(X: Any) -> Matrix:
     array = np.asarray(X)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-
-
-def _logged(X: Matrix) -> Floats:
-    wide = X.astype(np.float64)
-    return np.asarray(np.sign(wide) * np.log1p(np.abs(wide)))
