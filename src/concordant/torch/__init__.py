@@ -1,0 +1,54 @@
+"""Surrogates as differentiable functions on torch tensors, scorers to train with them, a loss for reward models.
+
+``pip install "concordant[torch]"``; then ``from concordant import torch as ct``. Everything works on ragged batches, on
+any device, in float32 and float64, without a Python loop over queries.
+
+=====================================  ==============================================================================
+``edge_loss``, ``value_penalty``       the two sums that every surrogate is made of, on tensors
+``against_all``                        gains against every other item (NDCG, ERR), without the m² edges
+``net_preferences``                    raw votes → the edges of the difference graph
+``TorchObjective``, ``surrogate``      any member of the registry as a module: scores → value of each graph
+``PreferenceLoss``                     in place of ``-logsigmoid(chosen - rejected).mean()`` with several annotators
+``LinearScorer``, ``ReluScorer``       two scorers; ``fit`` trains them or any other module
+``TorchRegressor``                     the same as a scikit-learn regressor
+=====================================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401  (absolute: the library, not this package)
+except ModuleNotFoundError as missing:
+    if missing.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        'concordant.torch needs PyTorch, which is not installed: pip install "concordant[torch]"', name="torch"
+    ) from None
+
+from concordant.torch.fitting import Fit, fit
+from concordant.torch.graded import GradedObjective, against_all
+from concordant.torch.losses import edge_loss, per_graph, value_penalty
+from concordant.torch.margins import MARGINS, PENALTIES
+from concordant.torch.objective import TorchObjective, surrogate
+from concordant.torch.regressor import TorchRegressor
+from concordant.torch.scorers import LinearScorer, ReluScorer
+from concordant.torch.votes import PreferenceLoss, net_preferences
+
+__all__ = [
+    "MARGINS",
+    "PENALTIES",
+    "Fit",
+    "GradedObjective",
+    "LinearScorer",
+    "PreferenceLoss",
+    "ReluScorer",
+    "TorchObjective",
+    "TorchRegressor",
+    "against_all",
+    "edge_loss",
+    "fit",
+    "net_preferences",
+    "per_graph",
+    "surrogate",
+    "value_penalty",
+]

@@ -1,0 +1,147 @@
+"""The two sums that every surrogate is made of: weighted edges under φ, and a penalty on values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from concordant.errors import UsageError
+from concordant.torch.margins import margin_named, penalty_named
+
+__all__ = ["edge_loss", "per_graph", "real_scores", "spans", "value_penalty"]
+
+REDUCTIONS = ("sum", "mean", "none", "graph")
+
+
+def edge_loss(
+    scores: Tensor,
+    winner: Tensor,
+    loser: Tensor,
+    weight: Tensor | None = None,
+    *,
+    phi: str = "logistic",
+    margin: Tensor | None = None,
+    graph: Tensor | None = None,
+    graphs: int | None = None,
+    reduction: str = "sum",
+) -> Tensor:
+    """Return Σ_e w_e φ(α_winner(e) − α_loser(e) − h_e), differentiable in the scores α (and in w and h).
+
+    Shapes: ``scores`` (nodes,), of any number of queries one after another; ``winner``, ``loser`` (edges,) int64
+    places in it; ``weight`` (1 when not given) and ``margin`` h (0 when not given) (edges,). ``reduction``:
+    "sum"; "mean", divided by Σ w_e (0 when that is 0); "none", the term of every edge; "graph", the sum of each of
+    the ``graphs`` graphs with ``graph`` (nodes,) the graph of each node. With weight 1 and "mean" it is the usual
+    ``-logsigmoid(r_chosen - r_rejected).mean()``. Errors: shapes that differ, scores that are not real numbers, an
+    unknown φ or reduction; weights are not looked at (a negative one makes the loss unbounded below).
+
+    >>> scores = torch.tensor([1.0, 0.0, 3.0], requires_grad=True)
+    >>> loss = edge_loss(scores, torch.tensor([0, 0]), torch.tensor([1, 2]), phi="hinge")
+    >>> loss.backward()
+    >>> loss.item(), scores.grad.tolist()
+    (3.0, [-1.0, 0.0, 1.0])
+
+    Source: the family of AoS (12), (13), (23).
+    """
+    real_scores(scores)
+    if winner.shape != loser.shape or winner.ndim != 1:
+        raise UsageError(
+            f"winner has shape {tuple(winner.shape)}, loser {tuple(loser.shape)}; both must be (edges,) of one length"
+        )
+    for name, column in (("weight", weight), ("margin", margin)):
+        if column is not None and column.shape != winner.shape:
+            raise UsageError(f"{name} has shape {tuple(column.shape)}, there are {len(winner):,} edges")
+    gap = scores.index_select(0, winner) - scores.index_select(0, loser)
+    if margin is not None:
+        gap = gap - margin.to(scores.dtype)
+    term = margin_named(phi)(gap)
+    if weight is not None:
+        weight = weight.to(scores.dtype)
+        term = term * weight
+    if reduction == "graph":
+        if graph is None or graphs is None:
+            raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")
+        return per_graph(term, graph.index_select(0, winner), graphs)
+    return _reduced(term, weight, reduction)
+
+
+def value_penalty(
+    scores: Tensor,
+    pull: Tensor,
+    target: Tensor | None = None,
+    *,
+    penalty: str = "square",
+    graph: Tensor | None = None,
+    graphs: int | None = None,
+    reduction: str = "sum",
+) -> Tensor:
+    """Return Σ_i ν_i r(α_i − t_i), the penalty on values of ICML (14) and the pointwise loss of AoS (28).
+
+    Shapes: ``scores``, ``pull`` ν, ``target`` t (0 when not given) and ``graph`` (nodes,); the reductions are those of
+    ``edge_loss``. r is "square" (t²) or "cosh" (cosh t − 1).
+
+    >>> value_penalty(torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5]), torch.tensor([1.0, 1.0])).item()
+    2.0
+    """
+    real_scores(scores)
+    for name, column in (("pull", pull), ("target", target)):
+        if column is not None and column.shape != scores.shape:
+            raise UsageError(f"{name} has shape {tuple(column.shape)}, scores {tuple(scores.shape)}")
+    pull = pull.to(scores.dtype)
+    away = scores if target is None else scores - target.to(scores.dtype)
+    term = pull * penalty_named(penalty)(away)
+    if reduction == "graph":
+        if graph is None or graphs is None:
+            raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")
+        return per_graph(term, graph, graphs)
+    return _reduced(term, pull, reduction)
+
+
+def per_graph(values: Tensor, graph: Tensor, graphs: int) -> Tensor:
+    """Add values up by graph; shape (graphs,), 0 for a graph without any.
+
+    On CUDA the order of additions, and so the last bits, may differ between runs unless
+    ``torch.use_deterministic_algorithms(True)`` is set.
+
+    >>> per_graph(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 0, 2]), 3).tolist()
+    [3.0, 0.0, 4.0]
+    """
+    return torch.zeros(graphs, dtype=values.dtype, device=values.device).index_add(0, graph, values)
+
+
+def spans(start: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the entries of the chosen ragged lists and where each of them begins among these.
+
+    >>> entries, begin = spans(torch.tensor([0, 2, 2, 5]), torch.tensor([2, 0]))
+    >>> entries.tolist(), begin.tolist()
+    ([2, 3, 4, 0, 1], [0, 3, 5])
+    """
+    size = start[chosen + 1] - start[chosen]
+    begin = torch.cat((size.new_zeros(1), size.cumsum(0)))
+    shift = torch.repeat_interleave(start[chosen] - begin[:-1], size)
+    return torch.arange(len(shift), device=start.device) + shift, begin
+
+
+def real_scores(scores: Tensor, nodes: int | None = None, device: Any = None) -> None:
+    """Raise UsageError unless the scores are a flat tensor of real numbers (of this many nodes, on this device)."""
+    if scores.ndim != 1 or not scores.is_floating_point():
+        raise UsageError(
+            f"scores must be a flat tensor of real numbers, not {str(scores.dtype).removeprefix('torch.')} of shape "
+            f"{tuple(scores.shape)}"
+        )
+    if nodes is not None and len(scores) != nodes:
+        raise UsageError(f"there are {len(scores):,} scores for {nodes:,} nodes")
+    if device is not None and scores.device != device:
+        raise UsageError(f"the scores are on {scores.device}, the objective on {device}; move one with .to(…)")
+
+
+def _reduced(term: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    if reduction == "none":
+        return term
+    if reduction == "sum":
+        return term.sum()
+    if reduction != "mean":
+        raise UsageError(f"unknown reduction {reduction!r}; allowed: {', '.join(REDUCTIONS)}")
+    total = term.new_tensor(float(len(term))) if weight is None else weight.sum()
+    return term.sum() / torch.where(total == 0, torch.ones_like(total), total)
