@@ -11,11 +11,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cases import CASES, Case
+from benchmarks import cases
+from benchmarks.cases import Case
+from benchmarks.graded_lists import graded_lists
+from benchmarks.learning import learning
 from benchmarks.measure import load, machine
 
+CASES = cases.CASES | {"graded-lists": graded_lists, "learning": learning}
 HERE = Path(__file__).resolve().parent
-PEERS = ("concordant", "duckdb", "evalica", "choix", "numpy", "pandas", "pyarrow", "scipy")
+PEERS = ("concordant", "duckdb", "evalica", "choix", "lightgbm", "numba", "numpy", "pandas", "pyarrow", "scipy")
 
 
 def main() -> None:
@@ -41,7 +45,9 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("cases", nargs="*", default="all", choices=[*CASES, "all"], metavar="CASE", help="1 … 7")
+    parser.add_argument(
+        "cases", nargs="*", default="all", choices=[*CASES, "all"], metavar="CASE", help="1 … 7, graded-lists, learning"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")
     return parser.parse_args()

@@ -22,6 +22,9 @@ PACKAGE = ROOT / "src" / "concordant"
 LAYERS = (
     ("errors",),
     ("labels", "tally", "listing"),
+    # compiled loops on plain arrays
+    ("kernels",),
+    ("kernels",),
     ("sampling",),
     ("counted",),
     # from columns to clean judgments
@@ -39,10 +42,17 @@ LAYERS = (
     # the log: from a file to preferences
     ("engines",),
     ("reading",),
-    # learning: features of items, targets for them, solvers
-    ("features", "targets", "solvers"),
+    # learning: features of items, solvers, targets for them
+    ("features", "solvers"),
+    ("targets",),
+    # the same surrogates on tensors (extra)
+    ("torch",),
+    # estimators of them all
+    ("rankers",),
     # fitted rankers on disk
     ("models",),
+    # the experiments of the papers
+    ("reproduction",),
     # both meet here
     ("commands",),
     ("__main__",),
@@ -53,10 +63,17 @@ LOG = {"engines", "reading"}
 
 INSIDE_FUNCTIONS = {
     # (file, what is imported): why it is not at the top
+    ("sampling.py", "concordant.kernels.draws"): "start-up time: Numba, for many draws only",
+    ("solvers/least_squares.py", "concordant.kernels.centred_rows"): "start-up time: Numba, for large matrices only",
+    ("targets/log_odds.py", "concordant.kernels.subset_gains"): "start-up time: Numba, where targets are computed",
     ("ranking.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("commands/__init__.py", "concordant.errors"): "start-up time of --help",
     ("commands/rank.py", "concordant.commands.session"): "start-up time of rank --help",
+    ("commands/fit.py", "concordant.commands.fitting"): "start-up time of fit --help",
+    ("commands/score.py", "concordant.commands.scoring"): "start-up time of score --help",
     ("commands/evaluate.py", "concordant.commands.evaluating"): "start-up time of evaluate --help",
+    ("commands/reproduce.py", "concordant.commands.reproducing"): "start-up time of reproduce --help",
+    ("reproduction/outcome.py", "matplotlib"): "optional: the extra figures",
     ("commands/evaluating.py", "rich"): "start-up time when piped: nothing is drawn",
     ("commands/output.py", "rich"): "start-up time when piped: nothing is drawn",
     ("commands/progress.py", "rich"): "start-up time when piped: no progress is shown",

@@ -364,3 +364,22 @@ def test_what_was_learned_is_applied_to_new_rows_and_survives_json() -> None:
         Normaliser.from_dict(broken)
     with pytest.raises(InputError, match="cannot be read"):
         Normaliser.from_dict({"log": True})
+
+
+@pytest.mark.parametrize("crowded", [True, False])
+def test_alignment_by_a_table_and_by_a_search(crowded: bool) -> None:
+    """Items that all queries share leave few keys unused; items of one query each leave most."""
+    rng = np.random.default_rng(0)
+    query, place = np.divmod(rng.permutation(400), 20)
+    item = place if crowded else place + 20 * query
+    features = Features.of(np.arange(400.0)[:, None], item=item, query=query)
+    winner, loser = rng.integers(0, 400, 50), rng.integers(0, 400, 50)
+    loser = np.where(query[winner] == query[loser], loser, winner)
+    winner, loser = winner[winner != loser], loser[winner != loser]
+    winner, loser = np.append(winner, [0, 1]), np.append(loser, [np.flatnonzero(query == query[i])[-1] for i in (0, 1)])
+    prefs = cc.Preferences.from_comparisons(item[winner], item[loser], query=query[winner])
+    found = align(features, prefs)
+    owner = np.repeat(np.arange(len(prefs.queries)), np.diff(found.start))
+    wanted = [(prefs.queries[q], prefs.items[i]) for q, i in zip(owner, prefs.members[1])]
+    assert [(query[row], item[row]) for row in found.row] == wanted
+    assert sorted([*found.row, *found.unjudged]) == list(range(400))

@@ -235,3 +235,42 @@ def test_the_two_traps_of_gain_regression_on_mslr(shared_data: Callable[[str], P
     assert risk("bradley-terry", "all", "2^s-1", "query") == pytest.approx(0.158, abs=0.004)
     assert risk("log-odds", "all", "2^s", "query") == pytest.approx(0.18, abs=0.006)
     assert risk("log-odds", "all", "2^s", "none") > 0.24
+
+
+# -- the compiled pass -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_compiled_pass_is_the_plain_one(precision: str, ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, start, weight = problem(5, width=7, targets=2)
+    start = np.concatenate((start[:3], start[2:]))  # an empty query
+    weight = np.insert(weight, 2, 1.0)
+    table = np.random.default_rng(1).normal(size=(90, 7)).astype(precision)
+    rows = None if ordered else np.random.default_rng(2).integers(0, 90, len(X))
+    table = table[: len(X)] if ordered else table
+    monkeypatch.setattr(least_squares, "BLOCK", 70)
+    plain = NormalEquations.of(table, y, start, weight, rows=rows)
+    monkeypatch.setattr(least_squares, "LARGE", 0)
+    quick = NormalEquations.of(table, y, start, weight, rows=rows)
+    for name in ("gram", "moment", "squares"):
+        rtol = 1e-13 if precision == "float64" else 1e-5
+        np.testing.assert_allclose(getattr(quick, name), getattr(plain, name), rtol=rtol, atol=rtol, err_msg=name)
+
+
+def test_rows_that_are_not_there_are_refused() -> None:
+    X, y, start, weight = problem(0)
+    for wrong in (-1, len(X)):
+        rows = np.arange(len(X))
+        rows[3] = wrong
+        with pytest.raises(UsageError, match="rows must be among"):
+            NormalEquations.of(X, y, start, weight, rows=rows)
+
+
+def test_a_grid_of_targets_and_ridges_is_each_by_itself() -> None:
+    X, y, start, weight = problem(3, targets=3)
+    together = NormalEquations.of(X, y, start, weight)
+    for column in range(3):
+        alone = NormalEquations.of(X, y[:, column], start, weight)
+        for ridge in (0.0, 0.1, 3.0):
+            np.testing.assert_allclose(
+                together.solve(ridge).theta[:, column], alone.solve(ridge).theta, rtol=1e-10, atol=1e-13
+            )

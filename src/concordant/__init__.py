@@ -12,7 +12,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from concordant import torch
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
+    from concordant.features.matrix import Features
+    from concordant.features.normalising import Normaliser
+    from concordant.features.reading import read_features, read_judged
     from concordant.graphs import Batch, Graphs
     from concordant.metrics.comparing import compare, summarise
     from concordant.metrics.err import err
@@ -20,61 +24,107 @@ if TYPE_CHECKING:
     from concordant.metrics.ndcg import ndcg
     from concordant.metrics.pairwise import pairwise_loss
     from concordant.metrics.relevant import average_precision, precision, reciprocal_rank
+    from concordant.models.saving import load_model, save_model
     from concordant.preferences import Preferences
+    from concordant.rankers.aggregation import AggregationRanker
+    from concordant.rankers.boosting import RankBoostRanker
+    from concordant.rankers.edges import EdgeRanker
+    from concordant.rankers.judged import Judged
+    from concordant.rankers.lists import ListRanker
+    from concordant.rankers.per_query import QueryRankers
     from concordant.ranking import Ranking, rank
     from concordant.reading import read
+    from concordant.structures.registry import structure
+    from concordant.surrogates.minimise import minimise
+    from concordant.surrogates.registry import surrogate
+    from concordant.targets.mean_targets import mean_targets
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AggregationRanker": "rankers.aggregation",
     "Batch": "graphs",
     "CannotRank": "errors",
     "ConcordantError": "errors",
+    "EdgeRanker": "rankers.edges",
+    "Features": "features.matrix",
     "Graphs": "graphs",
     "InputError": "errors",
+    "Judged": "rankers.judged",
+    "ListRanker": "rankers.lists",
     "NoMaximumLikelihood": "errors",
+    "Normaliser": "features.normalising",
     "Preferences": "preferences",
+    "QueryRankers": "rankers.per_query",
+    "RankBoostRanker": "rankers.boosting",
     "Ranking": "ranking",
     "UsageError": "errors",
     "average_precision": "metrics.relevant",
     "compare": "metrics.comparing",
     "err": "metrics.err",
     "kendall_tau": "metrics.kendall",
+    "load_model": "models.saving",
+    "mean_targets": "targets.mean_targets",
+    "minimise": "surrogates.minimise",
     "ndcg": "metrics.ndcg",
     "pairwise_loss": "metrics.pairwise",
     "precision": "metrics.relevant",
     "rank": "ranking",
     "read": "reading",
+    "read_features": "features.reading",
+    "read_judged": "features.reading",
     "reciprocal_rank": "metrics.relevant",
+    "save_model": "models.saving",
+    "structure": "structures.registry",
     "summarise": "metrics.comparing",
+    "surrogate": "surrogates.registry",
 }
 
 __all__ = [
+    "AggregationRanker",
     "Batch",
     "CannotRank",
     "ConcordantError",
+    "EdgeRanker",
+    "Features",
     "Graphs",
     "InputError",
+    "Judged",
+    "ListRanker",
     "NoMaximumLikelihood",
+    "Normaliser",
     "Preferences",
+    "QueryRankers",
+    "RankBoostRanker",
     "Ranking",
     "UsageError",
     "average_precision",
     "compare",
     "err",
     "kendall_tau",
+    "load_model",
+    "mean_targets",
+    "minimise",
     "ndcg",
     "pairwise_loss",
     "precision",
     "rank",
     "read",
+    "read_features",
+    "read_judged",
     "reciprocal_rank",
+    "save_model",
+    "structure",
     "summarise",
+    "surrogate",
+    "torch",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used, so that ``concordant --help`` does not pay for NumPy."""
+    if name == "torch":
+        return importlib.import_module("concordant.torch")  # says how to install PyTorch where it is not
     if name not in _HOMES:
         raise AttributeError(f"module 'concordant' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"concordant.{_HOMES[name]}"), name)
@@ -83,4 +133,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_HOMES))
+    return sorted({*globals(), *_HOMES, "torch"})

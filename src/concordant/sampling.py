@@ -7,6 +7,8 @@ Flood, OOPSLA 2014), so any part can be computed by itself.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +16,23 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError
 from concordant.labels import Labels
 
-__all__ = ["deal", "draw_subsets", "label_keys", "uniform_bits", "whole_seed"]
+__all__ = ["DENSE", "LONGEST", "deal", "draw_subsets", "label_keys", "quick_draws", "uniform_bits", "whole_seed"]
 
 Keys = NDArray[np.uint64]
 Offsets = NDArray[np.int64]
+Totals = NDArray[np.int64]
+Method = Callable[[Totals, Keys, Totals, int], NDArray[np.int64]]
 
 CARDS = 1 << 22
 """Judgments that are shuffled at a time, and the most of one query (or 256 of each distinct judgment)."""
 LONGEST = 1 << 27
 """Judgments of a query up to which permutations of them are drawn."""
+DENSE = 8
+"""Subsets of k are shuffled out of up to this many times k judgments, and collected out of more."""
+COMPILED = 1 << 20
+"""Positions from which on draws are made by compiled loops, which draw the same."""
+TURNS = 1 << 62
+"""Where the counters of permutations begin."""
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -108,21 +118,22 @@ def draw_subsets(
     positions = np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1], size)
     nth = np.arange(len(owner), dtype=np.int64) - np.repeat(np.cumsum(draws) - draws, draws)
     sampled = np.flatnonzero(~whole[owner])
-    few = total[owner[sampled]] <= 8 * k
+    few = total[owner[sampled]] <= DENSE * k
+    methods = quick_draws(len(sampled) * k) or _PLAIN
     for chosen, method in (
-        (sampled if partition else sampled[few], _blocks if partition else _shuffled),
-        (np.zeros(0, np.int64) if partition else sampled[~few], _collected),
+        (sampled if partition else sampled[few], "blocks" if partition else "shuffled"),
+        (np.zeros(0, np.int64) if partition else sampled[~few], "collected"),
     ):
         block = max(1, (1 << 22) // max(k, 1))
         for begin in range(0, len(chosen), block):
             part = chosen[begin : begin + block]
-            picked = method(total[owner[part]], key[owner[part]], nth[part], k)
+            picked = methods[method](total[owner[part]], key[owner[part]], nth[part], k)
             picked.sort(axis=1)
             positions[offsets[part][:, None] + np.arange(k)] = picked
     return owner, offsets, positions
 
 
-def _collected(total: NDArray[np.int64], key: Keys, nth: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def _collected(total: Totals, key: Keys, nth: Totals, k: int) -> NDArray[np.int64]:
     """Draw with replacement and keep what is new until there are k: the first k distinct values, a uniform k-subset."""
     found = _integers(total, key, nth, np.broadcast_to(np.arange(k, dtype=np.uint64), (len(total), k)))
     drawn = np.full(len(total), k, np.uint64)
@@ -141,36 +152,82 @@ def _collected(total: NDArray[np.int64], key: Keys, nth: NDArray[np.int64], k: i
         drawn[rows] += places.sum(axis=1).astype(np.uint64)
 
 
-def _shuffled(total: NDArray[np.int64], key: Keys, nth: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The k smallest of random numbers, one for each position."""
-    width = int(total.max())
-    counter = (nth[:, None].astype(np.uint64) << np.uint64(40)) + np.arange(width).astype(np.uint64)
-    bits = uniform_bits(key[:, None], counter) >> np.uint64(1)
-    bits[np.arange(width) >= total[:, None]] = np.uint64(1 << 63)
-    return np.argpartition(bits, k - 1, axis=1)[:, :k].astype(np.int64)
-
-
-def _blocks(total: NDArray[np.int64], key: Keys, nth: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Block nth of a sequence of random permutations, each cut into ⌊total / k⌋ blocks of k."""
-    per_round = total // k
-    turn, block = nth // per_round, nth % per_round
+def _shuffled(total: Totals, key: Keys, nth: Totals, k: int) -> NDArray[np.int64]:
+    """Shuffle out what is fewer, the k chosen or the rest that is left."""
     picked = np.empty((len(total), k), np.int64)
-    width = int(total.max())
-    step = max(1, (1 << 22) // width)
-    for begin in range(0, len(total), step):
-        part = slice(begin, begin + step)
-        counter = (turn[part, None].astype(np.uint64) << np.uint64(40)) + np.arange(width).astype(np.uint64)
-        bits = uniform_bits(key[part, None], counter + np.uint64(1 << 62)) >> np.uint64(1)
-        bits[np.arange(width) >= total[part, None]] = np.uint64(1 << 63)
-        order = np.argsort(bits, axis=1, kind="stable")
-        picked[part] = np.take_along_axis(order, block[part, None] * k + np.arange(k), axis=1)
+    for part in _some(total):
+        n = total[part]
+        steps = np.minimum(k, n - k)
+        cards = _cards(n, steps, key[part], nth[part].astype(np.uint64) << np.uint64(40))
+        begin = np.where(steps < k, steps, 0)
+        picked[part] = np.take_along_axis(cards, begin[:, None] + np.arange(k), axis=1)
     return picked
 
 
-def _integers(
-    total: NDArray[np.int64], key: Keys, nth: NDArray[np.int64], slot: NDArray[np.uint64]
-) -> NDArray[np.int64]:
-    """Integers uniform on 0 … total − 1 (to within total/2^53) from the counters (nth, slot)."""
+def _blocks(total: Totals, key: Keys, nth: Totals, k: int) -> NDArray[np.int64]:
+    """Block nth of a sequence of random permutations, each cut into ⌊total / k⌋ blocks of k."""
+    picked = np.empty((len(total), k), np.int64)
+    for part in _some(total):
+        per_round = total[part] // k
+        turn, block = nth[part] // per_round, nth[part] % per_round
+        new = np.ones(len(turn), bool)
+        new[1:] = (turn[1:] != turn[:-1]) | (key[part][1:] != key[part][:-1])
+        one, of = np.flatnonzero(new), np.cumsum(new) - 1  # each permutation once
+        counter = (turn[one].astype(np.uint64) << np.uint64(40)) + np.uint64(TURNS)
+        cards = _cards(total[part][one], (per_round * k)[one], key[part][one], counter)
+        picked[part] = cards[of[:, None], block[:, None] * k + np.arange(k)]
+    return picked
+
+
+def _some(total: Totals) -> Iterator[slice]:
+    """Rows that are shuffled together, which bounds the memory."""
+    step = max(1, CARDS // int(total.max()))
+    yield from (slice(begin, begin + step) for begin in range(0, len(total), step))
+
+
+def _cards(total: Totals, steps: Totals, key: Keys, counter: Keys) -> NDArray[np.int64]:
+    """The first steps of a Fisher–Yates shuffle of 0 … total − 1 in each row; number i of a row is counter + i."""
+    rows = np.arange(len(total))
+    cards = np.tile(np.arange(int(total.max()), dtype=np.int64), (len(total), 1))
+    for i in range(int(steps.max())):
+        going = rows[i < steps]
+        j = i + _below(total[going] - i, uniform_bits(key[going], counter[going] + np.uint64(i)))
+        cards[going, i], cards[going, j] = cards[going, j], cards[going, i]
+    return cards
+
+
+def _integers(total: Totals, key: Keys, nth: Totals, slot: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Integers uniform on 0 … total − 1 from the counters (nth, slot)."""
     counter = (nth[:, None].astype(np.uint64) << np.uint64(40)) + slot
-    unit = (uniform_bits(key[:, None], counter) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return np.minimum((unit * total[:, None]).astype(np.int64), total[:, None] - 1)
+    return _below(total[:, None], uniform_bits(key[:, None], counter))
+
+
+def _below(total: Totals, bits: Keys) -> NDArray[np.int64]:
+    """Integers uniform on 0 … total − 1, to within total/2^53."""
+    unit = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return np.minimum((unit * total).astype(np.int64), total - 1)
+
+
+_PLAIN: dict[str, Method] = {"blocks": _blocks, "shuffled": _shuffled, "collected": _collected}
+_QUICK: dict[str, Method] = {}
+
+
+def quick_draws(positions: int) -> dict[str, Method]:
+    """The same draws by compiled loops, loaded when so many positions are drawn; empty if it is not worth it.
+
+    Whoever draws many positions some at a time calls this first with all of them.
+    """
+    if positions >= COMPILED and not _QUICK:
+        from concordant.kernels import draws
+
+        _QUICK.update({name: _filling(getattr(draws, name)) for name in _PLAIN})
+    return _QUICK
+
+
+def _filling(kernel: Callable[..., Any]) -> Method:
+    def method(total: Totals, key: Keys, nth: Totals, k: int) -> NDArray[np.int64]:
+        picked = np.empty((len(total), k), np.int64)
+        kernel(total, key, nth, k, picked)
+        return picked
+
+    return method

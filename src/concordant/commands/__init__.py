@@ -17,7 +17,10 @@ __all__ = ["main"]
 
 COMMANDS = {
     "rank": "Rank the items of a preference log, per query, with intervals.",
+    "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
+    "score": "Score and rank items by a model that fit has kept.",
     "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",
+    "reproduce": "Run the experiments of the papers again, their numbers beside ours.",
     "demo": "Rank 59 language models by 8,931 human votes that come with the package.",
 }
 

@@ -21,7 +21,7 @@ from concordant.errors import UsageError
 from concordant.ranking import FLAGS, Ranking
 from concordant.structures.scores import STATUS
 
-__all__ = ["check_output", "show", "write"]
+__all__ = ["as_csv", "check_output", "one_line", "remarks", "show", "show_table", "write"]
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
 
@@ -155,6 +155,26 @@ def remarks(board: Ranking) -> list[str]:
                 spread = f" ± {error[0]:.3g}" if error is not None and np.isfinite(error[0]) else ""
                 notes.append(f"coefficient {name}: {value[0]:.4g}{spread}")
     return notes
+
+
+def show_table(table: pa.Table, rows: int = 40) -> None:
+    """Print the first rows of a table on a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    view = Table(header_style="bold", box=None, pad_edge=False)
+    shown = [name for name in table.column_names if table[name].null_count < len(table)]
+    for name in shown:
+        words = pa.types.is_string(table[name].type) or pa.types.is_large_string(table[name].type)
+        view.add_column(name.replace("_", " "), justify="left" if words else "right", overflow="fold")
+    for row in table.slice(0, rows).select(shown).to_pylist():
+        cells = (f"{x:.4f}" if isinstance(x, float) else "–" if x is None else one_line(str(x)) for x in row.values())
+        view.add_row(*[Text(cell) for cell in cells])
+    console = Console()
+    console.print(view)
+    if len(table) > rows:
+        console.print(f"… {len(table) - rows:,} more rows (--output F for all)", style="dim")
 
 
 def _print_table(board: Ranking, rows: int) -> None:

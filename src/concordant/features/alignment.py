@@ -50,14 +50,26 @@ def align(features: Features, prefs: Preferences) -> Alignment:
         query_codes = features.queries.codes_of(prefs.queries.values)[query].astype(np.int64)
         missing |= query_codes < 0
         key, sought = features.query.astype(np.int64) * width + features.item, query_codes * width + codes
-    order = np.argsort(key, kind="stable")
-    place = np.minimum(np.searchsorted(key[order], sought), max(len(key) - 1, 0))
-    row = order[place] if len(key) else np.zeros(len(sought), np.int64)
+    row = _rows(key, sought)
     missing |= (key[row] != sought) if len(key) else True
     if missing.any():
         _say_missing(features, prefs, query[missing], item[missing])
-    unjudged = np.setdiff1d(np.arange(len(features)), row)
-    return Alignment(start, row, unjudged)
+    judged = np.zeros(len(features), bool)
+    judged[row] = True
+    return Alignment(start, row, np.flatnonzero(~judged))
+
+
+def _rows(key: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each key that is sought stands, or anywhere if it does not."""
+    if len(key) == 0:
+        return np.zeros(len(sought), np.int64)
+    span = int(key.max()) + 1
+    if span <= 8 * len(key):  # a table of what is where is quicker than a search
+        table = np.zeros(span, np.int32 if len(key) < 1 << 31 else np.int64)
+        table[key] = np.arange(len(key), dtype=table.dtype)
+        return np.asarray(table[np.clip(sought, 0, span - 1)], np.int64)
+    order = np.argsort(key, kind="stable")
+    return np.asarray(order[np.minimum(np.searchsorted(key[order], sought), len(key) - 1)], np.int64)
 
 
 def _same_type(features: Features, prefs: Preferences) -> None:

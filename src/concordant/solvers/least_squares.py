@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,21 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
+from concordant.kernels.columns import read_only
 
-__all__ = ["INTERCEPTS", "LinearFit", "NormalEquations"]
+__all__ = ["CONVERGED", "INTERCEPTS", "NOT_ATTAINED", "STOPPED", "UNDETERMINED", "LinearFit", "NormalEquations"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 INTERCEPTS = ("query", "one", "none")
+CONVERGED, STOPPED, NOT_ATTAINED = "converged", "stopped before convergence", "infimum not attained"
+"""What the status of an iterative fit begins with."""
+UNDETERMINED = ", undetermined directions set to 0"
+"""What is added where the data and the ridge leave directions free."""
 BLOCK = 1 << 19
 """Values of X that are centred at a time: few enough to stay in the processor's cache between the steps."""
+LARGE = 1 << 22
+"""Values of X from which on it pays to load compiled loops."""
 SINGULAR = 1e-12
 """Directions whose share of the curvature of standardised columns is below this are not determined."""
 
@@ -32,7 +39,8 @@ class LinearFit:
     """Shape (features,), or (features, targets) when several targets were fitted at once."""
     ridge: float
     status: str
-    """'closed form', or 'closed form, undetermined directions set to 0' when the normal matrix is singular."""
+    """'closed form', 'converged', 'stopped before convergence' or 'infimum not attained', and ', undetermined
+    directions set to 0' where some are."""
     gradient: float
     """Largest absolute entry of the gradient at θ."""
     value: Floats
@@ -42,6 +50,13 @@ class LinearFit:
     intercept: Floats | None = None
     """The one intercept (0 when there is none); None with one per query, which no order sees."""
     iterations: int = 0
+    gap: float | None = None
+    """Duality gap: by how much the objective can be above its minimum at most; None where none was computed."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether θ is a minimiser to the precision asked for."""
+        return not self.status.startswith(("stopped", NOT_ATTAINED))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +104,7 @@ class NormalEquations:
         ``weight`` (queries,), ``rows`` (nodes,) the row of X of each node (default: in order). ``intercept`` is
         'query', 'one' for all, or 'none'. Blocks are multiplied in X's precision and added in float64.
 
-        Errors (UsageError): shapes that do not fit, negative weights, an unknown intercept.
+        Errors (UsageError): shapes that do not fit, rows that X does not have, negative weights, an unknown intercept.
         """
         single = y.ndim == 1
         Y = np.asarray(y[:, None] if single else y, np.float64)
@@ -102,6 +117,8 @@ class NormalEquations:
                 f"shapes do not fit: {nodes:,} items in {len(start) - 1:,} queries, {len(Y):,} targets, "
                 f"{len(weight):,} weights, {len(X if rows is None else rows):,} rows of features"
             )
+        if rows is not None and len(rows) and not (rows.min() >= 0 and rows.max() < len(X)):
+            raise UsageError(f"rows must be among the {len(X):,} rows of features, 0 … {len(X) - 1:,}")
         if not (weight >= 0).all():
             raise UsageError("weights of queries may not be negative")
         width = X.shape[1]
@@ -110,18 +127,12 @@ class NormalEquations:
             mean_x, mean_y = _weighted_means(X, Y, start, weight, rows)
         gram, moment = np.zeros((width, width)), np.zeros((width, Y.shape[1]))
         squares = np.zeros(Y.shape[1])
+        prepare = _preparing(X, start, weight, rows, intercept, mean_x)
         for first, last in _blocks(start, width):
-            x, t, w = _block(X, Y, start, weight, rows, first, last)
-            if intercept == "query":
-                local = start[first : last + 1] - start[first]
-                x, t = _centred(local, x), _centred(local, t)
-            elif intercept == "one":
-                x, t = x - mean_x.astype(x.dtype), t - mean_y
-            root = np.sqrt(w)[:, None]
-            if intercept == "none":
-                x, t = x.copy(), t.copy()
-            x *= root.astype(x.dtype)
-            t *= root
+            x = prepare(first, last)
+            t = Y[int(start[first]) : int(start[last])]
+            t = _centred(start[first : last + 1] - start[first], t) if intercept == "query" else t - mean_y
+            t *= np.sqrt(_of_nodes(weight, start, first, last))[:, None]
             gram += x.T @ x
             moment += (x.T @ t.astype(x.dtype)).astype(np.float64)
             squares += (t * t).sum(axis=0)
@@ -143,7 +154,7 @@ class NormalEquations:
         theta *= unit[:, None]
         residual = A @ theta - self.moment
         value = 0.5 * ((theta * (A @ theta - 2 * self.moment)).sum(axis=0) + self.squares)
-        status = "closed form" + (", undetermined directions set to 0" if free else "")
+        status = "closed form" + (UNDETERMINED if free else "")
         intercept = None if self.intercept == "query" else self.mean_y - self.mean_x @ theta
         gradient = float(np.abs(residual).max(initial=0.0))
         if not self.single:
@@ -183,12 +194,60 @@ def _blocks(start: Ints, width: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _block(
-    X: NDArray[Any], Y: Floats, start: Ints, weight: Floats, rows: NDArray[Any] | None, first: int, last: int
-) -> tuple[NDArray[Any], Floats, Floats]:
+def _preparing(
+    X: NDArray[Any],
+    start: Ints,
+    weight: Floats,
+    rows: NDArray[np.integer[Any]] | None,
+    intercept: str,
+    mean: Floats,
+) -> Callable[[int, int], NDArray[Any]]:
+    """Return what gives the rows of queries first … last − 1, centred and times the root of their weights.
+
+    A large matrix is read by a compiled loop, once, where the same steps in NumPy pass over each block four times.
+    """
+    if intercept == "query" and X.size >= LARGE and X.flags.c_contiguous and X.dtype in (np.float32, np.float64):
+        return _compiled(X, start, weight, rows)
+
+    def prepare(first: int, last: int) -> NDArray[Any]:
+        x = _rows(X, start, rows, first, last)
+        if intercept == "query":
+            x = _centred(start[first : last + 1] - start[first], x)
+        elif intercept == "one":
+            x = x - mean.astype(x.dtype)
+        else:
+            x = x.copy()
+        x *= np.sqrt(_of_nodes(weight, start, first, last))[:, None].astype(x.dtype)
+        return x
+
+    return prepare
+
+
+def _compiled(
+    X: NDArray[Any], start: Ints, weight: Floats, rows: NDArray[np.integer[Any]] | None
+) -> Callable[[int, int], NDArray[Any]]:
+    from concordant.kernels.centred_rows import centred_rows
+
+    begins = read_only(start, np.int64)
+    of_node = read_only(np.arange(len(X)) if rows is None else rows, np.int64)
+    root = read_only(np.sqrt(weight).astype(X.dtype), X.dtype)
+    matrix = read_only(X, X.dtype)
+
+    def prepare(first: int, last: int) -> NDArray[Any]:
+        out = np.empty((int(start[last] - start[first]), X.shape[1]), X.dtype)
+        centred_rows(matrix, of_node, begins, first, last, root, out)
+        return out
+
+    return prepare
+
+
+def _rows(X: NDArray[Any], start: Ints, rows: NDArray[np.integer[Any]] | None, first: int, last: int) -> NDArray[Any]:
     part = slice(int(start[first]), int(start[last]))
-    x = X[part] if rows is None else X[rows[part]]
-    return x, Y[part], np.repeat(weight[first:last], np.diff(start[first : last + 1]))
+    return X[part] if rows is None else np.asarray(X[rows[part]])
+
+
+def _of_nodes(weight: Floats, start: Ints, first: int, last: int) -> Floats:
+    return np.repeat(weight[first:last], np.diff(start[first : last + 1]))
 
 
 def _centred(start: Ints, value: NDArray[Any]) -> NDArray[Any]:
@@ -208,7 +267,7 @@ def _weighted_means(
     total = float((weight * np.diff(start)).sum())
     sum_x, sum_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
     for first, last in _blocks(start, X.shape[1]):
-        x, t, w = _block(X, Y, start, weight, rows, first, last)
-        sum_x += w @ x
-        sum_y += w @ t
+        w = _of_nodes(weight, start, first, last)
+        sum_x += w @ _rows(X, start, rows, first, last)
+        sum_y += w @ Y[int(start[first]) : int(start[last])]
     return (sum_x / total, sum_y / total) if total > 0 else (sum_x, sum_y)

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from concordant.connectivity import Connectivity, connectivity
 from concordant.errors import CannotRank, UsageError, did_you_mean
 from concordant.graphs import Batch, Graphs
-from concordant.structures.dense_newton import fit_dense
+from concordant.structures.dense_newton import WIDEST, fit_dense
 from concordant.structures.existence import (
     refuse_endless_ties,
     refuse_runaway,
@@ -21,6 +21,7 @@ from concordant.structures.existence import (
     where,
 )
 from concordant.structures.newton import fit_sparse
+from concordant.structures.prior_mean import farthest, held_together, prior_mean
 from concordant.structures.problem import Problem
 from concordant.structures.scores import CONVERGED, STOPPED, Scores
 
@@ -41,15 +42,18 @@ def bradley_terry(
     covariates: bool | None = None,
     tolerance: float = 1e-10,
     max_iterations: int = 100,
+    mean: ArrayLike | None = None,
 ) -> Scores:
-    """Scores that maximise Σ n_jl log σ(s_j − s_l + z·β) − (prior/2)‖s‖² in every graph of the batch.
+    """Scores that maximise Σ n_jl log σ(s_j − s_l + z·β) − (prior/2)‖s − mean‖² in every graph of the batch.
 
     The scores, log-abilities of shape (nodes,), sum to zero within each component. ``prior`` is the precision of a
-    normal prior on the scores; coefficients are not penalised. A tie is half a win each way or, with
-    ``ties="davidson"``, an outcome with P(tie) = ν√(π_jπ_l)/(π_j + π_l + ν√(π_jπ_l)), one ν per graph, log ν in
+    normal prior on the scores; coefficients are not penalised. Its ``mean`` is 0 or one number for each item of each
+    query, as in ``Batch.whole(prefs)`` (whatever graphs the batch holds); then scores keep the level that it gives
+    them, items never compared have their prior mean, and every graph is one component. A tie is half a win each way or,
+    with ``ties="davidson"``, an outcome with P(tie) = ν√(π_jπ_l)/(π_j + π_l + ν√(π_jπ_l)), one ν per graph, log ν in
     ``coefficients["ties"]``. Covariates (of the comparison, winner minus loser, a home effect for instance) are used
     when there are any, one β per graph; the gradient of a coefficient is by the covariate scaled to at most 1.
-    Neutral value 0.
+    Neutral value 0 (the prior mean where given).
 
     Errors: NoMaximumLikelihood when ``prior`` is 0 and the maximum does not exist, CannotRank when a coefficient is
     not determined or infinite, UsageError for options.
@@ -64,26 +68,28 @@ def bradley_terry(
     41(5), 2013, (26).
     """
     names = _check(batch, prior, ties, covariates, tolerance, max_iterations)
+    centre = prior_mean(batch, mean, prior)
     graphs = Graphs.of(batch, covariates=True) if names else batch.graphs
-    links = connectivity(graphs)
+    links = connectivity(graphs) if centre is None else held_together(graphs)
     if prior == 0:
         refuse_separated(batch, links)
-    fitted = _fit(batch, graphs, links, names, float(prior), ties, tolerance, max_iterations)
+    fitted = _fit(batch, graphs, links, names, float(prior), centre, ties, tolerance, max_iterations)
     return Scores(
-        fitted.value,
+        fitted.value if centre is None else fitted.value + centre,
         links.component,
         fitted.status,
         fitted.iterations,
         fitted.gradient,
         fitted.coefficients,
-        _notes(batch, graphs, links, fitted, prior),
-        {"prior": float(prior), "ties": ties, "covariates": bool(names)},
+        _notes(batch, graphs, links, fitted, prior, centre is not None),
+        {"prior": float(prior), "ties": ties, "covariates": bool(names), "mean": centre is not None},
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
     value: Floats
+    """Less the prior's mean."""
     status: NDArray[np.int8]
     iterations: Ints
     gradient: Floats
@@ -115,6 +121,7 @@ def _fit(
     links: Connectivity,
     names: tuple[str, ...],
     prior: float,
+    mean: Floats | None,
     ties: str,
     tolerance: float,
     max_iterations: int,
@@ -134,27 +141,33 @@ def _fit(
     if ties == "davidson":
         some, others = _tied(graphs)
         out.coefficients["ties"] = np.where(others, -np.inf, np.where(some, np.inf, np.nan))
+        both = np.flatnonzero(judged & some & others)
         plain = judged & ~(some & others)
+        if mean is not None:
+            plain &= others  # an infinite ν explains ties alone, wherever the scores are
         if prior == 0 and not names:
-            refuse_endless_ties(batch, graphs, links, np.flatnonzero(judged & ~plain))
-        _fit_sparse(batch, graphs, links, names, np.flatnonzero(judged & ~plain), prior, True, limits, out)
+            refuse_endless_ties(batch, graphs, links, both)
+        _fit_sparse(batch, graphs, links, names, both, prior, mean, True, limits, out)
     size = np.diff(graphs.node_start)
     dense = plain & (size <= LARGE) & (FILLED * pairs >= size * size)
     if names:
         dense = np.zeros(total, bool)
+    if mean is not None:
+        dense &= farthest(graphs, mean) < WIDEST / 2
     chosen = np.flatnonzero(dense)
     fit = fit_dense(
         graphs,
         chosen,
         links.component,
         prior=prior,
+        mean=mean,
         value=out.value,
         tolerance=tolerance,
         max_iterations=max_iterations,
     )
     out.status[chosen], out.iterations[chosen], out.gradient[chosen] = fit.status, fit.iterations, fit.gradient
     dense[chosen[fit.too_wide]] = False
-    _fit_sparse(batch, graphs, links, names, np.flatnonzero(plain & ~dense), prior, False, limits, out)
+    _fit_sparse(batch, graphs, links, names, np.flatnonzero(plain & ~dense), prior, mean, False, limits, out)
     return out
 
 
@@ -171,6 +184,7 @@ def _fit_sparse(
     names: tuple[str, ...],
     chosen: Ints,
     prior: float,
+    mean: Floats | None,
     davidson: bool,
     limits: dict[str, float],
     out: _Fitted,
@@ -190,6 +204,7 @@ def _fit_sparse(
         scaled,
         _numbered(links.component, graphs),
         prior,
+        None if mean is None else mean[graphs.first] - mean[graphs.second],
     )
     if len(chosen) < len(graphs):
         problem = problem.take(chosen)
@@ -234,7 +249,9 @@ def _scaled(batch: Batch, graphs: Graphs, names: tuple[str, ...], chosen: Ints) 
     return z / scale[graphs.graph], scale
 
 
-def _notes(batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, prior: float) -> tuple[str, ...]:
+def _notes(
+    batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, prior: float, mean: bool
+) -> tuple[str, ...]:
     notes = []
     stopped = np.flatnonzero(fitted.status == STOPPED)
     if len(stopped):
@@ -246,7 +263,8 @@ def _notes(batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, p
         notes.append(f"no ties in {_of(none)}: Davidson's ν is 0 there and the fit plain Bradley–Terry")
     only = np.isposinf(fitted.coefficients.get("ties", np.zeros(0)))
     if only.any():
-        notes.append(f"nothing but ties in {_of(only)}: Davidson's ν is infinite there and all scores are 0")
+        level = "as the prior has them" if mean else "0"
+        notes.append(f"nothing but ties in {_of(only)}: Davidson's ν is infinite there and all scores are {level}")
     return tuple(notes)
 
 

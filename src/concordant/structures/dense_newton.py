@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from concordant.graphs import Graphs
 from concordant.structures.scores import CONVERGED, STOPPED
 
-__all__ = ["DenseFit", "fit_dense", "precision", "safe_step"]
+__all__ = ["WIDEST", "DenseFit", "fit_dense", "precision", "safe_step"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,13 +62,15 @@ def fit_dense(
     component: NDArray[np.int32],
     *,
     prior: float,
+    mean: Floats | None = None,
     tolerance: float,
     max_iterations: int,
     value: Floats,
 ) -> DenseFit:
     """Fit the chosen graphs (numbers in the batch), writing their nodes' scores into ``value``.
 
-    Graphs of one size are stacked, so no graph is padded and none depends on its neighbours to the last bit.
+    Scores are what exceeds the prior's ``mean``, one of each node of the batch. Graphs of one size are stacked, so no
+    graph is padded and none depends on its neighbours to the last bit.
     """
     size = np.diff(graphs.node_start)[chosen]
     status = np.full(len(chosen), CONVERGED, np.int8)
@@ -89,7 +91,7 @@ def fit_dense(
             above = _matrices(graphs, chosen[here], m)
             same = component[nodes]
             value[nodes], status[here], iterations[here], gradient[here], too_wide[here] = _newton(
-                above, same, prior, tolerance, max_iterations
+                above, same, prior, None if mean is None else mean[nodes], tolerance, max_iterations
             )
     return DenseFit(status, iterations, gradient, too_wide)
 
@@ -114,7 +116,12 @@ def _matrices(graphs: Graphs, chosen: Ints, m: int) -> Floats:
 
 
 def _newton(
-    above: Floats, component: NDArray[np.int32], prior: float, tolerance: float, max_iterations: int
+    above: Floats,
+    component: NDArray[np.int32],
+    prior: float,
+    mean: Floats | None,
+    tolerance: float,
+    max_iterations: int,
 ) -> tuple[Floats, NDArray[np.int8], Ints, Floats, NDArray[np.bool_]]:
     total, m = above.shape[:2]
     score = np.zeros((total, m))
@@ -127,13 +134,13 @@ def _newton(
     step, size, part = np.zeros((total, m)), np.zeros(total), np.ones(total)
     wide = np.zeros(total, bool)
     for iteration in range(max_iterations + 1):
-        slope, curve = _derivatives(above, s, prior)
+        slope, curve = _derivatives(above, s, prior, mean)
         while True:
             far = (part > 0) & (np.einsum("gi,gi->g", slope, step) > 0) & (np.ptp(step, axis=1) > SURE)
             if not far.any():
                 break
             part, s, last = _shorten(above, before, step, part, s, last, far)
-            slope, curve = _derivatives(above, s, prior)
+            slope, curve = _derivatives(above, s, prior, mean)
         diagonal = curve.sum(axis=2) + prior
         steepest = np.abs(slope).max(axis=1)
         relative = (np.abs(slope) / np.where(diagonal > 0, diagonal, 1.0)).max(axis=1)
@@ -154,6 +161,7 @@ def _newton(
                 break
             above, s, slope, curve, diagonal = above[stay], s[stay], slope[stay], curve[stay], diagonal[stay]
             fixed, means = fixed[stay], None if means is None else means[stay]
+            mean = None if mean is None else mean[stay]
             size, before_size, relative = size[stay], before_size[stay], relative[stay]
         hessian = np.subtract(fixed, curve, out=curve)
         hessian.reshape(len(live), -1)[:, :: m + 1] += diagonal - prior
@@ -162,7 +170,7 @@ def _newton(
         last = np.abs(step).max(axis=1)
         before, s, part = s, s + step, np.ones(len(live))
         while True:
-            wide = np.abs(s).max(axis=1) > WIDEST
+            wide = np.abs(s if mean is None else s + mean).max(axis=1) > WIDEST
             far = wide & (part > 0)
             if not far.any():
                 break
@@ -244,9 +252,9 @@ def _gauge(above: Floats, component: NDArray[np.int32], prior: float) -> tuple[F
     return fixed, same / same.sum(axis=2, keepdims=True)
 
 
-def _derivatives(above: Floats, s: Floats, prior: float) -> tuple[Floats, Floats]:
+def _derivatives(above: Floats, s: Floats, prior: float, mean: Floats | None) -> tuple[Floats, Floats]:
     """Gradient of the negative penalised log-likelihood, and n p(1 − p) of every pair; p_jl = π_j/(π_j + π_l)."""
-    ability = np.exp(s)
+    ability = np.exp(s if mean is None else s + mean)
     both = ability[:, :, None] + ability[:, None, :]
     share = above / both
     falls = ability * np.einsum("gij->gj", share)  # Σ_j n_ji P(i ≻ j)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,10 @@ def centre(values: Floats, group: NDArray[np.int64]) -> Floats:
 
 
 def closed_form(graphs: Graphs, value: Floats, options: dict[str, Any], notes: tuple[str, ...] = ()) -> Scores:
-    """Wrap scores that a formula gave, with the components of the comparison graphs."""
+    """Wrap scores that a formula gave, with the components of the comparison graphs, found when somebody asks."""
     return Scores(
         value=value,
-        component=connectivity(graphs).component,
+        component=cast(Any, lambda: connectivity(graphs).component),
         status=np.full(len(graphs), CLOSED_FORM, np.int8),
         iterations=np.zeros(len(graphs), np.int64),
         gradient=np.zeros(len(graphs)),

@@ -64,6 +64,8 @@ class System:
             k = slice(begin, min(begin + BLOCK, pairs))
             margin = s[p.first[k]]
             margin -= s[p.second[k]]
+            if p.offset is not None:
+                margin += p.offset[k]
             if p.covariates is not None:
                 margin += np.einsum("pc,pc->p", p.covariates[k], b[self.pair_owner[k], : p.covariates.shape[1]])
             if p.ties is None:

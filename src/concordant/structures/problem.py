@@ -35,6 +35,8 @@ class Problem:
     component: Ints
     """Number over the batch of each node's component."""
     prior: float
+    offset: Floats | None = None
+    """What the prior's means add to the margin of each pair."""
 
     @property
     def graphs(self) -> int:
@@ -66,6 +68,7 @@ class Problem:
             ties=None if self.ties is None else self.ties[pairs],
             covariates=None if self.covariates is None else self.covariates[pairs],
             component=np.unique(self.component[nodes], return_inverse=True)[1],
+            offset=None if self.offset is None else self.offset[pairs],
         )
 
     def part(self, begin: int, end: int) -> Problem:
@@ -84,4 +87,5 @@ class Problem:
             ties=None if self.ties is None else self.ties[pairs],
             covariates=None if self.covariates is None else self.covariates[pairs],
             component=component - component.min(),
+            offset=None if self.offset is None else self.offset[pairs],
         )

@@ -18,7 +18,8 @@ STATUS = ("closed form", "converged", "stopped before convergence")
 class Scores:
     """Scores of the nodes of a batch with the status of each graph.
 
-    Shapes: ``value`` and ``component`` (nodes,), ``status``, ``iterations``, ``gradient`` (graphs,).
+    Shapes: ``value`` and ``component`` (nodes,), ``status``, ``iterations``, ``gradient`` (graphs,). ``component`` may
+    be given as a function of nothing, which is called when somebody asks.
     """
 
     value: NDArray[np.float64]
@@ -35,3 +36,19 @@ class Scores:
     """What a reader of the scores should know, in words."""
     options: dict[str, Any] = field(default_factory=dict)
     """The options that they were computed with."""
+
+    def __post_init__(self) -> None:
+        if callable(self.component):
+            self.__dict__["_find"] = self.__dict__.pop("component")
+
+    def __getattr__(self, name: str) -> Any:  # only for what is not there
+        find = self.__dict__.get("_find")
+        if name == "component" and find is not None:
+            self.__dict__[name] = find()
+            self.__dict__.pop("_find", None)
+        if name != "component" or name not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"component": self.component} | {k: v for k, v in self.__dict__.items() if k != "_find"}

@@ -138,7 +138,8 @@ def bootstrap(
         )
     point = structure(batch, **chosen)
     workers = threads or min(os.cpu_count() or 1, 8)
-    plain = chosen.get("ties", "half") == "half" and (batch.prefs.covariates is None or not _uses_covariates(chosen))
+    plain = chosen.get("ties", "half") == "half" and chosen.get("mean") is None
+    plain &= batch.prefs.covariates is None or not _uses_covariates(chosen)
     values = np.empty((replicates, nodes))
     unlimited = np.zeros(len(batch), np.int64)
     refit = _Refit(structure, chosen, likelihood)

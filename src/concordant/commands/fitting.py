@@ -1,0 +1,185 @@
+"""What ``concordant fit`` does once its arguments are known: read, match, learn, keep, say what came out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+
+from concordant.commands.feature_files import is_letor, read_feature_file
+from concordant.commands.matching import Matched, Valued, match, read_valued
+from concordant.commands.output import as_csv, one_line, show_table
+from concordant.commands.progress import Progress, tell
+from concordant.commands.reading_log import read_given_log
+from concordant.commands.regressors import named_regressor
+from concordant.engines.counting import with_columns
+from concordant.errors import InputError, UsageError, counted
+from concordant.features.matrix import Features
+from concordant.features.reading import read_judged
+from concordant.log.formats import locate
+from concordant.models.directory import check_target
+from concordant.models.saving import save_model
+from concordant.rankers.aggregation import AggregationRanker
+from concordant.rankers.edges import EdgeRanker
+from concordant.rankers.lists import ListRanker
+from concordant.structures.registry import structure
+from concordant.surrogates.margins import margin_function
+from concordant.surrogates.registry import surrogate
+
+__all__ = ["run_fit"]
+
+
+def run_fit(log: str, given: Mapping[str, Any]) -> None:
+    """Fit and keep the model; what is worth knowing goes to stderr, the curve of order='auto' to stdout."""
+    quiet = given["quiet"]
+    check_target(given["model"])
+    graded = given["kind"] == "labels" or (given["kind"] is None and is_letor(log))
+    ranker = _ranker(given, graded)  # a wrong name should not cost the reading of a large log
+    with Progress(quiet, f"reading {log}"):
+        features, judged, told = _labels(log, given) if graded else _preferences(log, given)
+    if not quiet:
+        told.append(f"{given['features'] or log}: {counted(len(features), 'rows')} of {len(features.names):,} features")
+    if sys.stderr.isatty():  # elsewhere an error should be the only line
+        tell(told)
+    with Progress(quiet, "learning"):
+        ranker.fit(features, judged)
+        agreement = ranker.score(features, judged)
+    place = save_model(ranker, given["model"], about={"log": log, "features": given["features"] or log})
+    if not quiet:
+        tell(told)
+        _say(ranker, agreement, graded)
+        click.echo(f"wrote {place}/", err=True)
+    if hasattr(ranker, "cv_"):
+        if sys.stdout.isatty():
+            show_table(ranker.curve())
+        else:
+            sys.stdout.buffer.write(as_csv(ranker.curve()))
+
+
+def _say(ranker: Any, agreement: float, graded: bool) -> None:
+    what = "nDCG@10" if graded else "concordance (pairs in the order of the judgments)"
+    click.echo(f"on the training data: {what} {agreement:.4f}; solver: {ranker.status_['status']}", err=True)
+    for note in ranker.status_["notes"]:
+        click.echo(f"note: {one_line(str(note))}", err=True)
+
+
+def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str]]:
+    if given["features"] is None:
+        raise UsageError("--features is missing: a preference log holds no features of its items")
+    reading = read_given_log(log, given)
+    told = [f"skipped: {reading.report()}"] if reading.rejects else []
+    if not given["quiet"]:
+        told.append(f"{log}: {reading.preferences.facts}")
+    return read_feature_file(given["features"], given, missing=given["missing"]), reading.preferences, told
+
+
+def _labels(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str]]:
+    """Return features with a label for each row; rows without a label are an error."""
+    if given["features"] is None:
+        if not is_letor(log):
+            raise UsageError(f"--features is missing: {log} holds labels only")
+        keep = "raise" if given["missing"] == "raise" else "keep"
+        features, labels = read_judged(log, missing=keep)
+        return features, labels, []
+    features = read_feature_file(given["features"], given, missing=given["missing"])
+    columns = {role: given.get(role) for role in ("query", "item", "label")}
+    judged = read_valued(log, "label", columns)
+    found = match(_as_valued(features, given["features"]), judged, "skip")
+    rows = found.score.astype(np.int64)
+    if len(rows) < len(judged.item):
+        _say_missing(features, judged, found)
+    bare = len(features) - len(rows)
+    told = [f"{bare:,} of {len(features):,} rows have no label: nothing is learned there"] if bare else []
+    return features.take(rows), found.label, told
+
+
+def _as_valued(features: Features, name: str) -> Valued:
+    """Return the rows of the features, each with its number, as what labels can be matched with."""
+    item = features.items.take(features.item).cast(pa.large_string())
+    query = None if features.query is None else features.queries.take(features.query).cast(pa.large_string())
+    return Valued(with_columns(locate(name)), query, item, np.arange(float(len(features))))
+
+
+def _say_missing(features: Features, judged: Valued, found: Matched) -> None:
+    names = [column for column in (judged.query, judged.item) if column is not None]
+    kept = [column for column in (found.query, found.item) if column is not None]
+    there = set(zip(*[column.to_pylist() for column in kept], strict=True))
+    every = zip(*[column.to_pylist() for column in names], strict=True)
+    first = next(row for row, key in enumerate(every) if key not in there)
+    raise InputError(
+        f"{judged.log.name}: {len(judged.item) - len(found.label):,} of {len(judged.item):,} labels are of items "
+        f"without features (first: {judged.named(first)}); the features hold {len(features):,} rows"
+    )
+
+
+def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
+    """Return the unfitted ranker that the options describe; options that mean nothing for it are refused."""
+    loss, phi = given["loss"], given["phi"]
+    member = surrogate(loss)
+    if phi is not None:
+        margin_function(phi)
+    if given["structure"] is not None:
+        structure(given["structure"])
+    shared: dict[str, Any] = {
+        "standardise": given["standardise"],
+        "log": given["log_features"],
+        "missing": given["missing"],
+        "seed": given["seed"],
+    }
+    if given["ridge"] is not None:
+        shared["ridge"] = _ridge(given["ridge"])
+    if graded:
+        _refuse(given, "graded labels are complete preferences: nothing is aggregated", "structure", "informed")
+        if given["order"] not in ("auto", "all"):
+            raise UsageError("--order means nothing here: graded labels are complete preferences")
+        regressor = named_regressor(given["regressor"], given["seed"])
+        return ListRanker(loss, phi=phi, gain=given["gain"], regressor=regressor, **shared)
+    order = _order(given["order"])
+    if loss == "gain-regression":
+        if phi is not None:
+            raise UsageError("gain-regression is least squares; --phi is for losses on pairs")
+        for name in ("structure", "gain", "informed"):
+            if given[name] is not None:
+                shared[name] = given[name]
+        regressor = named_regressor(given["regressor"], given["seed"])
+        return AggregationRanker(
+            order=order, subsets=given["subsets"], regressor=regressor, folds=given["folds"], **shared
+        )
+    if given["regressor"] != "linear":
+        raise UsageError(f"--loss {loss} fits a linear scorer; --regressor is for gain-regression")
+    _refuse(given, f"only gain-regression aggregates with the help of features, not {loss}", "informed")
+    if member.reads == "scores":
+        shared |= {"structure": given["structure"]}
+        if given["gain"] is not None:
+            shared["options"] = {"gain": given["gain"]}
+    else:
+        _refuse(given, f"{loss} reads the judgments themselves, not scores", "structure", "gain")
+    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, subsets=given["subsets"], **shared)
+
+
+def _refuse(given: Mapping[str, Any], why: str, *names: str) -> None:
+    for name in names:
+        if given[name] is not None:
+            raise UsageError(f"--{name.replace('_', '-')} means nothing here: {why}")
+
+
+def _order(text: str) -> int | str:
+    if text in ("auto", "all"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"--order must be auto, all or a number of judgments, not {text!r}") from None
+
+
+def _ridge(text: str | None) -> float | str | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--ridge must be auto or a number of at least 0, not {text!r}") from None

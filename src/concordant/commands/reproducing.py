@@ -1,0 +1,58 @@
+"""What ``concordant reproduce`` does once its arguments are known: run, write, say what agrees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from concordant.commands.progress import Progress
+from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.reproduction.experiments import EXPERIMENTS, Experiment, experiment
+from concordant.reproduction.outcome import Setting, write_figure, write_numbers
+from concordant.reproduction.places import find, found
+from concordant.sampling import whole_seed
+
+__all__ = ["run_reproduce"]
+
+
+def run_reproduce(
+    name: str | None, data: str | None, *, quick: bool, device: str, output: str, seed: int, quiet: bool
+) -> None:
+    """Run one experiment, or all whose data are there; the tables go to files, the words to stdout."""
+    chosen = list(EXPERIMENTS.values()) if name is None else [experiment(name)]
+    if device != "cpu":
+        raise UsageError(f"--device {device}: these experiments run on the cpu")
+    if whole_seed(seed) < 0:
+        raise UsageError(f"--seed must be at least 0, not {seed}")
+    folder, root = Path(output), None if data is None else Path(data)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--output {output} is a file; name a folder")
+    if root is not None and not root.is_dir():
+        raise InputError(f"--data {data} is not a folder")
+    failed: list[str] = []
+    for each in chosen:
+        if each.needs and not any(found(need, root) for need in each.needs):
+            if name is not None:
+                find(each.needs[0], root)
+            click.echo(f"note: {each.name} is left out: no data set {' or '.join(each.needs)}", err=True)
+            continue
+        failed += _run(each, folder, root, quick, seed, quiet)
+    if failed:
+        raise ConcordantError(failed[0])
+
+
+def _run(each: Experiment, folder: Path, data: Path | None, quick: bool, seed: int, quiet: bool) -> list[str]:
+    """Run an experiment and write it; return what went wrong with the figure."""
+    with Progress(quiet, each.name) as progress:
+        setting = Setting(data, quick, seed) if progress is None else Setting(data, quick, seed, progress)
+        outcome = each.run(setting)
+    written, failed = write_numbers(outcome, folder), []
+    try:
+        written += write_figure(outcome, folder)
+    except ConcordantError as error:
+        failed.append(str(error))
+    click.echo(outcome.markdown())
+    if not quiet:
+        click.echo(f"written to {folder}: {', '.join(path.name for path in written)}", err=True)
+    return failed

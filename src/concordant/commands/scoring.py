@@ -1,0 +1,57 @@
+"""What ``concordant score`` does once its arguments are known: load, read, score, rank, write."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.commands.feature_files import read_feature_file
+from concordant.commands.output import as_csv, check_output, show_table, write
+from concordant.features.matrix import Features
+from concordant.models.saving import load_model
+
+__all__ = ["ranked", "run_score"]
+
+
+def run_score(model: str, given: Mapping[str, Any]) -> None:
+    """Write query, item, score, rank in the order of the features."""
+    if given["output"] is not None:
+        check_output(given["output"], given["features"])
+    ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
+    names = getattr(ranker, "feature_names_in_", None)
+    features = read_feature_file(
+        given["features"], given, missing=ranker.missing, names=None if names is None else [str(name) for name in names]
+    )
+    table = ranked(features, ranker.predict(features))
+    if given["output"] is not None:
+        write(table, given["output"])
+        if not given["quiet"]:
+            click.echo(f"wrote {given['output']}: {len(table):,} rows", err=True)
+    elif sys.stdout.isatty():
+        show_table(table)
+    else:
+        sys.stdout.buffer.write(as_csv(table))
+        sys.stdout.buffer.flush()
+
+
+def ranked(features: Features, score: NDArray[np.float64]) -> pa.Table:
+    """Return query, item, score and rank of each row; the best of a query has rank 1, equal scores share the best."""
+    query = np.zeros(len(features), np.int64) if features.query is None else features.query
+    order = np.lexsort((-score, query))
+    first = np.flatnonzero(np.diff(query[order], prepend=-1))
+    new = np.diff(score[order], prepend=np.nan) != 0
+    new[first] = True
+    place = np.arange(len(order))
+    shared = np.maximum.accumulate(np.where(new, place, 0))
+    begin = np.repeat(first, np.diff(np.append(first, len(order))))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = shared - begin + 1
+    items = features.items.take(features.item)
+    queries = pa.nulls(len(features), pa.string()) if features.query is None else features.queries.take(features.query)
+    return pa.table({"query": queries, "item": items, "score": score, "rank": rank})

@@ -1,0 +1,30 @@
+"""How kernels are compiled: without the interpreter's lock, and kept on disk where a folder can be written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+__all__ = ["compiled"]
+
+SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+"""Numba renews what it kept when the function's own file changes. Kernels call kernels of other files, so here it is
+the text of the whole room that counts."""
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function at its first call; keep the machine code for the next process where there is a place for it.
+
+    Division by zero follows IEEE, without exceptions.
+    """
+    try:
+        kernel = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+        kernel._cache._cache_file._source_stamp = SOURCES
+    except (RuntimeError, AttributeError):  # no folder can be written, or another Numba: compiled in each process
+        kernel = numba.njit(nogil=True, error_model="numpy")(function)
+    found: Callable[..., Any] = kernel
+    return found

@@ -1,0 +1,121 @@
+"""The files of a model: JSON, plain arrays, and a list of their hashes that a changed byte does not pass."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError, few
+
+__all__ = ["Contents", "check_target", "read_directory", "write_directory"]
+
+STATE, HASHES = "model.json", "hashes.json"
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a model directory holds: values of JSON, arrays by name, other files by name."""
+
+    values: dict[str, Any]
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Refuse a place that a model may not be written to; an older model there may be replaced."""
+    target = Path(path)
+    if target.is_dir() and any(target.iterdir()) and not (target / HASHES).is_file():
+        raise UsageError(f"{target}: the directory is not empty and holds no model; name another one")
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"{target} is a file; a model is a directory")
+    folder = target.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"{target}: the folder {target.parent} does not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{target}: no permission to write in the folder {target.parent}")
+    return target
+
+
+def write_directory(path: str | os.PathLike[str], contents: Contents) -> Path:
+    """Write a model, whole or not at all; replaces the model that was there."""
+    target = check_target(path)
+    files = dict(contents.files)
+    for name, array in contents.arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        files[f"{name}.npy"] = buffer.getvalue()
+    values = json.dumps(contents.values, ensure_ascii=False, allow_nan=False, indent=1)
+    files[STATE] = f"{values}\n".encode()
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
+    files[HASHES] = _listed(hashes)
+    made = Path(tempfile.mkdtemp(prefix=".concordant-", dir=target.absolute().parent))
+    try:
+        for name, data in files.items():
+            (made / name).write_bytes(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        made.chmod(0o777 & ~mask)
+        if target.exists():
+            shutil.rmtree(target)
+        made.replace(target)
+    except OSError as error:
+        shutil.rmtree(made, ignore_errors=True)
+        raise UsageError(f"{target}: {error.strerror or error}") from None
+    return target
+
+
+def read_directory(path: str | os.PathLike[str]) -> Contents:
+    """Read a model whose files are the ones that were written, byte for byte.
+
+    Errors (InputError): no model there, a file too few or too many, a changed byte in any of them.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no model directory")
+    if not (folder / HASHES).is_file():
+        raise InputError(f"{folder} holds no model: {HASHES} is missing")
+    raw = (folder / HASHES).read_bytes()
+    try:
+        hashes = json.loads(raw)["files"]
+        changed = raw != _listed(hashes)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        changed = True
+    if changed:
+        raise InputError(f"{folder / HASHES} was changed since the model was written")
+    there = {file.name for file in folder.iterdir()} - {HASHES}
+    if lacking := sorted(set(hashes) - there):
+        raise InputError(f"{folder}: files of the model are missing: {few(lacking)}")
+    if extra := sorted(there - set(hashes)):
+        raise InputError(f"{folder}: files that are not of the model: {few(extra)}; move them away")
+    files = {name: (folder / name).read_bytes() for name in hashes}
+    for name, data in files.items():
+        if hashlib.sha256(data).hexdigest() != hashes[name]:
+            raise InputError(f"{folder / name} was changed since the model was written (its SHA-256 differs)")
+    values = json.loads(files.pop(STATE)) if STATE in files else None
+    if not isinstance(values, dict):
+        raise InputError(f"{folder} holds no model: {STATE} is missing")
+    arrays = {
+        name.removesuffix(".npy"): np.load(io.BytesIO(files.pop(name)), allow_pickle=False)
+        for name in sorted(files)
+        if name.endswith(".npy")
+    }
+    return Contents(values, arrays, files)
+
+
+def _listed(hashes: Mapping[str, str]) -> bytes:
+    """Return the hashes as the one text that stands for them, with a hash of the list itself."""
+    files = dict(sorted(hashes.items()))
+    own = hashlib.sha256(json.dumps(files).encode()).hexdigest()
+    return (json.dumps({"files": files, "of this list": own}, indent=1) + "\n").encode()

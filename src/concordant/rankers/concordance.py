@@ -1,0 +1,87 @@
+"""How far an order agrees with judgments that it was not fitted to."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.graphs import Batch, Graphs
+from concordant.listing import entry_owner
+from concordant.preferences import Preferences
+from concordant.structures.cascade import examinations
+
+__all__ = ["Disagreement"]
+
+Floats = NDArray[np.float64]
+
+
+class Disagreement:
+    """Generalised pairwise disagreement of scores with judgments.
+
+    The rate of a query is the strength of its edges that the scores contradict, a tie in score counting ½, over the
+    strength of all; the loss is the mean of the rates of the queries that have edges, weighted by their judgments. For
+    comparisons of equal strength it is the share of comparisons that the scores get wrong. (A judged tie is half an
+    edge each way, so it costs ½ whatever the scores.)
+
+    In click logs (selections) the item above is passed over whenever the one below is clicked, so edges within one list
+    always speak against the order shown. There the edges are between lists: j over l for every two lists of which one
+    has j clicked and the other l examined and passed over. Under the cascade model their expectations both ways stand
+    as p_j(1 − p_l) to p_l(1 − p_j), in whatever order the items were shown; a query shown once has none.
+
+    >>> votes = Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "z", "x"])
+    >>> Disagreement(votes).loss(np.array([2.0, 1.0, 0.0]))  # scores of x, y, z: one of four is wrong
+    0.25
+    """
+
+    def __init__(self, held: Preferences, weight: Floats | None = None) -> None:
+        """``weight`` is one per query of ``held``; ones when not given."""
+        batch = Batch.whole(held)
+        graphs = _between_lists(batch) if held.kind == "selections" else Graphs.of(batch)
+        self.first, self.second = graphs.first, graphs.second
+        self.above, self.below = graphs.above, graphs.below
+        self.owner = entry_owner(graphs.pair_start)
+        self.total = np.bincount(self.owner, self.above + self.below, len(batch))
+        judgments = held.judgments * (1.0 if weight is None else weight)
+        self.weight = np.where(self.total > 0, judgments, 0.0)
+
+    @property
+    def edges(self) -> int:
+        """Pairs of items that the judgments speak of, in queries of positive weight."""
+        return int((self.weight[self.owner] > 0).sum())
+
+    def rates(self, scores: Floats) -> Floats:
+        """Return the rate of each query, NaN where it has no edge; ``scores`` are those of ``Batch.whole(held)``."""
+        gap = scores[self.first] - scores[self.second]
+        wrong = np.where(gap > 0, self.below, np.where(gap < 0, self.above, 0.5 * (self.above + self.below)))
+        wrong = np.bincount(self.owner, wrong, len(self.total))
+        rate = np.full(len(self.total), np.nan)
+        np.divide(wrong, self.total, out=rate, where=self.total > 0)
+        return rate
+
+    def loss(self, scores: Floats) -> float:
+        """Return the mean rate, weighted by judgments; NaN where no query has an edge."""
+        whole = float(self.weight.sum())
+        if whole <= 0:
+            return float("nan")
+        return float((np.nan_to_num(self.rates(scores)) * self.weight).sum() / whole)
+
+
+def _between_lists(batch: Batch) -> Graphs:
+    """Edges from what one list clicked to what another passed over: all such pairs less those within one list."""
+    clicks, examined = examinations(batch)
+    passed = examined - clicks
+    clicked, size = np.flatnonzero(clicks > 0), np.diff(batch.node_start)
+    graph = batch.owner[clicked]
+    winner = np.repeat(clicked, size[graph])
+    before = np.repeat(np.cumsum(size[graph]) - size[graph], size[graph])
+    loser = np.arange(len(winner)) - before + np.repeat(batch.node_start[:-1][graph], size[graph])
+    keep = (winner != loser) & (passed[loser] > 0)
+    winner, loser = winner[keep], loser[keep]
+    edges = batch.edges
+    within = batch.multiplicity[edges.holder].astype(np.float64)
+    return Graphs.from_edges(
+        batch.node_start,
+        np.concatenate((winner, edges.winner)),
+        np.concatenate((loser, edges.loser)),
+        np.concatenate((clicks[winner] * passed[loser], -within)),
+    )

@@ -1,0 +1,51 @@
+"""Folds of judgments, or of queries, in which every query and item of the whole stays known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from concordant.counted import keep
+from concordant.errors import UsageError
+from concordant.preferences import Preferences
+from concordant.sampling import deal, label_keys
+
+__all__ = ["SPLITS", "folds"]
+
+SPLITS = ("judgments", "queries")
+
+
+def folds(
+    prefs: Preferences, n: int, *, split: str = "judgments", seed: int = 0
+) -> Iterator[tuple[Preferences, Preferences]]:
+    """Yield (training, held out) n times; the parts held out add up to the whole.
+
+    Judgments are dealt within each query as ``Preferences.folds`` deals them, or whole queries are (``split`` =
+    'queries'). All queries and items of the whole are declared in every part, so that the nodes of ``Batch.whole`` and
+    any alignment stay as they are; a query without judgments in a part has weight 0 there. Deals depend on labels and
+    the seed alone.
+
+    >>> votes = Preferences.from_comparisons(["x"] * 9 + ["z"], ["y"] * 10)
+    >>> [(len(train), len(held), len(train.items)) for train, held in folds(votes, 2)]
+    [(5, 5, 3), (5, 5, 3)]
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+        raise UsageError(f"folds must be an integer of at least 2, not {n!r}")
+    if split not in SPLITS:
+        raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
+    if split == "queries" and n > len(prefs.queries):
+        raise UsageError(f"{n} folds of queries need at least as many queries; there are {len(prefs.queries):,}")
+    keys = label_keys(prefs.queries, seed)
+    start, item = prefs.members
+    query = np.repeat(np.arange(len(prefs.queries)), np.diff(start))
+    known = np.column_stack([query, item]).astype(np.int64)
+    if split == "judgments":
+        shares = deal(prefs.start, prefs.count, keys, int(n))
+    else:
+        place = np.empty(len(keys), np.int64)
+        place[np.argsort(keys, kind="stable")] = np.arange(len(keys)) % n
+        shares = np.where(place[prefs.query] == np.arange(n)[:, None], prefs.count, 0)
+    for held in shares:
+        train = prefs.count - held
+        yield tuple(keep(prefs, np.flatnonzero(part), part[part > 0], known) for part in (train, held))  # type: ignore[misc]

@@ -1,0 +1,134 @@
+"""What an experiment hands back, and how it is written: CSV, Markdown, and a figure as SVG and PNG."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from concordant.errors import ConcordantError
+
+__all__ = ["Outcome", "Row", "Setting", "markdown_table", "write_figure", "write_numbers"]
+
+Row = Mapping[str, Any]
+DPI = 150
+
+
+def _silent(done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How an experiment is to be run."""
+
+    data: Path | None = None
+    """Folder of the data sets; None: the usual places."""
+    quick: bool = False
+    """Few runs on less data: minutes become seconds."""
+    seed: int = 0
+    progress: Callable[[int, int], None] = _silent
+    """Called with the steps done and their number."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Numbers, figure and words of one experiment."""
+
+    name: str
+    title: str
+    summary: Sequence[Row]
+    """The table to show, with the paper's values where it has some."""
+    agreement: Sequence[str]
+    """What agrees with the paper and what does not, said from the numbers."""
+    draw: Callable[[Any], None]
+    """Fills an empty matplotlib figure."""
+    tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    """Further tables by name: single runs, curves."""
+    size: tuple[float, float] = (6.4, 4.0)
+    """Of the figure, in inches."""
+    notes: Sequence[str] = ()
+    """What data and settings were used."""
+
+    def markdown(self) -> str:
+        """Title, settings, table and sentences."""
+        lines = [f"## {self.title}", "", *(f"{note}  " for note in self.notes), "", markdown_table(self.summary), ""]
+        return "\n".join([*lines, *(f"- {sentence}" for sentence in self.agreement)]) + "\n"
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """Return rows as a Markdown table.
+
+    >>> print(markdown_table([{"k": 1, "risk": 0.25}, {"k": 10, "risk": float("nan")}]))
+    | k | risk |
+    |---:|---:|
+    | 1 | 0.2500 |
+    | 10 |  |
+    """
+    if not rows:
+        return ""
+    names = list(rows[0])
+    sides = [":---" if isinstance(rows[0][name], str) else "---:" for name in names]
+    body = ["| " + " | ".join(_cell(row[name]) for name in names) + " |" for row in rows]
+    return "\n".join(["| " + " | ".join(names) + " |", "|" + "|".join(sides) + "|", *body])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4f}"
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def write_numbers(outcome: Outcome, folder: Path) -> list[Path]:
+    """Write the tables as CSV and the text as Markdown; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, rows in {"": outcome.summary, **outcome.tables}.items():
+        path = folder / (f"{outcome.name}-{name}.csv" if name else f"{outcome.name}.csv")
+        with path.open("w", newline="", encoding="utf-8") as file:
+            columns = list(dict.fromkeys(column for row in rows for column in row))
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({key: _number(value) for key, value in row.items()} for row in rows)
+        written.append(path)
+    text = folder / f"{outcome.name}.md"
+    text.write_text(outcome.markdown(), encoding="utf-8")
+    return [*written, text]
+
+
+def _number(value: Any) -> Any:
+    """Numbers of a CSV file: seven significant digits, nothing where there is none."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.7g}"
+    return value
+
+
+def write_figure(outcome: Outcome, folder: Path) -> list[Path]:
+    """Draw the figure as SVG and PNG; return the files. Error (ConcordantError): Matplotlib is not installed."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ConcordantError(
+            f"the numbers of {outcome.name} are written to {folder}, but figures need Matplotlib: install it with "
+            "pip install 'concordant[figures]'"
+        ) from None
+    style = {
+        "svg.hashsalt": outcome.name,
+        "svg.fonttype": "none",
+        "font.size": 9.0,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    written = []
+    with matplotlib.rc_context(style):
+        figure = Figure(figsize=outcome.size, layout="constrained")
+        outcome.draw(figure)
+        for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+            path = folder / f"{outcome.name}.{ending}"
+            figure.savefig(path, dpi=DPI, metadata=metadata)
+            written.append(path)
+    return written

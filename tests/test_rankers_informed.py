@@ -1,0 +1,135 @@
+"""Aggregation informed by the features, the default: what is added to the pairwise scorer, and how much of it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeRegressor
+
+from concordant.errors import InputError, UsageError
+from concordant.features.alignment import align
+from concordant.features.matrix import Features
+from concordant.graphs import Batch
+from concordant.preferences import Preferences
+from concordant.rankers.aggregation import AggregationRanker
+from concordant.rankers.beyond import _surest
+from concordant.rankers.edges import EdgeRanker
+from concordant.structures.bradley_terry import bradley_terry
+from concordant.targets.informed import informed_prior
+from ranking_problems import bradley_terry_problem
+
+PROBLEM = bradley_terry_problem(queries=12, comparisons=30, seed=7)
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def test_default_is_informed_for_comparisons_and_not_for_clicks() -> None:
+    ranker = AggregationRanker().fit(PROBLEM.features, PROBLEM.prefs)
+    assert ranker.structure_ == "bradley-terry" and ranker.gain_ == "identity" and not ranker.normalise_
+    assert ranker.order_ == "all" and ranker.status_["tau2"] > 0
+    named = AggregationRanker("log-odds", order="all").fit(PROBLEM.features, PROBLEM.prefs)
+    assert named.structure_ == "log-odds" and "tau2" not in named.status_ and named.normalise_
+    clicks = Preferences.from_selections(
+        ["q"] * 6, ["s"] * 3 + ["t"] * 3, [1, 2, 3] * 2, ["a", "b", "c"] * 2, [0, 1, 0, 1, 0, 0]
+    )
+    shown = Features.of(np.arange(3.0)[:, None], ["a", "b", "c"])
+    ranker = AggregationRanker(order="all").fit(shown, clicks)
+    assert ranker.structure_ == "cascade" and ranker.gain_ == "identity" and ranker.normalise_
+
+
+def test_infinite_ridge_is_the_pairwise_logistic_scorer() -> None:
+    ranker = AggregationRanker(order="all", ridge=1e12, tau2=0.5).fit(PROBLEM.features, PROBLEM.prefs)
+    alone = EdgeRanker("ranknet", ridge=ranker.status_["prior_ridge"]).fit(PROBLEM.features, PROBLEM.prefs)
+    assert np.allclose(ranker.coef_, alone.coef_, rtol=1e-4, atol=1e-6)
+    free = AggregationRanker(order="all", ridge=0, tau2=0.5).fit(PROBLEM.features, PROBLEM.prefs)
+    assert not np.allclose(free.coef_, alone.coef_, rtol=1e-2)
+
+
+def test_a_regressor_learns_what_the_scores_add_on_all_rows() -> None:
+    unseen = np.random.default_rng(0).normal(size=(40, PROBLEM.X.shape[1]))
+    features = Features.of(
+        np.vstack([PROBLEM.X, unseen]),
+        [*map(str, PROBLEM.item), *(f"new {i}" for i in range(40))],
+        [*map(str, PROBLEM.query), *["new"] * 40],
+    )
+    prefs = PROBLEM.prefs
+    ranker = AggregationRanker(tau2=0.5, regressor=DecisionTreeRegressor(max_depth=3, random_state=0))
+    ranker.fit(features, prefs)
+    Z = standardised(features.X)
+    where = align(features, prefs)
+    prior = informed_prior(Z, where, prefs, tau2=0.5)
+    s = bradley_terry(Batch.whole(prefs), **prior.options).value
+    target = np.zeros(len(Z))
+    target[where.row] = s - np.repeat(
+        [s[a:b].mean() for a, b in zip(where.start[:-1], where.start[1:])], np.diff(where.start)
+    )
+    target[where.row] -= prior.mean
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0).fit(
+        np.vstack([Z[where.row], Z[where.unjudged]]), target[[*where.row, *where.unjudged]]
+    )
+    assert np.allclose(ranker.predict(features), Z @ prior.theta + tree.predict(Z), atol=1e-9)
+
+
+def test_scorer_and_regressor_are_both_kept() -> None:
+    ranker = AggregationRanker(regressor=LinearRegression()).fit(PROBLEM.features, PROBLEM.prefs)
+    values, arrays = ranker.to_state()
+    again = AggregationRanker.from_state(json.loads(json.dumps(values)), arrays)
+    again.regressor_ = ranker.regressor_
+    assert np.array_equal(again.predict(PROBLEM.features), ranker.predict(PROBLEM.features))
+    ranker.set_params(regressor=None, ridge=0.1).fit(PROBLEM.features, PROBLEM.prefs)
+    assert set(ranker.to_state()[1]) == {"coef"}
+
+
+def test_the_surest_is_the_last_within_one_standard_error() -> None:
+    draw = np.random.default_rng(0)
+    base = draw.random(50)
+    lost = np.column_stack([base, base + 0.002 * draw.normal(size=50) + 0.0001, base + 0.1])
+    assert _surest(lost, np.ones(50)) == 1  # level within the noise of the difference
+    lost[:, 1] = base + 0.002 * draw.normal(size=50) + 0.003
+    assert _surest(lost, np.ones(50)) == 0  # worse by many standard errors
+    assert _surest(np.column_stack([base, base]), np.ones(50)) == 1  # equal: nothing is added
+    first = np.array([[0.0, 1.0], [0.0, 1.0], [5.0, 0.0]])  # a query without judgments has no say
+    assert _surest(first * np.array([[1.0], [1.0], [0.0]]), np.array([1.0, 1.0, 0.0])) == 0
+
+
+def test_where_the_scorer_is_inconsistent_aggregation_is_sure() -> None:
+    """Theorem 3's counterexample with the item as its features: pairwise logistic puts 3 above 2, whatever n."""
+    queries, times = 12, 40
+    winner, loser, count, query = [], [], [], []
+    for q in range(queries):
+        winner += [1, 2, 1, 3]
+        loser += [2, 3, 3, 1]
+        count += [25 * times, times, 50 * times, 24 * times]
+        query += [q] * 4
+    prefs = Preferences.from_comparisons(winner, loser, query, count=count)
+    features = Features.of(np.tile(np.eye(3), (queries, 1)), [1, 2, 3] * queries, np.repeat(range(queries), 3))
+    alone = EdgeRanker("ranknet").fit(features, prefs).predict(features)[:3]
+    assert alone[0] > alone[2] > alone[1]
+    linear = EdgeRanker("linear").fit(features, prefs).predict(features)[:3]
+    assert linear[0] > linear[1] > linear[2]
+    borda = AggregationRanker("borda", order="all").fit(features, prefs).predict(features)[:3]
+    assert borda[0] == borda.max()
+
+
+def test_weights_of_queries_reach_the_scorer() -> None:
+    twice = np.where(PROBLEM.query == PROBLEM.query[0], 3.0, 1.0)
+    given = {"order": "all", "ridge": 0.1, "tau2": 0.5}
+    weighted = AggregationRanker(**given).fit(PROBLEM.X, PROBLEM.judged, sample_weight=twice).coef_
+    scaled = AggregationRanker(**given).fit(PROBLEM.X, PROBLEM.judged, sample_weight=7 * twice).coef_
+    plain = AggregationRanker(**given).fit(PROBLEM.X, PROBLEM.judged).coef_
+    assert np.allclose(weighted, scaled, rtol=1e-9) and not np.allclose(weighted, plain, rtol=1e-3)
+
+
+def test_wrong_words_and_too_few_judgments() -> None:
+    with pytest.raises(UsageError, match="informed must be True, False or 'auto'"):
+        AggregationRanker(informed="yes").fit(PROBLEM.features, PROBLEM.prefs)
+    one = Preferences.from_comparisons(["a"], ["b"])
+    features = Features.of([[0.0], [1.0]], ["a", "b"])
+    with pytest.raises(InputError, match="of 3 has no comparison at all"):
+        AggregationRanker().fit(features, one)
+    assert AggregationRanker(order="all").fit(features, one).predict(features)[0] > 0
