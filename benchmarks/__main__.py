@@ -16,10 +16,25 @@ from benchmarks.cases import Case
 from benchmarks.graded_lists import graded_lists
 from benchmarks.learning import learning
 from benchmarks.measure import load, machine
+from benchmarks.ranked_lists import ranked_lists
 
-CASES = cases.CASES | {"graded-lists": graded_lists, "learning": learning}
+CASES = cases.CASES | {"graded-lists": graded_lists, "ranked-lists": ranked_lists, "learning": learning}
 HERE = Path(__file__).resolve().parent
-PEERS = ("concordant", "duckdb", "evalica", "choix", "lightgbm", "numba", "numpy", "pandas", "pyarrow", "scipy")
+PEERS = (
+    "concordant",
+    "duckdb",
+    "evalica",
+    "choix",
+    "lightgbm",
+    "numba",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pytrec-eval-terrier",
+    "ranx",
+    "scikit-learn",
+    "scipy",
+)
 
 
 def main() -> None:
@@ -46,7 +61,12 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "cases", nargs="*", default="all", choices=[*CASES, "all"], metavar="CASE", help="1 … 7, graded-lists, learning"
+        "cases",
+        nargs="*",
+        default="all",
+        choices=[*CASES, "all"],
+        metavar="CASE",
+        help="1 … 7, graded-lists, ranked-lists, learning",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

@@ -2,8 +2,8 @@
 
 Two thirds of the queries train, on Bradley–Terry–Luce comparisons drawn from their labels (AoS (26)) at 20, 160 and 640
 a query; the rest judge, NDCG@10 on the true labels. Every scorer of a family sees the same comparisons and has the same
-hyper-parameters. Results are appended to a file as they come (``--keep``), so an interrupted run goes on where it was;
-``--table`` only prints. The sets are not shipped: ``--data`` names the folder that holds them. About 25 minutes on one
+hyper-parameters. Results are kept in a file as they come (``--keep``), so an interrupted run goes on where it was;
+``--table`` only prints. The sets are not shipped: ``--data`` names the folder that holds them. About an hour on one
 core; needs LightGBM.
 """
 
@@ -42,13 +42,11 @@ def main() -> None:
     if not options.table:
         queries = {name: Queries.read(options.data, name) for name in options.sets}
         for seed, name, per_query in product(range(options.splits), options.sets, PER_QUERY):
-            if (name, per_query, seed) not in found:
-                known = [found[name, n, seed]["trees"][TRUTH] for n in PER_QUERY if (name, n, seed) in found]
-                row = _measure(queries[name], name, per_query, seed, known[:1])
-                found[name, per_query, seed] = row
-                with options.keep.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
-                print(f"{name}, {per_query} a query, split {seed}: {row['seconds']:.1f} s", flush=True)
+            row = found.setdefault((name, per_query, seed), {"set": name, "per query": per_query, "split": seed})
+            truth = [found.get((name, n, seed), {}).get("trees", {}).get(TRUTH) for n in PER_QUERY]
+            if _measure(queries[name], row, next(filter(None, truth), None)):
+                options.keep.write_text("".join(json.dumps(found[key]) + "\n" for key in sorted(found)))
+                print(f"{name}, {per_query} a query, split {seed}: {row['seconds']:.1f} s in all", flush=True)
     for family in FAMILIES:
         print(_table(found, family))
 
@@ -60,16 +58,21 @@ def _kept(path: Path) -> Iterator[tuple[Key, dict[str, Any]]]:
             yield (row["set"], row["per query"], row["split"]), row
 
 
-def _measure(queries: Queries, name: str, per_query: int, seed: int, known: list[float]) -> dict[str, Any]:
-    """NDCG@10 of every scorer of one split and one draw; ``known`` is that of the true labels if measured before."""
+def _measure(queries: Queries, row: dict[str, Any], truth: float | None) -> bool:
+    """Add NDCG@10 of every scorer that the row lacks; ``truth`` is that of the true labels if it is known."""
     begin = time.perf_counter()
-    split = Split.of(queries, seed)
-    arms = Arms(split, Comparisons.draw(split.train, per_query, seed))
-    row: dict[str, Any] = {"set": name, "per query": per_query, "split": seed}
-    row["linear"] = {arm: split.test.quality(arms.linear(arm)) for arm in LINEAR}
-    row["trees"] = {arm: split.test.quality(arms.trees(arm)) for arm in TREES if not (known and arm == TRUTH)}
-    row["trees"] |= {TRUTH: known[0]} if known else {}
-    return row | {"tau2": arms.prior.tau2, "ridge": arms.prior.ridge, "seconds": time.perf_counter() - begin}
+    lacking = [(family, arm) for family, arms in FAMILIES.items() for arm in arms if arm not in row.get(family, {})]
+    if not lacking:
+        return False
+    split = Split.of(queries, row["split"])
+    arms = Arms(split, Comparisons.draw(split.train, row["per query"], row["split"]))
+    for family, arm in lacking:
+        scores = truth if truth is not None and arm == TRUTH else getattr(arms, family)(arm)
+        row.setdefault(family, {})[arm] = truth if scores is truth else round(split.test.quality(scores), 6)
+    if "tau2" not in row:
+        row |= {"tau2": arms.prior.tau2, "ridge": arms.prior.ridge}
+    row["seconds"] = round(row.get("seconds", 0.0) + time.perf_counter() - begin, 1)
+    return True
 
 
 def _table(found: dict[Key, dict[str, Any]], family: str) -> str:

@@ -14,8 +14,10 @@ from scipy.special import expit, log_expit
 
 from benchmarks.quality_sets import Comparisons, Split
 from concordant.features.alignment import Alignment
+from concordant.features.matrix import Features
 from concordant.graphs import Batch, Graphs
 from concordant.preferences import Preferences
+from concordant.rankers.aggregation import AggregationRanker
 from concordant.solvers.least_squares import NormalEquations
 from concordant.structures.bradley_terry import bradley_terry
 from concordant.targets.informed import Informed, informed_prior
@@ -39,7 +41,9 @@ TREE = {
 }
 LOGISTIC = "pairwise logistic"
 TRUTH = "lambdarank on the true labels"
-CAUTIOUS = "informed, s beyond the scorer, where sure"
+RANKER = "AggregationRanker()"
+GROWN = "AggregationRanker(regressor=trees)"
+"""The rankers as they come, from features and comparisons on."""
 LINEAR = (
     LOGISTIC,
     "log-odds, (2^s - 1)/Z",
@@ -49,7 +53,7 @@ LINEAR = (
     "informed, s",
     "informed, s beyond the scorer",
     "informed, s beyond the scorer, ridge 1",
-    CAUTIOUS,
+    RANKER,
 )
 TREES = (
     LOGISTIC,
@@ -59,6 +63,7 @@ TREES = (
     "informed, (2^s - 1)/Z",
     "informed, s",
     "informed, s beyond the scorer",
+    GROWN,
     TRUTH,
 )
 
@@ -86,6 +91,8 @@ class Arms:
 
     # -- linear --------------------------------------------------------------------------------------------------
     def linear(self, name: str) -> Floats:
+        if name == RANKER:
+            return self._ranker(AggregationRanker())
         if name == LOGISTIC:
             return np.asarray(self.split.Z_test @ self.prior.theta)
         make = {
@@ -104,9 +111,13 @@ class Arms:
             t = D @ thetas  # minus log-likelihood where scores are log-odds
             np.add.at(losses, self.split.train.query[judge[0]], -log_expit(t) if "(2^s" not in name else t <= 0)
         best = int(losses.sum(axis=0)[: len(RIDGES)].argmin())
-        if name == CAUTIOUS:
-            best = _surest(losses, best)
         return np.asarray(self.split.Z_test @ self._ridges(self.drawn, make, beyond)[:, best])
+
+    def _ranker(self, ranker: AggregationRanker) -> Floats:
+        """Scores of a ranker that is given the training items by query and row, as the comparisons name them."""
+        train = self.split.train
+        features = Features.of(train.X, np.arange(len(train.X)), train.query)
+        return np.asarray(ranker.fit(features, self.drawn.prefs).predict(self.split.test.X), np.float64)
 
     @cached_property
     def _folds(self) -> list[tuple[Comparisons, tuple[Any, Any]]]:
@@ -159,6 +170,8 @@ class Arms:
     # -- trees ---------------------------------------------------------------------------------------------------
     def trees(self, name: str) -> Floats:
         rows = self.drawn.where.row
+        if name == GROWN:
+            return self._ranker(AggregationRanker(regressor=lightgbm.LGBMRegressor(n_estimators=ROUNDS, **TREE)))
         if name == LOGISTIC:
             return self._boosted(rows, np.zeros(len(rows)), _pairwise(self.graphs))
         if name == TRUTH:
@@ -187,13 +200,6 @@ class Arms:
         data = lightgbm.Dataset(self.split.train.X[rows], y, group=group, params={"verbose": -1})
         model = lightgbm.train({**TREE, "objective": objective}, data, ROUNDS)
         return np.asarray(model.predict(self.split.test.X, num_threads=1), np.float64)
-
-
-def _surest(losses: Floats, best: int) -> int:
-    """The last column, the nearest to the scorer, that is within one standard error of the best (over queries)."""
-    worse = losses - losses[:, [best]]
-    error = worse.std(axis=0, ddof=1) * np.sqrt(len(losses))
-    return int(np.flatnonzero(worse.sum(axis=0) <= error)[-1])
 
 
 def _targets(

@@ -1,8 +1,7 @@
-"""nDCG@10 of 10^4 queries × 100 documents, ours and peers: ``python -m benchmarks.ranked_lists``.
+"""nDCG@10 of 10^4 queries × 100 documents, ours and peers: a case of ``make bench``.
 
 Ours starts from arrays, each peer from what it holds. Each contender runs in a process of its own and is timed without
-building its inputs; the first call is shown apart from the best of the others. Peers that are not installed
-(pytrec-eval-terrier, ranx, scikit-learn) are said and left out.
+building its inputs; the first call is shown apart from the best of the others.
 """
 
 from __future__ import annotations
@@ -10,12 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.cases import Case, Row
+from benchmarks.measure import measure
 
 QUERIES, DOCUMENTS, BAR, TIMES = 10_000, 100, 0.05, 5.0
 
@@ -74,22 +75,11 @@ CONTENDERS: dict[str, Callable[[], Callable[[], Any]]] = {
 }
 
 
-def _measure(name: str, repeat: int = 6) -> list[float]:
-    try:
-        work = CONTENDERS[name]()
-    except ImportError:
-        return []
-    seconds = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - begin)
-    return seconds
-
-
-def main() -> None:
-    """Measure all, print seconds and ratios; exit with 1 where a bar is missed."""
-    best: dict[str, float] = {}
+def ranked_lists(_folder: Path, scale: float) -> Case:
+    """nDCG@10 of lists with graded labels, from arrays."""
+    del scale  # a second is all it takes
+    case = Case(f"nDCG@10, {QUERIES:,} queries × {DOCUMENTS} documents")
+    rows: dict[str, Row] = {}
     for name in CONTENDERS:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.ranked_lists", name],
@@ -97,26 +87,33 @@ def main() -> None:
             capture_output=True,
             text=True,
         )
-        seconds = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else []
-        if not seconds:
-            print(f"{name}: not installed" if done.returncode == 0 else f"{name}: failed: {done.stderr[-200:]}")
-            continue
-        best[name] = min(seconds[1:])
-        print(f"{name}: {best[name]:.3f} s (first call {seconds[0]:.3f} s)", flush=True)
-    ours = best["concordant, burges"]
-    met = [("seconds", ours, ours <= BAR)]
-    met += [
-        (f"times faster than {name}", value / ours, value / ours >= TIMES)
-        for name, value in best.items()
-        if not name.startswith("concordant")
-    ]
-    for what, value, fine in met:
-        print(f"{'met ' if fine else 'MISS'} {value:.3f} {what}")
-    sys.exit(0 if all(fine for *_, fine in met) else 1)
+        failed = {"error": (done.stderr.strip().splitlines() or ["failed"])[-1][:300]}
+        rows[name] = row = Row(name, failed if done.returncode else json.loads(done.stdout.strip().splitlines()[-1]))
+        case.rows.append(row)
+        said = row.result.get("error") or f"{row.seconds:.3f} s, first call {row.result['first']:.3f} s"
+        print(f"    {name}: {said}", flush=True)
+    ours = rows["concordant, burges"]
+    case.bar("concordant, burges", ours.seconds, " s", most=BAR)
+    case.bar("its first call", float(ours.result.get("first", float("nan"))), " s", most=1)
+    for name, row in rows.items():
+        if not name.startswith("concordant"):
+            case.bar(f"{name} / concordant", row.seconds / ours.seconds, "×", least=TIMES)
+    return case
+
+
+def main(name: str) -> None:
+    """Measure one contender and print its figures; the first call is shown apart."""
+    work = CONTENDERS[name]()
+    first, _ = measure(work, 1)
+    figures, _ = measure(work, 3)
+    best = min(figures["seconds"])
+    figures |= {
+        "best": best,
+        "first": first["seconds"][0],
+        "busy": figures["processor"][figures["seconds"].index(best)],
+    }
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        print(json.dumps(_measure(sys.argv[1])))
-    else:
-        main()
+    main(sys.argv[1])

@@ -24,7 +24,6 @@ LAYERS = (
     ("labels", "tally", "listing"),
     # compiled loops on plain arrays
     ("kernels",),
-    ("kernels",),
     ("sampling",),
     ("counted",),
     # from columns to clean judgments
