@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "concordant"
 
 LAYERS = (
     ("errors",),
-    ("labels", "tally", "listing"),
+    ("labels", "tally", "listing", "gains"),
     # compiled loops on plain arrays
     ("kernels",),
     ("sampling",),

@@ -208,6 +208,15 @@ def test_labels_columns_and_names_can_be_given() -> None:
         read_features(table, columns={"item": "who"}, names=["c"])
 
 
+def test_an_index_without_a_name_is_no_feature(tmp_path: Path) -> None:
+    """Chosen rows of a frame keep their numbers as an index, which Arrow and Parquet carry as one more column."""
+    table = pd.DataFrame({"item": ["w", "x", "y", "z"], "length": [1.0, 2.0, 3.0, 4.0]}).iloc[[3, 1, 0]]
+    table.to_parquet(tmp_path / "t.parquet")
+    for source in (table, tmp_path / "t.parquet"):
+        assert read_features(source).names == ("length",)
+    assert read_features(table.set_index("item")).items.tolist() == ["w", "x", "z"]
+
+
 def test_missing_values_are_an_error_or_kept(tmp_path: Path) -> None:
     path = tmp_path / "gaps.csv"
     path.write_text("item,a,b\nx,1,\ny,,2\nz,nan,3\n")

@@ -291,3 +291,89 @@ def test_one_ranker_per_query_is_kept_too(folder: Path) -> None:
     rows = ([[1.0], [3.0]] * 2, ["low", "low", "high", "high"], ["a", "c"] * 2)
     assert np.array_equal(load_model(folder / "model").predict(rows), rankers.predict(rows))
     assert json.loads((folder / "model" / "model.json").read_text())["about"] == {"why": "test"}
+
+
+COLUMNS = (
+    ("age,weight", "no column 'weight'"),
+    ("age,item", "the column 'item' says which row it is"),
+    (",", "give the names of columns"),
+    ("age,age", "each once"),
+)
+
+
+@pytest.mark.parametrize(("columns", "message"), COLUMNS)
+def test_feature_columns_that_are_none_are_refused(columns: str, message: str, concordant) -> None:
+    fit = ("fit", "votes.csv", "-f", "features.csv", "-m", "model", "--feature-columns", columns)
+    status, _, err = concordant(*fit)
+    assert status == 2 and message in err and err.count("\n") == 1
+
+
+def test_only_the_feature_columns_named_are_learned_from(concordant, folder: Path) -> None:
+    fit = ("fit", "votes.csv", "-f", "features.csv", "-m", "model", "--feature-columns", "price, age", "--order", "all")
+    status, _, err = concordant(*fit)
+    assert status == 0 and "180 rows of 2 features" in err
+    assert load_model(folder / "model").feature_names_in_.tolist() == ["price", "age"]
+
+
+@pytest.mark.parametrize("option", ["--feature-item", "--feature-query", "--feature-columns"])
+def test_a_letor_log_has_no_columns_to_name(option: str, concordant) -> None:
+    status, _, err = concordant("fit", "train.txt", "-m", "model", option, "age")
+    assert status == 2 and f"{option} means nothing here" in err
+
+
+@pytest.mark.parametrize("loss", ["difference-graph", "linear", "margin-based"])
+def test_losses_on_pairs_learn_from_labels_too(loss: str, concordant, folder: Path) -> None:
+    assert concordant("fit", "train.txt", "-m", "model", "--loss", loss)[0] == 0
+    theta = load_model(folder / "model").coef_standardised_
+    assert theta @ TRUTH > 0.95 * np.linalg.norm(theta) * np.linalg.norm(TRUTH)
+
+
+def test_a_ridge_beside_a_regressor_is_refused(concordant) -> None:
+    fit = ("fit", "votes.csv", "-f", "features.csv", "-m", "model", "-r", "random-forest", "--ridge", "1")
+    status, _, err = concordant(*fit)
+    assert status == 2 and "--ridge is for linear scorers" in err
+
+
+def test_hints_name_the_options_of_the_command(concordant, folder: Path) -> None:
+    _table(folder, lambda rows: rows[7].__setitem__(3, ""))
+    assert "--missing mean" in concordant("fit", "votes.csv", "-f", "features.csv", "-m", "model")[2]
+    assert "--feature-item" in concordant("fit", "votes.csv", "-f", "votes.csv", "-m", "model")[2]
+    _table(folder, lambda rows: rows[7].__setitem__(3, "cheap"))
+    assert "--feature-columns" in concordant("fit", "votes.csv", "-f", "features.csv", "-m", "model")[2]
+
+
+def test_labels_are_matched_as_they_are_written(concordant, folder: Path) -> None:
+    """Items that are integers in the log and texts in the features, and the reverse, give the same model."""
+    votes = [{"winner": w, "loser": v} for w, v in ([2, 1], [10, 1], [10, 2], [2, 1], [10, 2])]
+    table = [{"item": i, "size": float(np.log(i))} for i in (1, 2, 10)]
+    for name, rows in (("v", votes), ("t", table)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        _write(folder / f"{name}.csv", list(rows[0]), [list(row.values()) for row in rows])
+    found = []
+    for log, features, said in (("v.csv", "t.jsonl", "texts in the log"), ("v.jsonl", "t.csv", "integers in the log")):
+        status, _, err = concordant("fit", log, "-f", features, "-m", "model", "--order", "all")
+        assert status == 0 and said in err
+        found.append(load_model(folder / "model").coef_[0])
+    assert np.isclose(*found) and found[0] > 0
+    (folder / "t.csv").write_text("item,size\n01,1\n2,2\n10,3\n")
+    status, _, err = concordant("fit", "v.jsonl", "-f", "t.csv", "-m", "model", "--order", "all")
+    assert status == 2 and "give both the same type" in err
+
+
+def test_one_list_a_query_can_be_learned_from(concordant, folder: Path) -> None:
+    """Between lists of one query only clicks can be compared, so there is nothing to compare the scores with."""
+    lists = [
+        [f"q{q}", f"s{q}", place + 1, f"d{q + place}", int(place == q % 3)] for q in range(12) for place in range(3)
+    ]
+    _write(folder / "clicks.csv", ["query", "session", "position", "item", "clicked"], lists)
+    status, _, err = concordant("fit", "clicks.csv", "-f", "features.csv", "-m", "model", "--order", "all")
+    assert status == 0 and "nothing to compare the scores with" in err and "nothing was learned" not in err
+    _write(folder / "clicks.csv", ["query", "session", "position", "item", "clicked"], [[*row[:4], 0] for row in lists])
+    status, _, err = concordant("fit", "clicks.csv", "-f", "features.csv", "-m", "model", "--order", "all")
+    assert status == 0 and "nothing was learned" in err
+
+
+def test_a_letor_line_without_a_query_is_named(concordant, folder: Path) -> None:
+    (folder / "bare.txt").write_text("1 1:0.5 2:1\n")
+    status, _, err = concordant("fit", "bare.txt", "-m", "model")
+    assert status == 2 and "line 1 is not of the form 'label qid:query 1:value …'" in err

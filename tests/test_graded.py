@@ -194,6 +194,24 @@ def test_correlated_and_constant_features_do_no_harm(monkeypatch):
     np.testing.assert_allclose(diagonal.theta, full.theta, rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.parametrize("phi", ["squared-hinge", "exponential", "logistic"])
+def test_what_no_pair_tells_apart_has_no_coefficient(phi):
+    """A feature that is constant in every query but for rounding, and without ridge a second copy of another one."""
+    X, grade, start, _ = fitted_case(2)
+    owner = np.repeat(np.arange(4), np.diff(start))
+    level = 1e3 * np.random.default_rng(1).random(4)[owner] + 0.1
+    shrunk = fit_graded(np.column_stack([X, level]), grade, start, phi, 1e-3)
+    assert shrunk.theta[-1] == 0.0 and shrunk.undetermined == 0 and shrunk.status == "converged"
+    np.testing.assert_allclose(shrunk.theta[:-1], fit_graded(X, grade, start, phi, 1e-3).theta, atol=1e-6)
+    if phi == "squared-hinge":
+        alone = fit_graded(X, grade, start, phi, 0.0)
+        fit = fit_graded(np.column_stack([X, level, X[:, 0]]), grade, start, phi, 0.0)
+        assert fit.undetermined == 2 and fit.status == "converged, undetermined directions set to 0"
+        assert fit.theta[-2] == 0.0 and fit.theta[0] == pytest.approx(fit.theta[-1], rel=1e-6)
+        np.testing.assert_allclose(fit.value, alone.value, rtol=1e-9)
+        assert alone.undetermined == 0 and alone.status == "converged"
+
+
 def test_a_general_optimiser_finds_the_same_and_early_stops_are_said():
     X, grade, start, _ = fitted_case(4)
 

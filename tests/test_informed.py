@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from concordant.features.reading import read_judged
 from concordant.graphs import Batch
 from concordant.metrics.ndcg import ndcg
 from concordant.preferences import Preferences
+from concordant.solvers.matrices import products
 from concordant.structures.bradley_terry import bradley_terry
 from concordant.targets import informed as room
 from concordant.targets.informed import Informed, informed_prior
@@ -208,6 +210,23 @@ def test_sample_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     same = informed_prior(X, rows, prefs, ridge=few.ridge, tau2=1.0)
     assert few.theta == pytest.approx(same.theta, abs=1e-9)
     assert few.theta == pytest.approx(everything.theta, abs=0.3)
+
+
+def test_surprises_of_any_size_have_a_likelihood() -> None:
+    votes = Preferences.from_comparisons(["a", "b", "c"], ["b", "a", "a"])
+    score = np.array([1000.0, 0.0, -2000.0])  # by which b ≻ a has log-likelihood −1000, and c ≻ a −3000
+    assert room._likelihood(Batch.whole(votes).graphs, score, np.array([0.5])) == -2000.0
+
+
+def test_scores_of_single_precision_features_make_no_copy_of_them() -> None:
+    X = np.random.default_rng(0).normal(size=(100_000, 40)).astype(np.float32)
+    theta = np.linspace(-1, 1, 40)
+    tracemalloc.start()
+    scores = products(X, theta)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(scores, X.astype(np.float64) @ theta, atol=1e-12)
+    assert peak < X.nbytes / 2  # in double precision they take twice as much as X
 
 
 def test_row_order_does_not_matter() -> None:

@@ -194,8 +194,35 @@ def test_without_a_folder_for_the_cache_it_compiles_all_the_same(monkeypatch: py
 
 
 def test_the_cache_is_renewed_when_any_kernel_changes() -> None:
+    if compiling.numba.config.DISABLE_JIT:
+        pytest.skip("NUMBA_DISABLE_JIT is set: nothing is compiled")
     cache = kernels.shuffle._cache._cache_file  # type: ignore[attr-defined]
     assert cache._source_stamp == compiling.SOURCES
+
+
+UNCOMPILED = """
+import numpy as np, concordant as cc
+from concordant import sampling
+from concordant.surrogates.graded import GRADED_PHIS, graded_loss
+sampling.COMPILED = 0
+rng = np.random.default_rng(0)
+sides = rng.integers(0, 4, 60), rng.integers(4, 8, 60), rng.integers(0, 2, 60)
+votes = cc.Preferences.from_comparisons(*sides, tie=rng.random(60) < 0.2)
+found = [cc.mean_targets(votes, order=k, subsets=5).value for k in (1, 2, 11, "all")]
+found += [cc.mean_targets(votes, "borda", order=k, subsets=5, partition=False).value for k in (2, 11)]
+found += [graded_loss(rng.normal(size=9), np.arange(9) % 3, None, phi)[1] for phi in GRADED_PHIS]
+found += [graded_loss([-500.0, 500.0], [1, 0], None, "exponential")[0]]
+print([round(float(value), 9) for values in found for value in values])
+"""
+
+
+def test_kernels_run_without_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = []
+    for switch in ("0", "1"):
+        monkeypatch.setenv("NUMBA_DISABLE_JIT", switch)
+        words = [sys.executable, "-W", "error::RuntimeWarning", "-c", UNCOMPILED]
+        said.append(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    assert said[0] == said[1] and "inf" in said[0]
 
 
 @pytest.mark.parametrize(

@@ -274,3 +274,42 @@ def test_a_grid_of_targets_and_ridges_is_each_by_itself() -> None:
             np.testing.assert_allclose(
                 together.solve(ridge).theta[:, column], alone.solve(ridge).theta, rtol=1e-10, atol=1e-13
             )
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("intercept", ["query", "one"])
+def test_what_rounding_leaves_of_a_constant_column_counts_for_nothing(
+    compiled: bool, precision: str, intercept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(least_squares, "LARGE", 0 if compiled else 1 << 60)
+    rng = np.random.default_rng(5)
+    size = np.array([3, 7, 700, 1, 0, 49])
+    start, nodes = np.concatenate(([0], np.cumsum(size))), int(size.sum())
+    each = rng.normal(size=(6, 2)) * [0.1, 1e6] + [0.7, 1e3]  # of each query, of everything, and a rounding error more
+    level = np.repeat(each, size, axis=0) if intercept == "query" else np.full((nodes, 2), [0.1, 1e6 / 3])
+    eps = np.finfo(precision).eps
+    X = np.column_stack(
+        [rng.normal(size=(nodes, 2)), level, level[:, :1] * (1 + eps * rng.integers(-1, 2, (nodes, 1)))]
+    )
+    X[:, 1] = 300.0 + 1e-2 * X[:, 1]  # seldom as much and never as little as its rounding
+    X = X.astype(precision)
+    y, weight = X[:, 0] + rng.normal(size=nodes), rng.uniform(0.5, 1, 6)
+    fit = NormalEquations.of(X, y, start, weight, intercept=intercept).solve(0.0)
+    assert fit.theta[2:].tolist() == [0.0, 0.0, 0.0]
+    assert fit.undetermined == 3 and fit.status == "closed form, undetermined directions set to 0"
+    right = dense(X[:, :2].astype(np.float64), y, start, weight, 0.0, intercept)[0][:, 0]
+    np.testing.assert_allclose(fit.theta[:2], right, rtol=1e-8 if precision == "float64" else 1e-2, atol=1e-3)
+    shrunk = NormalEquations.of(X, y, start, weight, intercept=intercept).solve(1e-9)
+    assert shrunk.theta[2:].tolist() == [0.0, 0.0, 0.0] and shrunk.undetermined == 0
+
+
+def test_what_is_constant_in_most_queries_is_not_lost() -> None:
+    """A column that tells items of one short query apart, however large it is in a thousand others."""
+    start = np.append(np.arange(0, 100_001, 100), 100_004)
+    X = np.repeat(np.linspace(5e4, 6e4, 1001), np.diff(start)).astype(np.float32)[:, None]
+    X[-4:, 0] = [1, 2, 3, 4]
+    y = np.zeros(len(X))
+    y[-4:] = [2, 4, 6, 8]
+    fit = NormalEquations.of(X, y, start, np.ones(1001)).solve(0.0)
+    assert fit.theta[0] == pytest.approx(2.0, rel=1e-5) and fit.undetermined == 0

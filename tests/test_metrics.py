@@ -378,3 +378,18 @@ def test_bad_input_says_what_and_where(call, words):
 def test_metrics_start_without_files_and_engines():
     code = "import sys, concordant; concordant.ndcg([1.0], [1]); assert 'duckdb' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("convention", ["burges", "sklearn", "xgboost", "lightgbm", "letor4"])
+def test_parts_that_threads_work_on_change_nothing(convention, monkeypatch):
+    draw = np.random.default_rng(3)
+    query = np.sort(draw.integers(0, 60, 900))
+    shuffled = draw.permutation(900)
+    scores, labels = draw.integers(0, 30, 900) / 4, draw.integers(0, 5, 900)
+    whole = [cc.ndcg(scores, labels, query, at=7, convention=convention)]
+    whole.append(cc.ndcg(scores, labels, query[shuffled], at=7, convention=convention))
+    monkeypatch.setattr("concordant.metrics.ndcg.PART", 64)
+    assert np.array_equal(cc.ndcg(scores, labels, query, at=7, convention=convention), whole[0])
+    assert np.array_equal(cc.ndcg(scores, labels, query[shuffled], at=7, convention=convention), whole[1])
+    with pytest.raises(cc.InputError, match="1 of 900 labels"):
+        cc.ndcg(scores, np.append(labels[1:], 40), query, convention="lightgbm")

@@ -133,3 +133,41 @@ def test_wrong_words_and_too_few_judgments() -> None:
     with pytest.raises(InputError, match="of 3 has no comparison at all"):
         AggregationRanker().fit(features, one)
     assert AggregationRanker(order="all").fit(features, one).predict(features)[0] > 0
+
+
+def test_only_ratios_of_weights_matter_with_rows_nobody_judged() -> None:
+    """Doubling all weights changes nothing, whatever part of the rows is judged."""
+    half = PROBLEM.prefs.select(PROBLEM.prefs.queries.tolist()[:6])
+    for regressor in (None, DecisionTreeRegressor(max_depth=2, random_state=0)):
+        ranker = AggregationRanker(order="all", tau2=0.5, regressor=regressor)
+        once = ranker.fit(PROBLEM.features, half).predict(PROBLEM.features)
+        twice = ranker.fit(PROBLEM.features, half, np.full(len(PROBLEM.features), 8.0)).predict(PROBLEM.features)
+        assert np.allclose(once, twice, rtol=1e-9, atol=1e-12)
+
+
+def test_weights_reach_the_scorer_of_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def noted(*arguments: object, weight: np.ndarray | None = None, **options: object) -> object:
+        given.append(weight)
+        return informed_prior(*arguments, weight=weight, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("concordant.rankers.targeting.informed_prior", noted)
+    weight = 1.0 + np.unique(PROBLEM.query, return_inverse=True)[1]
+    AggregationRanker(tau2=0.5).fit(PROBLEM.features, PROBLEM.prefs, weight)
+    assert len(given) == 4 and all(each is not None and np.ptp(each) > 0 for each in given)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"informed": True, "structure_options": {"prior": 0.5}}, "a prior of its own"),
+        ({"normalise": "yes"}, "normalise must be True"),
+        ({"at": 2.5}, "at must be an integer"),
+        ({"at": "10"}, "at must be an integer"),
+        ({"at": True}, "at must be an integer"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(given: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        AggregationRanker(**given).fit(PROBLEM.features, PROBLEM.prefs)  # type: ignore[arg-type]

@@ -157,7 +157,7 @@ def test_figure_3_has_its_shape(mq2008: GradedLists, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(fig3, "PER_QUERY", (640,))
     outcome = fig3.run(Setting(quick=True))
     risk = {row["method"]: row["risk"] for row in outcome.tables["curve"]}
-    assert list(risk) == ["logistic", "1", "3", "10", "30", "100", "300", "all", "informed"]
+    assert list(risk) == ["logistic", "1", "3", "10", "30", "100", "300", "all", "bradley-terry", "informed"]
     assert risk["1"] > risk["30"] > outcome.summary[0]["limit scores"] - 0.005
     assert risk["1"] > risk["logistic"]
     assert fig3.run(Setting(quick=True)).summary == outcome.summary

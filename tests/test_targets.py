@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import concordant as cc
 import plain
 from concordant.errors import ConcordantError, UsageError
+from concordant.gains import best_value, inverse_discount, the_gain
 from concordant.graphs import Batch
 from concordant.structures.registry import structure
 from concordant.structures.scores import Scores
-from concordant.targets.gains import best_value, inverse_discount, the_gain
 from concordant.targets.mean_targets import centre, mean_targets
 
 ROWS = [  # (query, winner, loser): an uneven design, lists of different length, a query with few judgments
@@ -291,3 +291,11 @@ def test_what_is_not_allowed_is_said() -> None:
 def test_no_judgments_at_all() -> None:
     found = mean_targets(cc.Preferences.empty())
     assert len(found.value) == 0 and len(found.weight) == 0 and found.notes == ()
+
+
+def test_no_order_is_too_large() -> None:
+    votes = cc.Preferences.from_comparisons(["a", "b", "a", "a"], ["b", "a", "b", "b"], [1, 1, 1, 2])
+    for name in ("log-odds", "borda"):
+        most, whole = mean_targets(votes, name, order=2**70), mean_targets(votes, name)
+        assert most.value.tolist() == whole.value.tolist() and most.exact.all()
+        assert "2 of 2 queries" in most.notes[0]

@@ -22,12 +22,14 @@ __all__ = ["fit"]
 @click.option("--phi", metavar="P", help="Margin function of the loss: hinge, squared-hinge, logistic, exponential.")
 @click.option("--structure", "-s", metavar="S", help="What is aggregated: log-odds, bradley-terry, borda, cascade, …")
 @click.option("--order", default="auto", show_default=True, metavar="K",
-              help="Judgments aggregated at a time: a number, all, or auto (by cross-validation).")  # fmt: skip
+              help="Judgments aggregated at a time: a number, all, or auto (all when informed, else by "
+              "cross-validation).")  # fmt: skip
 @click.option("--subsets", type=click.IntRange(min=1), default=32, show_default=True,
               help="Subsets of K judgments drawn of each query.")  # fmt: skip
 @click.option("--gain", metavar="G", help="Gain of a score: 2^s-1, 2^s or identity.")
 @click.option("--informed/--not-informed", default=None,
-              help="Let the features inform the aggregation where judgments are few.")  # fmt: skip
+              help="Let the features inform the aggregation where judgments are few. Default: informed, unless a "
+              "structure is given or LOG is a log of clicks.")  # fmt: skip
 @click.option("--regressor", "-r", default="linear", show_default=True, metavar="R",
               help="linear, hist-gradient-boosting, random-forest, lightgbm, xgboost or network.")  # fmt: skip
 @click.option("--ridge", metavar="V", help="Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.")

@@ -10,7 +10,7 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from concordant.commands.feature_files import is_letor, read_feature_file
+from concordant.commands.feature_files import is_letor, labelled_like, read_feature_file
 from concordant.commands.matching import Matched, Valued, match, read_valued
 from concordant.commands.output import as_csv, one_line, show_table
 from concordant.commands.progress import Progress, tell
@@ -25,7 +25,7 @@ from concordant.models.directory import check_target
 from concordant.models.saving import save_model
 from concordant.rankers.aggregation import AggregationRanker
 from concordant.rankers.edges import EdgeRanker
-from concordant.rankers.lists import ListRanker
+from concordant.rankers.lists import LOSSES, ListRanker
 from concordant.structures.registry import structure
 from concordant.surrogates.margins import margin_function
 from concordant.surrogates.registry import surrogate
@@ -42,12 +42,13 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
     with Progress(quiet, f"reading {log}"):
         features, judged, told = _labels(log, given) if graded else _preferences(log, given)
     if not quiet:
-        told.append(f"{given['features'] or log}: {counted(len(features), 'rows')} of {len(features.names):,} features")
+        size = f"{counted(len(features), 'rows')} of {counted(len(features.names), 'features')}"
+        told.append(f"{given['features'] or log}: {size}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
     with Progress(quiet, "learning"):
         ranker.fit(features, judged)
-        agreement = ranker.score(features, judged)
+        agreement = _agreement(ranker, features, judged)
     place = save_model(ranker, given["model"], about={"log": log, "features": given["features"] or log})
     if not quiet:
         tell(told)
@@ -60,9 +61,18 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
             sys.stdout.buffer.write(as_csv(ranker.curve()))
 
 
-def _say(ranker: Any, agreement: float, graded: bool) -> None:
+def _agreement(ranker: Any, features: Features, judged: Any) -> float | None:
+    """How well the scores agree with what they were fitted to; None where nothing says so, as with one list a query."""
+    try:
+        return float(ranker.score(features, judged))
+    except InputError:
+        return None
+
+
+def _say(ranker: Any, agreement: float | None, graded: bool) -> None:
     what = "nDCG@10" if graded else "concordance (pairs in the order of the judgments)"
-    click.echo(f"on the training data: {what} {agreement:.4f}; solver: {ranker.status_['status']}", err=True)
+    found = "nothing to compare the scores with" if agreement is None else f"{what} {agreement:.4f}"
+    click.echo(f"on the training data: {found}; solver: {ranker.status_['status']}", err=True)
     for note in ranker.status_["notes"]:
         click.echo(f"note: {one_line(str(note))}", err=True)
 
@@ -74,7 +84,10 @@ def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, lis
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     if not given["quiet"]:
         told.append(f"{log}: {reading.preferences.facts}")
-    return read_feature_file(given["features"], given, missing=given["missing"]), reading.preferences, told
+    features = read_feature_file(given["features"], given, missing=given["missing"])
+    features, converted = labelled_like(features, reading.preferences)
+    told += [] if given["quiet"] else converted
+    return features, reading.preferences, told
 
 
 def _labels(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str]]:
@@ -82,6 +95,11 @@ def _labels(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str
     if given["features"] is None:
         if not is_letor(log):
             raise UsageError(f"--features is missing: {log} holds labels only")
+        _refuse(
+            given,
+            f"{log} is a LETOR file, which names no columns",
+            *(f"feature_{role}" for role in ("item", "query", "columns")),
+        )
         keep = "raise" if given["missing"] == "raise" else "keep"
         features, labels = read_judged(log, missing=keep)
         return features, labels, []
@@ -112,7 +130,7 @@ def _say_missing(features: Features, judged: Valued, found: Matched) -> None:
     first = next(row for row, key in enumerate(every) if key not in there)
     raise InputError(
         f"{judged.log.name}: {len(judged.item) - len(found.label):,} of {len(judged.item):,} labels are of items "
-        f"without features (first: {judged.named(first)}); the features hold {len(features):,} rows"
+        f"without features (first: {judged.named(first)}); the features hold {counted(len(features), 'rows')}"
     )
 
 
@@ -131,11 +149,17 @@ def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
         "seed": given["seed"],
     }
     if given["ridge"] is not None:
+        if given["regressor"] != "linear":
+            raise UsageError(f"--ridge is for linear scorers; --regressor {given['regressor']} has settings of its own")
         shared["ridge"] = _ridge(given["ridge"])
     if graded:
         _refuse(given, "graded labels are complete preferences: nothing is aggregated", "structure", "informed")
         if given["order"] not in ("auto", "all"):
             raise UsageError("--order means nothing here: graded labels are complete preferences")
+        if loss not in LOSSES:
+            _refuse(given, f"{loss} takes differences of labels", "gain")
+            _linear(given)
+            return EdgeRanker(loss, phi=phi, **shared)
         regressor = named_regressor(given["regressor"], given["seed"])
         return ListRanker(loss, phi=phi, gain=given["gain"], regressor=regressor, **shared)
     order = _order(given["order"])
@@ -149,8 +173,7 @@ def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
         return AggregationRanker(
             order=order, subsets=given["subsets"], regressor=regressor, folds=given["folds"], **shared
         )
-    if given["regressor"] != "linear":
-        raise UsageError(f"--loss {loss} fits a linear scorer; --regressor is for gain-regression")
+    _linear(given)
     _refuse(given, f"only gain-regression aggregates with the help of features, not {loss}", "informed")
     if member.reads == "scores":
         shared |= {"structure": given["structure"]}
@@ -159,6 +182,11 @@ def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
     else:
         _refuse(given, f"{loss} reads the judgments themselves, not scores", "structure", "gain")
     return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, subsets=given["subsets"], **shared)
+
+
+def _linear(given: Mapping[str, Any]) -> None:
+    if given["regressor"] != "linear":
+        raise UsageError(f"--loss {given['loss']} fits a linear scorer; --regressor is for gain-regression")
 
 
 def _refuse(given: Mapping[str, Any], why: str, *names: str) -> None:

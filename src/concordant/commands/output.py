@@ -26,7 +26,7 @@ __all__ = ["as_csv", "check_output", "one_line", "remarks", "show", "show_table"
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
 
 
-def check_output(name: str, log: str | None = None) -> None:
+def check_output(name: str, log: str | None = None, what: str = "the log") -> None:
     """Refuse an output whose ending says nothing, that cannot be written or is the log, before any work is done."""
     path = Path(name)
     if path.suffix.lower() not in ENDINGS:
@@ -39,7 +39,7 @@ def check_output(name: str, log: str | None = None) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"--output {name}: no permission to write in the folder {path.parent}")
     if log is not None and path.exists() and os.path.exists(log) and path.samefile(log):
-        raise UsageError(f"--output {name} is the log itself; name another file")
+        raise UsageError(f"--output {name} is {what} itself; name another file")
 
 
 def write(table: pa.Table, name: str) -> None:

@@ -22,7 +22,7 @@ __all__ = ["ranked", "run_score"]
 def run_score(model: str, given: Mapping[str, Any]) -> None:
     """Write query, item, score, rank in the order of the features."""
     if given["output"] is not None:
-        check_output(given["output"], given["features"])
+        check_output(given["output"], given["features"], "the file of features")
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     names = getattr(ranker, "feature_names_in_", None)
     features = read_feature_file(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError
+from concordant.errors import InputError, counted
 from concordant.features.matrix import Features
 from concordant.preferences import Preferences
 
@@ -94,5 +94,5 @@ def _say_missing(features: Features, prefs: Preferences, query: NDArray[np.integ
     nodes = int(prefs.members[0][-1])
     raise InputError(
         f"{len(query):,} of {nodes:,} items with preferences have no features ({shown}{more}); the features hold "
-        f"{len(features):,} rows"
+        f"{counted(len(features), 'rows')}"
     )

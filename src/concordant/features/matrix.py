@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import InputError, UsageError, counted, few
 from concordant.labels import Labels
 
 __all__ = ["MISSING", "Features", "check_values"]
@@ -17,6 +17,7 @@ __all__ = ["MISSING", "Features", "check_values"]
 Ints = NDArray[np.int32]
 Matrix = NDArray[np.floating[Any]]
 MISSING = ("raise", "keep")
+FILL = "; to fill what is missing: --missing mean (missing='mean' of a ranker; missing='keep' reads it as it is)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,7 +28,7 @@ class Features:
 
     >>> features = Features.of([[1.0, 2.0], [3.0, 4.0]], item=["x", "y"], query=["q", "q"], names=["a", "b"])
     >>> features
-    Features(2 rows, 1 queries, 2 items, 2 features)
+    Features(2 rows, 1 query, 2 items, 2 features)
     >>> features.items.tolist(), features.X[:, 1].tolist()
     (['x', 'y'], [2.0, 4.0])
     """
@@ -89,8 +90,9 @@ class Features:
         return len(self.X)
 
     def __repr__(self) -> str:
-        queries = "every query" if self.query is None else f"{len(self.queries):,} queries"
-        return f"Features({len(self):,} rows, {queries}, {len(self.items):,} items, {len(self.names):,} features)"
+        queries = "every query" if self.query is None else counted(len(self.queries), "queries")
+        rows, items = counted(len(self), "rows"), counted(len(self.items), "items")
+        return f"Features({rows}, {queries}, {items}, {counted(len(self.names), 'features')})"
 
     def take(self, rows: NDArray[Any]) -> Features:
         """Return the rows of a mask or of row numbers, with the labels that they use."""
@@ -120,7 +122,7 @@ def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str) ->
         for row, column in zip(rows[:4].tolist(), columns[:4].tolist(), strict=True)
     )
     more = "" if len(rows) <= 4 else "; …"
-    hint = "" if missing == "keep" or not np.isnan(X[bad]).any() else "; missing='keep' lets NaN through to be filled"
+    hint = "" if missing == "keep" or not np.isnan(X[bad]).any() else FILL
     raise InputError(f"{name}: {len(rows):,} of {X.size:,} values are not finite ({shown}{more}){hint}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from concordant.log.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, 
 __all__ = ["read_features", "read_judged"]
 
 Floats = NDArray[np.float64]
+INDEX = re.compile(r"__index_level_[0-9]+__")
+"""What Arrow calls an index of pandas that has no name; it numbers rows, and is no feature."""
 RELEVANCE = ("relevance", "rel", "label", "rating", "grade")
 
 
@@ -121,15 +124,21 @@ def _from_table(
         raise UsageError(f"columns: unknown role {unknown[0]!r}; features have the roles item and query")
     item, query = _column(log, "item", columns, ALIASES["item"]), _column(log, "query", columns, ALIASES["query"])
     if item is None:
-        raise InputError(f"{log.name}: no column of items; {did_you_mean('item', log.columns)} Say which with columns=")
+        raise InputError(
+            f"{log.name}: no column of items; {did_you_mean('item', log.columns)} Say which with "
+            "--feature-item (columns=)"
+        )
     wanted = label if label is None or isinstance(label, str) else _column(log, "label", {}, label)
     if label is not None and (wanted is None or wanted not in log.columns):
         raise InputError(f"{log.name}: no column of labels; {did_you_mean(str(wanted or label[0]), log.columns)}")
     keys = [column for column in (item, query, wanted) if column is not None]
-    chosen = [column for column in log.columns if column not in keys] if names is None else list(names)
+    others = [column for column in log.columns if column not in keys and not INDEX.fullmatch(column)]
+    chosen = others if names is None else list(names)
     absent = [column for column in chosen if column not in log.columns]
     if absent:
         raise InputError(f"{log.name}: no column {few(absent)}; {did_you_mean(absent[0], log.columns)}")
+    if both := [column for column in chosen if column in keys]:
+        raise InputError(f"{log.name}: the column {both[0]!r} says which row it is (or its label); it is no feature")
     if not chosen:
         raise InputError(f"{log.name}: no column is left for features beside {few(keys)}")
     table = _table(log, [column for column in (item, query) if column is not None], [*keys, *chosen])
@@ -164,7 +173,9 @@ def _column(log: Log, role: str, given: Mapping[str, str], aliases: Sequence[str
     exact = [alias for alias in aliases if alias in log.columns]
     found = exact or [column for column in log.columns if plain(column) in aliases]
     if len(found) > 1:
-        raise InputError(f"{log.name}: {few(found)} could each be the {role}; say which one with columns=")
+        raise InputError(
+            f"{log.name}: {few(found)} could each be the {role}; say which one with --feature-{role} (columns=)"
+        )
     return found[0] if found else None
 
 
@@ -215,7 +226,7 @@ def _numbers(column: Any, name: str, log: Log) -> Floats:
         if read.fault[row] != INFINITE or str(raw).strip().strip('"').lower() not in INFINITIES:
             raise InputError(
                 f"{log.name}: row {int(row) + 1:,}, column {name!r}: {str(raw)[:60]!r} is not a finite number; choose "
-                "the columns that are features with names="
+                "the columns that are features with --feature-columns (names=)"
             )
         values[row] = float(str(raw).strip().strip('"'))
     return values

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 
 __all__ = ["compiled"]
 
@@ -19,8 +20,12 @@ the text of the whole room that counts."""
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function at its first call; keep the machine code for the next process where there is a place for it.
 
-    Division by zero follows IEEE, without exceptions.
+    Division by zero follows IEEE, without exceptions. With NUMBA_DISABLE_JIT=1 the function runs as it is written, in
+    which integers that overflow (as those of random draws are meant to) raise no warning.
     """
+    if numba.config.DISABLE_JIT:
+        plain: Callable[..., Any] = np.errstate(all="ignore")(function)
+        return plain
     try:
         kernel = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
         kernel._cache._cache_file._source_stamp = SOURCES

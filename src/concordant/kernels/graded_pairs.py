@@ -122,7 +122,7 @@ def _factors(score, rank, grade, at, sign, differ, gradient):  # type: ignore[no
         if begin > 0:
             wmass += abs(grade[at[begin]] - grade[at[begin - 1]]) * mass
             for e in range(begin, end):
-                part = (wmass if differ else mass) * math.exp(top - sign * score[at[e]])
+                part = (wmass if differ else mass) * np.exp(top - sign * score[at[e]])  # may be infinite
                 total += part
                 gradient[at[e]] -= sign * part
         for e in range(begin, end):

@@ -36,7 +36,7 @@ def _sniffed(log: Log) -> Log:
     """Tell LETOR, qrels, tab and comma apart by the first line of a .txt file."""
     with opened(log) as text:
         first = next((line for line in text if line.strip()), "")
-    if re.match(r"\s*\S+\s+qid:", first):
+    if re.match(r"\s*\S+\s+(qid|[0-9]+):", first):  # without a query its reader says what is missing
         return replace(log, format="letor")
     if re.fullmatch(r"\s*\S+[ \t]+\S+[ \t]+\S+[ \t]+-?[0-9]+\s*", first):
         return replace(log, format="qrels")

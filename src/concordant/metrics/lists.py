@@ -43,6 +43,23 @@ class Lists:
         """Return a column by places instead of rows."""
         return column if self.rows is None else column[self.rows]
 
+    def parts(self, size: int) -> list[tuple[Lists, slice]]:
+        """Return runs of lists with about ``size`` places each, and where their places are; rows are not kept.
+
+        >>> [(part.start.tolist(), where) for part, where in Lists(np.array([0, 2, 3, 7])).parts(4)]
+        [([0, 2, 3, 7], slice(0, 7, None))]
+        >>> [(part.start.tolist(), where) for part, where in Lists(np.array([0, 2, 3, 7])).parts(2)]
+        [([0, 2], slice(0, 2, None)), ([0, 1, 5], slice(2, 7, None))]
+        """
+        if not len(self):
+            return []
+        cuts = np.flatnonzero(np.diff(self.start[:-1] // size, prepend=-1))
+        ends = np.append(cuts[1:], len(self))
+        return [
+            (Lists(self.start[a : b + 1] - self.start[a]), slice(int(self.start[a]), int(self.start[b])))
+            for a, b in zip(cuts.tolist(), ends.tolist(), strict=True)
+        ]
+
 
 def lists_of(query: Any, size: int) -> Lists:
     """Return the lists of a column of ``size`` queries: texts or integers of any make, or None for one query.

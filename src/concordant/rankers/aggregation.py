@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError
+from concordant.gains import Gain
 from concordant.rankers.beyond import RIDGES, added, every_row, remainder, sure_ridge
 from concordant.rankers.choosing import cross_validate, target_weights
 from concordant.rankers.columns import Columns
 from concordant.rankers.curve import Curve
 from concordant.rankers.folding import SPLITS
 from concordant.rankers.intake import Training
-from concordant.rankers.plans import STRUCTURE_CHOICES, gains_to_try, orders_to_try, plans, ridges_to_try
+from concordant.rankers.plans import STRUCTURE_CHOICES, check_at, gains_to_try, orders_to_try, plans, ridges_to_try
 from concordant.rankers.regression import RegressionRanker
 from concordant.rankers.regressors import check_regressor, fit_regressor
 from concordant.rankers.sources import clicks_note
 from concordant.rankers.targeting import TargetMaker
 from concordant.solvers.least_squares import INTERCEPTS
 from concordant.structures.registry import STRUCTURES
-from concordant.targets.gains import Gain
 from concordant.targets.informed import Informed
 from concordant.targets.mean_targets import Targets
 
@@ -47,8 +47,9 @@ class AggregationRanker(RegressionRanker):
     Parameters
     ----------
     structure : a name of the registry, a function of a batch, a list of these, 'auto' (the usual ones for the kind, by
-        cross-validation), or None: informed Bradley–Terry, but the cascade for click logs.
-    structure_options : options of the structure, such as {"c0": 0.5}.
+        cross-validation), or None: informed Bradley–Terry, but the cascade for click logs, and where options are
+        given the usual one that they belong to (log-odds for comparisons).
+    structure_options : options of the structure, such as {"c0": 0.5}; not the prior, where the features inform it.
     order : k, 'all' (complete aggregation), a list, or 'auto': 1, 3, 10, … up to the largest query, and 'all'.
     subsets : k-subsets drawn for each query.
     gain : '2^s-1', '2^s', 'identity', a function, 'auto', a list of these or of pairs (gain, divided by Z), or None:
@@ -137,6 +138,11 @@ class AggregationRanker(RegressionRanker):
         if self.informed not in (True, False, "auto"):
             raise UsageError(f"informed must be True, False or 'auto', not {self.informed!r}")
         ours = self.structure is None or (isinstance(self.structure, str) and self.structure in INFORMED)
+        check_at(self.at)
+        if self.normalise not in (None, True, False):
+            raise UsageError(f"normalise must be True, False or None, not {self.normalise!r}")
+        if self.informed is True and (own := {"prior", "mean"} & set(self.structure_options or {})):
+            raise UsageError(f"informed aggregation has a prior of its own (tau2); {min(own)!r} is no option beside it")
         if self.informed is True and not ours:
             raise UsageError(f"informed aggregation is Bradley–Terry's; the structure {self.structure!r} has no prior")
 
@@ -181,6 +187,7 @@ class AggregationRanker(RegressionRanker):
             *training.notes,
             *targets.notes,
             *maker.notes,
+            *_orderless(targets),
             *self._warnings(training, ridge, ridges, beyond),
         ]
 
@@ -253,11 +260,17 @@ class AggregationRanker(RegressionRanker):
             "rows": len(training.row),
             "subsets_without_order": int(targets.zero.sum()),
             "queries_below_order": 0 if targets.order is None else int(targets.exact.sum()),
-            "monte_carlo_error": float(np.sqrt(noise / spread)) if spread > 0 else 0.0,
+            "monte_carlo_error": self._monte_carlo_error(targets, noise, spread),
         }
         if prior is None:
             return {**self._fit_targets(training, columns, targets.value, weight, ridge), **facts}
         return {**self._fit_beyond(training, columns, targets, ridge, prior), **facts}
+
+    def _monte_carlo_error(self, targets: Targets, noise: float, spread: float) -> float | None:
+        """Error of the targets relative to their spread; None where a single subset does not tell."""
+        if self.subsets == 1 and not targets.exact.all():
+            return None
+        return float(np.sqrt(noise / spread)) if spread > 0 else 0.0
 
     def _fit_beyond(
         self, training: Training, columns: Columns, targets: Targets, ridge: float, prior: Informed
@@ -271,3 +284,8 @@ class AggregationRanker(RegressionRanker):
         self._take_linear(added(training, columns, prior, targets, [ridge], self.intercept)[:, 0])
         said = "pairwise logistic scorer" if np.isinf(ridge) else "closed form, beyond a pairwise logistic scorer"
         return {"status": said, "iterations": 0, "gradient": 0.0, "ridge": None if np.isinf(ridge) else ridge}
+
+
+def _orderless(targets: Targets) -> Iterator[str]:
+    if not targets.centred().any():
+        yield "no query has two items of different targets: nothing was learned, and no score says anything"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError
+from concordant.errors import InputError, counted
 from concordant.rankers.choosing import target_weights
 from concordant.rankers.columns import Columns
 from concordant.rankers.concordance import Disagreement
@@ -47,11 +47,12 @@ def added(
 def every_row(training: Training, left: Floats) -> tuple[Ints, Floats, Floats]:
     """Return rows, what is left and weights of all rows: nothing is left where nobody judged, the scorer stands.
 
-    Rows weigh alike, but for the weights of queries that the user gave.
+    Rows weigh alike, but for the weights of queries that the user gave; unjudged rows have the mean of these.
     """
     unjudged = np.setdiff1d(np.arange(len(training.features)), training.row)
     rows = np.concatenate((training.row, unjudged))
-    weight = np.concatenate((np.repeat(training.weight, np.diff(training.start)), np.ones(len(unjudged))))
+    usual = np.full(len(unjudged), training.weight.mean())
+    weight = np.concatenate((np.repeat(training.weight, np.diff(training.start)), usual))
     return rows, np.concatenate((left, np.zeros(len(unjudged)))), weight
 
 
@@ -83,9 +84,9 @@ def sure_ridge(
         for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
             if not edges:
                 raise InputError(
-                    f"the {part} of fold {fold + 1} of {n} has no comparison at all ({len(prefs):,} judgments in "
-                    f"{len(prefs.queries):,} queries); use fewer folds, or give the ridge, so that nothing has to be "
-                    "chosen"
+                    f"the {part} of fold {fold + 1} of {n} has no comparison at all "
+                    f"({counted(len(prefs), 'judgments')} in {counted(len(prefs.queries), 'queries')}); use fewer "
+                    "folds, or give the ridge, so that nothing has to be chosen"
                 )
         prior = maker.prior_of(train)
         scores = columns.times(added(training, columns, prior, maker([plan], train)[0], ridges, intercept))

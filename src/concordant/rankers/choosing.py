@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError
+from concordant.errors import InputError, counted
 from concordant.preferences import Preferences
 from concordant.rankers.columns import Columns
 from concordant.rankers.concordance import Disagreement
@@ -60,9 +60,10 @@ def cross_validate(
         for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
             if not edges:
                 raise InputError(
-                    f"the {part} of fold {fold + 1} of {n} has no comparison at all ({len(training.prefs):,} judgments "
-                    f"in {len(training.prefs.queries):,} queries); use fewer folds, or fix order, structure, gain and "
-                    "ridge so that nothing has to be chosen"
+                    f"the {part} of fold {fold + 1} of {n} has no comparison at all "
+                    f"({counted(len(training.prefs), 'judgments')} in "
+                    f"{counted(len(training.prefs.queries), 'queries')}); use fewer folds, or fix order, structure, "
+                    "gain and ridge so that nothing has to be chosen"
                 )
         targets = targets_of(plans, train)
         weight = target_weights(targets[0], training.weight)

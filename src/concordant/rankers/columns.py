@@ -18,8 +18,6 @@ __all__ = ["Columns"]
 Floats = NDArray[np.float64]
 BLOCK = 1 << 20
 """Values that are multiplied at a time in double precision."""
-ROUNDING = 64.0
-"""Units of rounding that what is left of a column constant in every query may amount to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +60,12 @@ class Columns:
     def equations(
         self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
     ) -> NormalEquations:
-        """Return the normal equations of the normalised features (see ``NormalEquations.of``).
-
-        A column that is constant in every query is one of zeros, whatever rounding left of it.
-        """
+        """Return the normal equations of the normalised features (see ``NormalEquations.of``)."""
         if not (self._linear and intercept == "query"):
             return NormalEquations.of(self.matrix, Y, start, weight, rows=rows, intercept=intercept)
         found = NormalEquations.of(self.X, Y, start, weight, rows=rows, intercept=intercept)
         unit = 1.0 / self._scale
-        mean = self.normaliser.mean
-        assert mean is not None
         gram, moment = found.gram * unit[:, None] * unit, found.moment * unit[:, None]
-        whole = float((weight * np.diff(start)).sum())
-        spread = np.square(ROUNDING * np.finfo(self.X.dtype).eps) * whole
-        nothing = np.diag(gram) <= spread * (1.0 + np.square(mean * unit))
-        gram[nothing, :] = 0.0
-        gram[:, nothing] = 0.0
-        moment[nothing] = 0.0
         return replace(found, gram=gram, moment=moment, mean_x=found.mean_x * unit)
 
     def times(self, theta: Floats) -> Floats:

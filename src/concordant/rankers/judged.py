@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, UsageError, counted
 from concordant.features.alignment import Alignment, align
 from concordant.features.matrix import Features
 from concordant.labels import Labels
@@ -89,9 +89,9 @@ class Judged:
         return len(self.item_code)
 
     def __repr__(self) -> str:
-        queries = "every query" if self.query_code is None else f"{len(np.unique(self.query_code)):,} queries"
-        held = "labels" if self.prefs is None else f"{len(self.prefs):,} judgments"
-        return f"Judged({len(self):,} rows, {queries}, {held})"
+        queries = "every query" if self.query_code is None else counted(len(np.unique(self.query_code)), "queries")
+        held = "labels" if self.prefs is None else counted(len(self.prefs), "judgments")
+        return f"Judged({counted(len(self), 'rows')}, {queries}, {held})"
 
     @property
     def query(self) -> NDArray[Any]:

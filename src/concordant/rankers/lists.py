@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.features.matrix import Matrix
+from concordant.gains import GAINS, best_value, inverse_discount
 from concordant.metrics.gains import gain_of
 from concordant.rankers.columns import Columns
 from concordant.rankers.intake import Training
-from concordant.rankers.plans import one_ridge
+from concordant.rankers.plans import check_at, one_ridge
 from concordant.rankers.regression import RegressionRanker
 from concordant.rankers.regressors import check_regressor
 from concordant.rankers.sources import of_labels
@@ -20,7 +21,6 @@ from concordant.solvers.edges import fit_edges
 from concordant.solvers.graded import fit_graded
 from concordant.solvers.least_squares import INTERCEPTS, LinearFit
 from concordant.surrogates.registry import Surrogate, surrogate
-from concordant.targets.gains import GAINS, best_value, inverse_discount
 
 __all__ = ["LOSSES", "ListRanker"]
 
@@ -97,6 +97,7 @@ class ListRanker(RegressionRanker):
         if self.intercept not in INTERCEPTS:
             raise UsageError(f"intercept must be one of {', '.join(INTERCEPTS)}, not {self.intercept!r}")
         one_ridge(self.ridge)
+        check_at(self.at)
         if self.regressor is not None:
             check_regressor(self.regressor)
             if self.loss != "gain-regression":

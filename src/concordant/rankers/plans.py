@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from concordant.errors import UsageError
+from concordant.gains import Gain, the_gain
 from concordant.structures.registry import STRUCTURES, structure
-from concordant.targets.gains import Gain, the_gain
 
 __all__ = [
     *("GAIN_CHOICES", "RIDGE", "RIDGES", "STRUCTURE_CHOICES", "Plan"),
-    *("gains_to_try", "one_ridge", "options_of", "orders_to_try", "plans", "ridges_to_try"),
+    *("check_at", "gains_to_try", "one_ridge", "options_of", "orders_to_try", "plans", "ridges_to_try"),
 ]
 
 STRUCTURE_CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -119,6 +119,12 @@ def options_of(name: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str):
         return dict(options)
     return {key: value for key, value in options.items() if key in STRUCTURES[name].options}
+
+
+def check_at(at: Any) -> None:
+    """Refuse a cut-off that is none."""
+    if at is not None and (isinstance(at, bool) or not isinstance(at, int | np.integer) or at < 1):
+        raise UsageError(f"at must be an integer of at least 1 or None, not {at!r}")
 
 
 def one_ridge(ridge: Any) -> float:

@@ -85,7 +85,15 @@ class TargetMaker:
             ridge = self.prior.ridge * len(whole) / len(prefs)
             self.last = (
                 prefs,
-                informed_prior(self._features, where, prefs, ridge=ridge, tau2=self.prior.tau2, seed=self.seed),
+                informed_prior(
+                    self._features,
+                    where,
+                    prefs,
+                    ridge=ridge,
+                    tau2=self.prior.tau2,
+                    weight=self.training.weight,
+                    seed=self.seed,
+                ),
             )
         return self.last[1]
 

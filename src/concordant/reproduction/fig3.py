@@ -13,6 +13,7 @@ from concordant.metrics.comparing import Comparison, compare
 from concordant.reproduction.fitting import (
     equations,
     informed_targets,
+    likelihood_targets,
     limit_targets,
     logistic,
     order_targets,
@@ -35,6 +36,10 @@ TAU2 = (1 / 16, 1 / 4, 1.0)
 GAINS = ("identity", "2^s-1")
 """Variance about the first stage's scores, and gain, that feature-informed aggregation may choose from."""
 DATA = ("mslr", "mq2008")
+BT = "bradley-terry"
+"""Complete aggregation by Bradley–Terry in the place of the average log-odds: not in the paper."""
+BESIDE = ("logistic", BT, "informed")
+"""Methods that no order k belongs to."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class _Chosen:
 
     logistic: float
     orders: Mapping[int | str, float]
+    likelihood: float
     tau2: float
     gain: str
     informed: float
@@ -122,16 +128,16 @@ def _pilot(lists: GradedLists, per_query: int, pilots: int, seed: int) -> _Chose
     pairwise = [logistic(lists, prefs, RIDGES) for prefs in draws]
     at = int(np.mean([risks(lists, thetas) for thetas in pairwise], axis=0).argmin())
     ways = [(tau2, gain) for tau2 in TAU2 for gain in GAINS]
-    total = np.zeros((len(RIDGES), len(orders) + len(ways)))
+    total = np.zeros((len(RIDGES), len(orders) + 1 + len(ways)))
     for prefs, thetas in zip(draws, pairwise, strict=True):
-        targets = [order_targets(prefs, orders, SUBSETS, seed)]
+        targets = [order_targets(prefs, orders, SUBSETS, seed), likelihood_targets(lists, prefs)]
         targets += [informed_targets(lists, prefs, thetas[:, at], tau2, GAINS) for tau2 in TAU2]
         fitted = equations(lists, np.column_stack(targets), prefs)
         total += np.array([risks(lists, fitted.solve(ridge).theta) for ridge in RIDGES])
-    by_order, informed = total[:, : len(orders)], total[:, len(orders) :]
+    by_order, likelihood, informed = np.split(total, [len(orders), len(orders) + 1], axis=1)
     ridge, way = (int(place) for place in np.unravel_index(int(informed.argmin()), informed.shape))
     best = {k: RIDGES[int(column.argmin())] for k, column in zip(orders, by_order.T, strict=True)}
-    return _Chosen(RIDGES[at], best, *ways[way], RIDGES[ridge])
+    return _Chosen(RIDGES[at], best, RIDGES[int(likelihood.argmin())], *ways[way], RIDGES[ridge])
 
 
 def _one_run(lists: GradedLists, per_query: int, chosen: _Chosen, rng: np.random.Generator) -> dict[int | str, float]:
@@ -140,10 +146,12 @@ def _one_run(lists: GradedLists, per_query: int, chosen: _Chosen, rng: np.random
     theta = logistic(lists, prefs, [chosen.logistic])[:, 0]
     orders = list(chosen.orders)
     targets = [order_targets(prefs, orders, SUBSETS, int(rng.integers(1 << 31)))]
+    targets.append(likelihood_targets(lists, prefs))
     targets.append(informed_targets(lists, prefs, theta, chosen.tau2, [chosen.gain]))
     fitted = equations(lists, np.column_stack(targets), prefs)
     out: dict[int | str, float] = {"logistic": lists.risk(lists.X @ theta)}
-    for place, (name, ridge) in enumerate([*chosen.orders.items(), ("informed", chosen.informed)]):
+    beside = [(BT, chosen.likelihood), ("informed", chosen.informed)]
+    for place, (name, ridge) in enumerate([*chosen.orders.items(), *beside]):
         out[name] = lists.risk(lists.X @ fitted.solve(ridge).theta[:, place])
     return out
 
@@ -151,7 +159,7 @@ def _one_run(lists: GradedLists, per_query: int, chosen: _Chosen, rng: np.random
 def _curve(data: str, per_query: int, table: Sequence[Mapping[int | str, float]], chosen: _Chosen) -> list[Row]:
     """Mean risk and 95% interval of each method."""
     rows: list[Row] = []
-    ridges = {"logistic": chosen.logistic, **chosen.orders, "informed": chosen.informed}
+    ridges = {"logistic": chosen.logistic, **chosen.orders, BT: chosen.likelihood, "informed": chosen.informed}
     for name in table[0]:
         spread = compare([line[name] for line in table], np.zeros(len(table)))
         rows.append(
@@ -183,7 +191,7 @@ def _summary(curves: Sequence[Row], singles: Sequence[Row], limits: Mapping[str,
     out: list[Row] = []
     for data, each in dict.fromkeys((row["data"], row["per query"]) for row in curves):
         risk = {row["method"]: row["risk"] for row in curves if (row["data"], row["per query"]) == (data, each)}
-        orders = [name for name in risk if name not in ("logistic", "informed")]
+        orders = [name for name in risk if name not in BESIDE]
         best = min(orders, key=lambda name: risk[name])
         line: dict[str, Any] = {
             "data": TITLES[data],
@@ -192,8 +200,8 @@ def _summary(curves: Sequence[Row], singles: Sequence[Row], limits: Mapping[str,
             "k = 1": risk["1"],
         }
         line |= {"best k": best, "its risk": risk[best], "all": risk["all"], "limit scores": limits[data]}
-        line["informed"] = risk["informed"]
-        for name, method in (("k = 1", "1"), ("best k", best), ("informed", "informed")):
+        line |= {"Bradley–Terry": risk[BT], "informed": risk["informed"]}
+        for name, method in (("k = 1", "1"), ("best k", best), ("Bradley–Terry", BT), ("informed", "informed")):
             line[f"{name} − logistic"] = _interval(_paired(singles, data, each, method))
         out.append(line)
     return out
@@ -210,15 +218,21 @@ def _agreement(summary: Sequence[Row], singles: Sequence[Row]) -> list[str]:
         if not lines:
             continue
         sizes = [row["per query"] for row in lines]
-        one, best, informed = (
+        chosen = (["1"] * len(lines), [row["best k"] for row in lines], [BT] * len(lines), ["informed"] * len(lines))
+        one, best, likelihood, informed = (
             [_paired(singles, data, each, method) for each, method in zip(sizes, methods, strict=True)]
-            for methods in (["1"] * len(lines), [row["best k"] for row in lines], ["informed"] * len(lines))
+            for methods in chosen
         )
         said.append(
             f"{title}: k = 1 is worse than pairwise logistic beyond the interval at {sum(x.lower > 0 for x in one)} of "
             f"{len(lines)} numbers of comparisons (paper: at all four); the best order is better at "
             f"{_where(sizes, [x.upper < 0 for x in best])}, worse at {_where(sizes, [x.lower > 0 for x in best])} "
             "comparisons a query and level elsewhere (paper: better at all four)."
+        )
+        said.append(
+            f"{title}: complete aggregation by Bradley–Terry is better than pairwise logistic at "
+            f"{_where(sizes, [x.upper < 0 for x in likelihood])}, worse at "
+            f"{_where(sizes, [x.lower > 0 for x in likelihood])} comparisons a query and level elsewhere."
         )
         above = [f"{each} (by {x.mean:.5f})" for each, x in zip(sizes, informed, strict=True) if x.mean > 0]
         said.append(
@@ -248,16 +262,20 @@ def _draw(figure: Any, curves: Sequence[Row], limits: Mapping[str, float]) -> No
     for axis in panels[-1]:
         axis.set_xlabel("aggregation order k")
     handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
 
 
 def _panel(axis: Any, rows: Sequence[Row], limit: float) -> None:
     known = {row["method"]: row for row in rows}
-    orders = [row for row in rows if row["method"] not in ("logistic", "informed")]
+    orders = [row for row in rows if row["method"] not in BESIDE]
     place = np.arange(len(orders))
     bars = np.array([[row["risk"] - row["lower"], row["upper"] - row["risk"]] for row in orders]).T
     axis.errorbar(place, [row["risk"] for row in orders], bars, fmt="o-", markersize=3, capsize=2, label="regression")
-    for name, colour, style in (("logistic", "tab:orange", "--"), ("informed", "tab:green", "-.")):
+    for name, colour, style in (
+        ("logistic", "tab:orange", "--"),
+        (BT, "tab:purple", (0, (1, 1))),
+        ("informed", "tab:green", "-."),
+    ):
         axis.axhline(known[name]["risk"], color=colour, linestyle=style, label=name)
         axis.axhspan(known[name]["lower"], known[name]["upper"], color=colour, alpha=0.2, linewidth=0)
     axis.axhline(limit, color="grey", linestyle=":", label="limit scores")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.gains import best_value, inverse_discount, the_gain
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.reproduction.graded import GradedLists
@@ -14,11 +15,12 @@ from concordant.solvers.edges import fit_edges
 from concordant.solvers.least_squares import NormalEquations
 from concordant.structures.registry import structure
 from concordant.surrogates.registry import surrogate
-from concordant.targets.gains import best_value, inverse_discount, the_gain
 from concordant.targets.informed import Informed
 from concordant.targets.mean_targets import centre, mean_targets_of_orders
 
-__all__ = ["equations", "informed_targets", "limit_targets", "logistic", "order_targets", "risks"]
+__all__ = [
+    *("equations", "informed_targets", "likelihood_targets", "limit_targets", "logistic", "order_targets", "risks")
+]
 
 Floats = NDArray[np.float64]
 GAIN = "2^s-1"
@@ -47,6 +49,12 @@ def informed_targets(
     prior = Informed(centre(lists.start, lists.X @ theta), tau2, theta, float("nan"))
     scores = structure("bradley-terry")(Batch.whole(prefs), **prior.options).value
     return np.column_stack([scores if gain == "identity" else _over_best(lists, scores, gain) for gain in gains])
+
+
+def likelihood_targets(lists: GradedLists, prefs: Preferences) -> Floats:
+    """Targets of Bradley–Terry with prior variance 1, all comparisons of a query at once, shape (documents, 1)."""
+    scores = structure("bradley-terry")(Batch.whole(prefs), prior=1.0).value
+    return _over_best(lists, scores, GAIN)[:, None]
 
 
 def limit_targets(lists: GradedLists) -> Floats:

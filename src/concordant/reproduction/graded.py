@@ -14,9 +14,9 @@ from concordant.features.alignment import Alignment
 from concordant.features.matrix import Features
 from concordant.features.normalising import Normaliser
 from concordant.features.reading import read_judged
+from concordant.gains import best_value, inverse_discount
 from concordant.preferences import Preferences, counted_comparisons
 from concordant.reproduction.places import find
-from concordant.targets.gains import best_value, inverse_discount
 from concordant.targets.mean_targets import centre
 
 __all__ = ["GradedLists", "limit_scores", "read_graded"]

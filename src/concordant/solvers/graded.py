@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from concordant.errors import UsageError, did_you_mean
 from concordant.listing import all_pairs
 from concordant.solvers.edges import fit_edges
-from concordant.solvers.least_squares import CONVERGED, STOPPED, LinearFit, NormalEquations
+from concordant.solvers.least_squares import CONVERGED, SINGULAR, STOPPED, UNDETERMINED, LinearFit, NormalEquations
 from concordant.solvers.matrices import checked_matrix, checked_ridge, checked_rows
 from concordant.solvers.positive_systems import unit_scale
 from concordant.surrogates.graded import GRADED_PHIS, GradedLists
@@ -52,7 +52,8 @@ def fit_graded(
     ``grades``, ``start``, ``phi`` and ``weight`` (w) are those of ``graded_loss``; ``query_weight`` (queries,) is 1
     unless given; ``rows`` is the row of X of each item (default: in order). Squared hinge, exponential and logistic are
     minimised by L-BFGS in coordinates of about unit curvature, to a gradient there of ``tolerance`` times that at θ = 0
-    ('converged').
+    ('converged'). Without ridge, directions that change no score difference are set to 0 and counted
+    (``undetermined``; of up to 2,000 features).
     The hinge goes to ``fit_edges``, which lists the pairs: up to 4 million of them.
 
     Errors: UsageError for shapes that do not fit, for the hinge on longer lists, for exponential and logistic without
@@ -80,7 +81,7 @@ def fit_graded(
         raise UsageError(f"{phi} needs a ridge above 0: lists that the features can order have no minimiser without")
     Z = np.asarray(X if row is None else X[row])
     of_items = np.repeat(share, np.diff(lists.start))
-    there, back = _coordinates(Z, lists, share * BEND[phi], ridge)
+    there, back, size, free = _coordinates(Z, lists, share * BEND[phi], ridge)
 
     def objective(z: Floats) -> tuple[float, Floats]:
         theta = there(z)
@@ -88,7 +89,7 @@ def fit_graded(
         slope = Z.T @ (of_items * gradient) + ridge * theta
         return float(share @ value + 0.5 * ridge * (theta @ theta)), back(slope)
 
-    zero = np.zeros(X.shape[1])
+    zero = np.zeros(size)
     goal = tolerance * float(np.abs(objective(zero)[1]).max(initial=0.0))
     options = {"gtol": goal, "ftol": 0.0, "maxiter": max_iterations, "maxfun": 20 * max_iterations, "maxcor": 30}
     found = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options)
@@ -100,30 +101,40 @@ def fit_graded(
     return LinearFit(
         theta,
         ridge,
-        CONVERGED if settled else STOPPED,
+        (CONVERGED + (UNDETERMINED if free else "")) if settled else STOPPED,
         float(np.abs(gradient).max(initial=0.0)),
         np.asarray(value),
+        free,
         iterations=int(found.nit),
     )
 
 
-def _coordinates(Z: NDArray[Any], lists: GradedLists, bend: Floats, ridge: float) -> tuple[Linear, Linear]:
-    """Return z ↦ R⁻¹z = θ and g ↦ R⁻ᵀg with RᵀR about the curvature at θ = 0, so that the loss is nearly round in z.
+def _coordinates(Z: NDArray[Any], lists: GradedLists, bend: Floats, ridge: float) -> tuple[Linear, Linear, int, int]:
+    """Return z ↦ Bz = θ, g ↦ Bᵀg, the length of z and the number of free directions.
 
-    The pairs of a query are taken as spread evenly: Σ (x_i − x_j)² over pairs is 2 pairs/m of the sum of squares about
-    the mean. With very many features R is diagonal.
+    (BBᵀ)⁻¹ is about the curvature at θ = 0, so that the loss is nearly round in z. The pairs of a query are taken as
+    spread evenly: Σ (x_i − x_j)² over pairs is 2 pairs/m of the sum of squares about the mean. With very many features
+    B is diagonal.
     """
-    size = np.maximum(np.diff(lists.start), 1)
-    if Z.shape[1] > WIDE:
+    size, width = np.maximum(np.diff(lists.start), 1), Z.shape[1]
+    if width > WIDE:
         scale = _spread(Z, lists.start) * np.sqrt(max(float((2 * bend * lists.pairs).sum()), 1e-300))
-        return lambda z: np.asarray(z / scale), lambda g: np.asarray(g / scale)
-    H = NormalEquations.of(Z, np.zeros(len(Z)), lists.start, 2 * bend * lists.pairs / size).gram
-    H = H + ridge * np.eye(len(H))
-    unit = unit_scale(H)
-    R = scipy.linalg.cholesky(H * unit[:, None] * unit + LIFT * np.eye(len(H)))
+        return lambda z: np.asarray(z / scale), lambda g: np.asarray(g / scale), width, 0
+    gram = NormalEquations.of(Z, np.zeros(len(Z)), lists.start, 2 * bend * lists.pairs / size).gram
+    H = gram + ridge * np.eye(width)
+    unit = np.where(np.diag(gram) > 0, unit_scale(H), 0.0)  # what is constant in every query has no coefficient
+    A = H * unit[:, None] * unit
+    if ridge == 0 and width:
+        values, vectors = scipy.linalg.eigh(A)
+        kept = values > SINGULAR * max(float(values[-1]), 1e-300)
+        B = unit[:, None] * vectors[:, kept] / np.sqrt(values[kept] + LIFT)
+        return lambda z: np.asarray(B @ z), lambda g: np.asarray(B.T @ g), B.shape[1], width - B.shape[1]
+    R = scipy.linalg.cholesky(A + LIFT * np.eye(width))
     return (
         lambda z: np.asarray(unit * scipy.linalg.solve_triangular(R, z)),
         lambda g: np.asarray(scipy.linalg.solve_triangular(R, unit * g, trans="T")),
+        width,
+        0,
     )
 
 

@@ -29,6 +29,8 @@ LARGE = 1 << 22
 """Values of X from which on it pays to load compiled loops."""
 SINGULAR = 1e-12
 """Directions whose share of the curvature of standardised columns is below this are not determined."""
+ROUNDING = 8.0
+"""Units of rounding of a column's means that may be left of it where it is constant: it is zero then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,8 @@ class NormalEquations:
 
         Shapes: ``y`` (nodes,) or (nodes, targets), ``start`` (queries + 1,) where the nodes of each query begin,
         ``weight`` (queries,), ``rows`` (nodes,) the row of X of each node (default: in order). ``intercept`` is
-        'query', 'one' for all, or 'none'. Blocks are multiplied in X's precision and added in float64.
+        'query', 'one' for all, or 'none'. Blocks are multiplied in X's precision and added in float64. A column that
+        is constant where it is centred, to within rounding, is one of zeros.
 
         Errors (UsageError): shapes that do not fit, rows that X does not have, negative weights, an unknown intercept.
         """
@@ -127,15 +130,18 @@ class NormalEquations:
             mean_x, mean_y = _weighted_means(X, Y, start, weight, rows)
         gram, moment = np.zeros((width, width)), np.zeros((width, Y.shape[1]))
         squares = np.zeros(Y.shape[1])
-        prepare = _preparing(X, start, weight, rows, intercept, mean_x)
+        level = float((weight * np.diff(start)).sum()) * np.square(mean_x)
+        prepare = _preparing(X, start, weight, rows, intercept, mean_x, level)
         for first, last in _blocks(start, width):
             x = prepare(first, last)
             t = Y[int(start[first]) : int(start[last])]
-            t = _centred(start[first : last + 1] - start[first], t) if intercept == "query" else t - mean_y
+            t = _centred(start[first : last + 1] - start[first], t)[0] if intercept == "query" else t - mean_y
             t *= np.sqrt(_of_nodes(weight, start, first, last))[:, None]
             gram += x.T @ x
             moment += (x.T @ t.astype(x.dtype)).astype(np.float64)
             squares += (t * t).sum(axis=0)
+        constant = np.diag(gram) <= np.square(ROUNDING * np.finfo(X.dtype).eps) * level
+        gram[constant, :], gram[:, constant], moment[constant] = 0.0, 0.0, 0.0
         return cls(gram, moment, squares, mean_x, mean_y, intercept, single)
 
     def solve(self, ridge: float) -> LinearFit:
@@ -201,18 +207,21 @@ def _preparing(
     rows: NDArray[np.integer[Any]] | None,
     intercept: str,
     mean: Floats,
+    level: Floats,
 ) -> Callable[[int, int], NDArray[Any]]:
     """Return what gives the rows of queries first … last − 1, centred and times the root of their weights.
 
-    A large matrix is read by a compiled loop, once, where the same steps in NumPy pass over each block four times.
+    ``level`` gains Σ w mean² of each column over the queries where it is not constant. A large matrix is read by a
+    compiled loop, once, where the same steps in NumPy pass over each block many times.
     """
     if intercept == "query" and X.size >= LARGE and X.flags.c_contiguous and X.dtype in (np.float32, np.float64):
-        return _compiled(X, start, weight, rows)
+        return _compiled(X, start, weight, rows, level)
 
     def prepare(first: int, last: int) -> NDArray[Any]:
         x = _rows(X, start, rows, first, last)
         if intercept == "query":
-            x = _centred(start[first : last + 1] - start[first], x)
+            x, means = _centred(start[first : last + 1] - start[first], x)
+            level[:] += (weight[first:last] * np.diff(start[first : last + 1])) @ np.square(means)
         elif intercept == "one":
             x = x - mean.astype(x.dtype)
         else:
@@ -224,7 +233,7 @@ def _preparing(
 
 
 def _compiled(
-    X: NDArray[Any], start: Ints, weight: Floats, rows: NDArray[np.integer[Any]] | None
+    X: NDArray[Any], start: Ints, weight: Floats, rows: NDArray[np.integer[Any]] | None, level: Floats
 ) -> Callable[[int, int], NDArray[Any]]:
     from concordant.kernels.centred_rows import centred_rows
 
@@ -235,7 +244,7 @@ def _compiled(
 
     def prepare(first: int, last: int) -> NDArray[Any]:
         out = np.empty((int(start[last] - start[first]), X.shape[1]), X.dtype)
-        centred_rows(matrix, of_node, begins, first, last, root, out)
+        centred_rows(matrix, of_node, begins, first, last, root, out, level)
         return out
 
     return prepare
@@ -250,24 +259,35 @@ def _of_nodes(weight: Floats, start: Ints, first: int, last: int) -> Floats:
     return np.repeat(weight[first:last], np.diff(start[first : last + 1]))
 
 
-def _centred(start: Ints, value: NDArray[Any]) -> NDArray[Any]:
+def _centred(start: Ints, value: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+    """Return the rows less their mean in each query, and the means, 0 where the column is constant in the query.
+
+    Sums are of what exceeds the first row of the query, so nothing, not even rounding, is left of what is constant.
+    """
     size = np.diff(start)
     some = np.flatnonzero(size)
+    means = np.zeros((len(size), value.shape[1]))
     if len(some) == 0:
-        return value.copy()
-    sums = np.add.reduceat(value, start[some], axis=0, dtype=np.float64)
-    centred = np.repeat((sums / size[some, None]).astype(value.dtype), size[some], axis=0)
-    np.subtract(value, centred, out=centred)
-    return centred
+        return value.copy(), means
+    first = value[start[some]].astype(np.float64)
+    beyond = value - np.repeat(first, size[some], axis=0)
+    sums = np.add.reduceat(beyond, start[some], axis=0)
+    centre = first + sums / size[some, None]
+    means[some] = np.where(sums == 0.0, 0.0, centre)
+    return value - np.repeat(centre.astype(value.dtype), size[some], axis=0), means
 
 
 def _weighted_means(
     X: NDArray[Any], Y: Floats, start: Ints, weight: Floats, rows: NDArray[Any] | None
 ) -> tuple[Floats, Floats]:
-    total = float((weight * np.diff(start)).sum())
+    """Weighted means of the columns of X and Y, summed as what exceeds the first row: exact for what is constant."""
+    total, nodes = float((weight * np.diff(start)).sum()), int(start[-1])
     sum_x, sum_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
+    if not (total > 0 and nodes > 0):
+        return sum_x, sum_y
+    first_x, first_y = X[0 if rows is None else rows[0]].astype(np.float64), Y[0]
     for first, last in _blocks(start, X.shape[1]):
         w = _of_nodes(weight, start, first, last)
-        sum_x += w @ _rows(X, start, rows, first, last)
-        sum_y += w @ Y[int(start[first]) : int(start[last])]
-    return (sum_x / total, sum_y / total) if total > 0 else (sum_x, sum_y)
+        sum_x += w @ (_rows(X, start, rows, first, last) - first_x)
+        sum_y += w @ (Y[int(start[first]) : int(start[last])] - first_y)
+    return first_x + sum_x / total, first_y + sum_y / total

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
 
-__all__ = ["checked_matrix", "checked_ridge", "checked_rows"]
+__all__ = ["checked_matrix", "checked_ridge", "checked_rows", "products"]
 
 BLOCK = 1 << 19
 
@@ -43,3 +43,12 @@ def checked_ridge(ridge: float) -> float:
     if not (np.isfinite(ridge) and ridge >= 0):
         raise UsageError(f"the ridge must be a number of at least 0, not {ridge!r}")
     return float(ridge)
+
+
+def products(X: NDArray[Any], theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Xθ in double precision, shape (rows,), some rows at a time: no copy of X in that precision is made."""
+    out = np.empty(len(X))
+    most = max(1, BLOCK // max(X.shape[1], 1))
+    for begin in range(0, len(X), most):
+        np.matmul(np.asarray(X[begin : begin + most], np.float64), theta, out=out[begin : begin + most])
+    return out

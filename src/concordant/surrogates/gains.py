@@ -9,20 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError, did_you_mean
-from concordant.surrogates.margins import Function
+from concordant.gains import GAINS as PLAIN
+from concordant.gains import Gain, best_value, inverse_discount
 from concordant.surrogates.population import Relevance
 
 __all__ = ["GAINS", "best_values", "expected_gains"]
 
 Floats = NDArray[np.float64]
 
-GAINS: Mapping[str, Function] = MappingProxyType(
-    {
-        "identity": lambda s: s,
-        "2^s": np.exp2,
-        "2^s-1": lambda s: np.exp2(s) - 1.0,
-        "err": lambda s: (np.exp2(s) - 1.0) / np.exp2(np.max(s, initial=0.0)),
-    }
+GAINS: Mapping[str, Gain] = MappingProxyType(
+    {**PLAIN, "err": lambda s: np.expm1(s * np.log(2.0)) / np.exp2(np.max(s, initial=0.0))}
 )
 """Increasing G; "err" is (2^s − 1)/2^max with the largest score of the batch."""
 
@@ -35,17 +31,8 @@ def best_values(gains: Floats, node_start: NDArray[np.int64], at: int | None = N
     >>> best_values(np.array([[1.0, 3.0]]), np.array([0, 2])).round(4).tolist()
     [[3.6309]]
     """
-    size = np.diff(node_start)
-    owner = np.repeat(np.arange(len(size)), size)
-    rank = np.arange(gains.shape[1]) - node_start[:-1][owner] + 1
-    discount = 1.0 / np.log2(1.0 + rank)
-    if at is not None:
-        discount = np.where(rank <= at, discount, 0.0)
-    best = np.zeros((len(gains), len(size)))
-    for draw, row in enumerate(gains):
-        decreasing = row[np.lexsort((-row, owner))]
-        best[draw] = np.bincount(owner, decreasing * discount, len(size))
-    return best
+    inverse = inverse_discount(int(np.diff(node_start).max(initial=0)), at=at)
+    return np.stack([best_value(node_start, row, inverse) for row in gains])
 
 
 def expected_gains(

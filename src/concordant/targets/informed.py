@@ -16,8 +16,8 @@ from concordant.graphs import Batch, Graphs
 from concordant.preferences import Preferences
 from concordant.sampling import deal, label_keys, uniform_bits
 from concordant.solvers.edges import fit_edges
+from concordant.solvers.matrices import products
 from concordant.structures.bradley_terry import bradley_terry
-from concordant.structures.likelihood import win_probability
 from concordant.surrogates.registry import surrogate
 from concordant.targets.mean_targets import centre
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Matrix = NDArray[np.floating[Any]]
 FOLDS = 3
 SAMPLE = 1 << 15
-"""Distinct judgments on which the two numbers are chosen; more hardly change them."""
+"""Pairs of items on which the two numbers are chosen; more hardly change them."""
 PRECISIONS = (1e-2, 1e6, 10.0**0.5)
 """Least, greatest and step of n · ridge, the precision of a normal prior on θ, in the search."""
 VARIANCES = (2.0**-8, 2.0**6, 2.0)
@@ -83,10 +83,10 @@ def informed_prior(
     With "auto" both numbers maximise the likelihood of held-out comparisons. For λ whole queries are held out, by
     thirds, since the scorer is for queries that it has not seen. Then a third of the judgments of each query is held
     out; scores come from the others, with prior means from the θ that has not seen the query, so nothing of what τ² is
-    judged by. (Of fewer than six queries a third of the judgments is held out for λ too.) Of more than 32,768 distinct
-    judgments as many queries are drawn as have about that many, by their labels and ``seed``; λn is then kept the same,
-    as for a normal prior on θ. ``weight`` (queries,) multiplies what each query counts for in stage one and in both
-    choices; only ratios matter.
+    judged by. (Of fewer than six queries a third of the judgments is held out for λ too.) Of more than 32,768 judged
+    pairs of items as many queries are drawn as have about that many, by their labels and ``seed``; λn is then kept the
+    same, as for a normal prior on θ. ``weight`` (queries,) multiplies what each query counts for in stage one and in
+    both choices; only ratios matter.
 
     Errors: UsageError for numbers out of range and shapes that do not fit, InputError without comparisons.
 
@@ -124,7 +124,7 @@ def informed_prior(
     else:
         variance = float(tau2)
     theta = problem.fit(problem.whole.graphs, precision)
-    mean = centre(alignment.start, np.asarray(X @ theta, np.float64)[alignment.row])
+    mean = centre(alignment.start, products(X, theta)[alignment.row])
     return Informed(mean, variance, theta, precision / problem.total, ridge_curve, tau2_curve, tuple(notes))
 
 
@@ -160,7 +160,7 @@ class _Problem:
     def sampled(self) -> NDArray[np.int64]:
         """The queries on which ridge and τ² are chosen, in random order."""
         order = np.argsort(uniform_bits(self.keys, np.full(len(self.keys), 1 << 61, np.uint64)), kind="stable")
-        held = np.cumsum(np.diff(self.prefs.start)[order])
+        held = np.cumsum(np.diff(self.whole.graphs.pair_start)[order])
         return order[: int(np.searchsorted(held, SAMPLE)) + 1]
 
     @cached_property
@@ -203,7 +203,7 @@ class _Problem:
         """Scores by the θ that has not seen what the fold holds out; shape (nodes,)."""
         if (fold, precision) not in self.thetas:
             self.thetas[fold, precision] = self.fit(self.splits[fold][0].graphs, precision)
-        return np.asarray(self.X @ self.thetas[fold, precision], np.float64)[self.alignment.row]
+        return products(self.X, self.thetas[fold, precision])[self.alignment.row]
 
     def mean(self, share: int, precision: float) -> Floats:
         """Prior means of the nodes by a θ that has not seen the share (nor, with folds of queries, its query)."""
@@ -237,11 +237,9 @@ def _mass(graphs: Graphs) -> float:
 
 def _likelihood(graphs: Graphs, score: Floats, weight: Floats) -> float:
     """Log-likelihood of the comparisons, each with the weight of its query (graphs,)."""
-    win, loss = win_probability(score[graphs.first] - score[graphs.second])
-    with np.errstate(divide="ignore"):
-        each = np.where(graphs.above > 0, graphs.above * np.log(win), 0.0)
-        each += np.where(graphs.below > 0, graphs.below * np.log(loss), 0.0)
-    return float((weight[graphs.graph] * each).sum())
+    margin = score[graphs.first] - score[graphs.second]
+    each = graphs.above * np.logaddexp(0.0, -margin) + graphs.below * np.logaddexp(0.0, margin)
+    return -float((weight[graphs.graph] * each).sum())
 
 
 def _peak(value: Callable[[float], float], span: tuple[float, float, float], coarse: float) -> dict[float, float]:

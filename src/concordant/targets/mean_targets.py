@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import ConcordantError, UsageError
+from concordant.gains import Gain, best_value, inverse_discount, the_gain
 from concordant.graphs import Batch
 from concordant.labels import Labels
 from concordant.listing import take_lists
@@ -18,7 +19,6 @@ from concordant.preferences import Preferences
 from concordant.sampling import label_keys, quick_draws
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import STOPPED, Scores
-from concordant.targets.gains import Gain, best_value, inverse_discount, the_gain
 from concordant.targets.log_odds import LogOddsTargets
 from concordant.targets.result import Targets, centre
 
@@ -29,6 +29,8 @@ Ints = NDArray[np.int64]
 BLOCK = 100_000
 """Nodes and judgments of subsets that are worked on at a time: bounds the memory and keeps the work in the processor's
 cache; does not change the result."""
+MOST = 1 << 50
+"""Orders above this are this one: no query has so many judgments."""
 ZERO = 1e-9
 """A best value Z at or below this is 0: what is left of scores that cancel is rounding, not an order."""
 
@@ -192,7 +194,7 @@ def _order(order: int | str) -> int | None:
         return None
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
         raise UsageError(f"order must be 'all' or an integer of at least 1, not {order!r}")
-    return int(order)
+    return min(int(order), MOST)
 
 
 def _some_queries(codes: Ints, cost: Ints, block: int) -> Iterator[Ints]:

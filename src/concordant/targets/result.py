@@ -25,7 +25,8 @@ class Targets:
     value: Floats
     """ȳ, shape (items of all queries,)."""
     error: Floats
-    """Monte Carlo standard error of ȳ; 0 where ȳ is exact. It falls as 1/√B."""
+    """Monte Carlo standard error of ȳ; 0 where ȳ is exact (and where one subset was drawn, which does not tell).
+    It falls as 1/√B."""
     weight: Floats
     """n̂_q / (n m_q) for each query, so that Σ_q weight_q ‖f(q) − ȳ_q‖² is twice the quadratic risk, less a constant."""
     drawn: Ints
