@@ -71,8 +71,9 @@ def lists_of(query: Any, size: int) -> Lists:
         return Lists(np.array([0, size], np.int64) if size else np.zeros(1, np.int64))
     if isinstance(query, np.ndarray) and query.ndim == 1 and query.dtype.kind in "iuU":
         _same_length("query", len(query), size)
-        begin = np.flatnonzero(np.append(True, query[1:] != query[:-1])) if size else np.zeros(0, np.int64)
-        if len(np.unique(query[begin])) == len(begin):
+        begin = np.append(0, np.flatnonzero(query[1:] != query[:-1]) + 1) if size else np.zeros(0, np.int64)
+        heads = query[begin]
+        if np.all(heads[1:] > heads[:-1]) or len(np.unique(heads)) == len(heads):
             return Lists(np.append(begin, size).astype(np.int64))
     try:
         array = as_label_array(query)
@@ -107,6 +108,11 @@ def as_numbers(column: Any, role: str, *, size: int | None = None, infinite: boo
     if size is not None:
         _same_length(role, len(array), size)
     values = np.asarray(array, np.float64)
+    if array.dtype.kind in "bui":
+        return values
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # a finite sum has only finite terms
+            return values
     wrong = np.isnan(values) if infinite else ~np.isfinite(values)
     if wrong.any():
         place = int(wrong.argmax())

@@ -116,6 +116,10 @@ def _within_reach(lists: Lists, score: Floats, at: int | None) -> NDArray[np.int
     if at is None or not len(long):
         return None
     least = np.full(len(lists), -np.inf)
+    if len(long) == len(lists) and np.all(length == length[0]):
+        matrix = score.reshape(len(lists), int(length[0]))
+        bound = np.partition(matrix, matrix.shape[1] - at, axis=1)[:, matrix.shape[1] - at]
+        return np.flatnonzero(matrix >= bound[:, None])
     for which, matrix in matrices(lists.start, score, long, -np.inf):
         least[which] = np.partition(matrix, matrix.shape[1] - at, axis=1)[:, matrix.shape[1] - at]
     return np.flatnonzero(score >= np.repeat(least, length))
