@@ -172,6 +172,8 @@ WRONG = (
     (("votes.csv", "-f", "features.csv", "-m", "m", "--loss", "ranknet", "-r", "lightgbm"), "fits a linear scorer"),
     (("votes.csv", "-f", "nowhere.csv", "-m", "m"), "no file nowhere.csv"),
     (("train.txt", "-m", "m", "--structure", "borda"), "--structure means nothing here"),
+    (("train.txt", "-m", "m", "--subsets", "8"), "--subsets means nothing here"),
+    (("votes.csv", "-f", "features.csv", "-m", "m", "--loss", "ranknet", "--folds", "4"), "--folds means nothing here"),
 )
 
 

@@ -24,8 +24,8 @@ __all__ = ["fit"]
 @click.option("--order", default="auto", show_default=True, metavar="K",
               help="Judgments aggregated at a time: a number, all, or auto (all when informed, else by "
               "cross-validation).")  # fmt: skip
-@click.option("--subsets", type=click.IntRange(min=1), default=32, show_default=True,
-              help="Subsets of K judgments drawn of each query.")  # fmt: skip
+@click.option("--subsets", type=click.IntRange(min=1),
+              help="Subsets of K judgments drawn of each query (default 32).")  # fmt: skip
 @click.option("--gain", metavar="G", help="Gain of a score: 2^s-1, 2^s or identity.")
 @click.option("--informed/--not-informed", default=None,
               help="Let the features inform the aggregation where judgments are few. Default: informed, unless a "
@@ -44,9 +44,8 @@ __all__ = ["fit"]
 @role_options
 @click.option("--label", metavar="C", help="Column of the label, with --kind labels.")
 @reading_options
-@click.option("--folds", type=click.IntRange(min=2), default=3, show_default=True, help="Folds of the judgments.")
+@click.option("--folds", type=click.IntRange(min=2), help="Folds of the cross-validation (default 3).")
 @click.option("--seed", default=0, show_default=True, help="Makes the model reproducible.")
-@click.option("--unsafe-pickle", is_flag=True, hidden=True)
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")
 def fit(log: str, **options: Any) -> None:
     """Learn a scoring function of item features from the preferences in LOG and keep it in a directory.

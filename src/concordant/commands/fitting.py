@@ -32,6 +32,9 @@ from concordant.surrogates.registry import surrogate
 
 __all__ = ["run_fit"]
 
+FOR_AGGREGATION = ("structure", "informed", "subsets", "folds")
+"""Options that mean nothing where labels are given."""
+
 
 def run_fit(log: str, given: Mapping[str, Any]) -> None:
     """Fit and keep the model; what is worth knowing goes to stderr, the curve of order='auto' to stdout."""
@@ -91,7 +94,7 @@ def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, lis
 
 
 def _labels(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str]]:
-    """Return features with a label for each row; rows without a label are an error."""
+    """Return the rows that have a label, and the labels; a label without features is an error."""
     if given["features"] is None:
         if not is_letor(log):
             raise UsageError(f"--features is missing: {log} holds labels only")
@@ -153,7 +156,7 @@ def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
             raise UsageError(f"--ridge is for linear scorers; --regressor {given['regressor']} has settings of its own")
         shared["ridge"] = _ridge(given["ridge"])
     if graded:
-        _refuse(given, "graded labels are complete preferences: nothing is aggregated", "structure", "informed")
+        _refuse(given, "graded labels are complete preferences: nothing is aggregated", *FOR_AGGREGATION)
         if given["order"] not in ("auto", "all"):
             raise UsageError("--order means nothing here: graded labels are complete preferences")
         if loss not in LOSSES:
@@ -161,27 +164,29 @@ def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
             _linear(given)
             return EdgeRanker(loss, phi=phi, **shared)
         regressor = named_regressor(given["regressor"], given["seed"])
+        del shared["seed"]  # the regressor has it; the rest is exact
         return ListRanker(loss, phi=phi, gain=given["gain"], regressor=regressor, **shared)
     order = _order(given["order"])
     if loss == "gain-regression":
         if phi is not None:
             raise UsageError("gain-regression is least squares; --phi is for losses on pairs")
-        for name in ("structure", "gain", "informed"):
+        for name in ("structure", "gain", "informed", "subsets", "folds"):
             if given[name] is not None:
                 shared[name] = given[name]
         regressor = named_regressor(given["regressor"], given["seed"])
-        return AggregationRanker(
-            order=order, subsets=given["subsets"], regressor=regressor, folds=given["folds"], **shared
-        )
+        return AggregationRanker(order=order, regressor=regressor, **shared)
     _linear(given)
     _refuse(given, f"only gain-regression aggregates with the help of features, not {loss}", "informed")
+    _refuse(given, f"{loss} chooses nothing by cross-validation", "folds")
+    if given["subsets"] is not None:
+        shared["subsets"] = given["subsets"]
     if member.reads == "scores":
         shared |= {"structure": given["structure"]}
         if given["gain"] is not None:
             shared["options"] = {"gain": given["gain"]}
     else:
         _refuse(given, f"{loss} reads the judgments themselves, not scores", "structure", "gain")
-    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, subsets=given["subsets"], **shared)
+    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **shared)
 
 
 def _linear(given: Mapping[str, Any]) -> None:
@@ -210,4 +215,4 @@ def _ridge(text: str | None) -> float | str | None:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"--ridge must be auto or a number of at least 0, not {text!r}") from None
+        raise UsageError(f"--ridge must be auto or a number of at least 0, not {text!r}") from None

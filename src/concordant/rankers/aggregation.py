@@ -62,14 +62,16 @@ class AggregationRanker(RegressionRanker):
     intercept : 'query', 'one' or 'none' (linear only).
     informed : aggregate by Bradley–Terry with a prior from a first pairwise logistic fit to the features, N(x'θ,
         ``tau2``), tau2 'auto' from held-out judgments: where items have few judgments their scores s are those of the
-        scorer, with many the prior washes out. 'auto': where ``structure`` is None. With the identity as gain what is
-        fitted is what s adds, s − x'θ (0 where nobody judged): a regressor to all rows; a linear δ with the ridge on
-        δ. With ``order`` 'auto' that is 'all', and the ridge the greatest within one standard error of the best on
-        held-out queries, ∞ (nothing is added) included.
+        scorer, with many the prior washes out. 'auto': where ``structure`` is None. With the identity as gain, not
+        divided by Z, and no other order or gain to try beside it, what is fitted is what s adds, s − x'θ (0 where
+        nobody judged): a regressor to all rows; a linear δ with the ridge on δ. With ``order`` 'auto' that is 'all',
+        and the ridge the greatest within one standard error of the best on held-out queries, ∞ (nothing is added)
+        included.
     standardise, log, missing : what is done to features (``Normaliser``); missing is 'raise', 'mean', 'median',
         'zero', or with a regressor 'keep'.
     folds, split, seed : where order is 'auto' or anything is a list or 'auto', cross-validation over ``folds`` parts of
-        the 'judgments' (or of the 'queries') takes the combination of least generalised pairwise disagreement.
+        the 'judgments' (or of the 'queries') takes the combination of least generalised pairwise disagreement. (The
+        ridge on what informed aggregation adds is judged on queries always, on judgments where these are too few.)
 
     Attributes: ``coef_``, ``coef_standardised_`` (linear), ``regressor_``, ``order_``, ``structure_``, ``gain_``,
     ``normalise_``, ``ridge_``, ``cv_`` (a ``Curve``; only where something was chosen), ``status_``, ``n_features_in_``,

@@ -74,7 +74,6 @@ class ListRanker(RegressionRanker):
         standardise: bool = True,
         log: bool = False,
         missing: str = "raise",
-        seed: int = 0,
     ) -> None:
         self.loss = loss
         self.phi = phi
@@ -89,7 +88,6 @@ class ListRanker(RegressionRanker):
         self.standardise = standardise
         self.log = log
         self.missing = missing
-        self.seed = seed
 
     def _check(self) -> None:
         if self.loss not in LOSSES:
