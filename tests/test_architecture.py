@@ -32,12 +32,14 @@ LAYERS = (
     ("preferences",),
     # the method: from preferences to a ranking
     ("graphs",),
-    ("connectivity", "agreement"),
-    ("structures", "surrogates"),
+    ("connectivity", "agreement", "differences"),
+    ("structures", "surrogates", "best_order"),
     ("uncertainty",),
     ("ranking",),
     # what a ranking is judged by
     ("metrics",),
+    # whether preferences and a loss can lead to the right order
+    ("audit",),
     # the log: from a file to preferences
     ("engines",),
     ("reading",),
@@ -57,7 +59,10 @@ LAYERS = (
     ("__main__",),
 )
 """Rooms from the ground up; a room imports only what is below it."""
-METHOD = {"graphs", "agreement", "connectivity", "structures", "surrogates", "uncertainty", "ranking"}
+METHOD = {
+    *("graphs", "agreement", "connectivity", "differences", "structures", "surrogates", "best_order"),
+    *("uncertainty", "ranking", "audit"),
+}
 LOG = {"engines", "reading"}
 
 INSIDE_FUNCTIONS = {

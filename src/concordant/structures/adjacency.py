@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from concordant.differences import LEVEL
 from concordant.graphs import Batch, Graphs
 
 __all__ = ["difference_graph", "mean_adjacency"]
@@ -43,4 +44,5 @@ def difference_graph(batch: Batch) -> Graphs:
     """
     mean = mean_adjacency(batch)
     net = mean.wins - mean.losses  # a tie adds the same to both
+    net = np.where(np.abs(net) <= LEVEL * (mean.above + mean.below), 0.0, net)
     return replace(mean, wins=np.maximum(net, 0.0), losses=np.maximum(-net, 0.0), ties=np.zeros(len(net)))

@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.differences import Differences
 from concordant.errors import UsageError, did_you_mean
 from concordant.surrogates.gains import expected_gains
 from concordant.surrogates.margins import Function
@@ -62,11 +63,8 @@ def margins_of_judgments(source: Population, *, h: str = "identity") -> Arcs:
 
 def net_preferences(source: Population) -> Arcs:
     """[s_ij − s_ji]₊ from i to j: the difference graph of the mean adjacency (AoS (23))."""
-    mean = source.adjacency
-    net = mean.above - mean.below
-    winner, loser = np.where(net >= 0, mean.first, mean.second), np.where(net >= 0, mean.second, mean.first)
-    level = 1e-12 * (mean.above + mean.below)  # sums in another order must not make an edge of a level pair
-    return Arcs.plain(source.node_start, winner, loser, np.where(np.abs(net) <= level, 0.0, np.abs(net)))
+    net = Differences.of(source.adjacency)
+    return Arcs.plain(source.node_start, net.winner, net.loser, net.weight)
 
 
 def summed_preferences(source: Population, *, nu: float = 1.0) -> Arcs:
