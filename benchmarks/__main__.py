@@ -12,13 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cases
+from benchmarks.audits import audits
 from benchmarks.cases import Case
 from benchmarks.graded_lists import graded_lists
 from benchmarks.learning import learning
 from benchmarks.measure import load, machine
 from benchmarks.ranked_lists import ranked_lists
 
-CASES = cases.CASES | {"graded-lists": graded_lists, "ranked-lists": ranked_lists, "learning": learning}
+CASES = cases.CASES | {
+    "graded-lists": graded_lists,
+    "ranked-lists": ranked_lists,
+    "learning": learning,
+    "audit": audits,
+}
 HERE = Path(__file__).resolve().parent
 PEERS = (
     "concordant",
@@ -66,7 +72,7 @@ def _options() -> argparse.Namespace:
         default="all",
         choices=[*CASES, "all"],
         metavar="CASE",
-        help="1 … 7, graded-lists, ranked-lists, learning",
+        help="1 … 7, graded-lists, ranked-lists, learning, audit",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from concordant import torch
+    from concordant.audit.auditing import audit
+    from concordant.audit.result import Audit
+    from concordant.best_order.kemeny import optimal_order
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.features.matrix import Features
     from concordant.features.normalising import Normaliser
@@ -43,6 +46,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AggregationRanker": "rankers.aggregation",
+    "Audit": "audit.result",
     "Batch": "graphs",
     "CannotRank": "errors",
     "ConcordantError": "errors",
@@ -59,6 +63,7 @@ _HOMES = {
     "RankBoostRanker": "rankers.boosting",
     "Ranking": "ranking",
     "UsageError": "errors",
+    "audit": "audit.auditing",
     "average_precision": "metrics.relevant",
     "compare": "metrics.comparing",
     "err": "metrics.err",
@@ -67,6 +72,7 @@ _HOMES = {
     "mean_targets": "targets.mean_targets",
     "minimise": "surrogates.minimise",
     "ndcg": "metrics.ndcg",
+    "optimal_order": "best_order.kemeny",
     "pairwise_loss": "metrics.pairwise",
     "precision": "metrics.relevant",
     "rank": "ranking",
@@ -82,6 +88,7 @@ _HOMES = {
 
 __all__ = [
     "AggregationRanker",
+    "Audit",
     "Batch",
     "CannotRank",
     "ConcordantError",
@@ -98,6 +105,7 @@ __all__ = [
     "RankBoostRanker",
     "Ranking",
     "UsageError",
+    "audit",
     "average_precision",
     "compare",
     "err",
@@ -106,6 +114,7 @@ __all__ = [
     "mean_targets",
     "minimise",
     "ndcg",
+    "optimal_order",
     "pairwise_loss",
     "precision",
     "rank",

@@ -123,12 +123,15 @@ def _table(log: Log, columns: Sequence[str]) -> pa.Table:
     return memory.arrow_table(log, columns)
 
 
-def _texts(log: Log, column: Any, role: str) -> pa.Array:
+def _texts(log: Log, column: Any, role: str) -> pa.Array | None:
+    """The labels as texts; None for queries that are missing in every row, as concordant score writes them."""
     try:
         read = labels(column, role, as_json=log.as_json)
     except InputError as error:
         raise InputError(f"{log.name}: {error}") from None
     if read.fault is not None:
+        if role == "query" and (read.fault == MISSING).all():
+            return None
         kinds = {MISSING: f"have no {role}", NULL_BYTE: f"have a null byte in the {role}"}
         _refuse(log, read.fault, lambda code: kinds.get(code, f"have a {role} that is neither a text nor an integer"))
     return read.values.cast(pa.large_string())

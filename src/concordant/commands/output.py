@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from concordant.errors import UsageError
 from concordant.ranking import FLAGS, Ranking
 from concordant.structures.scores import STATUS
 
-__all__ = ["as_csv", "check_output", "one_line", "remarks", "show", "show_table", "write"]
+__all__ = ["as_csv", "check_output", "one_line", "plain", "remarks", "show", "show_table", "write", "write_json"]
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
 
@@ -44,15 +45,9 @@ def check_output(name: str, log: str | None = None, what: str = "the log") -> No
 
 def write(table: pa.Table, name: str) -> None:
     """Write a table by the ending of the name, whole or not at all; a link stays one."""
-    check_output(name)
-    path = Path(name).resolve()
-    ending = path.suffix.lower()
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".concordant-", suffix=ending)
-        os.close(handle)
-    except OSError as error:
-        raise UsageError(f"--output {name}: {error.strerror}") from None
-    try:
+    ending = Path(name).suffix.lower()
+
+    def fill(temporary: str) -> None:
         if ending in (".csv", ".tsv"):
             Path(temporary).write_bytes(as_csv(table, "," if ending == ".csv" else "\t"))
         elif ending == ".parquet":
@@ -60,9 +55,30 @@ def write(table: pa.Table, name: str) -> None:
         elif ending in (".arrow", ".feather"):
             pa.feather.write_feather(table, temporary, compression="uncompressed")
         else:
-            rows = (json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) for row in table.to_pylist())
+            rows = (json.dumps(plain(row), ensure_ascii=False, allow_nan=False) for row in table.to_pylist())
             text = "\n".join(rows) + "\n" if ending == ".jsonl" else "[\n" + ",\n".join(rows) + "\n]\n"
             Path(temporary).write_text(text, encoding="utf-8")
+
+    _put(name, fill)
+
+
+def write_json(data: Any, name: str) -> None:
+    """Write nested data as one JSON document, whole or not at all."""
+    text = json.dumps(plain(data), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    _put(name, lambda temporary: Path(temporary).write_text(text, encoding="utf-8"))
+
+
+def _put(name: str, fill: Callable[[str], object]) -> None:
+    """Fill a temporary file beside the target and move it into place."""
+    check_output(name)
+    path = Path(name).resolve()
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".concordant-", suffix=path.suffix.lower())
+        os.close(handle)
+    except OSError as error:
+        raise UsageError(f"--output {name}: {error.strerror}") from None
+    try:
+        fill(temporary)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
@@ -96,14 +112,15 @@ def _as_text(column: pa.Array, delimiter: str) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(text, f'[\r\n"{delimiter}]|^ | $'), quoted, text)
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinities: they become the texts "inf" and "-inf"; NaN becomes null."""
-    return {
-        key: (None if math.isnan(value) else str(value))
-        if isinstance(value, float) and not math.isfinite(value)
-        else value
-        for key, value in row.items()
-    }
+def plain(value: Any) -> Any:
+    """Return nested data as JSON can hold it: infinities become the texts "inf" and "-inf", NaN becomes null."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def show(board: Ranking, *, rows: int, quiet: bool, table: bool) -> None:

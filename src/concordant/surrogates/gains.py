@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from concordant.errors import UsageError, did_you_mean
 from concordant.gains import GAINS as PLAIN
@@ -18,9 +19,13 @@ __all__ = ["GAINS", "best_values", "expected_gains"]
 Floats = NDArray[np.float64]
 
 GAINS: Mapping[str, Gain] = MappingProxyType(
-    {**PLAIN, "err": lambda s: np.expm1(s * np.log(2.0)) / np.exp2(np.max(s, initial=0.0))}
+    {
+        **PLAIN,
+        "err": lambda s: np.expm1(s * np.log(2.0)) / np.exp2(np.max(s, initial=0.0)),
+        "sigmoid": lambda s: np.asarray(expit(s), np.float64),
+    }
 )
-"""Increasing G; "err" is (2^s − 1)/2^max with the largest score of the batch."""
+"""Increasing G; "err" is (2^s − 1)/2^max with the largest score of the batch; "sigmoid" makes real scores chances."""
 
 
 def best_values(gains: Floats, node_start: NDArray[np.int64], at: int | None = None) -> Floats:

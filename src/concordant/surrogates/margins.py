@@ -42,6 +42,8 @@ class Margin:
     """Infimum over t: 0, or −∞ for the linear one."""
     zero_from: float = np.inf
     """Where φ reaches its infimum; ∞ when it only tends to it."""
+    odds: float | None = None
+    """κ, where φ'(−d)/φ'(d) = e^(κ d): then weights g_j, g_l of opposite arcs ask for d = log(g_j/g_l)/κ."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ _PHIS = (
         "log(1 + e^(−t))",
         smooth=True,
         infimum=0.0,
+        odds=1.0,
     ),
     Margin(
         "exponential",
@@ -113,6 +116,7 @@ _PHIS = (
         "e^(−t)",
         smooth=True,
         infimum=0.0,
+        odds=2.0,
     ),
     Margin(
         "linear",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from concordant.errors import UsageError
 from concordant.listing import entry_owner
 from concordant.surrogates.margins import Margin, Penalty
 
-__all__ = ["Arcs", "Objective"]
+__all__ = ["Arcs", "GainsToAll", "Objective"]
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
@@ -66,6 +67,43 @@ class Arcs:
         )
 
 
+class GainsToAll(Arcs):
+    """Arcs of weight g_j ≥ 0 from each node j to every other of its graph; the m² of them are made when they are read.
+
+    >>> arcs = GainsToAll(np.array([0, 3]), np.array([0.5, 0.0, 2.0]))
+    >>> arcs.winner.tolist(), arcs.loser.tolist(), arcs.weight.tolist()
+    ([0, 0, 2, 2], [1, 2, 0, 1], [0.5, 0.5, 2.0, 2.0])
+    """
+
+    gain: Floats
+
+    def __init__(self, node_start: Nodes, gain: Floats) -> None:
+        nothing = np.zeros(int(node_start[-1]))
+        for name, column in (("node_start", node_start), ("gain", gain), ("pull", nothing), ("target", nothing)):
+            object.__setattr__(self, name, column)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("winner", "loser", "weight", "margin"):
+            raise AttributeError(name)
+        size = np.diff(self.node_start)
+        start = np.repeat(self.node_start[:-1], size)
+        each = np.where(self.gain != 0, np.repeat(size, size), 0)  # arcs of every node, to itself included
+        winner = np.repeat(np.arange(len(each)), each)
+        loser = np.arange(len(winner)) - np.repeat(np.cumsum(each) - each - start, each)
+        others = winner != loser
+        found = Arcs.plain(self.node_start, winner[others], loser[others], self.gain[winner[others]])
+        for each_name in ("winner", "loser", "weight", "margin"):
+            object.__setattr__(self, each_name, getattr(found, each_name))
+        return getattr(found, name)
+
+    def only(self, keep: NDArray[np.bool_]) -> Arcs:
+        """Plain arcs."""
+        return Arcs(
+            self.node_start, self.winner[keep], self.loser[keep], self.weight[keep], self.margin[keep], self.pull,
+            self.target,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Objective:
     """Conditional surrogate risk of each graph: Σ_e w_e φ(α_i − α_j − h_e) + Σ_i ν_i r(α_i − t_i), e from i to j.
@@ -84,10 +122,11 @@ class Objective:
     penalty: Penalty
 
     def __post_init__(self) -> None:
-        wrong = int((~(self.arcs.weight >= 0) | ~np.isfinite(self.arcs.weight)).sum())
+        weight = self.arcs.gain if isinstance(self.arcs, GainsToAll) else self.arcs.weight
+        wrong = int((~(weight >= 0) | ~np.isfinite(weight)).sum())
         if wrong:
             raise UsageError(
-                f"{wrong:,} of {len(self.arcs.weight):,} edge weights are negative or not finite; "
+                f"{wrong:,} of {len(weight):,} edge weights are negative or not finite; "
                 "the surrogate would not be bounded below"
             )
 

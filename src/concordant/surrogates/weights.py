@@ -16,7 +16,7 @@ from concordant.differences import Differences
 from concordant.errors import UsageError, did_you_mean
 from concordant.surrogates.gains import expected_gains
 from concordant.surrogates.margins import Function
-from concordant.surrogates.objective import Arcs
+from concordant.surrogates.objective import Arcs, GainsToAll
 from concordant.surrogates.population import Population, Relevance
 
 __all__ = [
@@ -82,12 +82,7 @@ def from_gains_to_all(source: Relevance, *, gain: str, normalised: bool, at: int
     The argument is φ(α_j − α_l): AoS prints it reversed, which would reverse the order.
     """
     gains = expected_gains(source, gain, normalised=normalised, at=at, signed=False)
-    size = np.diff(source.node_start)
-    each = np.repeat(size, size)  # edges of every node, to itself included
-    winner = np.repeat(np.arange(int(source.node_start[-1])), each)
-    before = np.cumsum(each) - each
-    loser = np.arange(len(winner)) - np.repeat(before - source.node_start[:-1][source.owner], each)
-    return Arcs.plain(source.node_start, winner, loser, np.where(winner == loser, 0.0, gains[winner]))
+    return GainsToAll(source.node_start, gains)
 
 
 def pulled_to_gains(source: Relevance, *, gain: str, normalised: bool, at: int | None = None) -> Arcs:

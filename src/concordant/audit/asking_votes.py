@@ -1,0 +1,44 @@
+"""How many votes on one pair make their majority right: the binomial law, no model."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc
+
+from concordant.errors import UsageError
+
+__all__ = ["votes_for_majority"]
+
+Floats = NDArray[np.float64]
+MOST = 1 << 30
+"""Half the votes beyond which no number is given."""
+
+
+def votes_for_majority(share: ArrayLike, level: float = 0.95) -> Floats:
+    """Least odd n with P(the majority of n votes is on the right side) ≥ level, elementwise.
+
+    With p = max(share, 1 − share) the chance that a vote goes the right way, P = P(Bin(n, p) ≥ (n + 1)/2) =
+    I_p((n + 1)/2, (n + 1)/2), which grows with odd n; about z²p(1 − p)/(p − ½)² for p near ½. ``share`` in [0, 1]; inf
+    for ½ (or so near it that more than 2·10⁹ votes would be needed), NaN where it is NaN.
+
+    Errors: UsageError for a level outside (0.5, 1) or a share outside [0, 1].
+
+    >>> votes_for_majority([0.6, 0.75, 1.0, 0.5])
+    array([67.,  9.,  1., inf])
+
+    Source: de Condorcet 1785; the binomial law.
+    """
+    if not 0.5 < level < 1:
+        raise UsageError(f"the level lies between 0.5 and 1, not {level}")
+    p = np.asarray(share, np.float64)
+    if ((p < 0) | (p > 1)).any():
+        raise UsageError("a share lies between 0 and 1")
+    p = np.maximum(p, 1.0 - p)
+    low, high = np.zeros(p.shape, np.int64), np.full(p.shape, MOST)  # n = 2·half − 1; low is too few
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        enough = betainc(middle, middle, p) >= level
+        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
+    found = np.where(high >= MOST, np.inf, 2.0 * high - 1.0)
+    return np.where(np.isnan(p), np.nan, found)

@@ -1,0 +1,87 @@
+"""What ``concordant audit`` does once its arguments are known: read, audit, write, show."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from concordant.audit.auditing import audit
+from concordant.audit.minimisers import choose
+from concordant.audit.result import Audit
+from concordant.commands.output import as_csv, check_output, one_line, plain, show_table, write, write_json
+from concordant.commands.progress import Progress, tell
+from concordant.commands.reading_log import read_given_log
+from concordant.structures.registry import structure
+
+__all__ = ["run_audit"]
+
+
+def run_audit(log: str, **given: Any) -> None:
+    """Read, audit, write; a table and the summary on a terminal, CSV into a pipe with the summary on stderr."""
+    quiet, output = given["quiet"], given["output"]
+    if output is not None:
+        check_output(output, log)
+    names = given["surrogates"] or None
+    choose(names)  # a wrong name should not cost the reading of a large log
+    if given["structure"] is not None:
+        structure(given["structure"])
+    with Progress(quiet, f"reading {log}"):
+        reading = read_given_log(log, given, given["cluster"])
+    if reading.rejects:
+        tell([f"skipped: {reading.report()}"])
+    prefs = reading.preferences.pool() if given["pool"] else reading.preferences
+    with Progress(quiet, "auditing queries") as report:
+        found = audit(
+            prefs,
+            surrogates=names,
+            **{name: given[name] for name in ("ties", "exact", "time_limit", "structure", "order", "replicates")},
+            **{name: given[name] for name in ("level", "top", "ask", "seed")},
+            progress=report,
+        )
+    if output is not None:
+        if output.lower().endswith(".json"):
+            write_json({"file": log} | found.to_dict(), output)
+        else:
+            write(_flat(found.to_arrow()), output)
+        if not quiet:
+            click.echo(f"wrote {output}: {len(found.queries):,} queries", err=True)
+    if sys.stdout.isatty():
+        _show(found, given["rows"])
+    elif output is None:
+        sys.stdout.buffer.write(as_csv(_flat(found.to_arrow())))
+        sys.stdout.buffer.flush()
+    if not quiet or sys.stdout.isatty():
+        for line in found.summary:
+            click.echo(one_line(line), err=not sys.stdout.isatty())
+    if not quiet:
+        for note in found.notes:
+            click.echo(f"note: {one_line(note)}", err=True)
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Lists of labels as JSON texts: rows of CSV have no lists."""
+    for place, name in enumerate(table.column_names):
+        if pa.types.is_list(table[name].type):
+            texts = [None if x is None else json.dumps(plain(x), ensure_ascii=False) for x in table[name].to_pylist()]
+            table = table.set_column(place, name, pa.array(texts, pa.string()))
+    return table
+
+
+def _show(found: Audit, rows: int) -> None:
+    if len(found.queries) == 1:
+        shown = found.surrogates.select(
+            ["surrogate", "target", "status", "loss", "regret", "consistent", "flipped", "above", "below"]
+        )
+        show_table(shown)
+        show_table(found.orders.select(["place", "item"]), rows)
+        if found.ask is not None and len(found.ask):
+            show_table(found.ask.drop_columns(["query"]), rows)
+        return
+    show_table(found.overall)
+    names = ["query", "items", "judgments", "components", "acyclic", "low_noise", "row_sum_condition", "optimal_loss"]
+    table = found.queries.select([*names, "optimal_exact"])
+    show_table(table, rows)

@@ -1,0 +1,235 @@
+"""The audit as a whole: known populations, brute force over orders, laws, and what cannot be answered."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import concordant as cc
+from concordant.surrogates import registry
+from concordant.surrogates.weights import each_judgment
+
+THEOREM_3 = cc.Preferences.from_comparisons(list("1213"), list("2331"), count=[25, 1, 50, 24])
+
+
+def audited(prefs, **options):
+    """The rows of an audit without noise: queries, and surrogates by (query, name)."""
+    found = cc.audit(prefs, **{"replicates": 0} | options)
+    by_name = {(row["query"], row["surrogate"]): row for row in found.surrogates.to_pylist()}
+    return found, found.queries.to_pylist(), by_name
+
+
+def random_log(rng, items, queries=1, pairs=0.7, votes=6):
+    """Votes on random pairs; every query has at least one."""
+    winner, loser, query, count = [], [], [], []
+    for q in range(queries):
+        for i, j in itertools.combinations(range(items), 2):
+            if rng.random() < pairs or (i, j) == (0, 1):
+                for a, b in ((i, j), (j, i)):
+                    n = rng.integers(0, votes) + ((a, b) == (0, 1))
+                    if n:
+                        winner.append(a), loser.append(b), query.append(q), count.append(n)
+    return cc.Preferences.from_comparisons(winner, loser, query, count=count)
+
+
+def dense(prefs, query, items):
+    """The mean adjacency of one query, straight from the counts."""
+    one = prefs.select([query])
+    table = np.zeros((items, items))
+    np.add.at(table, (np.array(one.items.tolist())[one.winner], np.array(one.items.tolist())[one.loser]), one.count)
+    return table / table.sum()
+
+
+def loss_of(scores, table):
+    """Loss (10), a tie charged the heavier direction."""
+    total = 0.0
+    for i, j in itertools.combinations(range(len(table)), 2):
+        gap = scores[i] - scores[j]
+        total += max(table[i, j], table[j, i]) if abs(gap) < 1e-7 else table[j, i] if gap > 0 else table[i, j]
+    return total
+
+
+def test_theorem_3():
+    found, (row,), by_name = audited(THEOREM_3)
+    assert (row["items"], row["judgments"], row["components"]) == (3, 100, 1)
+    assert row["acyclic"] is True
+    assert row["low_noise"] == "true"
+    assert row["row_sum_condition"] is True
+    assert row["optimal_exact"] is True
+    assert row["optimal_loss"] == pytest.approx(0.24, abs=1e-12)
+    assert row["condorcet_winner"] == "1"
+    for name in ("ranknet", "ranksvm", "rankboost"):
+        verdict = by_name[None, name] if (None, name) in by_name else by_name[row["query"], name]
+        assert verdict["consistent"] is False, name
+        assert verdict["regret"] == pytest.approx(0.01, abs=1e-12), name
+        assert (verdict["flipped"], verdict["above"], verdict["below"]) == (1, "2", "3"), name
+    for name in ("difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "gain-regression"):
+        verdict = by_name[row["query"], name]
+        assert verdict["consistent"] is True, name
+        assert verdict["regret"] == 0.0, name
+    assert found.orders["item"].to_pylist() == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("phi", ["hinge", "squared-hinge", "logistic", "exponential"])
+def test_the_difference_graph_is_right_with_every_phi(phi):
+    _, (row,), by_name = audited(THEOREM_3, surrogates=[f"difference-graph:{phi}"])
+    name = "difference-graph" if phi == "logistic" else f"difference-graph:{phi}"
+    assert by_name[row["query"], name]["consistent"] is True
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_best_order_and_regrets_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    items = int(rng.integers(3, 7))
+    prefs = random_log(rng, items, queries=4, votes=5)
+    _, rows, by_name = audited(prefs, surrogates=["ranknet", "linear", "difference-graph"])
+    for row in rows:
+        table = dense(prefs, row["query"], items)
+        best = min(loss_of(np.argsort(order)[::-1] * 1.0, table) for order in itertools.permutations(range(items)))
+        assert row["optimal_loss"] == pytest.approx(best, abs=1e-12)
+        assert row["optimal_exact"] is True
+        sums = table.sum(axis=1) - table.sum(axis=0)
+        linear = by_name[row["query"], "linear"]
+        assert linear["regret"] == pytest.approx(loss_of(sums, table) - best, abs=1e-12)
+        assert linear["consistent"] == (loss_of(sums, table) - best < 1e-12)
+        logistic = by_name[row["query"], "ranknet"]
+        if logistic["status"] == "attained":
+            risk = lambda a, w=table: float((w * np.logaddexp(0.0, a[None, :] - a[:, None])).sum())  # noqa: E731
+            alpha = minimize(risk, np.zeros(items), method="BFGS", options={"gtol": 1e-10}).x
+            gaps = np.abs(alpha[:, None] - alpha[None, :])[np.triu_indices(items, 1)]
+            if gaps.min() > 1e-4:
+                assert logistic["regret"] == pytest.approx(loss_of(alpha, table) - best, abs=1e-12)
+        difference = by_name[row["query"], "difference-graph"]
+        if row["acyclic"]:
+            assert difference["consistent"] is True
+
+
+def test_low_noise_makes_linear_right_and_acyclic_the_difference_graph():
+    rng = np.random.default_rng(5)
+    prefs = random_log(rng, 3, queries=150, pairs=1.0, votes=9)
+    _, rows, by_name = audited(prefs)
+    low = [row["query"] for row in rows if row["low_noise"] == "true"]
+    acyclic = [row["query"] for row in rows if row["acyclic"]]
+    assert len(low) > 3
+    assert set(low) < set(acyclic)
+    assert all(by_name[query, "linear"]["consistent"] for query in low)
+    assert all(by_name[query, "difference-graph"]["consistent"] for query in acyclic)
+    assert not all(by_name[query, "ranknet"]["consistent"] for query in acyclic)
+
+
+def test_a_query_is_audited_alike_alone_and_in_company():
+    rng = np.random.default_rng(3)
+    prefs = random_log(rng, 7, queries=12, pairs=0.5)
+    whole = cc.audit(prefs, replicates=20)
+    for query in (0, 5, 11):
+        alone = cc.audit(prefs.select([query]), replicates=20)
+        row = whole.to_arrow().slice(query, 1).to_pylist()[0]
+        for name, value in alone.to_arrow().to_pylist()[0].items():
+            same = value == row[name] or (value != value and row[name] != row[name])
+            assert same or value == pytest.approx(row[name], abs=1e-9), name
+
+
+def test_losses_do_not_depend_on_the_numbering():
+    rng = np.random.default_rng(4)
+    prefs = random_log(rng, 6)
+    rename = rng.permutation(6)
+    other = cc.Preferences.from_comparisons(
+        rename[np.array(prefs.items.tolist())[prefs.winner]],
+        rename[np.array(prefs.items.tolist())[prefs.loser]],
+        count=prefs.count,
+    )
+    columns = ["optimal_loss", "acyclic", "low_noise", "row_sum_condition", "ranknet.regret", "ranksvm.regret"]
+    one, two = (cc.audit(log, replicates=0).to_arrow().select(columns).to_pylist()[0] for log in (prefs, other))
+    for name in columns:
+        assert one[name] == (pytest.approx(two[name], abs=1e-9) if isinstance(two[name], float) else two[name]), name
+
+
+def test_a_new_member_of_the_registry_is_audited(monkeypatch):
+    doubled = registry.Surrogate(
+        "doubled",
+        lambda source: each_judgment(source, h="identity"),
+        "judgments",
+        phi="squared-hinge",
+        phis=("squared-hinge",),
+        meaning="made up",
+        source="nowhere",
+    )
+    members = dict(registry.SURROGATES) | {"doubled": doubled}
+    monkeypatch.setattr(registry, "SURROGATES", members)
+    monkeypatch.setattr("concordant.audit.minimisers.SURROGATES", members)
+    found, (row,), by_name = audited(THEOREM_3)
+    assert by_name[row["query"], "doubled"]["consistent"] is False
+    assert "doubled" in found.overall["surrogate"].to_pylist()
+
+
+def test_a_cycle_is_shown_and_its_best_order_is_exact():
+    rock = cc.Preferences.from_comparisons(["r", "s", "p"], ["s", "p", "r"], count=[30, 30, 20])
+    found = cc.audit(rock, replicates=50)
+    row = found.queries.to_pylist()[0]
+    assert row["acyclic"] is False
+    assert row["low_noise"] == "false"
+    assert set(row["cycle"]) == {"r", "s", "p"}
+    assert row["optimal_loss"] == pytest.approx(0.25)
+    assert row["cycles_are"] == "cyclic"
+    assert row["condorcet_winner"] is None
+    assert found.orders["item"].to_pylist() == ["r", "s", "p"]
+
+
+def test_pairs_never_judged_leave_low_noise_open():
+    chain = cc.Preferences.from_comparisons(["a", "b"], ["b", "c"], count=[3, 3])
+    _, (row,), _ = audited(chain)
+    assert row["low_noise"] == "undetermined"
+    assert row["missing_pair"] == ["a", "c"]
+    assert cc.audit(chain, replicates=0).to_dict()["queries"][0]["low_noise"] == "undetermined"
+
+
+@pytest.mark.parametrize(
+    "prefs",
+    [
+        cc.Preferences.from_comparisons(["a", "b"], ["b", "a"]),
+        cc.Preferences.from_comparisons(["a", "b"], ["b", "c"], tie=[True, True]),
+        cc.Preferences.from_comparisons(["a"] * 3 + ["b"], ["b"] * 3 + ["a"], weight=[0.1, 0.1, 0.1, 0.3]),
+        cc.Preferences.from_orders(["q"], [0], ["only"], [1]),
+    ],
+    ids=["opposite votes", "ties only", "weights that cancel", "one item"],
+)
+def test_nothing_to_prefer(prefs):
+    found = cc.audit(prefs, replicates=10)
+    row = found.queries.to_pylist()[0]
+    assert row["acyclic"] is True
+    assert row["optimal_exact"] is True
+    assert found.surrogates["regret"].to_pylist() == [0.0] * len(found.surrogates)
+    assert found.surrogates["consistent"].to_pylist() == [True] * len(found.surrogates)
+    assert 1 <= len(found.summary) <= 10
+
+
+def test_wrong_options_are_refused():
+    for options, said in (
+        ({"surrogates": ["rankent"]}, "ranknet"),
+        ({"surrogates": ["ranknet:hinge"]}, "allowed: logistic"),
+        ({"surrogates": ["linear", "linear"]}, "twice"),
+        ({"ties": "none"}, "heavier"),
+        ({"time_limit": 0}, "positive"),
+        ({"replicates": -1}, "at least 0"),
+        ({"level": 1.0}, "between"),
+        ({"order": "some"}, "order must be"),
+        ({"order": 0}, "order must be"),
+        ({"structure": "cascade"}, "cascade reads"),
+    ):
+        with pytest.raises(cc.UsageError, match=said):
+            cc.audit(THEOREM_3, **options)
+    with pytest.raises(cc.UsageError, match="Preferences"):
+        cc.audit([1, 2])
+    with pytest.raises(cc.InputError, match="no judgment"):
+        cc.audit(cc.Preferences.empty())
+
+
+def test_subsets_of_judgments_as_a_law():
+    found, (row,), by_name = audited(
+        THEOREM_3, order=5, surrogates=["gain-regression", "ndcg-pairwise", "err-pairwise"]
+    )
+    for name in ("gain-regression", "ndcg-pairwise"):
+        assert by_name[row["query"], name]["consistent"] is True, name
+        assert by_name[row["query"], name]["loss"] > 0.01, name
+    assert found.settings["order"] == 5

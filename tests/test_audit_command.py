@@ -1,0 +1,130 @@
+"""``concordant audit`` as its users meet it."""
+
+import csv
+import json
+from io import StringIO
+
+import pytest
+
+from concordant.commands import main
+
+VOTES = (
+    "prompt_id,winner,loser,count\n"
+    + "".join(f"p1,{a},{b},{n}\n" for a, b, n in (("1", "2", 25), ("2", "3", 1), ("1", "3", 50), ("3", "1", 24)))
+    + "p2,x,y,3\np2,y,z,3\np2,z,x,3\np3,only,other,1\n"
+)
+CONTRACT = ["query", "items", "judgments", "components", "acyclic", "low_noise", "row_sum_condition", "optimal_loss",
+            "optimal_exact"]  # fmt: skip
+
+
+@pytest.fixture
+def votes(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text(VOTES)
+    return path
+
+
+def call(capsys, *arguments):
+    status = 0
+    try:
+        main(["audit", *(str(argument) for argument in arguments)])
+    except SystemExit as stop:
+        status = stop.code or 0
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+def test_json_has_the_contract_and_the_evidence(capsys, votes, tmp_path):
+    output = tmp_path / "audit.json"
+    status, out, err = call(capsys, votes, "-o", output, "--replicates", "20")
+    assert (status, out) == (0, "")
+    found = json.loads(output.read_text())
+    assert 1 <= len(found["summary"]) <= 10
+    assert all(line in err for line in found["summary"])
+    rows = {row["query"]: row for row in found["queries"]}
+    assert list(rows) == ["p1", "p2", "p3"]
+    for row in rows.values():
+        assert list(row)[: len(CONTRACT)] == CONTRACT
+        assert set(row["surrogates"]) >= {"ranknet", "ranksvm", "rankboost", "linear", "difference-graph"}
+        assert all({"consistent", "regret"} <= set(one) for one in row["surrogates"].values())
+    assert rows["p1"]["low_noise"] is True
+    assert rows["p1"]["surrogates"]["ranknet"]["consistent"] is False
+    assert rows["p1"]["surrogates"]["difference-graph"]["consistent"] is True
+    assert rows["p2"]["acyclic"] is False
+    assert rows["p2"]["cycles_are"] == "within sampling noise"
+    assert rows["p3"]["surrogates"]["ranknet"]["regret"] == 0.0
+    assert rows["p2"]["ask"][0]["number"] == 1
+    overall = {row["surrogate"]: row for row in found["surrogates"]}
+    assert (overall["ranknet"]["queries"], overall["ranknet"]["wrong"]) == (3, 2)
+
+
+def test_a_pipe_gets_a_row_for_each_query(capsys, votes):
+    status, out, err = call(capsys, votes, "--surrogate", "ranknet", "--surrogate", "linear", "--replicates", "0")
+    assert status == 0
+    rows = list(csv.DictReader(StringIO(out)))
+    assert list(rows[0])[: len(CONTRACT)] == CONTRACT
+    assert [row["ranknet.consistent"] for row in rows] == ["false", "false", "true"]
+    assert float(rows[0]["ranknet.regret"]) == pytest.approx(0.01)
+    assert rows[1]["cycle"] == '["x", "y", "z"]'
+    assert "With infinite data" in err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl", "arrow", "tsv"])
+def test_tables_in_every_format(capsys, votes, tmp_path, ending):
+    output = tmp_path / f"audit.{ending}"
+    status, _, _ = call(capsys, votes, "-o", output, "--replicates", "0", "--quiet")
+    assert status == 0
+    assert output.stat().st_size > 100
+
+
+def test_the_same_seed_gives_the_same_bytes(capsys, votes, tmp_path):
+    texts = []
+    for name in ("one.json", "two.json"):
+        call(capsys, votes, "-o", tmp_path / name, "--replicates", "30", "--seed", "7")
+        texts.append((tmp_path / name).read_text())
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--surrogate", "ranknt"], "ranknet"),
+        (["--surrogate", "ranknet:hinge"], "allowed: logistic"),
+        (["--structure", "bordo"], "borda"),
+        (["--order", "many"], "order must be"),
+        (["--output", "audit.xls"], "unknown ending"),
+        (["--ties", "half"], "heavier"),
+        (["--top", "9"], "below the 3 items"),
+        (["--level", "2"], "level"),
+        (["--time-limit", "0"], "time-limit"),
+        (["--winner", "nobody"], "nobody"),
+    ],
+)
+def test_wrong_options_are_one_line(capsys, votes, arguments, said):
+    status, out, err = call(capsys, votes, *arguments)
+    assert (status, out) == (2, "")
+    lines = err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert said in lines[0]
+
+
+def test_bad_rows_are_refused_or_skipped_as_in_rank(capsys, tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("model_a,model_b,winner\na,b,left\na,b,lefft\n")
+    status, _, err = call(capsys, path)
+    assert status == 2
+    assert "lefft" in err
+    status, _, err = call(capsys, path, "--on-error", "skip", "--replicates", "0")
+    assert status == 0
+    assert "skipped" in err
+
+
+def test_labels_are_text(capsys, tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text('winner,loser\n"<b>x</b>","y\nz"\n"y\nz","=cmd()"\n"=cmd()","<b>x</b>"\n')
+    output = tmp_path / "audit.json"
+    status, _, err = call(capsys, path, "-o", output, "--replicates", "10")
+    assert status == 0
+    assert set(json.loads(output.read_text())["queries"][0]["cycle"]) == {"<b>x</b>", "y\nz", "=cmd()"}
+    assert "y\\nz" in err
