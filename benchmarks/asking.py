@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.audit.asking import pairs_to_ask
-from concordant.audit.asking_gains import chosen_pairs
-from concordant.audit.scores_covariance import blocks, fitted
-from concordant.audit.settling import settling
+from concordant.asking.gains import chosen_pairs
+from concordant.asking.pairs import pairs_to_ask
+from concordant.asking.scores_covariance import blocks, fitted
+from concordant.asking.settling import settling
 from concordant.graphs import Batch
 from concordant.preferences import Preferences, counted_comparisons
 from concordant.structures.bradley_terry import bradley_terry

@@ -21,10 +21,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from concordant.audit.noise import noise
-from concordant.audit.noise_cycles import bottlenecks, cycle_test
 from concordant.differences import Differences
 from concordant.graphs import Batch
+from concordant.noise.cycle_tests import bottlenecks, cycle_test
+from concordant.noise.noise import noise
 from concordant.preferences import Preferences, counted_comparisons, counted_lists
 
 Floats = NDArray[np.float64]

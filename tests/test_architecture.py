@@ -39,7 +39,9 @@ LAYERS = (
     # what a ranking is judged by
     ("metrics",),
     # whether preferences and a loss can lead to the right order
-    ("audit",),
+    ("populations",),
+    ("noise", "asking", "counterexamples"),
+    ("auditing",),
     # the log: from a file to preferences
     ("engines",),
     ("reading",),
@@ -61,7 +63,7 @@ LAYERS = (
 """Rooms from the ground up; a room imports only what is below it."""
 METHOD = {
     *("graphs", "agreement", "connectivity", "differences", "structures", "surrogates", "best_order"),
-    *("uncertainty", "ranking", "audit"),
+    *("uncertainty", "ranking", "populations", "noise", "asking", "counterexamples", "auditing"),
 }
 LOG = {"engines", "reading"}
 
@@ -70,9 +72,9 @@ INSIDE_FUNCTIONS = {
     ("sampling.py", "concordant.kernels.draws"): "start-up time: Numba, for many draws only",
     ("solvers/least_squares.py", "concordant.kernels.centred_rows"): "start-up time: Numba, for large matrices only",
     ("targets/log_odds.py", "concordant.kernels.subset_gains"): "start-up time: Numba, where targets are computed",
-    ("audit/triples.py", "concordant.kernels.triples"): "start-up time: Numba, for many paths only",
-    ("audit/completions.py", "concordant.kernels.heavier_paths"): "start-up time: Numba, where a verdict is open",
-    ("audit/cycles.py", "concordant.kernels.shortest_cycles"): "start-up time: Numba, for large components only",
+    ("populations/triples.py", "concordant.kernels.triples"): "start-up time: Numba, for many paths only",
+    ("populations/completions.py", "concordant.kernels.heavier_paths"): "start-up time: Numba, where a verdict is open",
+    ("populations/cycles.py", "concordant.kernels.shortest_cycles"): "start-up time: Numba, for large components only",
     ("best_order/components.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     ("best_order/orders.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     ("best_order/orders.py", "concordant.kernels.orders_search"): "start-up time: Numba, for large components only",

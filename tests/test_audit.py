@@ -157,7 +157,7 @@ def test_a_new_member_of_the_registry_is_audited(monkeypatch):
     )
     members = dict(registry.SURROGATES) | {"doubled": doubled}
     monkeypatch.setattr(registry, "SURROGATES", members)
-    monkeypatch.setattr("concordant.audit.minimisers.SURROGATES", members)
+    monkeypatch.setattr("concordant.surrogates.choosing.SURROGATES", members)
     found, (row,), by_name = audited(THEOREM_3)
     assert by_name[row["query"], "doubled"]["consistent"] is False
     assert "doubled" in found.overall["surrogate"].to_pylist()

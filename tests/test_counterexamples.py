@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from concordant.audit.counterexamples import Counterexample, class_of, find_counterexample
-from concordant.audit.known_counterexamples import KNOWN, known_counterexample
-from concordant.audit.population_search import PopulationSearch
-from concordant.audit.small_populations import Programme, in_class, unit_populations, whole_votes
-from concordant.audit.small_verdicts import best_order_of, graph_of, judge, preference_surrogates
 from concordant.commands import main
+from concordant.counterexamples.finder import Counterexample, class_of, find_counterexample
+from concordant.counterexamples.known import KNOWN, known_counterexample
+from concordant.counterexamples.search import PopulationSearch
+from concordant.counterexamples.small_populations import Programme, in_class, unit_populations, whole_votes
+from concordant.counterexamples.small_verdicts import best_order_of, graph_of, judge, preference_surrogates
 from concordant.errors import UsageError
 from concordant.reading import read
 from concordant.surrogates.minimise import minimise

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from concordant import torch
-    from concordant.audit.auditing import audit
-    from concordant.audit.result import Audit
+    from concordant.auditing.audit import audit
+    from concordant.auditing.result import Audit
     from concordant.best_order.kemeny import optimal_order
+    from concordant.counterexamples.finder import find_counterexample
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.features.matrix import Features
     from concordant.features.normalising import Normaliser
@@ -46,7 +47,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AggregationRanker": "rankers.aggregation",
-    "Audit": "audit.result",
+    "Audit": "auditing.result",
     "Batch": "graphs",
     "CannotRank": "errors",
     "ConcordantError": "errors",
@@ -63,10 +64,11 @@ _HOMES = {
     "RankBoostRanker": "rankers.boosting",
     "Ranking": "ranking",
     "UsageError": "errors",
-    "audit": "audit.auditing",
+    "audit": "auditing.audit",
     "average_precision": "metrics.relevant",
     "compare": "metrics.comparing",
     "err": "metrics.err",
+    "find_counterexample": "counterexamples.finder",
     "kendall_tau": "metrics.kendall",
     "load_model": "models.saving",
     "mean_targets": "targets.mean_targets",
@@ -109,6 +111,7 @@ __all__ = [
     "average_precision",
     "compare",
     "err",
+    "find_counterexample",
     "kendall_tau",
     "load_model",
     "mean_targets",

@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 from concordant.graphs import Graphs
 from concordant.listing import entry_owner
 
-__all__ = ["LEVEL", "Differences"]
+__all__ = ["LEVEL", "Differences", "net_weights"]
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 LEVEL = 1e-12
 """Share of a pair's weight below which its difference is 0: sums in another order must not make an edge."""
+
+
+def net_weights(mean: Graphs) -> Floats:
+    """Return s_jl − s_lj of each pair (first, second), 0 where only rounding is left; shape (pairs,)."""
+    net = mean.above - mean.below
+    return np.where(np.abs(net) <= LEVEL * (mean.above + mean.below), 0.0, net)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +53,8 @@ class Differences:
     @classmethod
     def of(cls, mean: Graphs) -> Differences:
         """Take the differences of pair tables without covariates (ties are half a win each way)."""
-        net = mean.above - mean.below
-        level = np.abs(net) <= LEVEL * (mean.above + mean.below)
+        net = net_weights(mean)
+        level = net == 0
         up = net > 0
         winner, loser = np.where(up, mean.first, mean.second), np.where(up, mean.second, mean.first)
         kept = np.flatnonzero(~level)

@@ -1,4 +1,4 @@
-"""``concordant audit``: options; what is done with them is in ``auditing.py``."""
+"""``concordant audit``: options; what is done with them is in ``audit.py``."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from concordant.audit.auditing import audit
-from concordant.audit.minimisers import choose
-from concordant.audit.result import Audit
+from concordant.auditing.audit import audit
+from concordant.surrogates.choosing import choose
+from concordant.auditing.result import Audit
 from concordant.commands.output import as_csv, check_output, one_line, plain, show_table, write, write_json
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log

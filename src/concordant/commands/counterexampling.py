@@ -12,11 +12,11 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from concordant.audit.counterexamples import Counterexample, find_counterexample
-from concordant.audit.known_counterexamples import KNOWN
-from concordant.audit.small_verdicts import Verdict, preference_surrogates
 from concordant.commands.output import write
 from concordant.commands.progress import Progress
+from concordant.counterexamples.finder import Counterexample, find_counterexample
+from concordant.counterexamples.known import KNOWN
+from concordant.counterexamples.small_verdicts import Verdict, preference_surrogates
 from concordant.errors import UsageError, counted, did_you_mean
 from concordant.surrogates.registry import SURROGATES, surrogate
 

@@ -13,7 +13,7 @@ __all__ = ["shortest_cycles"]
 def shortest_cycles(bounds, first, last, start, other, weight, steps, cycle, length, least, proven):  # type: ignore[no-untyped-def]
     """Find a shortest cycle of components first … last − 1, among equally long ones that with the heaviest least edge.
 
-    The twin is ``concordant.audit.cycles.cycle_plainly``. Nodes bounds[c]:bounds[c + 1] are a strong component of at
+    The twin is ``cycle_plainly`` of ``populations.cycles``. Nodes bounds[c]:bounds[c + 1] are a strong component of at
     least two nodes; node u's edges within it are start[u]:start[u + 1]. Filled for each: ``cycle`` from bounds[c] on,
     its ``length``, the weight of its ``least`` edge, and whether the search was ``proven`` complete within ``steps``
     (components,) edges looked at; one cycle is always found when these are at least the component's own.

@@ -13,7 +13,7 @@ __all__ = ["triples"]
 def triples(todo, base, width, level, start, middle, other, net, weight, counts, shortfall, worst, missing):  # type: ignore[no-untyped-def]
     """Go through all paths i → j → k that begin at the nodes i of ``todo``.
 
-    The twin is ``concordant.audit.triples.paths_plainly``. Rows are those of ``Neighbours``; ``base`` (nodes,) is the
+    The twin is ``paths_plainly`` of ``populations.triples``. Rows are those of ``Neighbours``; ``base`` (nodes,) is the
     first node of each node's graph, ``width`` the size of the largest graph. Filled for every node of ``todo``:
     ``counts`` (nodes, 3) paths with (i, k) judged, of these with d_ik < d_ij + d_jk beyond rounding, and with (i, k)
     never judged; ``shortfall`` the largest d_ij + d_jk − d_ik of the violated, ``worst`` (nodes, 2) its j and k;

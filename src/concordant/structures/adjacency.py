@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from concordant.differences import LEVEL
+from concordant.differences import net_weights
 from concordant.graphs import Batch, Graphs
 
 __all__ = ["difference_graph", "mean_adjacency"]
@@ -43,6 +43,5 @@ def difference_graph(batch: Batch) -> Graphs:
     ([0.25, 0.25], [0.0, 0.0])
     """
     mean = mean_adjacency(batch)
-    net = mean.wins - mean.losses  # a tie adds the same to both
-    net = np.where(np.abs(net) <= LEVEL * (mean.above + mean.below), 0.0, net)
+    net = net_weights(mean)
     return replace(mean, wins=np.maximum(net, 0.0), losses=np.maximum(-net, 0.0), ties=np.zeros(len(net)))

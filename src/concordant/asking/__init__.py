@@ -1,0 +1,1 @@
+"""What more judgments would settle, and which pairs to ask next."""

@@ -1,0 +1,248 @@
+"""``cc.audit``: the facts of each query, the best order, every surrogate's minimiser, sampling noise; part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.asking.pairs import pairs_to_ask
+from concordant.asking.scores_covariance import fitted
+from concordant.asking.settling import settling
+from concordant.auditing.gain_verdicts import LARGEST, Law, judge_by_gains
+from concordant.auditing.minimisers import judge_by_pairs
+from concordant.auditing.result import Audit
+from concordant.auditing.rows import held_out_rows, order_rows, query_rows, surrogate_rows
+from concordant.best_order.orders import best_orders
+from concordant.differences import Differences
+from concordant.errors import InputError, UsageError
+from concordant.graphs import Batch
+from concordant.noise.held_out import HeldOut, held_out_regrets
+from concordant.noise.noise import noise
+from concordant.populations.regret import check_ties
+from concordant.populations.shape import shapes
+from concordant.preferences import Preferences
+from concordant.structures.adjacency import mean_adjacency
+from concordant.surrogates.choosing import Chosen, choose
+
+__all__ = ["audit"]
+
+WORK = 500_000
+"""Pairs of items that are audited at a time; bounds the memory."""
+DRAWS = 1_000
+"""From how many draws it is said how sure the top is: to within .016."""
+SPLITTINGS = 1_000
+"""Splits of the judgments of all queries: five of each of few queries, one of each of many."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What was asked for."""
+
+    chosen: tuple[Chosen, ...]
+    ties: str
+    exact: bool
+    time_limit: float
+    law: Law
+    replicates: int
+    level: float
+    top: int | None
+    ask: int
+    seed: int
+
+
+def audit(
+    prefs: Preferences,
+    *,
+    surrogates: Sequence[str] | None = None,
+    ties: str = "heavier",
+    exact: bool = False,
+    time_limit: float = 10.0,
+    structure: str | None = None,
+    order: int | str = "all",
+    subsets: int = 32,
+    replicates: int = 200,
+    level: float = 0.95,
+    top: int | None = None,
+    ask: int = 10,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Audit:
+    """Say for each query whether its preferences, with a loss, can lead to the right order.
+
+    With s the mean adjacency of a query's judgments: is the difference graph d_ij = [s_ij − s_ji]₊ acyclic, is it
+    low-noise (AoS Definition 4), does ICML (16) hold; the least pairwise loss (10) over all orders; for each surrogate
+    its minimisers over α ∈ ℝ^m and whether every one is optimal (AoS Definition 3), with the regret of the worst.
+    Surrogates of scores are judged by NDCG or ERR on the law of ``structure``'s scores of all judgments, or of
+    ``subsets`` random subsets of ``order`` judgments. Losses are per judgment, as strong as its weight.
+
+    ``surrogates``: names, "name" or "name:phi"; all of the registry when not given. ``ties``: how the pairwise loss
+    charges tied scores ("heavier", "paper"). ``exact``: best orders by dynamic programming up to 20 items that hang
+    together in cycles, then by an integer programme of ``time_limit`` seconds each (else up to 12, then a local search
+    with a proven bound). ``replicates`` bootstrap samples of the judgments for what is said of noise at confidence
+    ``level``; with 0 nothing is said of noise, of what would settle the ``top`` items (the first when not given), nor
+    which pairs to ``ask`` (for the top when given, else for the whole order).
+    Errors: UsageError for wrong options; InputError without judgments.
+
+    >>> import concordant as cc
+    >>> theorem3 = cc.Preferences.from_comparisons(list("1213"), list("2331"), count=[25, 1, 50, 24])
+    >>> found = cc.audit(theorem3, replicates=0)
+    >>> row = found.queries.to_pylist()[0]
+    >>> row["acyclic"], row["low_noise"], round(row["optimal_loss"], 12), row["optimal_exact"]
+    (True, 'true', 0.24, True)
+    >>> found.to_arrow().select(["ranknet.consistent", "difference-graph.consistent"]).to_pylist()
+    [{'ranknet.consistent': False, 'difference-graph.consistent': True}]
+
+    Source: Duchi, Mackey and Jordan (2013), §3, §5.3; (2010), §1–3.
+    """
+    if not isinstance(prefs, Preferences):
+        raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")
+    wanted = _Wanted(
+        choose(surrogates), ties, exact, time_limit, Law.of(prefs, structure, order, subsets, seed), replicates, level,
+        top, ask, seed,
+    )  # fmt: skip
+    _check(prefs, wanted)
+    parts: list[_Part] = []
+    done = 0
+    for codes in _some(prefs):
+        parts.append(_part(prefs, codes, wanted))
+        done += len(codes)
+        if progress is not None:
+            progress(done, len(prefs.queries))
+    return _joined(prefs, wanted, parts)
+
+
+def _check(prefs: Preferences, wanted: _Wanted) -> None:
+    if not len(prefs.queries):
+        raise InputError("there is no judgment to audit")
+    check_ties(wanted.ties)
+    if not 0 < wanted.time_limit < np.inf:
+        raise UsageError(f"time_limit must be a positive number of seconds, not {wanted.time_limit}")
+    if wanted.replicates < 0 or wanted.ask < 0:
+        raise UsageError(f"replicates and ask must be at least 0, not {wanted.replicates} and {wanted.ask}")
+    if not 0.5 < wanted.level < 1:
+        raise UsageError(f"level must be between 0.5 and 1, not {wanted.level}")
+    most = int(np.diff(prefs.members[0]).max())
+    if wanted.top is not None and not 1 <= wanted.top < most:
+        raise UsageError(f"top must be at least 1 and below the {most:,} items of the largest query, not {wanted.top}")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The findings of some queries."""
+
+    queries: pa.Table
+    surrogates: tuple[pa.Table, ...]
+    orders: pa.Table
+    settling: pa.Table | None
+    ask: pa.Table | None
+    held_out: HeldOut | None
+    notes: tuple[str, ...]
+
+
+def _some(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
+    """Query codes, some at a time, so that memory stays bounded."""
+    items = np.diff(prefs.members[0]).astype(np.float64)
+    complete = np.where(items <= LARGEST, items * items, 0.0) / 8
+    if prefs.list_start is None:
+        work = np.diff(prefs.start).astype(np.float64)
+    else:
+        pairs = np.concatenate(([0.0], np.cumsum(np.diff(prefs.list_start).astype(np.float64) ** 2 / 2)))
+        work = np.diff(pairs[prefs.start])
+    group = (np.cumsum(np.maximum(work, complete)) / WORK).astype(np.int64)
+    yield from np.split(np.arange(len(group)), np.flatnonzero(np.diff(group)) + 1)
+
+
+def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Part:
+    batch = Batch.whole(prefs, codes)
+    mean = mean_adjacency(batch)
+    net = Differences.of(mean)
+    facts = shapes(mean)
+    best = best_orders(
+        mean,
+        exact_up_to=20 if wanted.exact else 12,
+        programme=wanted.exact,
+        time_limit=wanted.time_limit,
+        seed=wanted.seed,
+    )
+    law = None
+    found = []
+    for chosen in wanted.chosen:
+        if chosen.target == "pairwise":
+            judged = judge_by_pairs(chosen, batch, mean, net, best, facts.acyclic, wanted.ties)
+        else:
+            law = wanted.law.relevance(batch) if law is None else law
+            judged = judge_by_gains(chosen, law, chances=wanted.law.chances)
+        found.append(surrogate_rows(batch, chosen, judged))
+    resampled = held = None
+    if wanted.replicates:
+        held = _held_out(prefs, codes, wanted)
+        resampled = noise(
+            batch, replicates=wanted.replicates, level=1 - wanted.level, seed=wanted.seed, place=best.place
+        )
+    settled, asked, noted = _more_judgments(batch, wanted)
+    return _Part(
+        query_rows(batch, facts, best, resampled), tuple(found), order_rows(batch, best), settled, asked, held, noted
+    )  # fmt: skip
+
+
+def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> HeldOut | None:
+    """Excess losses of the surrogates of preferences on judgments held out; few queries are split several times."""
+    names = [chosen.name for chosen in wanted.chosen if chosen.target == "pairwise"]
+    codes = codes[prefs.judgments[codes] > 1]
+    if not names or not len(codes):
+        return None
+    splits = int(np.clip(SPLITTINGS // len(prefs.queries), 1, 5))
+    return held_out_regrets(prefs, names, splits=splits, seed=wanted.seed, queries=codes)
+
+
+def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.Table | None, tuple[str, ...]]:
+    """What more judgments would settle, and on which pairs; nothing where nothing is compared."""
+    if not wanted.replicates or not len(batch.graphs.first):
+        return None, None, ()
+    fit = fitted(batch)
+    settled = asked = None
+    notes: tuple[str, ...] = ()
+    top = wanted.top or 1
+    beyond = bool(np.diff(batch.node_start).max() > top)
+    if beyond:
+        one = settling(fit, top=top, level=wanted.level, seed=wanted.seed, draws=DRAWS)
+        settled, notes = one.to_arrow(), notes + one.notes
+    if wanted.ask:
+        pairs = pairs_to_ask(fit, top=wanted.top if beyond else None, most=wanted.ask, level=wanted.level)
+        asked, notes = pairs.to_arrow(), notes + pairs.notes
+    return settled, asked, notes
+
+
+def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audit:
+    def tables(name: str) -> pa.Table | None:
+        found = [getattr(part, name) for part in parts if getattr(part, name) is not None]
+        return pa.concat_tables(found).combine_chunks() if found else None
+
+    by_surrogate = [part.surrogates[place] for place in range(len(wanted.chosen)) for part in parts]
+    law = wanted.law
+    return Audit(
+        queries=tables("queries"),
+        surrogates=pa.concat_tables(by_surrogate).combine_chunks(),
+        orders=tables("orders"),
+        settling=tables("settling"),
+        ask=tables("ask"),
+        held_out=held_out_rows([part.held_out for part in parts if part.held_out is not None]),
+        settings={
+            "surrogates": [chosen.name for chosen in wanted.chosen],
+            "ties": wanted.ties,
+            "exact": wanted.exact,
+            "time_limit": wanted.time_limit,
+            "structure": law.structure.name,
+            "order": "all" if law.order is None else law.order,
+            "replicates": wanted.replicates,
+            "level": wanted.level,
+            "top": wanted.top or 1,
+            "seed": wanted.seed,
+        },
+        facts=prefs.facts,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )

@@ -1,0 +1,196 @@
+"""An audit in plain words: at most ten lines for a reader who knows none of the theory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from concordant.auditing.result import Audit
+
+__all__ = ["summary"]
+
+TITLES = {
+    "ranknet": "ranknet (pairwise logistic)",
+    "ranksvm": "ranksvm (pairwise hinge)",
+    "rankboost": "rankboost (pairwise exponential)",
+}
+"""What surrogates are known as, where the registry's name is not it."""
+
+
+def summary(audit: Audit) -> list[str]:
+    """Return the findings, the most important first, with numbers of this log."""
+    rows = audit.queries.to_pylist()
+    lines = [audit.facts, _population(rows), _best(rows)]
+    lines += _losses(audit, len(rows))
+    if "cycles_are" in audit.queries.column_names:
+        lines += _noise(rows)
+    if audit.held_out is not None:
+        lines += _held_out(audit)
+    if audit.settling is not None:
+        lines += _top(audit, len(rows))
+    if audit.ask is not None and len(audit.ask):
+        lines.append(_ask(audit, len(rows)))
+    return lines[:10]
+
+
+def _of(number: int, total: int, noun: str = "queries") -> str:
+    """In 7 of 50 queries (14%)."""
+    if number == total:
+        return f"in all {total:,} {noun}"
+    share = f" ({100 * number / total:.0f}%)" if 0.01 <= number / total <= 0.99 else ""
+    return f"in {number:,} of {total:,} {noun}{share}" if number else f"in none of {total:,} {noun}"
+
+
+def _population(rows: list[dict[str, Any]]) -> str:
+    if len(rows) == 1:
+        row = rows[0]
+        cycle = "" if row["cycle"] is None else f" (a shortest cycle: {' > '.join(map(str, _closed(row['cycle'])))})"
+        said = "have no cycle" if row["acyclic"] else f"run in cycles{cycle}"
+        low = {"true": "holds", "false": "fails", "undetermined": "cannot be decided: a pair it needs was never judged"}
+        return f"The mean preferences {said}; the low-noise condition {low[row['low_noise']]}."
+    cyclic = sum(not row["acyclic"] for row in rows)
+    states = {
+        "true": "holds in {:,}",
+        "false": "fails in {:,}",
+        "undetermined": "cannot be decided in {:,}, where pairs it needs were never judged",
+    }
+    counts = {word: sum(row["low_noise"] == word for row in rows) for word in states}
+    parts = [text.format(counts[word]) for word, text in states.items() if counts[word]]
+    return (
+        f"The mean preferences run in cycles {_of(cyclic, len(rows))}; the low-noise condition "
+        f"{' and '.join(parts) if len(parts) < 3 else ', '.join(parts[:2]) + ' and ' + parts[2]}."
+    )
+
+
+def _closed(cycle: list[Any]) -> list[Any]:
+    return [*cycle, cycle[0]]
+
+
+def _best(rows: list[dict[str, Any]]) -> str:
+    loss = np.array([row["optimal_loss"] for row in rows])
+    lower = np.array([row["optimal_lower"] for row in rows])
+    exact = sum(row["optimal_exact"] for row in rows)
+    known = (
+        ""
+        if exact == len(rows)
+        else f"; proven best {_of(exact, len(rows))}, else at least {lower.mean():.4f} on average"
+    )
+    if len(rows) == 1:
+        known = "" if exact else f"; not proven best, no order is below {lower[0]:.4f}"
+        return f"The best order at hand contradicts {loss[0]:.4f} of preference a judgment{known}."
+    return f"The best orders contradict {loss.mean():.4f} of preference a judgment on average{known}."
+
+
+def _losses(audit: Audit, queries: int) -> list[str]:
+    """Who would rank wrongly with infinite data, the worst first; then who would not."""
+    table = sorted(audit.overall.to_pylist(), key=lambda row: (-row["wrong"], -_number(row["mean_regret"])))
+    wrong = [row for row in table if row["wrong"]]
+    lines = []
+    if wrong:
+        where = "" if queries == 1 else ", by queries and mean excess loss"
+        each = [f"{_title(row)} {_wrong(row, queries)}" for row in wrong]
+        lines.append(f"With infinite data like this, losses that would rank wrongly{where}: {', '.join(each)}.")
+    right = [row for row in table if not row["wrong"] and not row["undecided"]]
+    if right:
+        begin = "Losses that would rank rightly" if wrong else "With infinite data like this these would rank rightly"
+        everywhere = "" if queries == 1 else " everywhere"
+        lines.append(f"{begin}{everywhere}: {', '.join(_title(row) for row in right)}.")
+    open_ = [row for row in table if not row["wrong"] and row["undecided"]]
+    if open_:
+        said = ", ".join(f"{_title(row)} ({row['undecided']:,})" for row in open_)
+        lines.append(f"No error found, but not decided everywhere: {said}.")
+    return lines
+
+
+def _wrong(row: dict[str, Any], queries: int) -> str:
+    if queries == 1:
+        return f"(excess {row['mean_regret']:.4f})"
+    return f"{row['wrong'] / row['queries']:.0%} ({row['mean_regret']:.4f})"
+
+
+def _number(value: float | None) -> float:
+    return 0.0 if value is None or value != value else value
+
+
+def _title(row: dict[str, Any]) -> str:
+    title = TITLES.get(row["surrogate"], row["surrogate"])
+    return title if row["target"] == "pairwise" else f"{title} (by {row['target'].upper()})"
+
+
+def _noise(rows: list[dict[str, Any]]) -> list[str]:
+    cyclic = [row for row in rows if not row["acyclic"]]
+    if not cyclic:
+        return []
+    real = [row for row in cyclic if row["cycles_are"] == "cyclic"]
+    if len(rows) == 1:
+        row = rows[0]
+        if real:
+            shown = " > ".join(map(str, _closed(row["significant_cycle"])))
+            return [f"The cycles are more than sampling noise (p = {row['cycle_p_value']:.2g}): {shown}."]
+        return [f"Sampling alone could have made the cycles (p = {row['cycle_p_value']:.2g}): no order is refuted."]
+    expected = np.mean([row["cycle_expected"] for row in rows])
+    return [
+        f"Sampling alone explains the cycles {_of(len(cyclic) - len(real), len(cyclic), 'queries with cycles')}, each "
+        f"tested by itself; populations without cycles near these data would show them in {expected:.0%} of queries."
+    ]
+
+
+def _held_out(audit: Audit) -> list[str]:
+    """Which surrogates do worse than the best order of the same half of the judgments, on the other half."""
+    assert audit.held_out is not None
+    rows = [row for row in audit.held_out.to_pylist() if row["standard_error"]]
+    if not rows:
+        return []
+    sure = [(row["mean"] / row["standard_error"], row) for row in rows]
+    groups = {
+        "worse": [row for z, row in sure if z > 2],
+        "better": [row for z, row in sure if z < -2],
+        "level within noise": [row for z, row in sure if abs(z) <= 2],
+    }
+    said = []
+    for word, members in groups.items():
+        if members and word != "level within noise":
+            each = (f"{row['surrogate']} ({row['mean']:+.4f} ± {row['standard_error']:.4f})" for row in members)
+            said.append(f"{word}: {', '.join(each)}")
+        elif members:
+            said.append(f"{word}: {', '.join(row['surrogate'] for row in members)}")
+    return [f"On judgments held out, against the best order of as few: {'; '.join(said)}."]
+
+
+def _top(audit: Audit, queries: int) -> list[str]:
+    assert audit.settling is not None
+    rows = audit.settling.to_pylist()
+    top = audit.settings["top"]
+    what = "first place" if top == 1 else f"the top {top}"
+    level = f"{audit.settings['level']:.0%}"
+    if queries > 1:
+        settled = sum(row["status"] == "settled" for row in rows)
+        return [f"{what.capitalize()} is settled at {level} {_of(settled, len(rows))}."]
+    row = rows[0]
+    if row["status"] in ("settled", "no such top", "equal scores at the boundary") or row["probability"] is None:
+        return [f"{what.capitalize()}: {row['status']}."]
+    sure = f"{_rounded(row['more'])} to be sure at {level} whatever the truth is within the noise"
+    if not np.isfinite(row["more_if_as_seen"]):
+        needed = "no realistic number of judgments like these would settle it"
+    else:
+        needed = f"to settle it takes about {_rounded(row['more_if_as_seen'])} more if the gap is as seen, {sure}"
+    return [f"{what.capitalize()} is right with probability {row['probability']:.2f}; {needed}."]
+
+
+def _rounded(number: float) -> str:
+    """Two digits are enough of an estimate."""
+    if not np.isfinite(number):
+        return "more than 1,000 times the data"
+    digits = max(len(f"{number:.0f}") - 2, 0)
+    return f"{round(number, -digits):,.0f}"
+
+
+def _ask(audit: Audit, queries: int) -> str:
+    assert audit.ask is not None
+    first = audit.ask.slice(0, 3).to_pylist()
+    if queries > 1:
+        row = first[0]
+        return f"Ask next, such as in query {row['query']}: {row['better']} against {row['worse']} ({row['reason']})."
+    return "Ask next: " + "; ".join(f"{row['better']} against {row['worse']}" for row in first) + "."

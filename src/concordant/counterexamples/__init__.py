@@ -1,0 +1,1 @@
+"""Small populations on which a surrogate ranks wrongly."""

@@ -1,0 +1,1 @@
+"""What of a population's cycles, winners and regrets is more than sampling noise."""

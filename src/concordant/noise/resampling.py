@@ -1,0 +1,187 @@
+"""Replicates of difference graphs: the multinomial bootstrap of judgments, and draws from an acyclic population nearby.
+
+A replicate of a query with n judgments is n draws from its judgments (clusters, where they are known), with
+probabilities count/n: the judgment is the unit, never its edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from concordant.differences import LEVEL, Differences
+from concordant.graphs import Batch
+from concordant.noise.cycle_tests import has_cycle
+from concordant.uncertainty.draws import Atoms, streams
+
+__all__ = ["Replicates", "condorcet", "replicated"]
+
+Floats = NDArray[np.float64]
+Nodes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+CELLS = 1 << 21
+"""Pairs of replicates that are held at a time."""
+MOST, FEWEST = 1 << 24, 10
+"""Pairs of all replicates of a graph, at most: larger graphs get fewer replicates, none where too few are left."""
+NEARBY = 1 << 62
+"""Number of the stream that draws from the acyclic population; those of the bootstrap count from 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """What stays as it is from replicate to replicate: ``edge_sign`` (edges,), the others (graphs,)."""
+
+    edge_sign: Floats
+    acyclic: Floats
+    winner: Floats
+    """NaN where the data have no Condorcet winner."""
+    nearby_cyclic: Floats
+    """Share of cyclic ones among samples of an acyclic population nearby."""
+    number: Nodes
+    """Replicates that were drawn; shares are NaN where it is 0: too many pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of one graph, those with a net preference in the data first, from winner to loser (nodes from 0)."""
+
+    nodes: int
+    winner: Nodes
+    loser: Nodes
+    edges: int
+    """The first so many have a net preference, the others are level."""
+    votes: Floats
+    """Strength for and against, shape (2, pairs), ties left out."""
+    rounding: Floats
+    """What is 0."""
+    table: csr_array
+    """Net strength that each held judgment gives each pair; shape (pairs, judgments)."""
+
+    def cyclic(self, net: Floats) -> int:
+        """How many rows of ``net`` (replicates, pairs) have a cycle."""
+        row, pair = np.nonzero(np.abs(net) > self.rounding)
+        forward = net[row, pair] > 0
+        base = row * self.nodes
+        winner = base + np.where(forward, self.winner[pair], self.loser[pair])
+        loser = base + np.where(forward, self.loser[pair], self.winner[pair])
+        start = np.arange(0, (len(net) + 1) * self.nodes, self.nodes)
+        return int(has_cycle(start, np.repeat(np.arange(len(net)), self.nodes), winner, loser).sum())
+
+    def wins_all(self, node: int, net: Floats) -> int:
+        """In how many rows the node is preferred to every other."""
+        won = (self.winner == node) & (net > self.rounding) | (self.loser == node) & (net < -self.rounding)
+        return int((won.sum(axis=1) == self.nodes - 1).sum())
+
+    def drawn(self, atoms: Atoms, replicates: int) -> Iterator[Floats]:
+        """Net strengths in replicates of the bootstrap, some at a time; shape (some, pairs)."""
+        some = max(1, CELLS // max(len(self.winner), 1))
+        for stream in streams(len(atoms.count), replicates):
+            drawn = stream.draw(atoms)
+            for begin in range(0, len(drawn), some):
+                times = drawn[begin : begin + some][:, atoms.member] * atoms.multiplicity
+                yield (self.table @ np.ascontiguousarray(times.T, np.float64)).T
+
+    def nearby(self, rng: np.random.Generator, backward: Flags, replicates: int) -> Iterator[Floats]:
+        """Net votes in samples of the acyclic population, each pair with as many votes as take a side in the data."""
+        total = np.rint(self.votes.sum(axis=0)).astype(np.int64)
+        chance = (self.votes[0] + 0.5) / (total + 1.0)
+        chance[: self.edges][backward] = 0.5
+        chance[self.edges :] = 0.5
+        some = max(1, CELLS // max(len(total), 1))
+        for begin in range(0, replicates, some):
+            wins = rng.binomial(total, chance, size=(min(some, replicates - begin), len(total)))
+            yield (2 * wins - total).astype(np.float64)
+
+
+def condorcet(net: Differences) -> Nodes:
+    """The node that is preferred to every other item of its query, −1 where there is none; shape (graphs,)."""
+    wins = np.bincount(net.winner, minlength=net.nodes)
+    best = np.flatnonzero((wins == (np.diff(net.node_start) - 1)[net.owner]) & (wins > 0))
+    winner = np.full(len(net), -1)
+    winner[net.owner[best]] = best
+    return winner
+
+
+def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, seed: int) -> Replicates:
+    """Draw and look at the replicates of each graph; ``place`` (nodes,) orders its items, best first.
+
+    The acyclic population has the pairs that ``place`` puts the wrong way round level, and the others as they are:
+    each vote of a pair that takes a side is a win with chance (wins + ½)/(votes + 1). Where pairs are not independent
+    votes of one strength, the replicates of the bootstrap are shifted instead.
+    """
+    sign, acyclic = np.zeros(len(net.winner)), np.ones(len(net))
+    held, nearby = np.full(len(net), np.nan), np.zeros(len(net))
+    number = np.minimum(replicates, MOST // np.maximum(np.diff(batch.graphs.pair_start), 1))
+    number[(number < FEWEST) & (number < replicates)] = 0
+    best = condorcet(net)
+    prefs = batch.prefs
+    parametric = prefs.kind == "comparisons" and prefs.cluster is None and prefs.weight is None
+    for graph, (atoms, pairs) in enumerate(zip(Atoms.of(batch, seed), _pairs(batch, net), strict=True)):
+        edges = slice(int(net.edge_start[graph]), int(net.edge_start[graph + 1]))
+        drawn = int(number[graph])
+        if drawn == 0:
+            sign[edges] = acyclic[graph] = nearby[graph] = np.nan
+        if pairs.edges == 0 or drawn == 0:
+            continue
+        backward = place[net.winner[edges]] > place[net.loser[edges]]
+        shift = np.zeros(len(pairs.winner))
+        shift[: pairs.edges][backward] = (pairs.votes[0] - pairs.votes[1])[: pairs.edges][backward]
+        top = int(best[graph] - net.node_start[graph])
+        same, cyclic, shifted, won = np.zeros(pairs.edges), 0, 0, 0
+        for row in pairs.drawn(atoms, drawn):
+            same += (row > pairs.rounding).sum(axis=0)[: pairs.edges]
+            cyclic += pairs.cyclic(row)
+            won += pairs.wins_all(top, row) if best[graph] >= 0 else 0
+            shifted += 0 if parametric else pairs.cyclic(row - shift)
+        if parametric:
+            rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([atoms.key, NEARBY])))
+            shifted = sum(pairs.cyclic(row) for row in pairs.nearby(rng, backward, drawn))
+        sign[edges], acyclic[graph], nearby[graph] = same / drawn, 1 - cyclic / drawn, shifted / drawn
+        held[graph] = won / drawn if best[graph] >= 0 else np.nan
+    return Replicates(sign, acyclic, held, nearby, number)
+
+
+def _pairs(batch: Batch, net: Differences) -> Iterator[Pairs]:
+    """The pairs of each graph."""
+    graphs, edges = batch.graphs, batch.edges
+    winner = np.concatenate([net.winner, net.level_first])
+    loser = np.concatenate([net.loser, net.level_second])
+    order = np.argsort(net.owner[winner], kind="stable")  # edges of each graph before its level pairs
+    winner, loser = winner[order], loser[order]
+    key = np.minimum(winner, loser) * graphs.nodes + np.maximum(winner, loser)
+    known = graphs.first * graphs.nodes + graphs.second
+    pair = np.searchsorted(known, key)
+    column = np.empty(len(pair), np.int64)
+    column[pair] = np.arange(len(pair))
+    swap = edges.winner > edges.loser
+    low, high = np.where(swap, edges.loser, edges.winner), np.where(swap, edges.winner, edges.loser)
+    of_edge = column[np.searchsorted(known, low * graphs.nodes + high)]
+    net_strength = np.where(edges.tie, 0.0, np.where(edges.winner == winner[of_edge], edges.strength, -edges.strength))
+    up = winner < loser
+    wins, losses = graphs.wins[pair], graphs.losses[pair]
+    votes = np.stack([np.where(up, wins, losses), np.where(up, losses, wins)])
+    rounding = LEVEL * (graphs.above + graphs.below)[pair]
+    bounds = np.searchsorted(edges.holder, batch.start)
+    for graph in range(len(net)):
+        nodes, here = (
+            int(net.node_start[graph]),
+            slice(int(graphs.pair_start[graph]), int(graphs.pair_start[graph + 1])),
+        )
+        rows = slice(int(bounds[graph]), int(bounds[graph + 1]))
+        table = csr_array(
+            (net_strength[rows], (of_edge[rows] - here.start, edges.holder[rows] - batch.start[graph])),
+            shape=(here.stop - here.start, int(batch.start[graph + 1] - batch.start[graph])),
+        )
+        yield Pairs(
+            int(net.node_start[graph + 1]) - nodes,
+            winner[here] - nodes,
+            loser[here] - nodes,
+            int(net.edge_start[graph + 1] - net.edge_start[graph]),
+            votes[:, here],
+            rounding[here],
+            table,
+        )
