@@ -13,7 +13,7 @@ import pytest
 import concordant as cc
 from concordant.best_order.kemeny import optimal_order
 
-EXPECTED = json.loads((Path(__file__).parent / "data" / "kemeny" / "expected.json").read_text())
+EXPECTED = json.loads((Path(__file__).parent / "data" / "kemeny_golden.json").read_text())
 
 
 def distance(path: Path, rank: dict[str, int]) -> int:
