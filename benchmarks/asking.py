@@ -1,6 +1,6 @@
 """Are the promises about the top kept, and does the list of pairs help? Simulations; writes docs/asking.md's tables.
 
-    python benchmarks/asking.py [--quick] [--seed N] [--output docs/asking.md]
+    python -m benchmarks.asking [--quick] [--seed N] [--output docs/asking.md]
 
 Every data set is one query, so that all of them are fitted as one batch. Figure: docs/figures/asking.svg, its
 numbers beside it.

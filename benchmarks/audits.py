@@ -50,6 +50,69 @@ def audit(queries: int) -> Callable[[], Any]:
     return lambda: cc.audit(prefs, replicates=0)
 
 
+def minimisers(queries: int) -> Callable[[], Any]:
+    """The minimisers of five surrogates of preferences alone, without verdicts."""
+    import concordant as cc
+
+    batch = cc.Batch.whole(population(queries))
+    names = ("ranksvm", "margin-based", "ranknet", "rankboost", "difference-graph")
+    for name in names:
+        cc.minimise(cc.surrogate(name).objective(cc.Batch.whole(population(20, 1))))  # compiles
+    return lambda: [cc.minimise(cc.surrogate(name).objective(batch)) for name in names]
+
+
+def scipy_minimisers(queries: int) -> Callable[[], Any]:
+    """The same with SciPy, a query at a time: HiGHS for the hinges, L-BFGS with gradients for the others.
+
+    Margin functions that tend to 0 need no minimum; they are stopped at SciPy's default tolerance.
+    """
+    from scipy.optimize import linprog, minimize
+    from scipy.sparse import csr_array
+    from scipy.special import expit
+
+    import concordant as cc
+
+    batch = cc.Batch.whole(population(queries))
+    mean = batch.graphs
+    total = batch.judgments[mean.graph]
+
+    def smooth(i: Any, j: Any, w: Any, exponential: bool) -> Any:
+        def value(alpha: Any) -> Any:
+            gap = alpha[i] - alpha[j]
+            each = np.exp(-gap) if exponential else np.logaddexp(0.0, -gap)
+            slope = -each if exponential else -expit(-gap)
+            return w @ each, np.bincount(i, w * slope, ITEMS) - np.bincount(j, w * slope, ITEMS)
+
+        return minimize(value, np.zeros(ITEMS), jac=True, method="L-BFGS-B")
+
+    def hinge(i: Any, j: Any, w: Any) -> Any:
+        edge, edges = np.arange(len(i)), len(i)
+        rows = csr_array(
+            (np.repeat([-1.0, 1.0, -1.0], edges), (np.tile(edge, 3), np.concatenate((i, j, ITEMS + edge)))),
+            (edges, ITEMS + edges),
+        )
+        bounds = [(None, None)] * ITEMS + [(0, None)] * edges
+        cost = np.concatenate((np.zeros(ITEMS), w))
+        return linprog(cost, A_ub=rows, b_ub=-np.ones(edges), bounds=bounds, method="highs")
+
+    def work() -> None:
+        for query in range(queries):
+            pairs = slice(mean.pair_start[query], mean.pair_start[query + 1])
+            i, j = (node[pairs] - mean.node_start[query] for node in (mean.first, mean.second))
+            above, below = mean.above[pairs] / total[pairs], mean.below[pairs] / total[pairs]
+            up, down = above > 0, below > 0
+            arcs = np.concatenate((i[up], j[down])), np.concatenate((j[up], i[down]))
+            weight = np.concatenate((above[up], below[down]))
+            hinge(*arcs, weight)
+            hinge(*arcs, weight)
+            smooth(*arcs, weight, False)
+            smooth(*arcs, weight, True)
+            net = above > below
+            smooth(np.where(net, i, j), np.where(net, j, i), np.abs(above - below), False)
+
+    return work
+
+
 def tournament(items: int) -> Callable[[], Any]:
     """One component of so many items, every pair judged at random: dynamic programming."""
     import concordant as cc
@@ -74,6 +137,11 @@ def audits(_folder: Path, scale: float) -> Case:
     row = _add(case, "concordant, audit without bootstrap", "audit", queries)
     case.bar("audit, time", row.seconds, " s", most=60)
     case.bar("audit, peak memory", row.peak / 1024, " GiB", most=2 / 1.024**3)
+    ours = _add(
+        case, f"concordant, minimisers of five surrogates, {queries // 10:,} queries", "minimisers", queries // 10
+    )
+    peer = _add(case, f"SciPy, a query at a time, {queries // 100:,} queries", "scipy", queries // 100)
+    case.bar("SciPy / concordant, minimisers of a query", 10 * peer.seconds / ours.seconds, "×", least=10)
     for items in (16, 18, 20):
         row = _add(case, f"concordant, exact best order of a tournament of {items} items", "tournament", items)
         case.bar(f"{items} items, time", row.seconds, " s", most=2)
@@ -99,7 +167,8 @@ def _add(case: Case, label: str, name: str, number: int) -> Row:
 
 def main(name: str, number: int) -> None:
     """Measure one contender and print its figures."""
-    work = {"audit": audit, "tournament": tournament}[name](number)
+    contenders = {"audit": audit, "minimisers": minimisers, "scipy": scipy_minimisers, "tournament": tournament}
+    work = contenders[name](number)
     figures, _ = measure(work, 1 if name == "audit" else 3)
     best = min(figures["seconds"])
     figures |= {
