@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import Case, Row
-from benchmarks.measure import measure
+from benchmarks.alone import add, report
+from benchmarks.cases import Case
 
 ITEMS, PAIRS, VOTES, SCALE = 100, 200, 3, 0.74
 """Scores N(0, SCALE²), three Bradley–Terry votes a pair: strong components with a median of 37 items."""
@@ -130,54 +128,31 @@ def tournament(items: int) -> Callable[[], Any]:
     return lambda: cc.optimal_order(prefs, exact=True)
 
 
+CONTENDERS = {"audit": audit, "minimisers": minimisers, "scipy": scipy_minimisers, "tournament": tournament}
+
+
 def audits(_folder: Path, scale: float) -> Case:
     """The audit: facts, best orders and all surrogates of many queries; exact best orders."""
     queries = int(1e4 * scale)
     case = Case(f"audit of {queries:,} queries × {ITEMS} items × {PAIRS} judged pairs, all surrogates")
-    row = _add(case, "concordant, audit without bootstrap", "audit", queries)
+    row = add(case, "audits", "concordant, audit without bootstrap", "audit", queries)
     case.bar("audit, time", row.seconds, " s", most=60)
     case.bar("audit, peak memory", row.peak / 1024, " GiB", most=2 / 1.024**3)
-    ours = _add(
-        case, f"concordant, minimisers of five surrogates, {queries // 10:,} queries", "minimisers", queries // 10
+    ours = add(
+        case,
+        "audits",
+        f"concordant, minimisers of five surrogates, {queries // 10:,} queries",
+        "minimisers",
+        queries // 10,
     )
-    peer = _add(case, f"SciPy, a query at a time, {queries // 100:,} queries", "scipy", queries // 100)
+    peer = add(case, "audits", f"SciPy, a query at a time, {queries // 100:,} queries", "scipy", queries // 100)
     case.bar("SciPy / concordant, minimisers of a query", 10 * peer.seconds / ours.seconds, "×", least=10)
     for items in (16, 18, 20):
-        row = _add(case, f"concordant, exact best order of a tournament of {items} items", "tournament", items)
+        row = add(case, "audits", f"concordant, exact best order of a tournament of {items} items", "tournament", items)
         case.bar(f"{items} items, time", row.seconds, " s", most=2)
     return case
 
 
-def _add(case: Case, label: str, name: str, number: int) -> Row:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.audits", name, str(number)],
-        cwd=Path(__file__).resolve().parent.parent,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        row = Row(label, {"error": (done.stderr.strip().splitlines() or ["failed"])[-1][:300]})
-        print(f"    {label}: {row.result['error']}", flush=True)
-    else:
-        row = Row(label, json.loads(done.stdout.strip().splitlines()[-1]))
-        print(f"    {label}: {row.seconds:.3f} s, peak {row.peak:,.0f} MiB", flush=True)
-    case.rows.append(row)
-    return row
-
-
-def main(name: str, number: int) -> None:
-    """Measure one contender and print its figures."""
-    contenders = {"audit": audit, "minimisers": minimisers, "scipy": scipy_minimisers, "tournament": tournament}
-    work = contenders[name](number)
-    figures, _ = measure(work, 1 if name == "audit" else 3)
-    best = min(figures["seconds"])
-    figures |= {
-        "best": best,
-        "first": figures["seconds"][0],
-        "busy": figures["processor"][figures["seconds"].index(best)],
-    }
-    print(json.dumps(figures))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    chosen, number = CONTENDERS[sys.argv[1]], int(sys.argv[2])
+    report(chosen(number), 1 if chosen in (audit, scipy_minimisers) else 3)

@@ -6,8 +6,6 @@ compiled code warm, as a fit would find it.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import Case, Row
-from benchmarks.measure import measure
+from benchmarks.alone import add, report
+from benchmarks.cases import Case
 
 PHIS = ("hinge", "squared-hinge", "exponential")
 BLOCK = 2_000
@@ -63,46 +61,21 @@ def graded_lists(_folder: Path, scale: float) -> Case:
     """Losses of all pairs of one query with 10^6 items."""
     items = int(1e6 * scale)
     case = Case(f"value and gradient of all pairs of one query, {items:,} items, two grades")
-    sort = _add(case, "NumPy, one argsort of the scores", "argsort", items)
+    sort = add(case, "graded_lists", "NumPy, one argsort of the scores", "argsort", items)
     for phi in PHIS:
-        row = _add(case, f"concordant, {phi}", phi, items)
+        row = add(case, "graded_lists", f"concordant, {phi}", phi, items)
         row.note = f"{row.seconds / sort.seconds:.1f}× one argsort"
         case.bar(f"{phi}, time", row.seconds, " s", most=1)
         extra = (row.peak - row.result["before"]) * 2**20 / items
         case.bar(f"{phi}, memory beyond the inputs, an item", extra, " B", most=200)
-    plain = _add(case, f"NumPy, all pairs in blocks, {items // SAMPLE:,} items", "all pairs", items)
+    plain = add(case, "graded_lists", f"NumPy, all pairs in blocks, {items // SAMPLE:,} items", "all pairs", items)
     plain.note = f"scaled to {items:,} items: {plain.seconds * SAMPLE**2:,.0f} s, without the gradient"
     return case
 
 
-def _add(case: Case, label: str, name: str, items: int) -> Row:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.graded_lists", name, str(items)],
-        cwd=Path(__file__).resolve().parent.parent,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        row = Row(label, {"error": (done.stderr.strip().splitlines() or ["failed"])[-1][:300]})
-        print(f"    {label}: {row.result['error']}", flush=True)
-    else:
-        row = Row(label, json.loads(done.stdout))
-        print(f"    {label}: {row.seconds:.3f} s, peak {row.peak:,.0f} MiB", flush=True)
-    case.rows.append(row)
-    return row
-
-
 def main(name: str, items: int) -> None:
     """Measure one contender and print its figures."""
-    work = {"argsort": argsort, "all pairs": all_pairs}[name](items) if name not in PHIS else ours(name, items)
-    figures, _ = measure(work, 3)
-    best = min(figures["seconds"])
-    figures |= {
-        "best": best,
-        "first": figures["seconds"][0],
-        "busy": figures["processor"][figures["seconds"].index(best)],
-    }
-    print(json.dumps(figures))
+    report({"argsort": argsort, "all pairs": all_pairs}[name](items) if name not in PHIS else ours(name, items), 3)
 
 
 if __name__ == "__main__":

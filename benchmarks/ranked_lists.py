@@ -6,8 +6,6 @@ building its inputs; the first call is shown apart from the best of the others.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.alone import add, report
 from benchmarks.cases import Case, Row
-from benchmarks.measure import measure
 
 QUERIES, DOCUMENTS, BAR, TIMES = 10_000, 100, 0.05, 5.0
 
@@ -84,17 +82,7 @@ def ranked_lists(_folder: Path, scale: float) -> Case:
     case = Case(f"nDCG@10, {QUERIES:,} queries × {DOCUMENTS} documents")
     rows: dict[str, Row] = {}
     for name in CONTENDERS:
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.ranked_lists", name],
-            cwd=Path(__file__).resolve().parent.parent,
-            capture_output=True,
-            text=True,
-        )
-        failed = {"error": (done.stderr.strip().splitlines() or ["failed"])[-1][:300]}
-        rows[name] = row = Row(name, failed if done.returncode else json.loads(done.stdout.strip().splitlines()[-1]))
-        case.rows.append(row)
-        said = row.result.get("error") or f"{row.seconds:.3f} s, first call {row.result['first']:.3f} s"
-        print(f"    {name}: {said}", flush=True)
+        rows[name] = add(case, "ranked_lists", name, name)
     ours = rows["concordant, burges"]
     case.bar("concordant, burges", ours.seconds, " s", most=BAR)
     case.bar("its first call", float(ours.result.get("first", float("nan"))), " s", most=1)
@@ -104,19 +92,5 @@ def ranked_lists(_folder: Path, scale: float) -> Case:
     return case
 
 
-def main(name: str) -> None:
-    """Measure one contender and print its figures; the first call is shown apart."""
-    work = CONTENDERS[name]()
-    first, _ = measure(work, 1)
-    figures, _ = measure(work, 3)
-    best = min(figures["seconds"])
-    figures |= {
-        "best": best,
-        "first": first["seconds"][0],
-        "busy": figures["processor"][figures["seconds"].index(best)],
-    }
-    print(json.dumps(figures))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    report(CONTENDERS[sys.argv[1]](), 3)
