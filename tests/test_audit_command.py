@@ -128,3 +128,17 @@ def test_labels_are_text(capsys, tmp_path):
     assert status == 0
     assert set(json.loads(output.read_text())["queries"][0]["cycle"]) == {"<b>x</b>", "y\nz", "=cmd()"}
     assert "y\\nz" in err
+
+
+def test_edges_say_how_sure_each_preference_is(capsys, votes, tmp_path):
+    edges = tmp_path / "edges.csv"
+    status, _, err = call(capsys, votes, "-o", tmp_path / "a.csv", "--edges", edges, "--replicates", "200")
+    assert status == 0
+    assert "7 preferences" in err
+    rows = {(row["above"], row["below"]): row for row in csv.DictReader(StringIO(edges.read_text()))}
+    assert set(rows) == {("1", "2"), ("2", "3"), ("1", "3"), ("x", "y"), ("y", "z"), ("z", "x"), ("only", "other")}
+    assert float(rows["1", "3"]["net"]) == pytest.approx(0.26)
+    assert float(rows["1", "3"]["sign_holds"]) > 0.97
+    assert 0.5 < float(rows["2", "3"]["sign_holds"]) < 0.75  # one vote: it is in 63% of the replicates
+    status, _, err = call(capsys, votes, "--edges", edges, "--replicates", "0")
+    assert (status, err.count("\n")) == (2, 1)

@@ -15,7 +15,7 @@ from concordant.asking.settling import settling
 from concordant.auditing.gain_verdicts import LARGEST, Law, judge_by_gains
 from concordant.auditing.minimisers import judge_by_pairs
 from concordant.auditing.result import Audit
-from concordant.auditing.rows import held_out_rows, order_rows, query_rows, surrogate_rows
+from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query_rows, surrogate_rows
 from concordant.best_order.orders import best_orders
 from concordant.differences import Differences
 from concordant.errors import InputError, UsageError
@@ -140,6 +140,7 @@ class _Part:
     settling: pa.Table | None
     ask: pa.Table | None
     held_out: HeldOut | None
+    edges: pa.Table | None
     notes: tuple[str, ...]
 
 
@@ -185,8 +186,15 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
         )
     settled, asked, noted = _more_judgments(batch, wanted)
     return _Part(
-        query_rows(batch, facts, best, resampled), tuple(found), order_rows(batch, best), settled, asked, held, noted
-    )  # fmt: skip
+        queries=query_rows(batch, facts, best, resampled),
+        surrogates=tuple(found),
+        orders=order_rows(batch, best),
+        settling=settled,
+        ask=asked,
+        held_out=held,
+        edges=None if resampled is None else edge_rows(batch, resampled),
+        notes=noted,
+    )
 
 
 def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> HeldOut | None:
@@ -230,6 +238,7 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         orders=tables("orders"),
         settling=tables("settling"),
         ask=tables("ask"),
+        edges=tables("edges"),
         held_out=held_out_rows([part.held_out for part in parts if part.held_out is not None]),
         settings={
             "surrogates": [chosen.name for chosen in wanted.chosen],

@@ -34,6 +34,8 @@ class Audit:
     """Is the top of each query settled, and how many more judgments would settle it; None: not asked for."""
     ask: pa.Table | None
     """Pairs to ask next, the most informative first."""
+    edges: pa.Table | None
+    """Net preferences, with the share of replicates in which each keeps its direction (``sign_holds``)."""
     held_out: pa.Table | None
     """Excess loss of each surrogate on judgments that it did not see."""
     settings: Mapping[str, Any]

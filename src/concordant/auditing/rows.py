@@ -21,7 +21,7 @@ from concordant.populations.verdicts import VERDICTS
 from concordant.surrogates.choosing import Chosen
 from concordant.surrogates.minimise import STATUS
 
-__all__ = ["held_out_rows", "order_rows", "query_rows", "surrogate_rows"]
+__all__ = ["edge_rows", "held_out_rows", "order_rows", "query_rows", "surrogate_rows"]
 
 Nodes = NDArray[np.int64]
 WORDS = {"holds": "true", "fails": "false", "undetermined": "undetermined"}
@@ -96,6 +96,22 @@ def order_rows(batch: Batch, best: BestOrders) -> pa.Table:
             "query": batch.prefs.queries.take(batch.query[batch.owner[order]]),
             "item": batch.prefs.items.take(batch.item[order]),
             "place": best.place[order] + 1,
+        }
+    )
+
+
+def edge_rows(batch: Batch, noise: Noise) -> pa.Table:
+    """Return a row for each net preference: how strong it is, and how sure its direction."""
+    net = noise.net
+    items = batch.prefs.items
+    return pa.table(
+        {
+            "query": batch.prefs.queries.take(batch.query[net.graph]),
+            "above": items.take(batch.item[net.winner]),
+            "below": items.take(batch.item[net.loser]),
+            "net": net.weight,
+            "sign_holds": noise.edge_sign,
+            "p_value": noise.edge_p,
         }
     )
 

@@ -93,6 +93,7 @@ __all__ = ["audit"]
     metavar="F",
     help="Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.",
 )
+@click.option("--edges", metavar="F", help="Write every net preference and how sure its direction is to F.")
 @click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
 @click.option(
     "--rows", type=click.IntRange(min=1), default=20, show_default=True, help="Queries in the table on a terminal."

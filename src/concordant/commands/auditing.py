@@ -10,12 +10,13 @@ import click
 import pyarrow as pa
 
 from concordant.auditing.audit import audit
-from concordant.surrogates.choosing import choose
 from concordant.auditing.result import Audit
 from concordant.commands.output import as_csv, check_output, one_line, plain, show_table, write, write_json
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
+from concordant.errors import UsageError
 from concordant.structures.registry import structure
+from concordant.surrogates.choosing import choose
 
 __all__ = ["run_audit"]
 
@@ -25,6 +26,10 @@ def run_audit(log: str, **given: Any) -> None:
     quiet, output = given["quiet"], given["output"]
     if output is not None:
         check_output(output, log)
+    if given["edges"] is not None:
+        check_output(given["edges"], log, option="--edges")
+        if not given["replicates"]:
+            raise UsageError("--edges says how sure each preference is; it needs --replicates above 0")
     names = given["surrogates"] or None
     choose(names)  # a wrong name should not cost the reading of a large log
     if given["structure"] is not None:
@@ -49,6 +54,10 @@ def run_audit(log: str, **given: Any) -> None:
             write(_flat(found.to_arrow()), output)
         if not quiet:
             click.echo(f"wrote {output}: {len(found.queries):,} queries", err=True)
+    if found.edges is not None and given["edges"] is not None:
+        write(found.edges, given["edges"])
+        if not quiet:
+            click.echo(f"wrote {given['edges']}: {len(found.edges):,} preferences", err=True)
     if sys.stdout.isatty():
         _show(found, given["rows"])
     elif output is None:

@@ -27,20 +27,20 @@ __all__ = ["as_csv", "check_output", "one_line", "plain", "remarks", "show", "sh
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
 
 
-def check_output(name: str, log: str | None = None, what: str = "the log") -> None:
+def check_output(name: str, log: str | None = None, what: str = "the log", *, option: str = "--output") -> None:
     """Refuse an output whose ending says nothing, that cannot be written or is the log, before any work is done."""
     path = Path(name)
     if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"--output {name}: unknown ending {path.suffix!r}; allowed: {', '.join(ENDINGS)}")
+        raise UsageError(f"{option} {name}: unknown ending {path.suffix!r}; allowed: {', '.join(ENDINGS)}")
     if path.is_dir():
-        raise UsageError(f"--output {name} is a directory; name a file")
+        raise UsageError(f"{option} {name} is a directory; name a file")
     folder = path.resolve().parent
     if not folder.is_dir():
-        raise UsageError(f"--output {name}: the folder {path.parent} does not exist")
+        raise UsageError(f"{option} {name}: the folder {path.parent} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"--output {name}: no permission to write in the folder {path.parent}")
+        raise UsageError(f"{option} {name}: no permission to write in the folder {path.parent}")
     if log is not None and path.exists() and os.path.exists(log) and path.samefile(log):
-        raise UsageError(f"--output {name} is {what} itself; name another file")
+        raise UsageError(f"{option} {name} is {what} itself; name another file")
 
 
 def write(table: pa.Table, name: str) -> None:
