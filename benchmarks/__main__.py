@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cases
+from benchmarks.auc import areas
 from benchmarks.audits import audits
 from benchmarks.cases import Case
 from benchmarks.graded_lists import graded_lists
 from benchmarks.learning import learning
 from benchmarks.measure import load, machine
+from benchmarks.near_pairs import near_pairs
 from benchmarks.ranked_lists import ranked_lists
 
 CASES = cases.CASES | {
@@ -24,6 +26,8 @@ CASES = cases.CASES | {
     "ranked-lists": ranked_lists,
     "learning": learning,
     "audit": audits,
+    "auc": areas,
+    "near-pairs": near_pairs,
 }
 HERE = Path(__file__).resolve().parent
 PEERS = (
@@ -72,7 +76,7 @@ def _options() -> argparse.Namespace:
         default="all",
         choices=[*CASES, "all"],
         metavar="CASE",
-        help="1 … 7, graded-lists, ranked-lists, learning, audit",
+        help="1 … 7, graded-lists, ranked-lists, learning, audit, auc, near-pairs",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.cases import Case, Row
 from benchmarks.measure import measure
 
-__all__ = ["add", "report"]
+__all__ = ["add", "report", "timed"]
 
 
 def add(case: Case, module: str, label: str, *arguments: object) -> Row:
@@ -34,13 +34,19 @@ def add(case: Case, module: str, label: str, *arguments: object) -> Row:
     return row
 
 
-def report(work: Callable[[], Any], repeat: int) -> None:
-    """Measure the work and print its figures as one line of JSON; the first call is shown apart."""
-    figures, _ = measure(work, repeat)
+def timed(work: Callable[[], Any], repeat: int) -> tuple[dict[str, Any], Any]:
+    """Measure the work: its figures, the best and the first run named apart, and what it returned."""
+    figures, result = measure(work, repeat)
     best = min(figures["seconds"])
     figures |= {
         "best": best,
         "first": figures["seconds"][0],
         "busy": figures["processor"][figures["seconds"].index(best)],
     }
-    print(json.dumps(figures))
+    return figures, result
+
+
+def report(work: Callable[[], Any], repeat: int, *, answer: str | None = None) -> None:
+    """Measure the work and print its figures as one line of JSON, what it returned under the name ``answer``."""
+    figures, result = timed(work, repeat)
+    print(json.dumps(figures if answer is None else figures | {answer: result}))

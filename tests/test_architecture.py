@@ -38,6 +38,8 @@ LAYERS = (
     ("ranking",),
     # what a ranking is judged by
     ("metrics",),
+    # pairs of points too near to be ordered
+    ("abstention",),
     # whether preferences and a loss can lead to the right order
     ("populations",),
     ("noise", "asking", "counterexamples"),
@@ -52,6 +54,8 @@ LAYERS = (
     ("torch",),
     # estimators of them all
     ("rankers",),
+    # around any of them: when not to order two items
+    ("abstaining",),
     # fitted rankers on disk
     ("models",),
     # the experiments of the papers
@@ -78,6 +82,9 @@ INSIDE_FUNCTIONS = {
     ("best_order/components.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     ("best_order/orders.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     ("best_order/orders.py", "concordant.kernels.orders_search"): "start-up time: Numba, for large components only",
+    ("abstention/cells.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
+    ("abstention/tiles.py", "concordant.kernels.near_blocks"): "start-up time: Numba, for many points only",
+    ("abstention/near_pairs.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
     ("ranking.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("commands/__init__.py", "concordant.errors"): "start-up time of --help",
     ("commands/rank.py", "concordant.commands.session"): "start-up time of rank --help",
@@ -87,6 +94,8 @@ INSIDE_FUNCTIONS = {
     ("commands/audit.py", "concordant.commands.auditing"): "start-up time of audit --help",
     ("commands/counterexample.py", "concordant.commands.counterexampling"): "start-up time of --help",
     ("commands/reproduce.py", "concordant.commands.reproducing"): "start-up time of reproduce --help",
+    ("abstaining/risk_coverage.py", "matplotlib"): "optional: the extra figures",
+    ("reproduction/abstention.py", "concordant.reproduction.cifar_runs"): "optional: the extra torch",
     ("reproduction/outcome.py", "matplotlib"): "optional: the extra figures",
     ("commands/evaluating.py", "rich"): "start-up time when piped: nothing is drawn",
     ("commands/output.py", "rich"): "start-up time when piped: nothing is drawn",
@@ -94,8 +103,11 @@ INSIDE_FUNCTIONS = {
 }
 MODULES = {"scikit-learn": "sklearn"}
 """Dependencies whose module has another name."""
-EXTRAS = {"torch": "torch"}
-"""Rooms that an extra is for, and what they may import: nothing else imports these rooms."""
+EXTRAS = {
+    "torch": "torch",
+    **dict.fromkeys((f"reproduction/{name}.py" for name in ("cifar_runs", "cifar_training", "resnet")), "torch"),
+}
+"""Rooms and files that an extra is for, and what they may import: nothing else imports these rooms."""
 VAGUE = {"utils", "util", "helpers", "helper", "common", "core", "base", "misc"}
 LONGEST = 400
 
@@ -208,7 +220,7 @@ def test_only_base_dependencies_are_imported() -> None:
         for found in IMPORTS
         if (top := found.module.split(".")[0]) not in known
         and not (found.inside and top in optional)
-        and top != EXTRAS.get(_room(found.file))
+        and top not in (EXTRAS.get(_room(found.file)), EXTRAS.get(found.file))
     ]
     assert not wrong, "\n".join(wrong)
 

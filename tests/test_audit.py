@@ -105,6 +105,56 @@ def test_best_order_and_regrets_by_brute_force(seed):
             assert difference["consistent"] is True
 
 
+@pytest.mark.parametrize("ties", ["heavier", "paper"])
+def test_the_worst_of_many_minimisers_of_the_hinge(ties):
+    """On small integer votes the hinge's minimisers have vertices among whole numbers; half steps lie between them."""
+    rng = np.random.default_rng(8)
+    prefs = random_log(rng, 4, queries=40, pairs=0.9, votes=4)
+    _, rows, by_name = audited(prefs, surrogates=["ranksvm", "difference-graph:hinge"], ties=ties)
+    grid = np.array([point for point in itertools.product(np.arange(0, 3.5, 0.5), repeat=4) if min(point) == 0])
+    decided = 0
+    for row in rows:
+        table = dense(prefs, row["query"], 4)
+        for name, weight in (("ranksvm", table), ("difference-graph:hinge", np.maximum(table - table.T, 0))):
+            hinge = np.maximum(0, 1 - (grid[:, :, None] - grid[:, None, :]))
+            value = (hinge * weight).sum(axis=(1, 2))
+            face = grid[value <= value.min() + 1e-9]
+            charge = loss_of if ties == "heavier" else literal_loss
+            right = max(charge(point, table) for point in face) <= row["optimal_loss"] + 1e-9
+            verdict = by_name[row["query"], name]["consistent"]
+            assert verdict in (right, None), (name, table)
+            decided += verdict is not None
+    assert decided >= 79
+
+
+def literal_loss(scores, table):
+    """Loss (10) to the letter: i before j in the numbering pays Y_ij for a tie."""
+    pairs = itertools.combinations(range(len(table)), 2)
+    return sum(table[i, j] if scores[i] <= scores[j] else table[j, i] for i, j in pairs)
+
+
+@pytest.mark.parametrize("votes", [10**7, 10**8])
+def test_one_vote_in_many_is_a_preference(votes):
+    """With two items every surrogate of preferences is right, however near the vote was."""
+    prefs = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], count=[votes + 1, votes])
+    found = cc.audit(prefs, surrogates=["ranknet", "rankboost", "linear", "difference-graph"], replicates=0)
+    assert found.surrogates["consistent"].to_pylist() == [True] * 4
+
+
+def test_many_lists_of_the_same_items_are_quick():
+    """Judgments share their pairs: the work is by pairs, not by judgments (5,000 lists of 10 items, all different)."""
+    rng = np.random.default_rng(0)
+    order = np.argsort(rng.normal(size=(5000, 10)) - 0.2 * np.arange(10), axis=1)
+    rows = np.repeat(np.arange(5000), 10)
+    prefs = cc.Preferences.from_orders(np.zeros(50_000, int), rows, order.ravel(), np.tile(np.arange(1, 11), 5000))
+    batch = cc.Batch.whole(prefs)
+    for name in ("ranksvm", "margin-based", "ranknet"):
+        found = cc.minimise(cc.surrogate(name).objective(batch))
+        assert len(found.objective.arcs.weight) == 90
+        original = cc.surrogate(name).objective(batch)
+        assert original.value(found.alpha) == pytest.approx(found.value, rel=1e-12)
+
+
 def test_low_noise_makes_linear_right_and_acyclic_the_difference_graph():
     rng = np.random.default_rng(5)
     prefs = random_log(rng, 3, queries=150, pairs=1.0, votes=9)

@@ -1,12 +1,15 @@
 """``concordant audit`` as its users meet it."""
 
 import csv
+import itertools
 import json
 from io import StringIO
 
+import pyarrow as pa
 import pytest
 
 from concordant.commands import main
+from concordant.commands.output import show_table
 
 VOTES = (
     "prompt_id,winner,loser,count\n"
@@ -142,3 +145,64 @@ def test_edges_say_how_sure_each_preference_is(capsys, votes, tmp_path):
     assert 0.5 < float(rows["2", "3"]["sign_holds"]) < 0.75  # one vote: it is in 63% of the replicates
     status, _, err = call(capsys, votes, "--edges", edges, "--replicates", "0")
     assert (status, err.count("\n")) == (2, 1)
+
+
+def on_a_terminal(capsys, monkeypatch, columns, *arguments):
+    """What a terminal of so many columns shows on stdout."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "dumb")
+    status, out, _ = call(capsys, *arguments)
+    assert status == 0
+    return out
+
+
+def table(out, header):
+    """The lines of the table whose header begins so, up to the next empty line."""
+    lines = out.splitlines()
+    begin = next(at for at, line in enumerate(lines) if line.split()[:1] == [header])
+    return [line.rstrip() for line in itertools.takewhile(str.strip, lines[begin:])]
+
+
+def test_tables_of_many_queries_fit_80_columns(capsys, monkeypatch, votes):
+    out = on_a_terminal(capsys, monkeypatch, 80, votes, "--replicates", "0")
+    shown = table(out, "query")
+    assert shown[0].split()[1:4] == ["items", "judgments", "acyclic"]  # parts: where there are several
+    assert shown[0].endswith("exact")
+    assert [line.split()[0] for line in shown[1:]] == ["p1", "p2", "p3"]
+    assert all(len(line) <= 80 for line in shown)
+
+
+def test_long_names_of_queries_do_not_push_columns_out(capsys, monkeypatch, tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("query,winner,loser\nqid:10002-and-more,a,b\nqid:10032-and-more,c,d\n")
+    shown = table(on_a_terminal(capsys, monkeypatch, 80, path, "--replicates", "0"), "query")
+    assert shown[0].endswith("exact")
+    assert all(line.endswith("True") for line in shown[1:])
+
+
+def test_tables_of_one_query_fit_80_columns_and_say_how_the_order_was_found(capsys, monkeypatch, tmp_path):
+    long = "A label of a model that is much longer than is good for a table"
+    path = tmp_path / "votes.csv"
+    path.write_text(f"winner,loser\n{long},b\nb,c\nc,{long}\nb,d\nb,d\nd,b\n")
+    out = on_a_terminal(capsys, monkeypatch, 80, path, "--replicates", "10")
+    facts = {line[:27].strip(): line[27:].strip() for line in table(out, "fact")}
+    assert facts["best order found by"] == "dynamic programming, exact"
+    assert facts["cycles are"] == "within sampling noise"
+    assert facts["items in the Smith set"] == "4"
+    assert facts["low noise"] == "false"
+    surrogates = table(out, "surrogate")
+    assert "consistent" in surrogates[0]
+    assert surrogates[1].split()[0] == "ranksvm"
+    assert any(line.startswith("difference-graph ") for line in surrogates)
+    asked = table(out, "#")
+    assert asked[0].split()[:3] == ["#", "ask", "judged"]
+    assert all(len(line) <= 80 for rows in (surrogates, asked) for line in rows)
+
+
+def test_headers_are_broken_between_words_only(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    wide = {f"row_sum_condition_{n}": [0.5] for n in range(4)}
+    show_table(pa.table(wide))
+    head = capsys.readouterr().out.splitlines()
+    assert {word for line in head[:-1] for word in line.split()} == {"row", "sum", "condition", "0", "1", "2", "3"}

@@ -21,7 +21,7 @@ from concordant.noise import resampling
 from concordant.noise.cycle_tests import DOUBT, benjamini_hochberg, bottlenecks, cycle_test
 from concordant.noise.edge_tests import BETS, edge_tests
 from concordant.noise.noise import ACYCLIC, CYCLIC, WITHIN_NOISE, explained, noise
-from concordant.noise.resampling import NEARBY
+from concordant.noise.resampling import NEARBY, cyclic_tables
 from concordant.preferences import Preferences
 from concordant.uncertainty.draws import Atoms, streams
 
@@ -394,3 +394,17 @@ def test_three_votes_a_pair_cannot_show_a_cycle(small_data):
     ]
     assert sum(plain) > 70 and ((found.verdict != ACYCLIC) == plain).all()
     assert (found.verdict != CYCLIC).all() and explained(found.p).all() and not found.cycles
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cycles_of_small_tables(seed):
+    """Who beats whom has a cycle when some power of the table has a trace."""
+    rng = np.random.default_rng(seed)
+    items = int(rng.integers(1, 8))
+    beats = np.triu(rng.random((200, items, items)) < 0.3, 1)
+    beats |= np.swapaxes(np.triu(rng.random((200, items, items)) < 0.1, 1), 1, 2) & ~np.swapaxes(beats, 1, 2)
+    walks, found = beats.astype(float), np.zeros(200, bool)
+    for _ in range(items):
+        found |= np.trace(walks, axis1=1, axis2=2) > 0
+        walks = ((walks @ beats) > 0).astype(float)
+    assert cyclic_tables(beats).tolist() == found.tolist()

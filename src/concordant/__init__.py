@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from concordant import torch
+    from concordant.abstaining.ranker import AbstainingRanker
+    from concordant.abstention.bounds import consistency_bound
+    from concordant.abstention.certificates import certificate
+    from concordant.abstention.losses import bipartite_abstention_loss, pairwise_abstention_loss
+    from concordant.abstention.near_pairs import near_pairs
+    from concordant.abstention.sampled import sampled_abstention_loss
     from concordant.auditing.audit import audit
     from concordant.auditing.result import Audit
     from concordant.best_order.kemeny import optimal_order
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     from concordant.features.normalising import Normaliser
     from concordant.features.reading import read_features, read_judged
     from concordant.graphs import Batch, Graphs
+    from concordant.metrics.auc import auc
+    from concordant.metrics.auc_interval import auc_difference, auc_interval
     from concordant.metrics.comparing import compare, summarise
     from concordant.metrics.err import err
     from concordant.metrics.kendall import kendall_tau
@@ -43,9 +51,11 @@ if TYPE_CHECKING:
     from concordant.surrogates.registry import surrogate
     from concordant.targets.mean_targets import mean_targets
 
+
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AbstainingRanker": "abstaining.ranker",
     "AggregationRanker": "rankers.aggregation",
     "Audit": "auditing.result",
     "Batch": "graphs",
@@ -64,9 +74,15 @@ _HOMES = {
     "RankBoostRanker": "rankers.boosting",
     "Ranking": "ranking",
     "UsageError": "errors",
+    "auc": "metrics.auc",
+    "auc_difference": "metrics.auc_interval",
+    "auc_interval": "metrics.auc_interval",
     "audit": "auditing.audit",
     "average_precision": "metrics.relevant",
+    "bipartite_abstention_loss": "abstention.losses",
+    "certificate": "abstention.certificates",
     "compare": "metrics.comparing",
+    "consistency_bound": "abstention.bounds",
     "err": "metrics.err",
     "find_counterexample": "counterexamples.finder",
     "kendall_tau": "metrics.kendall",
@@ -74,7 +90,9 @@ _HOMES = {
     "mean_targets": "targets.mean_targets",
     "minimise": "surrogates.minimise",
     "ndcg": "metrics.ndcg",
+    "near_pairs": "abstention.near_pairs",
     "optimal_order": "best_order.kemeny",
+    "pairwise_abstention_loss": "abstention.losses",
     "pairwise_loss": "metrics.pairwise",
     "precision": "metrics.relevant",
     "rank": "ranking",
@@ -82,6 +100,7 @@ _HOMES = {
     "read_features": "features.reading",
     "read_judged": "features.reading",
     "reciprocal_rank": "metrics.relevant",
+    "sampled_abstention_loss": "abstention.sampled",
     "save_model": "models.saving",
     "structure": "structures.registry",
     "summarise": "metrics.comparing",
@@ -89,6 +108,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AbstainingRanker",
     "AggregationRanker",
     "Audit",
     "Batch",
@@ -107,9 +127,15 @@ __all__ = [
     "RankBoostRanker",
     "Ranking",
     "UsageError",
+    "auc",
+    "auc_difference",
+    "auc_interval",
     "audit",
     "average_precision",
+    "bipartite_abstention_loss",
+    "certificate",
     "compare",
+    "consistency_bound",
     "err",
     "find_counterexample",
     "kendall_tau",
@@ -117,7 +143,9 @@ __all__ = [
     "mean_targets",
     "minimise",
     "ndcg",
+    "near_pairs",
     "optimal_order",
+    "pairwise_abstention_loss",
     "pairwise_loss",
     "precision",
     "rank",
@@ -125,6 +153,7 @@ __all__ = [
     "read_features",
     "read_judged",
     "reciprocal_rank",
+    "sampled_abstention_loss",
     "save_model",
     "structure",
     "summarise",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc
+from scipy.special import betainc, ndtri
 
 from concordant.errors import UsageError
 
@@ -35,10 +35,25 @@ def votes_for_majority(share: ArrayLike, level: float = 0.95) -> Floats:
     if ((p < 0) | (p > 1)).any():
         raise UsageError("a share lies between 0 and 1")
     p = np.maximum(p, 1.0 - p)
-    low, high = np.zeros(p.shape, np.int64), np.full(p.shape, MOST)  # n = 2·half − 1; low is too few
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        enough = betainc(middle, middle, p) >= level
-        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-    found = np.where(high >= MOST, np.inf, 2.0 * high - 1.0)
-    return np.where(np.isnan(p), np.nan, found)
+    found = np.full(p.shape, np.nan)
+    known = ~np.isnan(p)
+    half = _halves(p[known], level)
+    found[known] = np.where(half >= MOST, np.inf, 2.0 * half - 1.0)
+    return found
+
+
+def _halves(p: Floats, level: float) -> NDArray[np.int64]:
+    """Least h with I_p(h, h) ≥ level, for n = 2h − 1 votes, MOST at the most; shape as ``p``, of one dimension."""
+    with np.errstate(divide="ignore"):
+        near = 0.5 * ndtri(level) ** 2 * p * (1.0 - p) / (p - 0.5) ** 2  # the normal law
+    low = np.minimum(0.99 * near - 3.0, MOST - 1).clip(0).astype(np.int64)
+    high = np.minimum(1.01 * near + 4.0, MOST).astype(np.int64)
+    low[betainc(np.maximum(low, 1), np.maximum(low, 1), p) >= level] = 0  # low is too few
+    short = betainc(high, high, p) < level
+    low[short] = high[short]  # nearer than the normal law says; at MOST no number is given
+    high[short] = MOST
+    while len(open_ := np.flatnonzero(high - low > 1)):
+        middle = (low[open_] + high[open_]) // 2
+        enough = betainc(middle, middle, p[open_]) >= level
+        high[open_[enough]], low[open_[~enough]] = middle[enough], middle[~enough]
+    return np.asarray(high, np.int64)

@@ -13,6 +13,7 @@ from concordant.asking.pairs import pairs_to_ask
 from concordant.asking.scores_covariance import fitted
 from concordant.asking.settling import settling
 from concordant.auditing.gain_verdicts import LARGEST, Law, judge_by_gains
+from concordant.auditing.left_out import left_out, of_all
 from concordant.auditing.minimisers import judge_by_pairs
 from concordant.auditing.result import Audit
 from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query_rows, surrogate_rows
@@ -36,6 +37,8 @@ DRAWS = 1_000
 """From how many draws it is said how sure the top is: to within .016."""
 SPLITTINGS = 1_000
 """Splits of the judgments of all queries: five of each of few queries, one of each of many."""
+HALVED = 1_000_000
+"""Distinct judgments that are split in all."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,7 @@ def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> 
     codes = codes[prefs.judgments[codes] > 1]
     if not names or not len(codes):
         return None
-    splits = int(np.clip(SPLITTINGS // len(prefs.queries), 1, 5))
+    splits = int(np.clip(min(SPLITTINGS // len(prefs.queries), HALVED // len(prefs.count)), 1, 5))
     return held_out_regrets(prefs, names, splits=splits, seed=wanted.seed, queries=codes)
 
 
@@ -231,10 +234,12 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         return pa.concat_tables(found).combine_chunks() if found else None
 
     by_surrogate = [part.surrogates[place] for place in range(len(wanted.chosen)) for part in parts]
+    queries = pa.concat_tables([part.queries for part in parts]).combine_chunks()
+    surrogates = pa.concat_tables(by_surrogate).combine_chunks()
     law = wanted.law
     return Audit(
-        queries=tables("queries"),
-        surrogates=pa.concat_tables(by_surrogate).combine_chunks(),
+        queries=queries,
+        surrogates=surrogates,
         orders=tables("orders"),
         settling=tables("settling"),
         ask=tables("ask"),
@@ -253,5 +258,8 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
             "seed": wanted.seed,
         },
         facts=prefs.facts,
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        notes=(
+            *left_out(queries, surrogates),
+            *of_all([note for part in parts for note in part.notes], len(prefs.queries)),
+        ),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from concordant.auditing.minimisers import NO, UNKNOWN, YES, Judged
 from concordant.errors import UsageError
 from concordant.graphs import Batch
-from concordant.populations.gain_laws import gain_regrets
+from concordant.populations.gain_laws import ROUNDING, gain_regrets
 from concordant.preferences import Preferences
 from concordant.structures.registry import Structure
 from concordant.structures.registry import structure as find_structure
@@ -82,12 +82,13 @@ def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> Judged:
     charged = gain_regrets(law, found.alpha, chosen.target, gain=gain)
     none = np.full(len(charged.loss), -1, np.int64)
     nothing = np.where(known, 0.0, np.nan)
-    consistent = np.where(charged.regret > 0, NO, np.where(charged.exact, YES, UNKNOWN))
+    regret = np.where(charged.regret > ROUNDING, charged.regret, 0.0)
+    consistent = np.where(regret > 0, NO, np.where(charged.exact, YES, UNKNOWN))
     return Judged(
         found.status,
         charged.loss + nothing,
-        charged.regret + nothing,
-        charged.regret + nothing,
+        regret + nothing,
+        regret + nothing,
         np.where(known, consistent, UNKNOWN).astype(np.int8),
         np.zeros(len(none), np.int64),
         none,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from concordant.best_order.orders import BestOrders
 from concordant.differences import Differences
 from concordant.graphs import Batch, Graphs
-from concordant.populations.regret import ROUNDING, mean_floor, regrets
+from concordant.populations.regret import ROUNDING, mean_floor, regrets, worse_minimisers
 from concordant.surrogates.choosing import Chosen
 from concordant.surrogates.minimise import minimise
 
@@ -57,11 +57,14 @@ def judge_by_pairs(
     charged = regrets(mean, net, found, ties)
     number = len(mean)
     heaviest = np.zeros(number)
-    np.maximum.at(heaviest, net.graph, np.where(charged.flipped, net.weight, 0.0))
+    np.maximum.at(heaviest, net.graph, np.where(charged.wrong, net.weight, 0.0))
     # without cycles every contradicted preference costs its weight, and some minimiser contradicts the heaviest
-    at_least = np.where(acyclic & (ties == "heavier"), mean_floor(mean) + heaviest, 0.0)
+    at_least = np.where(acyclic & found.surely_least, mean_floor(mean) + heaviest, 0.0)
     loss = np.maximum(charged.loss, at_least)
     tolerance = ROUNDING * np.bincount(mean.graph, mean.above + mean.below, number)
+    open_ = (loss <= best.loss + tolerance) & (charged.most > best.lower + tolerance)
+    enough = np.where(open_, best.loss + tolerance, np.nan)
+    loss = np.maximum(loss, worse_minimisers(mean, net, found, charged, enough, ties))
     regret, most = loss - best.loss, charged.most - best.lower
     regret, most = (np.where(np.abs(value) <= tolerance, 0.0, value) for value in (regret, most))
     consistent = np.where(regret > 0, NO, np.where((most <= 0) & best.exact, YES, UNKNOWN)).astype(np.int8)

@@ -121,14 +121,18 @@ def held_out_rows(parts: Sequence[HeldOut]) -> pa.Table | None:
     if not parts:
         return None
     excess = np.concatenate([part.excess for part in parts], axis=1)
-    queries = excess.shape[1]
-    error = excess.std(axis=1, ddof=1) / np.sqrt(queries) if queries > 1 else parts[0].error
+    known = ~np.isnan(excess)
+    queries = known.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, excess, 0.0).sum(axis=1) / queries
+        squares = np.where(known, (excess - mean[:, None]) ** 2, 0.0).sum(axis=1)
+        error = np.sqrt(squares / (queries - 1) / queries)
     return pa.table(
         {
             "surrogate": pa.array(parts[0].names, pa.string()),
-            "mean": excess.mean(axis=1),
-            "standard_error": error,
-            "queries": np.full(len(excess), queries),
+            "mean": mean,
+            "standard_error": error if excess.shape[1] > 1 else parts[0].error,
+            "queries": queries,
             "splits": np.full(len(excess), parts[0].splits),
         }
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from concordant.noise.noise import explained
 
 if TYPE_CHECKING:
     from concordant.auditing.result import Audit
@@ -18,12 +21,15 @@ TITLES = {
 }
 """What surrogates are known as, where the registry's name is not it."""
 
+SURE = 2.5
+"""Standard errors beyond which one of half a dozen losses is worse for more than chance."""
+
 
 def summary(audit: Audit) -> list[str]:
     """Return the findings, the most important first, with numbers of this log."""
     rows = audit.queries.to_pylist()
     lines = [audit.facts, _population(rows), _best(rows)]
-    lines += _losses(audit, len(rows))
+    lines += _losses(audit, len(rows), _beyond_noise(audit, rows))
     if "cycles_are" in audit.queries.column_names:
         lines += _noise(rows)
     if audit.held_out is not None:
@@ -37,6 +43,8 @@ def summary(audit: Audit) -> list[str]:
 
 def _of(number: int, total: int, noun: str = "queries") -> str:
     """In 7 of 50 queries (14%)."""
+    if total == 1:
+        return f"in {'the only one' if number else 'none'} of the {noun}"
     if number == total:
         return f"in all {total:,} {noun}"
     share = f" ({100 * number / total:.0f}%)" if 0.01 <= number / total <= 0.99 else ""
@@ -46,6 +54,8 @@ def _of(number: int, total: int, noun: str = "queries") -> str:
 def _population(rows: list[dict[str, Any]]) -> str:
     if len(rows) == 1:
         row = rows[0]
+        if row["pairs"] == row["level_pairs"]:
+            return "No item is preferred to another, on balance: every order is as good as any other."
         cycle = "" if row["cycle"] is None else f" (a shortest cycle: {' > '.join(map(str, _closed(row['cycle'])))})"
         said = "have no cycle" if row["acyclic"] else f"run in cycles{cycle}"
         low = {"true": "holds", "false": "fails", "undetermined": "cannot be decided: a pair it needs was never judged"}
@@ -69,45 +79,70 @@ def _closed(cycle: list[Any]) -> list[Any]:
 
 
 def _best(rows: list[dict[str, Any]]) -> str:
+    """What the best orders lose, how they were found and how much less it could be."""
     loss = np.array([row["optimal_loss"] for row in rows])
-    lower = np.array([row["optimal_lower"] for row in rows])
+    gap = loss - np.array([row["optimal_lower"] for row in rows])
     exact = sum(row["optimal_exact"] for row in rows)
-    known = (
-        ""
-        if exact == len(rows)
-        else f"; proven best {_of(exact, len(rows))}, else at least {lower.mean():.4f} on average"
-    )
+    found = Counter(row["optimal_method"] for row in rows)
     if len(rows) == 1:
-        known = "" if exact else f"; not proven best, no order is below {lower[0]:.4f}"
-        return f"The best order at hand contradicts {loss[0]:.4f} of preference a judgment{known}."
-    return f"The best orders contradict {loss.mean():.4f} of preference a judgment on average{known}."
+        open_ = "proven best" if exact else f"not proven best: the least may be {_amount(gap[0])} lower"
+        return (
+            f"The best order found contradicts {_amount(loss[0])} a judgment (each pair it puts the wrong way round, a "
+            f"tie half); {open_} ({rows[0]['optimal_method']})."
+        )
+    open_ = f"proven best {_of(exact, len(rows))}"
+    if exact < len(rows):
+        open_ += f", elsewhere the least may be {_amount(gap.sum() / (len(rows) - exact))} lower on average"
+    methods = ", ".join(f"{method} {number:,}" for method, number in found.most_common())
+    return (
+        f"The best orders found contradict {_amount(loss.mean())} a judgment on average (each pair put the wrong way "
+        f"round, a tie half); {open_} ({methods})."
+    )
 
 
-def _losses(audit: Audit, queries: int) -> list[str]:
+def _beyond_noise(audit: Audit, rows: list[dict[str, Any]]) -> bool | None:
+    """Is a cycle, or the excess of a loss on judgments held out, more than noise? None: not looked at."""
+    if "cycles_are" not in audit.queries.column_names:
+        return None
+    held = [] if audit.held_out is None else audit.held_out.to_pylist()
+    worse = any(row["standard_error"] and row["mean"] > SURE * row["standard_error"] for row in held)
+    return worse or any(row["cycles_are"] == "cyclic" for row in rows)
+
+
+def _losses(audit: Audit, queries: int, beyond_noise: bool | None) -> list[str]:
     """Who would rank wrongly with infinite data, the worst first; then who would not."""
     table = sorted(audit.overall.to_pylist(), key=lambda row: (-row["wrong"], -_number(row["mean_regret"])))
     wrong = [row for row in table if row["wrong"]]
     lines = []
+    begin = "With infinite data exactly like this"
     if wrong:
         where = "" if queries == 1 else ", by queries and mean excess loss"
         each = [f"{_title(row)} {_wrong(row, queries)}" for row in wrong]
-        lines.append(f"With infinite data like this, losses that would rank wrongly{where}: {', '.join(each)}.")
+        caution = "Not shown to be more than sampling noise, see below: w" if beyond_noise is False else "W"
+        lines.append(f"{caution}{begin[1:]}, losses that would rank wrongly{where}: {', '.join(each)}.")
     right = [row for row in table if not row["wrong"] and not row["undecided"]]
     if right:
-        begin = "Losses that would rank rightly" if wrong else "With infinite data like this these would rank rightly"
+        begin = "Losses that would rank rightly" if wrong else f"{begin} these would rank rightly"
         everywhere = "" if queries == 1 else " everywhere"
         lines.append(f"{begin}{everywhere}: {', '.join(_title(row) for row in right)}.")
     open_ = [row for row in table if not row["wrong"] and row["undecided"]]
     if open_:
-        said = ", ".join(f"{_title(row)} ({row['undecided']:,})" for row in open_)
-        lines.append(f"No error found, but not decided everywhere: {said}.")
+        said = ", ".join(_title(row) if queries == 1 else f"{_title(row)} ({row['undecided']:,})" for row in open_)
+        lines.append(f"No error found, but not decided{'' if queries == 1 else ' everywhere'}: {said}.")
     return lines
+
+
+def _amount(value: float) -> str:
+    """Four decimals; fewer than that are not shown as nothing."""
+    return f"{value:.4f}" if abs(value) >= 5e-5 or value == 0 else f"{value:.0e}"
 
 
 def _wrong(row: dict[str, Any], queries: int) -> str:
     if queries == 1:
-        return f"(excess {row['mean_regret']:.4f})"
-    return f"{row['wrong'] / row['queries']:.0%} ({row['mean_regret']:.4f})"
+        return f"(excess {_amount(row['mean_regret'])})"
+    share = row["wrong"] / row["queries"]
+    shown = f"{share:.0%}" if 0.01 <= share <= 0.99 or share == 1 else "<1%" if share < 0.5 else ">99%"
+    return f"{shown} ({_amount(row['mean_regret'])})"
 
 
 def _number(value: float | None) -> float:
@@ -130,10 +165,15 @@ def _noise(rows: list[dict[str, Any]]) -> list[str]:
             shown = " > ".join(map(str, _closed(row["significant_cycle"])))
             return [f"The cycles are more than sampling noise (p = {row['cycle_p_value']:.2g}): {shown}."]
         return [f"Sampling alone could have made the cycles (p = {row['cycle_p_value']:.2g}): no order is refuted."]
-    expected = np.mean([row["cycle_expected"] for row in rows])
+    corrected = int((~explained(np.array([row["cycle_p_value"] for row in rows]))).sum())
+    many = f", {corrected:,} of them also when so many tests are allowed for" if real else ""
+    expected = np.array([row["cycle_expected"] for row in rows], float)
+    known = expected[~np.isnan(expected)]
+    shown = (
+        f"; acyclic populations near these data would show some in {known.mean():.0%} of queries" if len(known) else ""
+    )
     return [
-        f"Sampling alone explains the cycles {_of(len(cyclic) - len(real), len(cyclic), 'queries with cycles')}, each "
-        f"tested by itself; populations without cycles near these data would show them in {expected:.0%} of queries."
+        f"The cycles are more than sampling noise {_of(len(real), len(cyclic), 'queries with cycles')}{many}{shown}."
     ]
 
 
@@ -156,7 +196,11 @@ def _held_out(audit: Audit) -> list[str]:
             said.append(f"{word}: {', '.join(each)}")
         elif members:
             said.append(f"{word}: {', '.join(row['surrogate'] for row in members)}")
-    return [f"On judgments held out, against the best order of as few: {'; '.join(said)}."]
+    if not said:
+        return []
+    return [
+        f"Fitted to half of the judgments, tried on the rest, against the best order of that half: {'; '.join(said)}."
+    ]
 
 
 def _top(audit: Audit, queries: int) -> list[str]:

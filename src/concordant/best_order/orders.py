@@ -56,7 +56,7 @@ class BestOrders:
     lower: Floats
     """No order of the graph has a smaller loss."""
     exact: NDArray[np.bool_]
-    """Whether the order is proven best (by the integer program: to 1e-6 of the component's largest weight)."""
+    """Whether the order is proven best (by the integer program: to 3e-6 of the component's largest weight)."""
     method: NDArray[np.int8]
     """How the hardest component of each graph was ordered: index into METHODS."""
     largest: Nodes

@@ -10,8 +10,8 @@ import click
 import pyarrow as pa
 
 from concordant.auditing.audit import audit
-from concordant.auditing.result import Audit
-from concordant.commands.output import as_csv, check_output, one_line, plain, show_table, write, write_json
+from concordant.commands.audit_tables import show_audit
+from concordant.commands.output import as_csv, check_output, one_line, plain, write, write_json
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
 from concordant.errors import UsageError
@@ -53,13 +53,15 @@ def run_audit(log: str, **given: Any) -> None:
         else:
             write(_flat(found.to_arrow()), output)
         if not quiet:
-            click.echo(f"wrote {output}: {len(found.queries):,} queries", err=True)
+            click.echo(
+                f"wrote {output}: {len(found.queries):,} {'query' if len(found.queries) == 1 else 'queries'}", err=True
+            )
     if found.edges is not None and given["edges"] is not None:
         write(found.edges, given["edges"])
         if not quiet:
             click.echo(f"wrote {given['edges']}: {len(found.edges):,} preferences", err=True)
     if sys.stdout.isatty():
-        _show(found, given["rows"])
+        show_audit(found, given["rows"])
     elif output is None:
         sys.stdout.buffer.write(as_csv(_flat(found.to_arrow())))
         sys.stdout.buffer.flush()
@@ -78,19 +80,3 @@ def _flat(table: pa.Table) -> pa.Table:
             texts = [None if x is None else json.dumps(plain(x), ensure_ascii=False) for x in table[name].to_pylist()]
             table = table.set_column(place, name, pa.array(texts, pa.string()))
     return table
-
-
-def _show(found: Audit, rows: int) -> None:
-    if len(found.queries) == 1:
-        shown = found.surrogates.select(
-            ["surrogate", "target", "status", "loss", "regret", "consistent", "flipped", "above", "below"]
-        )
-        show_table(shown)
-        show_table(found.orders.select(["place", "item"]), rows)
-        if found.ask is not None and len(found.ask):
-            show_table(found.ask.drop_columns(["query"]), rows)
-        return
-    show_table(found.overall)
-    names = ["query", "items", "judgments", "components", "acyclic", "low_noise", "row_sum_condition", "optimal_loss"]
-    table = found.queries.select([*names, "optimal_exact"])
-    show_table(table, rows)

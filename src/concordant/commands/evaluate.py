@@ -14,8 +14,8 @@ __all__ = ["evaluate"]
 @click.argument("labels")
 @click.argument("more", nargs=-1, metavar="")
 @click.option("--metric", "metrics", multiple=True, metavar="M", default=("ndcg@10",), show_default="ndcg@10",
-              help="ndcg, err, precision, average-precision, reciprocal-rank, kendall-tau, pairwise-loss; a cut-off "
-              "is written as in ndcg@10. Several: --metric ndcg@10 map, or --metric again.")  # fmt: skip
+              help="ndcg, err, precision, average-precision, reciprocal-rank, auc, kendall-tau, pairwise-loss; a "
+              "cut-off is written as in ndcg@10. Several: --metric ndcg@10 map, or --metric again.")  # fmt: skip
 @click.option("--convention", metavar="C", help="burges (default), sklearn, trec, xgboost, lightgbm or letor4.")
 @click.option("--against", metavar="SCORES", help="A second scorer on the same rows: paired differences, first minus "
               "second.")  # fmt: skip
@@ -26,7 +26,12 @@ __all__ = ["evaluate"]
 @click.option("--item", metavar="C", help="Column of the item, in both files.")
 @click.option("--score", metavar="C", help="Column of the score.")
 @click.option("--label", metavar="C", help="Column of the label.")
-@click.option("--level", default=0.95, show_default=True, help="Confidence level of --against.")
+@click.option(
+    "--level",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of --against, and of the AUC of one list (DeLong).",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No notes.")
 def evaluate(scores: str, labels: str, more: tuple[str, ...], **options: Any) -> None:
     """Judge SCORES by the graded LABELS: mean and standard error of each metric over queries.

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from concordant.commands.matching import Matched, match, query_names, read_valued
+from concordant.commands.one_list import of_one_list
 from concordant.commands.output import as_csv, one_line
 from concordant.errors import InputError
 from concordant.metrics.comparing import compare, summarise
@@ -29,11 +30,17 @@ def run_evaluate(scores: str, labels: str, **given: Any) -> None:
     values = {name: _values(judge, lists) for name, judge in judges.items()}
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
+    second: Matched | None = None
     if given["against"]:
         second = match(read_valued(given["against"], "score", columns), judged, given["unmatched"])
         _note(second.left_out, given["quiet"])
         other = {name: _values(judge, second)[_places(queries, second, given)] for name, judge in judges.items()}
-    table = _by_query(values, other, queries) if given["per_query"] else _means(values, other, given["level"])
+    if given["per_query"]:
+        table = _by_query(values, other, queries)
+    else:
+        alone, note = of_one_list(list(values), lists, second, given["level"])
+        _note(note, given["quiet"])
+        table = _means(values, other, given["level"], alone)
     if sys.stdout.isatty():
         _print(table)
     else:
@@ -60,17 +67,20 @@ def _places(queries: list[str], second: Matched, given: dict[str, Any]) -> list[
     return [place[name] for name in queries]
 
 
-def _means(values: dict[str, Floats], other: dict[str, Floats], level: float) -> pa.Table:
+def _means(
+    values: dict[str, Floats], other: dict[str, Floats], level: float, alone: dict[str, dict[str, Any]]
+) -> pa.Table:
     rows = []
+    bounds = dict.fromkeys(("lower", "upper"), float("nan")) if alone and not other else {}
     for name, found in values.items():
         one = summarise(found)
         row: dict[str, Any] = {"name": name, "mean": one.mean, "standard_error": one.standard_error}
-        row["queries"] = one.queries
+        row |= {"queries": one.queries} | bounds
         if other:
             pair = compare(found, other[name], level=level)
             row |= {"against": summarise(other[name]).mean, "difference": pair.mean}
             row |= {"lower": pair.lower, "upper": pair.upper, "p_value": pair.p_value}
-        rows.append(row)
+        rows.append(row | alone.get(name, {}))
     return pa.Table.from_pylist(rows)
 
 

@@ -184,7 +184,10 @@ def show_table(table: pa.Table, rows: int = 40) -> None:
     shown = [name for name in table.column_names if table[name].null_count < len(table)]
     for name in shown:
         words = pa.types.is_string(table[name].type) or pa.types.is_large_string(table[name].type)
-        view.add_column(name.replace("_", " "), justify="left" if words else "right", overflow="fold")
+        longest = max(map(len, name.split("_")))  # a header may be broken between its words only
+        view.add_column(
+            name.replace("_", " "), justify="left" if words else "right", overflow="fold", min_width=longest
+        )
     for row in table.slice(0, rows).select(shown).to_pylist():
         cells = (f"{x:.4f}" if isinstance(x, float) else "–" if x is None else one_line(str(x)) for x in row.values())
         view.add_row(*[Text(cell) for cell in cells])

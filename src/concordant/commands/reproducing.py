@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -21,8 +22,9 @@ def run_reproduce(
 ) -> None:
     """Run one experiment, or all whose data are there; the tables go to files, the words to stdout."""
     chosen = list(EXPERIMENTS.values()) if name is None else [experiment(name)]
-    if device != "cpu":
-        raise UsageError(f"--device {device}: these experiments run on the cpu")
+    if device != "cpu" and not (name is not None and chosen[0].devices):
+        able = " and ".join(each.name for each in EXPERIMENTS.values() if each.devices)
+        raise UsageError(f"--device {device}: only {able} computes elsewhere than on the cpu; name it")
     if whole_seed(seed) < 0:
         raise UsageError(f"--seed must be at least 0, not {seed}")
     folder, root = Path(output), None if data is None else Path(data)
@@ -37,16 +39,15 @@ def run_reproduce(
                 find(each.needs[0], root)
             click.echo(f"note: {each.name} is left out: no data set {' or '.join(each.needs)}", err=True)
             continue
-        failed += _run(each, folder, root, quick, seed, quiet)
+        failed += _run(each, Setting(root, quick, seed, device=device, output=folder), folder, quiet)
     if failed:
         raise ConcordantError(failed[0])
 
 
-def _run(each: Experiment, folder: Path, data: Path | None, quick: bool, seed: int, quiet: bool) -> list[str]:
+def _run(each: Experiment, setting: Setting, folder: Path, quiet: bool) -> list[str]:
     """Run an experiment and write it; return what went wrong with the figure."""
     with Progress(quiet, each.name) as progress:
-        setting = Setting(data, quick, seed) if progress is None else Setting(data, quick, seed, progress)
-        outcome = each.run(setting)
+        outcome = each.run(setting if progress is None else replace(setting, progress=progress))
     written, failed = write_numbers(outcome, folder), []
     try:
         written += write_figure(outcome, folder)

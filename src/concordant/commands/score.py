@@ -15,18 +15,48 @@ __all__ = ["score"]
 @click.option("--output", "-o", metavar="F", help="Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl.")
 @click.option("--feature-item", metavar="C", help="Column of F with the item.")
 @click.option("--feature-query", metavar="C", help="Column of F with the query.")
-@click.option("--unsafe-load-pickle", is_flag=True,
-              help="Load a model that holds a pickle. A pickle runs whatever code is in it.")  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="No notes.")
+@click.option(
+    "--abstain",
+    metavar="COST",
+    type=float,
+    help="Order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1). "
+    "Adds the column tier: items of one tier are not ordered.",
+)
+@click.option(
+    "--abstain-by",
+    type=click.Choice(["distance", "risk"]),
+    help="What makes it risky: items near to each other (default), or a high estimated risk.",
+)
+@click.option(
+    "--gamma",
+    metavar="G",
+    help="Distance up to which items are too near, in standardised features; auto (default) chooses it by --judgments.",
+)
+@click.option("--norm", type=click.Choice(["1", "2", "inf"]), help="Of the distance; default: inf.")
+@click.option("--share", metavar="S", type=float, help="Share of the judged pairs left without order, at most.")
+@click.option(
+    "--judgments",
+    metavar="LOG",
+    help="Held-out judgments (any preference log, or labels in a LETOR file) to choose when by.",
+)
+@click.option("--judged-features", metavar="F", help="Features of the items of LOG; default: those of --features.")
+@click.option(
+    "--unsafe-load-pickle", is_flag=True, help="Load a model that holds a pickle. A pickle runs whatever code is in it."
+)
+@click.option("--quiet", "-q", is_flag=True, help="No notes.")  # fmt: skip
 def score(model: str, **options: Any) -> None:
     """Score and rank items by a fitted model: columns query, item, score, rank (1 = best of its query).
 
     Columns of F are matched with the model's features by name; others are left unread. Equal scores share a rank.
 
+    With --abstain, or a model kept as an AbstainingRanker, there is a column tier (1 = best of its query). Of two items
+    in different tiers the model says which is better; of two in the same tier it does not.
+
     \b
     Examples:
       concordant score --model model --features new-items.csv
       concordant score -m model -f test.txt -o scores.parquet
+      concordant score -m model -f new-items.csv --abstain 0.2 --judgments held-out.csv --judged-features items.csv
     """
     from concordant.commands.scoring import run_score
 

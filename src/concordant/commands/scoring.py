@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from concordant.commands.abstaining import careful, said_of
 from concordant.commands.feature_files import read_feature_file
-from concordant.commands.output import as_csv, check_output, show_table, write
+from concordant.commands.output import as_csv, check_output, one_line, show_table, write
 from concordant.features.matrix import Features
 from concordant.models.saving import load_model
 
@@ -20,15 +21,20 @@ __all__ = ["ranked", "run_score"]
 
 
 def run_score(model: str, given: Mapping[str, Any]) -> None:
-    """Write query, item, score, rank in the order of the features."""
+    """Write query, item, score, rank (and tier, with abstention) in the order of the features."""
     if given["output"] is not None:
         check_output(given["output"], given["features"], "the file of features")
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     names = getattr(ranker, "feature_names_in_", None)
-    features = read_feature_file(
-        given["features"], given, missing=ranker.missing, names=None if names is None else [str(name) for name in names]
-    )
+    names = None if names is None else [str(name) for name in names]
+    abstaining = careful(ranker, given, names)
+    features = read_feature_file(given["features"], given, missing=ranker.missing, names=names)
     table = ranked(features, ranker.predict(features))
+    if abstaining is not None:
+        table = table.append_column("tier", pa.array(abstaining.tiers(features)))
+        if not given["quiet"]:
+            for said in said_of(abstaining):
+                click.echo(f"note: {one_line(said)}", err=True)
     if given["output"] is not None:
         write(table, given["output"])
         if not given["quiet"]:

@@ -47,7 +47,7 @@ class Verdict:
 
 
 def written_order(scores: Floats) -> str:
-    """Write the order of scores, items numbered from 1; scores within 1e-7 are level.
+    """Write the order of scores, items numbered from 1; scores within 1e-9 are level.
 
     >>> written_order(np.array([2.0, -1.0, -1.0]))
     '1 > 2 = 3'

@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "reordered"]
 
 SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 """Numba renews what it kept when the function's own file changes. Kernels call kernels of other files, so here it is
@@ -23,13 +23,22 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Division by zero follows IEEE, without exceptions. With NUMBA_DISABLE_JIT=1 the function runs as it is written, in
     which integers that overflow (as those of random draws are meant to) raise no warning.
     """
+    return _compile(function, {})
+
+
+def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of numbers without NaN whose sums and maxima may be taken in any order, several at a time."""
+    return _compile(function, {"fastmath": {"nnan", "nsz", "reassoc"}})
+
+
+def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     if numba.config.DISABLE_JIT:
         plain: Callable[..., Any] = np.errstate(all="ignore")(function)
         return plain
     try:
-        kernel = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+        kernel = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
         kernel._cache._cache_file._source_stamp = SOURCES
     except (RuntimeError, AttributeError):  # no folder can be written, or another Numba: compiled in each process
-        kernel = numba.njit(nogil=True, error_model="numpy")(function)
+        kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     found: Callable[..., Any] = kernel
     return found

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from concordant.errors import UsageError, did_you_mean
+from concordant.metrics.auc import auc
 from concordant.metrics.conventions import convention_of
 from concordant.metrics.err import err
 from concordant.metrics.kendall import kendall_tau
@@ -17,7 +18,7 @@ from concordant.metrics.ndcg import ndcg
 from concordant.metrics.pairwise import pairwise_loss
 from concordant.metrics.relevant import average_precision, precision, reciprocal_rank
 
-__all__ = ["METRICS", "Metric", "metric"]
+__all__ = ["METRICS", "Metric", "canonical", "metric"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ METRICS = {
     "precision": Metric(precision, ("p", "prec", "pre")),
     "average-precision": Metric(average_precision, ("ap", "map")),
     "reciprocal-rank": Metric(reciprocal_rank, ("rr", "mrr")),
+    "auc": Metric(auc, ("roc-auc", "auroc"), cutoff=False),
     "kendall-tau": Metric(kendall_tau, ("tau", "kendall"), cutoff=False),
     "pairwise-loss": Metric(pairwise_loss, ("pairwise",), cutoff=False, higher_is_better=False),
 }
@@ -51,7 +53,7 @@ def metric(name: str, convention: str | None = None) -> Callable[..., Floats]:
     [0.8597]
     """
     match = re.fullmatch(r"\s*([A-Za-z_\-]*?[A-Za-z])(-?)(?:@(\d+)(-?))?\s*", name)
-    known = {alias: key for key, one in METRICS.items() for alias in (key, *one.aliases)}
+    known = _known()
     word = match.group(1).lower().replace("_", "-") if match else name.partition("@")[0].lower()
     if match is None or word not in known:
         if match is None and word in known:
@@ -75,6 +77,19 @@ def metric(name: str, convention: str | None = None) -> Callable[..., Floats]:
     if not found.cutoff:
         return partial(_without_item, found.function)
     return partial(found.function, **options)
+
+
+def canonical(name: str) -> str | None:
+    """Return the name that a metric without a cut-off has in METRICS, or None.
+
+    >>> canonical("ROC_AUC"), canonical("ndcg@10")
+    ('auc', None)
+    """
+    return _known().get(name.strip().lower().replace("_", "-"))
+
+
+def _known() -> dict[str, str]:
+    return {alias: key for key, one in METRICS.items() for alias in (key, *one.aliases)}
 
 
 def _without_item(function: Callable[..., Floats], *columns: Any, item: Any = None) -> Floats:  # noqa: ARG001

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import concordant
+from concordant.abstaining.ranker import AbstainingRanker
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.models.directory import Contents, check_target, read_directory, write_directory
 from concordant.models.regressors import plain_regressor, restored_regressor
@@ -18,6 +19,8 @@ __all__ = ["FORMAT", "load_model", "save_model"]
 FORMAT = 1
 """Version of the layout; a reader refuses what is newer than itself."""
 PICKLE = "regressor.pickle"
+KEPT: dict[str, type[Any]] = {**RANKERS, AbstainingRanker.__name__: AbstainingRanker}
+"""Classes with ``to_state`` and ``from_state``, by their names."""
 
 
 def save_model(
@@ -78,11 +81,11 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
             f"reads formats up to {FORMAT}"
         )
     name = str(kept.get("ranker"))
-    if name not in RANKERS:
-        raise InputError(f"{path}: unknown ranker {name!r}; {did_you_mean(name, RANKERS)}")
+    if name not in KEPT:
+        raise InputError(f"{path}: unknown ranker {name!r}; {did_you_mean(name, KEPT)}")
     prefix = "regressor-"
     own = {key: array for key, array in found.arrays.items() if not key.startswith(prefix)}
-    ranker = RANKERS[name].from_state(kept["state"], own)
+    ranker = KEPT[name].from_state(kept["state"], own)
     held = kept["regressor"]
     if held is None:
         return ranker

@@ -155,6 +155,8 @@ def _inverse_mean(logs: Floats) -> Floats:
 
 def _tail(wins: Whole, votes: Whole) -> Floats:
     """P(Bin(votes, ½) ≥ wins)."""
-    cells, place = np.unique(np.stack([wins, votes]), axis=1, return_inverse=True)
-    tail = np.where(cells[0] > 0, binom.sf(cells[0] - 1, np.maximum(cells[1], 1), 0.5), 1.0)
+    width = int(votes.max(initial=0)) + 1
+    cells, place = np.unique(wins * width + votes, return_inverse=True)
+    won, cast = cells // width, cells % width
+    tail = np.where(won > 0, binom.sf(won - 1, np.maximum(cast, 1), 0.5), 1.0)
     return np.asarray(tail[place.ravel()], np.float64)

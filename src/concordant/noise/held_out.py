@@ -17,7 +17,7 @@ from concordant.preferences import Preferences
 from concordant.sampling import deal, label_keys, uniform_bits
 from concordant.structures.adjacency import mean_adjacency
 from concordant.surrogates.choosing import choose
-from concordant.surrogates.minimise import minimise
+from concordant.surrogates.minimise import LEFT_OUT, minimise
 
 __all__ = ["HeldOut", "held_out_regrets"]
 
@@ -34,7 +34,8 @@ class HeldOut:
     queries: Nodes
     """Codes of the queries with at least two judgments; the others cannot be split."""
     excess: Floats
-    """Shape (names, queries): mean over the splits and both directions; negative where the surrogate does better."""
+    """Shape (names, queries): mean over the splits and both directions; negative where the surrogate does better, NaN
+    where it was left out because the query is too large."""
     mean: Floats
     """Shape (names,): mean over the queries."""
     error: Floats
@@ -93,8 +94,9 @@ def held_out_regrets(
             lot = _lots(half, keys)
             best = order_loss(rest, -best_orders(mean).place.astype(np.float64))
             for row, chosen in enumerate(members):
-                alpha = minimise(chosen.member.objective(half, phi=chosen.phi)).alpha
-                excess[split, train, row] = order_loss(rest, _broken(half, alpha, lot)) - best
+                found = minimise(chosen.member.objective(half, phi=chosen.phi))
+                charged = order_loss(rest, _broken(half, found.alpha, lot)) - best
+                excess[split, train, row] = np.where(found.status == LEFT_OUT, np.nan, charged)
     per_query = excess.mean(axis=(0, 1))
     if len(codes) > 1:
         error = per_query.std(axis=1, ddof=1) / math.sqrt(len(codes))

@@ -18,7 +18,7 @@ from concordant.graphs import Batch
 from concordant.noise.cycle_tests import has_cycle
 from concordant.uncertainty.draws import Atoms, streams
 
-__all__ = ["Replicates", "condorcet", "replicated"]
+__all__ = ["Replicates", "condorcet", "cyclic_tables", "replicated"]
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
@@ -27,6 +27,8 @@ CELLS = 1 << 21
 """Pairs of replicates that are held at a time."""
 MOST, FEWEST = 1 << 24, 10
 """Pairs of all replicates of a graph, at most: larger graphs get fewer replicates, none where too few are left."""
+FEW = 12
+"""Items up to which replicates are tables of who beats whom."""
 NEARBY = 1 << 62
 """Number of the stream that draws from the acyclic population; those of the bootstrap count from 0."""
 
@@ -43,6 +45,18 @@ class Replicates:
     """Share of cyclic ones among samples of an acyclic population nearby."""
     number: Nodes
     """Replicates that were drawn; shares are NaN where it is 0: too many pairs."""
+
+
+def cyclic_tables(beats: Flags) -> Flags:
+    """Whether each table (tables, items, items) of who beats whom has a cycle: who is unbeaten leaves, until none is.
+
+    >>> cyclic_tables(np.array([[[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0, 1, 1], [0, 0, 1], [0, 0, 0]]], bool)).tolist()
+    [True, False]
+    """
+    left = np.ones(beats.shape[:2], bool)
+    for _ in range(beats.shape[1]):
+        left &= (beats & left[:, :, None]).any(axis=1)
+    return np.asarray(left.any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +79,14 @@ class Pairs:
         """How many rows of ``net`` (replicates, pairs) have a cycle."""
         row, pair = np.nonzero(np.abs(net) > self.rounding)
         forward = net[row, pair] > 0
+        winner = np.where(forward, self.winner[pair], self.loser[pair])
+        loser = np.where(forward, self.loser[pair], self.winner[pair])
+        if self.nodes <= FEW:
+            beats = np.zeros((len(net), self.nodes, self.nodes), bool)
+            beats[row, winner, loser] = True
+            return int(cyclic_tables(beats).sum())
         base = row * self.nodes
-        winner = base + np.where(forward, self.winner[pair], self.loser[pair])
-        loser = base + np.where(forward, self.loser[pair], self.winner[pair])
+        winner, loser = base + winner, base + loser
         start = np.arange(0, (len(net) + 1) * self.nodes, self.nodes)
         return int(has_cycle(start, np.repeat(np.arange(len(net)), self.nodes), winner, loser).sum())
 
@@ -122,7 +141,7 @@ def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, se
     parametric = prefs.kind == "comparisons" and prefs.cluster is None and prefs.weight is None
     for graph, (atoms, pairs) in enumerate(zip(Atoms.of(batch, seed), _pairs(batch, net), strict=True)):
         edges = slice(int(net.edge_start[graph]), int(net.edge_start[graph + 1]))
-        drawn = int(number[graph])
+        drawn = min(int(number[graph]), 1) if len(atoms.count) == 1 else int(number[graph])  # all would be alike
         if drawn == 0:
             sign[edges] = acyclic[graph] = nearby[graph] = np.nan
         if pairs.edges == 0 or drawn == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,15 +11,18 @@ from numpy.typing import NDArray
 from concordant.differences import Differences
 from concordant.errors import UsageError
 from concordant.graphs import Graphs
-from concordant.surrogates.minimise import STATUS, Minimum
+from concordant.surrogates.minimise import NOT_UNIQUE, STATUS, Minimum
 
-__all__ = ["CLOSE", "TIES", "Regrets", "check_ties", "order_loss", "regrets"]
+__all__ = ["CLOSE", "TIES", "Regrets", "check_ties", "order_loss", "regrets", "worse_minimisers"]
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 TIES = ("heavier", "paper")
-CLOSE = 1e-7
-"""Scores of a minimiser nearer than this are tied: minimisers are found to about 1e-9."""
+CLOSE = 1e-9
+"""Scores of a minimiser nearer than this are tied. They are found to 2e-10 (weights a millionfold apart); one vote in
+10⁸ moves them by 1e-8, and is a preference."""
+TRIES = 24
+"""Minimisers that are tried from either end of edges before a verdict is left open."""
 ROUNDING = 1e-9
 """Regrets below this share of a graph's weight are 0."""
 
@@ -64,6 +68,8 @@ class Regrets:
     """Least α_winner − α_loser over all minimisers, for each edge of the difference graph."""
     flipped: NDArray[np.bool_]
     """Edges of the difference graph that some minimiser does not order rightly."""
+    wrong: NDArray[np.bool_]
+    """Those of them that the pairwise loss charges; by ``ties="paper"`` not every tie."""
 
 
 def regrets(mean: Graphs, net: Differences, found: Minimum, ties: str = "heavier") -> Regrets:
@@ -83,8 +89,45 @@ def regrets(mean: Graphs, net: Differences, found: Minimum, ties: str = "heavier
     most = np.where(found.unique, at_hand, most)
     nothing = np.full(len(net), np.nan)
     return Regrets(
-        np.where(known, at_hand, nothing), np.where(known, most, nothing), gap, flipped & known[net.graph]
-    )  # fmt: skip
+        np.where(known, at_hand, nothing),
+        np.where(known, most, nothing),
+        gap,
+        flipped & known[net.graph],
+        wrong & known[net.graph],
+    )
+
+
+def worse_minimisers(
+    mean: Graphs, net: Differences, found: Minimum, charged: Regrets, enough: Floats, ties: str
+) -> Floats:
+    """Return the largest loss of some more minimisers of each graph, until one loses more than ``enough``.
+
+    Where there are many minimisers those that push one end of a wrongly ordered edge as far as it goes are tried, the
+    heaviest first, ``TRIES`` from either end, and points half way between them, which are minimisers too. Graphs of
+    one minimiser, and those of enough NaN, keep ``charged.loss``.
+    """
+    loss, before = charged.loss.copy(), found.alpha
+    pushed = [_heaviest(net, ends, charged.wrong) for ends in (net.winner, net.loser)]
+    many = (found.status == NOT_UNIQUE) & found.surely_least
+    for turn, lowest in itertools.product(range(TRIES), (True, False)):
+        nodes, rank = pushed[0 if lowest else 1]
+        mine = nodes[(rank == turn) & (many & (loss <= enough))[net.owner[nodes]]]
+        if not len(mine):
+            continue
+        there = net.owner[mine]
+        point = found.extreme(mine, lowest)
+        for tried in (point, (point + before) / 2.0):
+            loss[there] = np.maximum(loss[there], order_loss(mean, tried, ties, close=CLOSE)[there])
+        before = np.where(np.isin(net.owner, there), point, before)
+    return loss
+
+
+def _heaviest(net: Differences, ends: Nodes, wrong: NDArray[np.bool_]) -> tuple[Nodes, Nodes]:
+    """Nodes at the ends of wrongly ordered edges, the heaviest of each graph first, and their rank in it."""
+    weight = np.bincount(ends[wrong], net.weight[wrong], net.nodes)
+    nodes = np.flatnonzero(weight > 0)
+    nodes = nodes[np.lexsort((-weight[nodes], net.owner[nodes]))]
+    return nodes, np.arange(len(nodes)) - np.searchsorted(net.owner[nodes], net.owner[nodes])
 
 
 def mean_floor(mean: Graphs) -> Floats:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from concordant.errors import UsageError, did_you_mean
-from concordant.reproduction import consistency, fig2, fig3, fig4, images, table1
+from concordant.reproduction import abstention, consistency, fig2, fig3, fig4, images, table1
 from concordant.reproduction.outcome import Outcome, Setting
 
 __all__ = ["EXPERIMENTS", "Experiment", "experiment"]
@@ -21,6 +21,8 @@ class Experiment:
     needs: tuple[str, ...]
     """Data sets, any one of which is enough."""
     run: Callable[[Setting], Outcome]
+    devices: bool = False
+    """Whether it can compute elsewhere than on the CPU."""
 
 
 _ALL = (
@@ -30,6 +32,7 @@ _ALL = (
     Experiment("fig4", ("mslr", "mq2008"), fig4.run),
     Experiment("images", ("mslr", "mq2008"), images.run),
     Experiment("consistency", (), consistency.run),
+    Experiment("abstention", (), abstention.run, devices=True),
 )
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({each.name: each for each in _ALL})
 

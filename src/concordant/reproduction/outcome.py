@@ -32,6 +32,10 @@ class Setting:
     seed: int = 0
     progress: Callable[[int, int], None] = _silent
     """Called with the steps done and their number."""
+    device: str = "cpu"
+    """Where networks are trained."""
+    output: Path | None = None
+    """Folder for what long work keeps to go on from."""
 
 
 @dataclass(frozen=True)

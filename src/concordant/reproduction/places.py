@@ -18,7 +18,13 @@ SOURCES = {
         "MSLR-WEB10K (https://www.microsoft.com/en-us/research/project/mslr/), unpacked: Fold1/train.txt",
     ),
     "mq2008": (("S1.txt", "Fold1/train.txt"), "MQ2008 of LETOR 4.0 (five parts S1.txt … S5.txt, or Fold1/train.txt)"),
+    "cifar-10-batches-bin": (
+        ("data_batch_1.bin", "test_batch.bin"),
+        "CIFAR-10, the binary version (https://www.cs.toronto.edu/~kriz/cifar.html), unpacked",
+    ),
 }
+WHOLE = {"ml-100k", "cifar-10-batches-bin"}
+"""Sets of which all these files are needed; of the others any one is enough."""
 """For each set: the files that show that a folder is it, and what to get and from where."""
 
 
@@ -32,7 +38,7 @@ def find(name: str, data: Path | None) -> Path:
         return folder
     looked = [data] if data is not None else list(USUAL)
     tried = few([str(place) for root in looked for place in (root, root / name)])
-    marks = " or ".join(SOURCES[name][0]) if name != "ml-100k" else " and ".join(SOURCES[name][0])
+    marks = (" and " if name in WHOLE else " or ").join(SOURCES[name][0])
     raise InputError(
         f"the data set {name} is not there (looked for {marks} in {tried}); get {SOURCES[name][1]} and name its folder "
         "with --data"
@@ -42,7 +48,7 @@ def find(name: str, data: Path | None) -> Path:
 def found(name: str, data: Path | None) -> Path | None:
     """Return the folder of a data set, or None."""
     marks = SOURCES[name][0]
-    enough = all if name == "ml-100k" else any
+    enough = all if name in WHOLE else any
     for root in [data] if data is not None else USUAL:
         for place in (root / name, root):
             if enough((place / mark).is_file() for mark in marks) and (place.name == name or not _another(name, place)):

@@ -52,6 +52,10 @@ class Bounds:
         """Some of the bounds."""
         return Bounds(self.above[keep], self.below[keep], self.least[keep])
 
+    def reversed(self) -> Bounds:
+        """The bounds on −α."""
+        return Bounds(self.below, self.above, self.least)
+
     def slack(self, alpha: Floats) -> Floats:
         """How much each difference may still fall; rounding below 0 is 0."""
         return np.maximum(alpha[self.above] - alpha[self.below] - self.least, 0.0)

@@ -61,7 +61,8 @@ def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: 
         return _penalised(objective, tolerance, max_iterations)
     if has_closed_form(objective):
         return closed_form(objective, tolerance, FAR)
-    pieces = Pieces.of(objective)
+    pieces = Pieces.of(objective.merged())
+    objective = pieces.objective
     if not phi.smooth:
         return _hinge(pieces)
     near, steps, settled = within_blocks(pieces, tolerance, max_iterations)

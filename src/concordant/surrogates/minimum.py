@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import UsageError
-from concordant.surrogates.faces import Bounds, least_gaps, smallest_differences
+from concordant.surrogates.faces import WORK, Bounds, least_gaps, smallest_differences
 from concordant.surrogates.objective import Objective
 
 __all__ = ["ATTAINED", "LEFT_OUT", "NOT_ATTAINED", "NOT_UNIQUE", "STATUS", "STOPPED", "Minimum"]
@@ -49,10 +49,37 @@ class Minimum:
         """Graphs (graphs,) with one minimiser, up to a shift of each component."""
         return np.asarray(self.status == ATTAINED)
 
+    @property
+    def surely_least(self) -> NDArray[np.bool_]:
+        """Graphs (graphs,) whose least differences are exact, not lower bounds because paths are too much work."""
+        owner, number = self.objective.owner, len(self.objective)
+        bounds = np.bincount(owner[self.bounds.above], minlength=number).astype(np.float64)
+        return np.asarray(self.unique | (np.bincount(owner, minlength=number) * bounds <= WORK))
+
     def smallest_differences(self, graph: int) -> Floats:
         """Least α_i − α_j over all minimisers of a graph, shape (m, m): positive when all put i above j."""
         start = self.objective.arcs.node_start
         return smallest_differences(self.bounds, self.alpha, int(start[graph]), int(start[graph + 1]))
+
+    def extreme(self, node: Nodes, lowest: bool) -> Floats:
+        """Return the minimiser with one node of each graph as low (or as high) as it can be against all others.
+
+        Bounds on differences leave one point that is the largest in every coordinate at once when the node's is held.
+        ``node`` has at most one node for each graph; other graphs keep their α, and nodes that nothing holds back are
+        moved away together. Only where the status is "not unique". Shape: (nodes,).
+        """
+        alpha, bounds = (self.alpha, self.bounds) if lowest else (-self.alpha, self.bounds.reversed())
+        start = np.full(len(self.objective), -1, np.int64)
+        start[self.objective.owner[node]] = node
+        from_node = start[self.objective.owner]
+        mine = np.flatnonzero((from_node >= 0) & (self.component == self.component[from_node]))
+        bounds = bounds.only(from_node[bounds.above] >= 0)
+        gap = least_gaps(bounds, alpha, self.objective.owner, self.rigid, from_node[mine], mine)
+        rise = np.maximum(alpha[from_node[mine]] - alpha[mine] - gap, 0.0)
+        far = 2.0 + 2.0 * np.max(np.abs(alpha[mine]), initial=0.0) + np.max(rise[np.isfinite(rise)], initial=0.0)
+        point = alpha.copy()
+        point[mine] += np.minimum(rise, far)
+        return np.asarray(point if lowest else -point, np.float64)
 
     def least_gaps(self, above: ArrayLike, below: ArrayLike) -> Floats:
         """Least α_above − α_below over all minimisers, for pairs of nodes of the batch; shape (pairs,).

@@ -137,6 +137,22 @@ class Objective:
     def __len__(self) -> int:
         return len(self.arcs.node_start) - 1
 
+    def merged(self) -> Objective:
+        """The same with arcs of the same ends and margin as one: many judgments share them, and any work is by arcs."""
+        arcs = self.arcs
+        key = arcs.winner * self.nodes + arcs.loser
+        order = np.lexsort((arcs.margin, key)) if (np.diff(arcs.margin) != 0).any() else np.argsort(key, kind="stable")
+        fresh = (np.diff(key[order]) != 0) | (np.diff(arcs.margin[order]) != 0)
+        if fresh.all():
+            return self
+        head = np.concatenate(([0], np.flatnonzero(fresh) + 1))
+        one = order[head]
+        weight = np.add.reduceat(arcs.weight[order], head)
+        merged = Arcs(
+            arcs.node_start, arcs.winner[one], arcs.loser[one], weight, arcs.margin[one], arcs.pull, arcs.target
+        )
+        return replace(self, arcs=merged)
+
     @cached_property
     def owner(self) -> Nodes:
         """The graph of each node."""

@@ -1,0 +1,58 @@
+"""Distances of pairs of rows, in blocks of bounded memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError
+from concordant.features.matrix import Matrix
+
+__all__ = ["NORMS", "norm_name", "pair_distances"]
+
+NORMS = ("1", "2", "inf")
+BLOCK = 1 << 20
+"""Values that are subtracted at a time."""
+
+
+def norm_name(norm: Any) -> str:
+    """Return '1', '2' or 'inf' for a norm given as a name or a number. Errors: UsageError.
+
+    >>> norm_name(2), norm_name(np.inf), norm_name("1")
+    ('2', 'inf', '1')
+    """
+    if isinstance(norm, str) and norm in NORMS:
+        return norm
+    if isinstance(norm, int | float | np.number) and not isinstance(norm, bool) and norm in (1, 2, math.inf):
+        return "inf" if norm == math.inf else str(int(norm))
+    raise UsageError(f"norm must be one of {', '.join(NORMS)}, not {norm!r}")
+
+
+def pair_distances(
+    A: Matrix, B: Matrix, norm: str, first: NDArray[np.int64] | None = None, second: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Return ‖A[first] − B[second]‖ of each pair of rows; without row numbers, of the rows as they stand.
+
+    The bits of a distance depend on its two rows only, whatever stands beside them.
+
+    >>> pair_distances(np.zeros((1, 2)), np.array([[3.0, 4.0]]), "2").tolist()
+    [5.0]
+    """
+    size = len(A) if first is None else len(first)
+    found = np.empty(size)
+    step = max(1, BLOCK // max(A.shape[1], 1))
+    for begin in range(0, size, step):
+        part = slice(begin, min(begin + step, size))
+        left = A[part] if first is None else A[first[part]]
+        right = B[part] if second is None else B[second[part]]
+        gap = np.abs(np.subtract(left, right, dtype=np.float64))
+        if norm == "inf":
+            found[part] = gap.max(axis=1, initial=0.0)
+        elif norm == "1":
+            found[part] = gap.sum(axis=1)
+        else:
+            found[part] = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+    return found

@@ -1,0 +1,317 @@
+"""AbstainingRanker: a ranker that says of some pairs “these two I will not order”, at a cost that the user names."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from concordant.abstaining.distances import norm_name, pair_distances
+from concordant.abstaining.held_pairs import HeldPairs, judged_pairs
+from concordant.abstaining.params import check_params
+from concordant.abstaining.risk_coverage import RiskCoverage
+from concordant.abstaining.rule import BY, PairDecisions, Rule
+from concordant.abstaining.rule_choice import chosen, curve_of, facts_of, recosted, remarks
+from concordant.abstaining.scorer import (
+    cross_fitted,
+    fit_scorer,
+    is_fitted,
+    scale_of,
+    scores_of,
+    unfrozen,
+)
+from concordant.abstaining.state import Restorable
+from concordant.abstaining.tiers import decided_pairs, tiers_of
+from concordant.abstention.points import cost_of
+from concordant.errors import InputError, UsageError
+from concordant.features.matrix import Features, Matrix
+from concordant.rankers.intake import Training, learning_rows, matched, rows_of
+
+__all__ = ["AbstainingRanker"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class AbstainingRanker(Restorable, BaseEstimator):  # type: ignore[misc]
+    """A ranker that declines to order two items when they are too near, or when it is likely to be wrong.
+
+    Declining costs ``cost``, a wrong order costs 1. By *distance* a pair is declined when ‖z − z'‖ ≤ γ, z the
+    normalised features: the abstention of Mao, Mohri and Zhong, for which their consistency bounds hold. By *risk* it
+    is declined when the chance that its order is wrong, estimated from held-out judgments given the score difference,
+    exceeds the cost.
+
+    Parameters
+    ----------
+    ranker : a fitted ranker of this package, or anything with ``predict`` on a matrix (a regressor, a Pipeline); the
+        judgments that ``fit`` is given must then be held-out ones. One that is not fitted is fitted to them, and γ and
+        risk come from ``folds`` rankers each fitted without a part. ``clone`` forgets a fit, as scikit-learn's does;
+        its ``FrozenEstimator`` keeps one.
+    gamma : γ ≥ 0; 'auto', the γ of least held-out abstention loss (the smallest of equal ones); or None, never.
+        ‖z − z'‖ ≤ 0 declines items whose features are equal.
+    cost : c, from 0 to 1. A coin is wrong half the time, so beyond ½ it is cheaper.
+    norm : '1', '2' or 'inf', of the distance.
+    by : 'distance' or 'risk'.
+    share : most that may be declined of the held-out pairs, by weight: the nearest, or (by risk) those of the
+        largest estimated risk. With cost 0 just that share is declined, as far as ties allow, so that rules can be
+        compared.
+    scale : 'auto', distances are taken in the ranker's own standardised features, or, where it has none, in features
+        standardised here on the rows that ``fit`` is given; 'none', in the features as they are.
+    calibration : 'isotonic' or 'logistic', see ``ConditionalRisk``.
+    folds, split, seed : of the parts held out where the ranker has yet to be fitted; split 'auto' is 'queries' where
+        there are at least ``folds`` of them, else 'judgments'.
+    pairs : pairs of labelled rows that are looked at, at most; beyond, a random part (a note says so).
+
+    Attributes: ``ranker_``, ``gamma_`` (None: never), ``rule_``, ``curve_`` (a ``RiskCoverage``: the steps that are
+    best at some cost), ``status_``, ``normaliser_``, ``n_features_in_``, ``feature_names_in_``. Errors: UsageError,
+    InputError.
+
+    >>> from concordant.preferences import Preferences
+    >>> from concordant.rankers.edges import EdgeRanker
+    >>> votes = Preferences.from_comparisons(["b", "c", "c", "a"] * 5, ["a", "b", "a", "b"] * 5)
+    >>> features = {"item": ["a", "b", "c"], "length": [1.0, 1.1, 3.0]}
+    >>> careful = AbstainingRanker(EdgeRanker("ranknet").fit(features, votes), cost=0.2).fit(features, votes)
+    >>> careful.tiers(features).tolist(), round(careful.gamma_, 3)
+    ([2, 2, 1], 0.109)
+
+    Source: Mao, Mohri and Zhong, Ranking with Abstention (2023), §2.1; Bounded-Abstention Pairwise Learning to Rank
+    (2025) for ``by='risk'`` with ``share``.
+    """
+
+    rule_: Rule
+    status_: dict[str, Any]
+
+    def __init__(
+        self,
+        ranker: Any,
+        *,
+        gamma: float | str | None = "auto",
+        cost: float = 0.1,
+        norm: Any = "inf",
+        by: str = "distance",
+        share: float | None = None,
+        scale: str = "auto",
+        calibration: str = "isotonic",
+        folds: int = 5,
+        split: str = "auto",
+        pairs: int = 2_000_000,
+        seed: int = 0,
+    ) -> None:
+        self.ranker = ranker
+        self.gamma = gamma
+        self.cost = cost
+        self.norm = norm
+        self.by = by
+        self.share = share
+        self.scale = scale
+        self.calibration = calibration
+        self.folds = folds
+        self.split = split
+        self.pairs = pairs
+        self.seed = seed
+
+    # -- scikit-learn ----------------------------------------------------------------------------------------------
+    def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from judgments when to abstain, and the ranker too where it is not fitted.
+
+        Arguments as of any ranker: Features and Preferences, a matrix and Judged, or labels. A fitted ranker whose
+        features are on one scale, with a number as ``gamma``, needs neither.
+        """
+        check_params(self)
+        if (X is None) != (y is None):
+            raise UsageError("fit takes features and judgments, or neither of them")
+        if y is None:
+            return self._without_judgments()
+        training = learning_rows(X, y, self.missing, sample_weight)
+        fitted = is_fitted(self.ranker)
+        self.ranker_ = self.ranker if fitted else fit_scorer(self.ranker, training)
+        self._keep(training)
+        if self.by == "distance" and self.gamma != "auto" and not fitted:
+            held = None
+        elif fitted:
+            held = self._held(self.ranker_, training)
+        else:
+            split = self.split
+            if split == "auto":
+                split = "queries" if len(training.start) > self.folds or training.prefs is None else "judgments"
+            parts = cross_fitted(self.ranker, training, self.folds, split, self.seed)
+            held = HeldPairs.joined([self._held(ranker, part, training.named) for ranker, part in parts])
+        how = "judgments given, ranker fitted before" if fitted else f"{self.folds} parts held out"
+        self._choose(held, how)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Return one score per row, those of the ranker; abstention is about pairs."""
+        check_is_fitted(self, "rule_")
+        return scores_of(self.ranker_, *rows_of(X, self.missing, self._names))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return 1 less the abstention loss on these judgments: pairs ordered wrongly, plus ``cost`` for each declined.
+
+        A pair with equal scores is half wrong. Errors: InputError where nothing is compared.
+        """
+        held = self._judged(X, y, sample_weight)
+        whole = float(held.mass.sum())
+        if not whole > 0:
+            raise InputError("no judgment compares two of the items: there is nothing to be scored by")
+        declined = self.rule_.declines(held.difference, held.distance)
+        return 1.0 - float(np.where(declined, self.rule_.cost * held.mass, held.wrong).sum()) / whole
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    # -- pairs and lists -------------------------------------------------------------------------------------------
+    def predict_pairs(self, a: Any, b: Any) -> NDArray[np.int8]:
+        """Return for each pair of rows +1 (b above a), −1 (a above b) or 0 (declined).
+
+        ``a`` and ``b`` have equally many rows, in any form that ``predict`` takes. Equal scores of a pair that is not
+        declined give +1, the paper's sign(0) = +1, whichever comes first; ``explain_pairs`` marks them, and tiers
+        never part them.
+        """
+        return self.explain_pairs(a, b).decision
+
+    def explain_pairs(self, a: Any, b: Any) -> PairDecisions:
+        """Return what is said of each pair with its reason, score difference, distance and estimated risk."""
+        check_is_fitted(self, "rule_")
+        (scores_a, Z_a), (scores_b, Z_b) = (self._seen(*rows_of(X, self.missing, self._names)) for X in (a, b))
+        if len(scores_a) != len(scores_b):
+            raise InputError(f"pairs of rows: a has {len(scores_a):,} rows, b has {len(scores_b):,}")
+        return self.rule_.decide(scores_b - scores_a, pair_distances(Z_a, Z_b, self.rule_.norm))
+
+    def tiers(self, X: Any) -> Ints:
+        """Return the tier of each row within its query, 1 the highest; rows that say no query are one list.
+
+        Every two items of different tiers are ordered by the rule, and so as the tiers say; of one tier nothing is
+        said. This is the finest such order (``tiers_of`` has the proof).
+        """
+        scores, Z, start, rows = self._lists(X)
+        found = np.empty(len(scores), np.int64)
+        for begin, end in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
+            held = rows[begin:end]
+            found[held] = tiers_of(self.rule_, scores[held], Z[held])
+        return found
+
+    def decided_pairs(self, X: Any) -> tuple[Ints, Ints]:
+        """Return (above, below): the row numbers of every pair that is ordered; it may not be transitive.
+
+        If x is above y and y above z, x has the higher score than z, but may be too near it to be ordered.
+        """
+        scores, Z, start, rows = self._lists(X)
+        return decided_pairs(self.rule_, scores, Z, start, rows)
+
+    def risk_coverage(self, X: Any, y: Any, sample_weight: Any = None, *, by: str | None = None) -> RiskCoverage:
+        """Return how often the order is wrong on these judgments, for every share of pairs declined.
+
+        ``by`` is 'distance' or 'risk' (the score difference), by default the ranker's own rule.
+        """
+        if by not in (None, *BY):
+            raise UsageError(f"by must be one of {', '.join(BY)}, not {by!r}")
+        held = self._judged(X, y, sample_weight)
+        return curve_of(held, by or self.rule_.by, self.rule_.risk)
+
+    def with_cost(self, cost: float) -> Self:
+        """Return this ranker with the rule that is best at another cost, from the curve that was kept.
+
+        Exact for every cost: the curve keeps all steps that are best at some cost. Errors: UsageError where γ was
+        given, or a share was, so that nothing was chosen by cost alone.
+        """
+        check_is_fitted(self, "rule_")
+        if self.share is not None:
+            raise UsageError("this ranker was made with a bound on the share declined; fit one for the other cost")
+        made = copy.copy(self)
+        made.cost = cost_of(cost)
+        made.rule_, facts = recosted(self.rule_, made.cost, self.curve_, self.gamma)
+        notes = remarks(made.rule_, facts, self.normaliser_, None, self.gamma) if "coverage" in facts else []
+        made.status_ = {**{name: self.status_[name] for name in ("status", "chosen by")}, **facts, "notes": notes}
+        return made
+
+    # -- what was chosen -------------------------------------------------------------------------------------------
+    @property
+    def gamma_(self) -> float | None:
+        """γ; None where nothing is declined by distance."""
+        return self.rule_.gamma
+
+    @property
+    def missing(self) -> str:
+        """What the ranker does with missing values."""
+        return str(getattr(unfrozen(getattr(self, "ranker_", self.ranker)), "missing", "raise"))
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(names.tolist())
+
+    def _without_judgments(self) -> Self:
+        if not is_fitted(self.ranker):
+            raise UsageError("fit needs features and judgments: the ranker has not learned from any yet")
+        if self.by == "risk" or self.gamma == "auto":
+            what = "gamma='auto' chooses γ" if self.by == "distance" else "by='risk' estimates risks"
+            raise UsageError(f"{what} by held-out judgments: give fit features and judgments, or gamma a distance")
+        self.ranker_ = self.ranker
+        self._keep(None)
+        self._choose(None, "gamma given")
+        return self
+
+    def _keep(self, training: Training | None) -> None:
+        """Take over the names of the features, and the scale of distances."""
+        names = getattr(unfrozen(self.ranker_), "feature_names_in_", None)
+        if names is None and training is not None and training.named:
+            names = np.array(training.features.names, object)
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.normaliser_ = scale_of(self.ranker_, training, self._names, standardise=self.scale == "auto")
+        self.n_features_in_ = len(self.normaliser_.names)
+
+    def _choose(self, held: HeldPairs | None, how: str) -> None:
+        """Set the rule, the curve and the status."""
+        norm = norm_name(self.norm)
+        if held is None:
+            self.rule_ = Rule("distance", norm, float(self.cost), _gamma(self.gamma))
+            self.curve_ = None
+            facts: dict[str, Any] = {}
+        else:
+            self.rule_, curve = chosen(held, self.by, norm, float(self.cost), self.gamma, self.share, self.calibration)
+            self.curve_ = curve.hull()
+            facts = facts_of(self.rule_, curve)
+        inner = getattr(unfrozen(self.ranker_), "status_", {})
+        said = remarks(self.rule_, facts, self.normaliser_, self.share, self.gamma)
+        notes = [*inner.get("notes", ()), *said, *(held.notes if held is not None else ())]
+        self.status_ = {"status": inner.get("status", "fitted"), "chosen by": how, **facts, "notes": notes}
+
+    def _seen(self, features: Features, named: bool) -> tuple[Floats, Matrix]:
+        """Scores and normalised features of rows."""
+        X = matched(features, named, self._names, self.n_features_in_)
+        return scores_of(self.ranker_, features, named), self.normaliser_.apply(X)
+
+    def _held(self, ranker: Any, part: Training, named: bool | None = None) -> HeldPairs:
+        features, named = part.features, part.named if named is None else named
+        scores = scores_of(ranker, features, named)
+        Z = self.normaliser_.apply(matched(features, named, self._names, self.n_features_in_))
+        return judged_pairs(part, scores, Z, norm_name(self.norm), most=int(self.pairs), seed=self.seed)
+
+    def _judged(self, X: Any, y: Any, sample_weight: Any) -> HeldPairs:
+        check_is_fitted(self, "rule_")
+        return self._held(self.ranker_, learning_rows(X, y, self.missing, sample_weight))
+
+    def _lists(self, X: Any) -> tuple[Floats, Matrix, Ints, Ints]:
+        """Scores, normalised features, and the rows of each query."""
+        check_is_fitted(self, "rule_")
+        features, named = rows_of(X, self.missing, self._names)
+        scores, Z = self._seen(features, named)
+        if features.query is None:
+            return scores, Z, np.array([0, len(scores)]), np.arange(len(scores))
+        start = np.concatenate(([0], np.cumsum(np.bincount(features.query, minlength=len(features.queries)))))
+        return scores, Z, start, np.argsort(features.query, kind="stable")
+
+
+def _gamma(gamma: Any) -> float | None:
+    return None if gamma is None else float(gamma)
