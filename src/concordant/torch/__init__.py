@@ -11,6 +11,7 @@ any device, in float32 and float64, without a Python loop over queries.
 ``PreferenceLoss``                     in place of ``-logsigmoid(chosen - rejected).mean()`` with several annotators
 ``LinearScorer``, ``ReluScorer``       two scorers; ``fit`` trains them or any other module
 ``TorchRegressor``                     the same as a scikit-learn regressor
+``BoundedReluScorer``, ``fit_pairs``   a small network within its norm bounds, trained on pairs that may be declined
 =====================================  ==============================================================================
 """
 
@@ -25,6 +26,7 @@ except ModuleNotFoundError as missing:
         'concordant.torch needs PyTorch, which is not installed: pip install "concordant[torch]"', name="torch"
     ) from None
 
+from concordant.torch.abstention import BoundedReluScorer, fit_pairs
 from concordant.torch.fitting import Fit, fit
 from concordant.torch.graded import GradedObjective, against_all
 from concordant.torch.losses import edge_loss, per_graph, value_penalty
@@ -37,6 +39,7 @@ from concordant.torch.votes import PreferenceLoss, net_preferences
 __all__ = [
     "MARGINS",
     "PENALTIES",
+    "BoundedReluScorer",
     "Fit",
     "GradedObjective",
     "LinearScorer",
@@ -47,6 +50,7 @@ __all__ = [
     "against_all",
     "edge_loss",
     "fit",
+    "fit_pairs",
     "net_preferences",
     "per_graph",
     "surrogate",
