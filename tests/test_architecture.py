@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "concordant"
 
 LAYERS = (
     ("errors",),
-    ("labels", "tally", "listing", "gains"),
+    ("labels", "tally", "listing", "gains", "threads"),
     # compiled loops on plain arrays
     ("kernels",),
     ("sampling",),

@@ -161,7 +161,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     mean = table(*(tournament(rng, 20, 0.3, 3, 0.4) for _ in range(8)))
     wanted = best_orders(mean, exact_up_to=5)
     for threads in (1, 3):
-        monkeypatch.setattr(module, "THREADS", threads)
+        monkeypatch.setattr("concordant.threads.WORKERS", threads)
         monkeypatch.setattr(module, "CHUNK", 1)
         found = best_orders(mean, exact_up_to=5)
         np.testing.assert_array_equal(found.place, wanted.place)

@@ -159,7 +159,7 @@ def test_threads_row_order_and_neighbours_change_no_bit(monkeypatch: pytest.Monk
         wanted,
     )
     for threads, chunk in ((1, 1), (5, 1), (3, 5000)):
-        monkeypatch.setattr(log_odds, "THREADS", threads)
+        monkeypatch.setattr("concordant.threads.WORKERS", threads)
         monkeypatch.setattr(log_odds, "CHUNK", chunk)
         same_bits(mean_targets(prefs, order=30), wanted)
     alone = mean_targets(prefs.select([17]), order=30)

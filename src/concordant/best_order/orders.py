@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +16,7 @@ from concordant.errors import UsageError
 from concordant.graphs import Graphs
 from concordant.kernels.columns import read_only
 from concordant.listing import entry_owner
+from concordant.threads import in_parts
 
 __all__ = ["METHODS", "MOST_EXACT", "BestOrders", "best_orders"]
 
@@ -40,7 +38,6 @@ WORK, WORK_PER_EDGE = 1_000_000, 100
 """Visits of edges that a component's search may take, at most their sum."""
 CHUNK = 1 << 22
 """Visits of edges that a thread takes on at a time."""
-THREADS = max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 MET_BOUND = 1e-11
 """Share of a component's weight by which loss and bound may differ and are still equal."""
 
@@ -145,7 +142,7 @@ class _Solved:
         parts = self.parts
         tables = _tables(parts)
         cost = parts.sizes[chosen] << parts.sizes[chosen]
-        _threaded(chosen, cost, lambda some: kernels.over_subsets(some, *tables, self.place, self.loss))
+        in_parts(lambda some: kernels.over_subsets(some, *tables, self.place, self.loss), chosen, cost, CHUNK)
         self.lower[chosen], self.method[chosen] = self.loss[chosen], DYNAMIC
 
     def _by_search(self, chosen: Nodes, seed: int) -> None:
@@ -164,7 +161,7 @@ class _Solved:
                 self.grid,
             )  # fmt: skip
 
-        _threaded(chosen, WORK // 20 + WORK_PER_EDGE * edges, work)
+        in_parts(work, chosen, WORK // 20 + WORK_PER_EDGE * edges, CHUNK)
         self.method[chosen] = np.where(whole[chosen], SEARCHED, CUT_SHORT)
         met = chosen[self._met(chosen)]
         self.method[met], self.lower[met] = MET, self.loss[met]
@@ -212,17 +209,3 @@ def _tables(parts: Components) -> tuple[Nodes, Nodes, Nodes, Nodes, Floats]:
     start, edge_start = (read_only(values, np.int64) for values in (parts.node_start, parts.edge_start))
     winner, loser = read_only(parts.winner, np.int64), read_only(parts.loser, np.int64)
     return start, edge_start, winner, loser, read_only(parts.weight, np.float64)
-
-
-def _threaded(chosen: Nodes, cost: Nodes, work: Callable[[Nodes], None]) -> None:
-    """Work on components, some at a time, in threads; each is done as if it were alone."""
-    if len(chosen) == 0:
-        return
-    number = (np.cumsum(cost) - cost) // CHUNK
-    parts = np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
-    if len(parts) == 1 or THREADS == 1:
-        for part in parts:
-            work(part)
-    else:
-        with ThreadPoolExecutor(max_workers=min(THREADS, len(parts))) as pool:
-            list(pool.map(work, parts))

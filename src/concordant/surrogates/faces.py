@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.kernels.columns import read_only
 from concordant.kernels.differences import least_room
-from concordant.surrogates.threads import in_ranges
+from concordant.threads import in_ranges
 
 __all__ = ["Bounds", "least_gaps", "loose_blocks", "loose_nodes", "rigid_nodes", "smallest_differences"]
 

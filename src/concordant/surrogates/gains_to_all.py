@@ -18,7 +18,7 @@ from concordant.surrogates.faces import Bounds
 from concordant.surrogates.margins import MARGINS, Margin
 from concordant.surrogates.minimum import ATTAINED, NOT_ATTAINED, STOPPED, Minimum
 from concordant.surrogates.objective import GainsToAll, Objective
-from concordant.surrogates.threads import in_ranges
+from concordant.threads import in_ranges
 
 __all__ = ["closed_form", "expanded", "has_closed_form"]
 

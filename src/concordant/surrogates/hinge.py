@@ -15,7 +15,7 @@ from concordant.errors import ConcordantError
 from concordant.kernels.circulation import circulations
 from concordant.kernels.columns import read_only
 from concordant.surrogates.pieces import Pieces
-from concordant.surrogates.threads import in_ranges
+from concordant.threads import in_ranges
 
 __all__ = ["LARGEST", "by_circulation", "by_linear_programme"]
 

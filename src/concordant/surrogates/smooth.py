@@ -10,7 +10,7 @@ from concordant.kernels.surrogate_newton import EXPONENTIAL, LOGISTIC, SQUARED_H
 from concordant.surrogates.margins import MARGINS
 from concordant.surrogates.newton_blocks import newton
 from concordant.surrogates.pieces import Pieces
-from concordant.surrogates.threads import in_ranges
+from concordant.threads import in_ranges
 
 __all__ = ["COMPILED", "within_blocks"]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +13,7 @@ from concordant.kernels.columns import read_only
 from concordant.preferences import Preferences
 from concordant.sampling import DENSE, LONGEST
 from concordant.structures.log_odds import C0
+from concordant.threads import in_parts
 
 __all__ = ["LogOddsTargets"]
 
@@ -28,7 +27,6 @@ MOST_CARDS = 1 << 20
 """Judgments of a subset up to which logarithms are tabulated."""
 CHUNK = 1 << 22
 """Nodes and judgments of subsets that a thread works on at a time."""
-THREADS = max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +128,4 @@ class LogOddsTargets:
             )  # fmt: skip
 
         cost = np.where(whole, 1, subsets) * (np.diff(self.member_start) + np.where(whole, np.diff(self.start), order))
-        number = (np.cumsum(cost[codes]) - cost[codes]) // CHUNK
-        parts = np.split(codes, np.flatnonzero(np.diff(number)) + 1)
-        if len(parts) == 1 or THREADS == 1:
-            for part in parts:
-                work(part)
-        else:
-            with ThreadPoolExecutor(max_workers=min(THREADS, len(parts))) as pool:
-                list(pool.map(work, parts))
+        in_parts(work, codes, cost[codes], CHUNK)

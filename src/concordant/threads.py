@@ -1,4 +1,4 @@
-"""Compiled loops over independent blocks, in threads."""
+"""Compiled loops over independent pieces of work, in threads; what a piece gives does not depend on the others."""
 
 from __future__ import annotations
 
@@ -10,11 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["in_ranges"]
+__all__ = ["in_parts", "in_ranges"]
 
-WORKERS = min(os.cpu_count() or 1, 8)
+Indices = NDArray[Any]
+WORKERS = max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 LITTLE = 1 << 12
 """Cost below which one thread does it all."""
+
+
+def in_parts(work: Callable[[Indices], None], chosen: Indices, cost: NDArray[Any], chunk: float) -> None:
+    """Call work(part) on parts of the chosen pieces, in order, each of about ``chunk`` of cost, in threads."""
+    if not len(chosen):
+        return
+    number = (np.cumsum(cost) - cost) // chunk
+    parts = np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
+    if len(parts) == 1 or WORKERS == 1:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(min(WORKERS, len(parts))) as pool:
+        list(pool.map(work, parts))
 
 
 def in_ranges(work: Callable[[int, int], None], cost: NDArray[Any]) -> None:
