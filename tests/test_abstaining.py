@@ -128,6 +128,11 @@ def test_items_of_equal_features_are_declined_unless_a_coin_is_cheaper() -> None
     assert dear.gamma_ is None and dear.predict_pairs(X[:2], X[[1, 0]]).tolist() == [1, 1]  # sign(0) = +1 either way
     assert dear.explain_pairs(X[:2], X[[1, 2]]).reasons == ["equal scores", "decided"]
     assert dear.tiers(features).tolist() == [2, 2, 1]
+    # 1/2 of the equal ones and all others are wrong: no cost makes γ = 0 the best step, and yet it must be known
+    upset = Preferences.from_comparisons(["a", "a", "b"], ["b", "c", "c"])
+    for cost, gamma in ((0.4, 3.0), (0.7, 3.0), (0.9, None)):
+        fresh = AbstainingRanker(up, cost=cost, scale="none").fit(features, upset)
+        assert fresh.gamma_ == fresh.with_cost(0.1).with_cost(cost).gamma_ == gamma
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3), st.integers(0, 3)), min_size=1, max_size=30))
@@ -506,6 +511,8 @@ def test_risk_and_coverage_of_both_rules_as_data_and_as_a_figure(tmp_path: Path)
     assert near.plot(tmp_path / "curves.svg", risk).stat().st_size > 1000
     with pytest.raises(UsageError, match="allowed:"):
         near.plot(tmp_path / "curves.xyz")
+    with pytest.raises(UsageError, match="there is no folder"):
+        near.plot(tmp_path / "none" / "curves.svg")
 
 
 def test_distances_of_blocks_have_the_bits_of_single_pairs() -> None:
@@ -517,6 +524,8 @@ def test_distances_of_blocks_have_the_bits_of_single_pairs() -> None:
         assert np.array_equal(found, pair_distances(X, X, norm, rows, rows + 25))
         for k in range(3):
             assert pair_distances(X[k : k + 1], X[25 + k : 26 + k], norm)[0] == found[k]
+        columns = (np.asfortranarray(part) for part in (X[:25], X[25:]))
+        assert np.array_equal(found, pair_distances(*columns, norm))
 
 
 # -- bad input -----------------------------------------------------------------------------------------------------
@@ -540,6 +549,8 @@ def test_distances_of_blocks_have_the_bits_of_single_pairs() -> None:
         ({"calibration": "platt"}, "calibration must be one of"),
         ({"folds": 1}, "folds must be an integer"),
         ({"pairs": 0}, "pairs must be an integer"),
+        ({"seed": -1}, "seed must be an integer of at least 0"),
+        ({"seed": "x"}, "seed must be an integer of at least 0"),
         ({"split": "rows"}, "split must be one of"),
     ],
 )

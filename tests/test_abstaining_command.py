@@ -94,7 +94,7 @@ def test_gamma_chosen_by_held_out_judgments(score) -> None:
     made = AbstainingRanker(load_model("model"), cost=0.2, by="risk", share=0.3)
     made.fit(read_features("old.csv"), read("held.csv"))
     assert status == 0 and _tiers(rows) == made.tiers(read_features("new.csv")).tolist()
-    assert "estimated risk of a wrong order exceeds 0.2" in err
+    assert "estimated risk of a wrong order exceeds 0.2, as far as a share of 0.3 of the held-out pairs allows" in err
     assert "abstention does not pay at cost 0.9" in score(*given, "--abstain", 0.9)[2]
     assert score(*given, "--abstain", 0.9, "-q")[2] == ""
 
@@ -128,6 +128,12 @@ def test_labels_of_a_letor_file_choose_gamma_too(folder: Path, capsys) -> None:
     assert header.replace('"', "") == "query,item,score,rank,tier"
 
 
+def test_judgments_of_other_items_than_those_to_score(score, folder: Path) -> None:
+    (folder / "others.csv").write_text("winner,loser\nx,y\ny,z\n")
+    status, rows, err = score("-m", "model", "--abstain", 0.2, "--judgments", "others.csv")
+    assert status == 2 and not rows and "no item of others.csv is in new.csv" in err and "--judged-features F" in err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -135,12 +141,23 @@ def test_labels_of_a_letor_file_choose_gamma_too(folder: Path, capsys) -> None:
         (("--gamma", 0.2), "--gamma says how to abstain; --abstain COST is missing"),
         (("--abstain", 2, "--gamma", 1), "cost is the price of an abstention"),
         (("--abstain", 0.2, "--gamma", "near"), "--gamma must be auto or a distance"),
-        (("--abstain", 0.2, "--gamma", -1), "gamma must be 'auto', None or a distance of at least 0"),
+        (("--abstain", 0.2, "--gamma", -1), "--gamma must be auto or a distance of at least 0, not '-1'"),
         (("--abstain", 0.2, "--gamma", 1, "--judgments", "held.csv"), "leave one of them out"),
         (("--abstain", 0.2, "--gamma", 1, "--judged-features", "old.csv"), "--judgments, which is missing"),
-        (("--abstain", 0.2, "--abstain-by", "risk"), "--abstain needs to know when"),
+        (("--abstain", 0.2, "--gamma", "nan"), "--gamma must be auto or a distance of at least 0, not 'nan'"),
+        (("--abstain", 0.2, "--abstain-by", "risk"), "--abstain-by risk needs --judgments LOG"),
+        (("--abstain", 0.2, "--abstain-by", "risk", "--gamma", 1), "--gamma is for --abstain-by distance"),
+        (
+            ("--abstain", 0.2, "--abstain-by", "risk", "--gamma", 1, "--judgments", "held.csv"),
+            "--gamma is for --abstain-by distance",
+        ),
         (("--abstain", 0.2, "--judgments", "held.csv"), "have no features"),
         (("--abstain", 0.2, "--judgments", "none.csv"), "none.csv"),
+        (("--abstain", 0.2, "--judgments", "held.csv", "-o", "held.csv"), "the file of judgments"),
+        (
+            ("--abstain", 0.2, "--judgments", "held.csv", "--judged-features", "old.csv", "-o", "old.csv"),
+            "judged features",
+        ),
         (("--abstain", 0.2, "--share", 7, "--judgments", "held.csv"), "share must be a number from 0 to 1"),
     ],
 )

@@ -184,6 +184,8 @@ def test_bad_options_are_named(call):
         ({"W": math.nan}, "W"),
         ({"gamma": -1.0}, "gamma"),
         ({"gamma": math.inf}, "gamma"),
+        ({"gamma": "auto"}, "gamma must be a number that is not negative, not 'auto'"),
+        ({"W": "1"}, "W, the bound of the norm of w, must be positive, not '1'"),
         ({"setting": "pairs"}, "setting"),
         ({"Lambda": 1.0}, "needs B"),
         ({"Lambda": -1.0, "B": 1.0}, "Lambda"),

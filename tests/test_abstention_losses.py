@@ -303,3 +303,14 @@ def test_unscaled_features_are_remarked() -> None:
     assert not near_pairs(X, range(50), range(50), gamma=0.1).remark
     found = near_pairs(X * [1, 5000, 1], range(50), range(50), gamma=0.1)
     assert found.remark.startswith("column 1 of X spreads") and "scale X" in found.remark
+    denormal = np.append(np.full((49, 1), 5e-324), [[1e-150]], axis=0) * rng.integers(1, 9, (50, 3))
+    found = near_pairs(np.append(denormal, rng.random((50, 1)) * 1e290, axis=1), range(50), range(50), gamma=0)
+    assert found.remark.startswith("column 3 of X spreads inf times")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_denormal_features_and_no_spread_at_all(method: str) -> None:
+    X = np.array([[0.0], [-0.0], [5e-324], [1e-323]])
+    found = near_pairs(X, range(4), range(4), gamma=[0.0, 5e-324], norm=1, method=method)
+    assert found.near.tolist() == [2, 8]  # the first two are equal
+    assert near_pairs(X[:2], [0, 1], [0, 0], gamma=0, method=method).near == 2

@@ -120,6 +120,7 @@ def test_projection_is_the_nearest_point(q):
             # the nearest point of a convex set: no point of it lies ahead, (v − P)·(u − P) ≤ 0, worst over the ball
             dual = {1: math.inf, 2: 2, math.inf: 1}[q]
             assert 0.8 * np.linalg.norm(v - found, dual) - (v - found) @ found <= 1e-12 * max(1, scale**2)
+    assert project(np.zeros(3), 30.0, q).tolist() == [0.0, 0.0, 0.0] and project([5e-324], 30.0, q).tolist() == [5e-324]
     rows = rng.normal(size=(6, 4))
     assert (project(rows, 0.8, q) == np.array([project(row, 0.8, q) for row in rows])).all()
 

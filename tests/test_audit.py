@@ -1,12 +1,15 @@
 """The audit as a whole: known populations, brute force over orders, laws, and what cannot be answered."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from scipy.optimize import minimize
 
 import concordant as cc
+from concordant.best_order.orders import best_orders
 from concordant.surrogates import registry
 from concordant.surrogates.weights import each_judgment
 
@@ -283,3 +286,64 @@ def test_subsets_of_judgments_as_a_law():
         assert by_name[row["query"], name]["consistent"] is True, name
         assert by_name[row["query"], name]["loss"] > 0.01, name
     assert found.settings["order"] == 5
+
+
+@pytest.mark.parametrize("exact_too", [False, True])
+def test_an_order_of_a_surrogate_that_beats_the_search_is_the_best_known(monkeypatch, exact_too):
+    """A search that gives the worst order it knows: the surrogates' orders are taken, and no regret is negative."""
+
+    def poor(mean, **options):
+        best = best_orders(mean, **options)
+        size = np.bincount(mean.owner)[mean.owner]
+        place = size - 1 - best.place
+        charged = np.where(place[mean.first] < place[mean.second], mean.below, mean.above)
+        loss = np.bincount(mean.graph, charged, len(mean))
+        lower = best.loss if exact_too else 0.0 * best.loss
+        return replace(best, place=place, loss=loss, lower=lower, exact=loss <= lower + 1e-12)
+
+    rng = np.random.default_rng(0)
+    prefs = random_log(rng, 5, queries=6)
+    _, right, _ = audited(prefs)
+    monkeypatch.setattr("concordant.auditing.audit.best_orders", poor)
+    found, rows, by_name = audited(prefs)
+    assert len(found.notes) == 1 and "with less success than a surrogate had" in found.notes[0]
+    names = [name for query, name in by_name if query == 0 and by_name[0, name]["target"] == "pairwise"]
+    reached = 0
+    for row, truth in zip(rows, right, strict=True):
+        query, table = row["query"], dense(prefs, row["query"], 5)
+        regrets = [by_name[query, name]["regret"] for name in names]
+        assert min(regrets) >= 0.0
+        for name in names:
+            one = by_name[query, name]
+            assert one["loss"] - row["optimal_loss"] == pytest.approx(one["regret"], abs=1e-9)
+        mine = found.orders.filter(pc.equal(found.orders["query"], query))["item"].to_pylist()
+        scores = np.zeros(5)
+        scores[mine] = -np.arange(len(mine))
+        if len(mine) == 5:
+            assert row["optimal_loss"] == pytest.approx(loss_of(scores, table), abs=1e-12)
+        assert row["optimal_lower"] <= row["optimal_loss"]
+        best = row["optimal_loss"] <= truth["optimal_loss"] + 1e-12
+        assert row["optimal_exact"] == (exact_too and best)
+        reached += best
+    assert reached >= 3
+
+
+def test_whose_judgments_they_were_changes_no_regret():
+    """The same counts, one row each or counted, in any order, with and without clusters: the same minimisers."""
+    rng = np.random.default_rng(1)
+    strong = rng.integers(0, 8, (2400, 2))
+    strong = strong[strong[:, 0] != strong[:, 1]]
+    query = rng.integers(0, 60, len(strong))
+    names = ["ranksvm", "margin-based", "difference-graph:hinge"]
+    tables = []
+    for turn in range(4):
+        order = rng.permutation(len(strong))
+        cluster = {"cluster": rng.integers(0, 5, len(strong))} if turn else {}
+        prefs = cc.Preferences.from_comparisons(*strong[order].T, query[order], **cluster)
+        tables.append(
+            cc.audit(prefs, surrogates=names, replicates=0).surrogates.sort_by(
+                [("surrogate", "ascending"), ("query", "ascending")]
+            )
+        )
+    assert any(status == "not unique" for status in tables[0]["status"].to_pylist())
+    assert all(table.equals(tables[0]) for table in tables[1:])

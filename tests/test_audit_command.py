@@ -4,8 +4,10 @@ import csv
 import itertools
 import json
 from io import StringIO
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from concordant.commands import main
@@ -206,3 +208,78 @@ def test_headers_are_broken_between_words_only(capsys, monkeypatch):
     show_table(pa.table(wide))
     head = capsys.readouterr().out.splitlines()
     assert {word for line in head[:-1] for word in line.split()} == {"row", "sum", "condition", "0", "1", "2", "3"}
+
+
+CLICKS = "session,position,item,clicked\n" + "".join(
+    f"{session},{place + 1},{item},{int(item == clicked)}\n"
+    for session, (shown, clicked) in enumerate((("abc", "b"), ("bac", "a"), ("cab", "b"), ("abc", "")))
+    for place, item in enumerate(shown)
+)
+CHOICES = "session,item,chosen\n" + "".join(
+    f"{session},{item},{int(item == chosen)}\n"
+    for session, (offered, chosen) in enumerate((("abc", "a"), ("ab", "b"), ("bc", "b"), ("ca", "c")))
+    for item in offered
+)
+# a click is a preference to what was passed over above it, a choice to all that was on offer; by hand:
+BY_HAND = [
+    (
+        CLICKS,
+        {("b", "a"): 0.25, ("b", "c"): 0.25},
+        {"judgments": 4, "pairs": 2, "level_pairs": 0, "optimal_loss": 0.25},
+    ),
+    (CHOICES, {("b", "c"): 0.25}, {"judgments": 4, "pairs": 3, "level_pairs": 2, "optimal_loss": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("text", "net", "facts"), BY_HAND, ids=["selections", "choices"])
+def test_clicks_and_choices(capsys, tmp_path, text, net, facts):
+    log, edges = tmp_path / "log.csv", tmp_path / "edges.csv"
+    log.write_text(text)
+    status, out, err = call(capsys, log, "--replicates", "10", "--edges", edges)
+    assert status == 0 and "With infinite data" in err
+    (row,) = csv.DictReader(StringIO(out))
+    assert {name: float(row[name]) for name in facts} == facts
+    found = {(edge["above"], edge["below"]): float(edge["net"]) for edge in csv.DictReader(StringIO(edges.read_text()))}
+    assert found == net
+    for ending in ("json", "jsonl", "parquet", "arrow", "tsv"):
+        output = tmp_path / f"audit.{ending}"
+        assert call(capsys, log, "--replicates", "10", "-o", output, "--quiet")[0] == 0
+        if ending == "json":
+            (whole,) = json.loads(output.read_text())["queries"]
+            assert {name: whole[name] for name in facts} == facts
+            assert whole["surrogates"]["difference-graph"]["consistent"] is True
+        elif ending == "parquet":
+            assert {name: pq.read_table(output)[name].to_pylist()[0] for name in facts} == facts
+
+
+KEMENY = json.loads((Path(__file__).parent / "data" / "kemeny_golden.json").read_text())
+SETS = ("00001_irish/00001-00000001.soi", "00014_sushi/00014-00000001.soc", "00009_agh/00009-00000001.soc",
+        "00006_skate/00006-00000008.soc", "00006_skate/00006-00000028.soc")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_exact_audits_of_elections_find_their_kemeny_orders(capsys, tmp_path, shared_data, name):
+    output = tmp_path / "audit.json"
+    path = shared_data(f"preflib/{name}")
+    options = ("--exact", "--time-limit", "30", "--replicates", "0", "--surrogate", "linear", "--quiet", "-o", output)
+    assert call(capsys, path, *options)[0] == 0
+    (row,) = json.loads(output.read_text())["queries"]
+    assert row["optimal_exact"] is True and row["optimal_lower"] == row["optimal_loss"]
+    assert row["optimal_loss"] * row["judgments"] == pytest.approx(KEMENY[name], rel=1e-9)
+
+
+def test_an_interrupt_leaves_nothing_half_written(capsys, monkeypatch, votes, tmp_path):
+    """Ctrl-C while the table is being written: status 130, the old file as it was, no temporary one."""
+    output = tmp_path / "audit.parquet"
+    output.write_text("before")
+
+    def interrupted(_, name):
+        with open(name, "w") as file:
+            file.write("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("concordant.commands.output.pa.parquet.write_table", interrupted)
+    status, out, err = call(capsys, votes, "--replicates", "0", "--quiet", "-o", output)
+    assert (status, out, err.strip()) == (130, "", "interrupted")
+    assert output.read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.parquet", "votes.csv"]

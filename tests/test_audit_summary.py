@@ -113,7 +113,7 @@ def test_what_is_left_out_is_said():
     place = found.surrogates.column_names.index("status")
     large = found.surrogates.set_column(place, "status", [["left out: too large", "attained"]])
     (note,) = left_out(found.queries, large)
-    assert note == "1 of 1 queries have too many items and preferences: no minimiser, hence no verdict, of ranksvm (1)"
+    assert note == "the query has too many items and preferences: no minimiser, hence no verdict, of ranksvm (1)"
     assert left_out(found.queries, found.surrogates) == []
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from concordant.commands import main
+from concordant.commands.counterexampling import SEARCHED, run_counterexample
 from concordant.counterexamples.finder import Counterexample, class_of, find_counterexample
 from concordant.counterexamples.known import KNOWN, known_counterexample
 from concordant.counterexamples.search import PopulationSearch
@@ -360,6 +361,18 @@ def test_the_command_writes_a_log(tmp_path, capsys):
     for name in preference_surrogates():
         row = next(line for line in out.splitlines() if line.startswith(name + " "))
         assert row.split()[-1] == f"{found.judge(name).regret:.4f}" or not found.judge(name).unique
+
+
+def test_the_log_is_written_although_nobody_reads_on(tmp_path, monkeypatch):
+    """``concordant counterexample … -o wrong | head -3``."""
+
+    def closed(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("concordant.commands.counterexampling.click.echo", closed)
+    with pytest.raises(BrokenPipeError):
+        run_counterexample("theorem-3", dict.fromkeys(SEARCHED) | {"output": str(tmp_path / "wrong")})
+    assert sorted(path.name for path in (tmp_path / "wrong").iterdir()) == ["items.csv", "right.csv", "votes.csv"]
 
 
 def test_more_votes_than_asked_for_are_said(capsys):

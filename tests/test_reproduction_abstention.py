@@ -112,6 +112,7 @@ def test_small_network_finds_an_order_that_is_there() -> None:
 def test_digits_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "QUICK_STEPS", 20)
     outcome = run(Setting(quick=True, output=tmp_path))
+    assert not any("CIFAR" in note for note in outcome.notes)
     rows = outcome.tables["runs"]
     assert {row["data"] for row in rows} == {"digits, ℓ∞", "digits, ℓ2"}
     for row in rows:
@@ -253,6 +254,9 @@ def test_command_on_little_cifar(
     monkeypatch.setattr(digits, "STEPS", 3)
     outcome = run(Setting(folder, output=out, quick=False))
     assert any("left out: 200 epochs" in note for note in outcome.notes)
+    (folder / "test_batch.bin").unlink()
+    outcome = run(Setting(folder, output=out, quick=True))
+    assert any(f"left out: no data_batch_1.bin and test_batch.bin in {folder}" in note for note in outcome.notes)
 
 
 def test_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,11 +12,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = [
     *("CannotRank", "ConcordantError", "InputError", "NoMaximumLikelihood", "UsageError"),
-    *("counted", "did_you_mean", "few"),
+    *("counted", "did_you_mean", "few", "of_queries", "queries_said"),
 ]
 
 
@@ -74,3 +75,36 @@ def counted(number: int, name: str) -> str:
     elif number == 1 and name.endswith("s"):
         name = name[:-1]
     return f"{number:,} {name}"
+
+
+VERBS = {"are": "is", "have": "has", "need": "needs", "rest": "rests", "were": "was"}
+"""Verbs that what is said of queries begins with, and what they are for one query."""
+SAID = re.compile(r"(?:(?P<number>[\d,]+) of [\d,]+ queries|the query) (?P<said>.*)", re.DOTALL)
+
+
+def of_queries(number: int, total: int, said: str) -> str:
+    """Write what is said of some of the queries, or of the only one.
+
+    >>> of_queries(3, 12, "have ties among their items"), of_queries(1, 1, "have ties among their items")
+    ('3 of 12 queries have ties among their items', 'the query has ties among its items')
+    """
+    if total > 1:
+        return f"{number:,} of {total:,} queries {said}"
+    verb, rest = said.split(" ", 1)
+    return f"the query {VERBS[verb]} {rest.replace(' their items', ' its items')}"
+
+
+def queries_said(note: str) -> tuple[int, str]:
+    """Read a note of ``of_queries``: of how many queries what is said; 0 and the note itself if it is no such note.
+
+    >>> queries_said("3 of 12 queries have ties"), queries_said("the query has ties"), queries_said("as it is")
+    ((3, 'have ties'), (1, 'have ties'), (0, 'as it is'))
+    """
+    found = SAID.fullmatch(note)
+    if found is None:
+        return 0, note
+    if found["number"] is not None:
+        return int(found["number"].replace(",", "")), found["said"]
+    verb, rest = found["said"].split(" ", 1)
+    plural = {one: many for many, one in VERBS.items()}
+    return 1, f"{plural[verb]} {rest.replace(' its items', ' their items')}"

@@ -36,7 +36,7 @@ def pair_distances(
 ) -> NDArray[np.float64]:
     """Return ‖A[first] − B[second]‖ of each pair of rows; without row numbers, of the rows as they stand.
 
-    The bits of a distance depend on its two rows only, whatever stands beside them.
+    The bits of a distance depend on its two rows only, whatever stands beside them and however they lie in memory.
 
     >>> pair_distances(np.zeros((1, 2)), np.array([[3.0, 4.0]]), "2").tolist()
     [5.0]
@@ -48,7 +48,7 @@ def pair_distances(
         part = slice(begin, min(begin + step, size))
         left = A[part] if first is None else A[first[part]]
         right = B[part] if second is None else B[second[part]]
-        gap = np.abs(np.subtract(left, right, dtype=np.float64))
+        gap = np.abs(np.subtract(left, right, dtype=np.float64, order="C"))
         if norm == "inf":
             found[part] = gap.max(axis=1, initial=0.0)
         elif norm == "1":

@@ -39,7 +39,7 @@ def check_params(given: Any) -> None:
         raise UsageError("gamma is for abstention by distance; by='risk' declines what has an estimated risk > cost")
     if share is not None and not auto:
         raise UsageError("share bounds what is chosen by held-out judgments, and gamma was given")
-    for name, least in (("folds", 2), ("pairs", 1)):
+    for name, least in (("folds", 2), ("pairs", 1), ("seed", 0)):
         value = getattr(given, name)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise UsageError(f"{name} must be an integer of at least {least}, not {value!r}")

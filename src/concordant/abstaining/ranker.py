@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.abstaining.distances import norm_name, pair_distances
+from concordant.abstaining.distances import norm_name
 from concordant.abstaining.held_pairs import HeldPairs, judged_pairs
 from concordant.abstaining.params import check_params
+from concordant.abstaining.partial_orders import PartialOrders
 from concordant.abstaining.risk_coverage import RiskCoverage
-from concordant.abstaining.rule import BY, PairDecisions, Rule
+from concordant.abstaining.rule import BY, Rule
 from concordant.abstaining.rule_choice import chosen, curve_of, facts_of, recosted, remarks
 from concordant.abstaining.scorer import (
     cross_fitted,
@@ -25,7 +26,6 @@ from concordant.abstaining.scorer import (
     unfrozen,
 )
 from concordant.abstaining.state import Restorable
-from concordant.abstaining.tiers import decided_pairs, tiers_of
 from concordant.abstention.points import cost_of
 from concordant.errors import InputError, UsageError
 from concordant.features.matrix import Features, Matrix
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class AbstainingRanker(Restorable, BaseEstimator):  # type: ignore[misc]
+class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignore[misc]
     """A ranker that declines to order two items when they are too near, or when it is likely to be wrong.
 
     Declining costs ``cost``, a wrong order costs 1. By *distance* a pair is declined when ‖z − z'‖ ≤ γ, z the
@@ -57,8 +57,8 @@ class AbstainingRanker(Restorable, BaseEstimator):  # type: ignore[misc]
     norm : '1', '2' or 'inf', of the distance.
     by : 'distance' or 'risk'.
     share : most that may be declined of the held-out pairs, by weight: the nearest, or (by risk) those of the
-        largest estimated risk. With cost 0 just that share is declined, as far as ties allow, so that rules can be
-        compared.
+        largest estimated risk. With cost 0 as much of that share is declined as ties allow and as lowers the loss:
+        nothing for the sake of pairs without a mistake. At equal coverage ``RiskCoverage.at`` compares rules exactly.
     scale : 'auto', distances are taken in the ranker's own standardised features, or, where it has none, in features
         standardised here on the rows that ``fit`` is given; 'none', in the features as they are.
     calibration : 'isotonic' or 'logistic', see ``ConditionalRisk``.
@@ -66,9 +66,9 @@ class AbstainingRanker(Restorable, BaseEstimator):  # type: ignore[misc]
         there are at least ``folds`` of them, else 'judgments'.
     pairs : pairs of labelled rows that are looked at, at most; beyond, a random part (a note says so).
 
-    Attributes: ``ranker_``, ``gamma_`` (None: never), ``rule_``, ``curve_`` (a ``RiskCoverage``: the steps that are
-    best at some cost), ``status_``, ``normaliser_``, ``n_features_in_``, ``feature_names_in_``. Errors: UsageError,
-    InputError.
+    Attributes: ``ranker_``, ``gamma_`` (None: never), ``rule_``, ``curve_`` (the ``hull`` of a ``RiskCoverage``: the
+    steps that are best at some cost), ``status_``, ``normaliser_``, ``n_features_in_``, ``feature_names_in_``. Errors:
+    UsageError, InputError.
 
     >>> from concordant.preferences import Preferences
     >>> from concordant.rankers.edges import EdgeRanker
@@ -166,45 +166,7 @@ class AbstainingRanker(Restorable, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    # -- pairs and lists -------------------------------------------------------------------------------------------
-    def predict_pairs(self, a: Any, b: Any) -> NDArray[np.int8]:
-        """Return for each pair of rows +1 (b above a), −1 (a above b) or 0 (declined).
-
-        ``a`` and ``b`` have equally many rows, in any form that ``predict`` takes. Equal scores of a pair that is not
-        declined give +1, the paper's sign(0) = +1, whichever comes first; ``explain_pairs`` marks them, and tiers
-        never part them.
-        """
-        return self.explain_pairs(a, b).decision
-
-    def explain_pairs(self, a: Any, b: Any) -> PairDecisions:
-        """Return what is said of each pair with its reason, score difference, distance and estimated risk."""
-        check_is_fitted(self, "rule_")
-        (scores_a, Z_a), (scores_b, Z_b) = (self._seen(*rows_of(X, self.missing, self._names)) for X in (a, b))
-        if len(scores_a) != len(scores_b):
-            raise InputError(f"pairs of rows: a has {len(scores_a):,} rows, b has {len(scores_b):,}")
-        return self.rule_.decide(scores_b - scores_a, pair_distances(Z_a, Z_b, self.rule_.norm))
-
-    def tiers(self, X: Any) -> Ints:
-        """Return the tier of each row within its query, 1 the highest; rows that say no query are one list.
-
-        Every two items of different tiers are ordered by the rule, and so as the tiers say; of one tier nothing is
-        said. This is the finest such order (``tiers_of`` has the proof).
-        """
-        scores, Z, start, rows = self._lists(X)
-        found = np.empty(len(scores), np.int64)
-        for begin, end in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
-            held = rows[begin:end]
-            found[held] = tiers_of(self.rule_, scores[held], Z[held])
-        return found
-
-    def decided_pairs(self, X: Any) -> tuple[Ints, Ints]:
-        """Return (above, below): the row numbers of every pair that is ordered; it may not be transitive.
-
-        If x is above y and y above z, x has the higher score than z, but may be too near it to be ordered.
-        """
-        scores, Z, start, rows = self._lists(X)
-        return decided_pairs(self.rule_, scores, Z, start, rows)
-
+    # -- what it costs ---------------------------------------------------------------------------------------------
     def risk_coverage(self, X: Any, y: Any, sample_weight: Any = None, *, by: str | None = None) -> RiskCoverage:
         """Return how often the order is wrong on these judgments, for every share of pairs declined.
 
@@ -301,16 +263,6 @@ class AbstainingRanker(Restorable, BaseEstimator):  # type: ignore[misc]
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> HeldPairs:
         check_is_fitted(self, "rule_")
         return self._held(self.ranker_, learning_rows(X, y, self.missing, sample_weight))
-
-    def _lists(self, X: Any) -> tuple[Floats, Matrix, Ints, Ints]:
-        """Scores, normalised features, and the rows of each query."""
-        check_is_fitted(self, "rule_")
-        features, named = rows_of(X, self.missing, self._names)
-        scores, Z = self._seen(features, named)
-        if features.query is None:
-            return scores, Z, np.array([0, len(scores)]), np.arange(len(scores))
-        start = np.concatenate(([0], np.cumsum(np.bincount(features.query, minlength=len(features.queries)))))
-        return scores, Z, start, np.argsort(features.query, kind="stable")
 
 
 def _gamma(gamma: Any) -> float | None:

@@ -143,13 +143,15 @@ class RiskCoverage:
         return risk + (1 - risk) * float(np.log1p(-risk)) if risk < 1 else 1.0
 
     def hull(self) -> RiskCoverage:
-        """Return only the steps that are best for some cost: the corners of the lower convex hull of (declined, wrong).
+        """Return the steps that are best for some cost: the corners of the lower convex hull of (declined, wrong).
 
-        The first step of least loss at any cost is among them, however many steps there are.
+        The first step of least loss at any cost is among them, however many steps there are. The step that declines
+        what is at threshold 0 is kept in any case: without it none would say that there are such pairs.
         """
         width = np.diff(self.declined)
         slope = isotonic_regression(np.diff(self.wrong) / np.where(width > 0, width, 1.0), sample_weight=width)
         corner = np.concatenate(([True], slope[1:] > slope[:-1] + ROUNDING, [True]))
+        corner |= self.threshold == 0
         estimated = None if self.estimated is None else self.estimated[corner]
         held = {name: getattr(self, name)[corner] for name in ("threshold", "declined", "wrong")}
         return replace(self, **held, estimated=estimated)
@@ -173,11 +175,13 @@ class RiskCoverage:
     def plot(self, path: str | Path, *others: RiskCoverage) -> Path:
         """Write the curve, and others beside it, as a figure by the ending of the path (.svg, .png, .pdf).
 
-        Errors: ConcordantError where Matplotlib is not installed, UsageError for another ending.
+        Errors: ConcordantError where Matplotlib is not installed, UsageError for another ending or no such folder.
         """
         target = Path(path)
         if target.suffix not in (".svg", ".png", ".pdf"):
             raise UsageError(f"{target}: unknown ending {target.suffix!r} of a figure; allowed: .svg, .png, .pdf")
+        if not target.parent.is_dir():
+            raise UsageError(f"{target}: there is no folder {target.parent}")
         try:
             from matplotlib.figure import Figure
         except ImportError:

@@ -33,12 +33,12 @@ class ScorerClass:
     B: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.W > 0:
-            raise UsageError(f"W, the bound of the norm of w, must be positive, not {self.W}")
-        if self.Lambda is not None and not self.Lambda > 0:
-            raise UsageError(f"Lambda, the bound of ‖u‖₁, must be positive, not {self.Lambda}")
-        if self.B is not None and not self.B >= 0:
-            raise UsageError(f"B, the bound of the intercepts, must not be negative, not {self.B}")
+        if not _number(self.W) > 0:
+            raise UsageError(f"W, the bound of the norm of w, must be positive, not {self.W!r}")
+        if self.Lambda is not None and not _number(self.Lambda) > 0:
+            raise UsageError(f"Lambda, the bound of ‖u‖₁, must be positive, not {self.Lambda!r}")
+        if self.B is not None and not _number(self.B) >= 0:
+            raise UsageError(f"B, the bound of the intercepts, must not be negative, not {self.B!r}")
         if self.Lambda is not None and self.B is None:
             raise UsageError("a network (Lambda is given) needs B, the bound of its intercepts; math.inf for none")
 
@@ -73,9 +73,14 @@ class ScorerClass:
 
 def checked_gamma(gamma: float) -> float:
     """Return γ as a float; UsageError unless it is a finite number that is not negative."""
-    if not (math.isfinite(gamma) and gamma >= 0):
-        raise UsageError(f"gamma must be a number that is not negative, not {gamma}")
+    if not 0 <= _number(gamma) < math.inf:
+        raise UsageError(f"gamma must be a number that is not negative, not {gamma!r}")
     return float(gamma)
+
+
+def _number(value: object) -> float:
+    """A number as it is; NaN for what is none."""
+    return float(value) if isinstance(value, int | float | np.number) else math.nan
 
 
 def conjugate(norm: float | str) -> tuple[float, float]:

@@ -39,7 +39,7 @@ def project(v: ArrayLike, radius: float, q: float) -> Floats:
         return np.clip(x, -radius, radius)
     if q == 2:
         length = np.linalg.norm(x, axis=-1, keepdims=True)
-        return np.asarray(x * np.minimum(1.0, radius / np.maximum(length, np.finfo(float).tiny)))
+        return np.asarray(x * np.divide(radius, length, where=length > radius, out=np.ones_like(length)))
     size = np.abs(x)
     over = np.cumsum(-np.sort(-size, axis=-1), axis=-1) - radius
     cut = (over / np.arange(1, x.shape[-1] + 1)).max(-1, keepdims=True, initial=0.0)  # the largest cut of any head

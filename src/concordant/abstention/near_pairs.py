@@ -158,5 +158,5 @@ def _uneven(X: NDArray[np.float64]) -> str:
     widest = int(spread.argmax())
     if not usual or not spread[widest] > 100 * usual:
         return ""
-    times = f"{spread[widest] / usual:,.3g} times"
+    times = f"{float(spread[widest]) / usual:,.3g} times"  # plain floats: inf where the quotient has no double
     return f"column {widest} of X spreads {times} as far as the median one: it dominates the distance; scale X"

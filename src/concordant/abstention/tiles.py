@@ -84,8 +84,8 @@ def _pieces(X: Floats, order: Ints, middle: Floats, near: Near) -> tuple[NDArray
     widest = min(max(widest, np.finfo(float).tiny), np.finfo(float).max)
     bound = min(widest, largest * (64.0 if near.power == 0 else 2.0**14)) if largest else widest
     whole = near.power == 0
-    scale = FINE / bound if whole else 1.0 / bound
-    scale = min(scale, 1e300)
+    size = FINE if whole else 1.0
+    scale = size / max(bound, size * 1e-300)
     deep = -(-len(order) // WIDTH)
     width = -(-len(order) // (32 * deep)) * 32
     pieces = np.zeros((deep, len(X), width), np.int16 if whole else np.float32)

@@ -14,7 +14,7 @@ from concordant.asking.questions import Questions
 from concordant.asking.scores_covariance import LARGEST, Block, Chooser, Fitted, blocks, fitted
 from concordant.asking.settling import check_tops, nearest
 from concordant.asking.votes import votes_for_majority
-from concordant.errors import UsageError
+from concordant.errors import UsageError, of_queries
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 
@@ -122,18 +122,19 @@ def _notes(fit: Fitted, top: int | None, most: int, approximate: NDArray[np.bool
     told = []
     more = int((components > most).sum())
     if more:
-        told.append(
-            f"{more:,} of {len(batch):,} queries need more than the {most:,} pairs listed only to connect their items "
-            f"(the largest {int(components.max()):,})"
-        )
+        largest = int(components.max())
+        said = f"need more than the {most:,} pairs listed only to connect their items (the largest {largest:,})"
+        told.append(of_queries(more, len(batch), said))
     if approximate.any():
         which = "least certain" if top is None else "nearest the boundary"
-        told.append(
-            f"{int(approximate.sum()):,} of {len(batch):,} queries have more than {LARGEST:,} connected items: only "
-            f"pairs of the {LARGEST:,} {which} were looked at, their errors taken for independent"
+        said = (
+            f"have more than {LARGEST:,} connected items: only pairs of the {LARGEST:,} {which} were looked at, their "
+            "errors taken for independent"
         )
+        told.append(of_queries(int(approximate.sum()), len(batch), said))
     if top is not None:
         few = np.diff(batch.node_start) <= top
         if few.any():
-            told.append(f"{int(few.sum()):,} of {len(batch):,} queries have at most {top:,} items: no boundary there")
+            said = f"have at most {top:,} items: no boundary there"
+            told.append(of_queries(int(few.sum()), len(batch), said))
     return tuple(told)

@@ -17,7 +17,7 @@ from concordant.asking.settling_draws import (
     range_of_multiples,
 )
 from concordant.asking.settling_result import FAR, LEVEL, NOTHING, OPEN, SETTLED, SINGLE, STATUS, Settling
-from concordant.errors import UsageError
+from concordant.errors import UsageError, of_queries
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.sampling import whole_seed
@@ -233,4 +233,4 @@ def _notes(
         (int(few.sum()), "have fewer judgments or judges than connected items: what is said is too sure"),
         (int((status == NOTHING).any(axis=1).sum()), "have too few connected items for a top of the size asked for"),
     )
-    return tuple(f"{number:,} of {len(outside):,} queries {words}" for number, words in told if number)
+    return tuple(of_queries(number, len(outside), words) for number, words in told if number)

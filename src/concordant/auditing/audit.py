@@ -14,13 +14,14 @@ from concordant.asking.scores_covariance import fitted
 from concordant.asking.settling import settling
 from concordant.auditing.gain_verdicts import LARGEST, Law, judge_by_gains
 from concordant.auditing.left_out import left_out, of_all
-from concordant.auditing.minimisers import judge_by_pairs
+from concordant.auditing.minimisers import Judged, judge_by_pairs
 from concordant.auditing.result import Audit
 from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query_rows, surrogate_rows
-from concordant.best_order.orders import best_orders
+from concordant.best_order.improving import improved
+from concordant.best_order.orders import BestOrders, best_orders
 from concordant.differences import Differences
-from concordant.errors import InputError, UsageError
-from concordant.graphs import Batch
+from concordant.errors import InputError, UsageError, of_queries
+from concordant.graphs import Batch, Graphs
 from concordant.noise.held_out import HeldOut, held_out_regrets
 from concordant.noise.noise import noise
 from concordant.populations.regret import check_ties
@@ -163,7 +164,6 @@ def _some(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
 def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Part:
     batch = Batch.whole(prefs, codes)
     mean = mean_adjacency(batch)
-    net = Differences.of(mean)
     facts = shapes(mean)
     best = best_orders(
         mean,
@@ -172,11 +172,12 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
         time_limit=wanted.time_limit,
         seed=wanted.seed,
     )
+    by_pairs, best, noted = _judged_by_pairs(batch, mean, best, facts.acyclic, wanted)
     law = None
     found = []
     for chosen in wanted.chosen:
         if chosen.target == "pairwise":
-            judged = judge_by_pairs(chosen, batch, mean, net, best, facts.acyclic, wanted.ties)
+            judged = by_pairs[chosen.name]
         else:
             law = wanted.law.relevance(batch) if law is None else law
             judged = judge_by_gains(chosen, law, chances=wanted.law.chances)
@@ -187,7 +188,7 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
         resampled = noise(
             batch, replicates=wanted.replicates, level=1 - wanted.level, seed=wanted.seed, place=best.place
         )
-    settled, asked, noted = _more_judgments(batch, wanted)
+    settled, asked, said = _more_judgments(batch, wanted)
     return _Part(
         queries=query_rows(batch, facts, best, resampled),
         surrogates=tuple(found),
@@ -196,8 +197,28 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
         ask=asked,
         held_out=held,
         edges=None if resampled is None else edge_rows(batch, resampled),
-        notes=noted,
+        notes=(*noted, *said),
     )
+
+
+def _judged_by_pairs(
+    batch: Batch, mean: Graphs, best: BestOrders, acyclic: NDArray[np.bool_], wanted: _Wanted
+) -> tuple[dict[str, Judged], BestOrders, tuple[str, ...]]:
+    """Judge by the best order known; where a surrogate's own order is better than the searched one it is that."""
+    net = Differences.of(mean)
+    members = [chosen for chosen in wanted.chosen if chosen.target == "pairwise"]
+
+    def judged() -> dict[str, Judged]:
+        return {one.name: judge_by_pairs(one, batch, mean, net, best, acyclic, wanted.ties) for one in members}
+
+    found, ahead = judged(), np.zeros(len(batch), bool)
+    for one in found.values():
+        best, better = improved(best, mean, one.alpha)
+        ahead |= better
+    if not ahead.any():
+        return found, best, ()
+    said = "were searched for the best order with less success than a surrogate had: its order is the best known"
+    return judged(), best, (of_queries(int(ahead.sum()), len(batch), said),)
 
 
 def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> HeldOut | None:

@@ -93,4 +93,5 @@ def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> Judged:
         np.zeros(len(none), np.int64),
         none,
         none,
+        found.alpha,
     )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from concordant.errors import of_queries, queries_said
 from concordant.surrogates.minimum import STATUS
 
 __all__ = ["left_out", "of_all"]
 
-COUNTED = re.compile(r"(?P<number>[\d,]+) of [\d,]+ queries (?P<said>.*)", re.DOTALL)
-"""How notes on some of the queries begin."""
 WHY = {
     "left out: too large": "have too many items and preferences",
     "stopped before convergence": "were still moving when the time for them was spent",
@@ -31,30 +29,26 @@ def left_out(queries: pa.Table, surrogates: pa.Table) -> list[str]:
             names, counts = np.unique(name[status == word], return_counts=True)
             each = ", ".join(f"{one} ({count:,})" for one, count in zip(names.tolist(), counts.tolist(), strict=True))
             notes.append(
-                f"{counts.max():,} of {number:,} queries {WHY[word]}: no minimiser, hence no verdict, of {each}"
+                of_queries(int(counts.max()), number, f"{WHY[word]}: no minimiser, hence no verdict, of {each}")
             )
     short = sum("too large" in method for method in queries["optimal_method"].to_pylist())
     if short:
-        notes.append(f"{short:,} of {number:,} queries are too large to search for the best order to the end")
+        notes.append(of_queries(short, number, "are too large to search for the best order to the end"))
     if "acyclic_share" in queries.column_names:
         shares = queries["acyclic_share"].to_numpy(zero_copy_only=False).astype(float)
-        if np.isnan(shares).any():
-            notes.append(
-                f"{int(np.isnan(shares).sum()):,} of {number:,} queries have too many pairs to be resampled: no shares "
-                "of replicates"
-            )
+        unknown = int(np.isnan(shares).sum())
+        if unknown:
+            notes.append(of_queries(unknown, number, "have too many pairs to be resampled: no shares of replicates"))
     return notes
 
 
 def of_all(notes: Sequence[str], queries: int) -> tuple[str, ...]:
     """Return notes on parts as notes on all queries: “5 of 9 queries …” of each part becomes one count.
 
-    >>> of_all(["2 of 3 queries are odd", "1 of 1 queries are odd", "as it is"], 4)
+    >>> of_all(["2 of 3 queries are odd", "the query is odd", "as it is"], 4)
     ('3 of 4 queries are odd', 'as it is')
     """
     counts: dict[str, int] = {}
-    for note in notes:
-        counted = COUNTED.fullmatch(note)
-        said = counted["said"] if counted else note
-        counts[said] = counts.get(said, 0) + (int(counted["number"].replace(",", "")) if counted else 0)
-    return tuple(f"{n:,} of {queries:,} queries {said}" if n else said for said, n in counts.items())
+    for number, said in map(queries_said, notes):
+        counts[said] = counts.get(said, 0) + number
+    return tuple(of_queries(n, queries, said) if n else said for said, n in counts.items())

@@ -40,6 +40,8 @@ class Judged:
     above: Nodes
     """Node that the heaviest of them puts first; −1: none."""
     below: Nodes
+    alpha: Floats
+    """One minimiser; shape (nodes,)."""
 
 
 def judge_by_pairs(
@@ -85,4 +87,5 @@ def judge_by_pairs(
         np.bincount(net.graph[flips], minlength=number).astype(np.int64),
         above,
         below,
+        found.alpha,
     )

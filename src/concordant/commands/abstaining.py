@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,6 +38,11 @@ def careful(ranker: Any, given: Mapping[str, Any], names: Sequence[str] | None) 
             options[option] = given[name]
         elif kept is not None:
             options[option] = getattr(kept.rule_, option)
+    by_risk = options.get("by") == "risk"
+    if by_risk and options["gamma"] != "auto":
+        raise UsageError(
+            "--gamma is for --abstain-by distance; by risk needs --judgments LOG instead, held-out judgments"
+        )
     made = AbstainingRanker(ranker if kept is None else kept.ranker_, **options)
     if given["judgments"] is not None:
         if options["gamma"] != "auto":
@@ -44,6 +50,8 @@ def careful(ranker: Any, given: Mapping[str, Any], names: Sequence[str] | None) 
         return made.fit(*_judged(given, made.missing, names))
     if given["judged_features"] is not None:
         raise UsageError("--judged-features are those of the items of --judgments, which is missing")
+    if by_risk:
+        raise UsageError("--abstain-by risk needs --judgments LOG, held-out judgments to estimate the risk from")
     if options["gamma"] == "auto":
         raise UsageError(
             "--abstain needs to know when: give --judgments LOG, held-out judgments to choose that by, or --gamma G, "
@@ -57,6 +65,8 @@ def said_of(ranker: AbstainingRanker) -> list[str]:
     rule, status = ranker.rule_, ranker.status_
     if rule.by == "risk":
         when = f"where the estimated risk of a wrong order exceeds {rule.cost:g}"
+        if math.isfinite(rule.limit):
+            when += f", as far as a share of {ranker.share:g} of the held-out pairs allows"
     elif rule.gamma is None:
         when = "never"
     else:
@@ -77,9 +87,12 @@ def _gamma(text: str | None) -> float | str:
     if text is None or text == "auto":
         return "auto"
     try:
-        return float(text)
+        gamma = float(text)
     except ValueError:
-        raise UsageError(f"--gamma must be auto or a distance of at least 0, not {text!r}") from None
+        gamma = math.nan
+    if not gamma >= 0:
+        raise UsageError(f"--gamma must be auto or a distance of at least 0, not {text!r}")
+    return gamma
 
 
 def _judged(given: Mapping[str, Any], missing: str, names: Sequence[str] | None) -> tuple[Any, Any]:
@@ -92,4 +105,9 @@ def _judged(given: Mapping[str, Any], missing: str, names: Sequence[str] | None)
         return read_judged(log, missing=keep, width=None if names is None else len(names))
     prefs = read_log(log).preferences
     features = read_feature_file(given["judged_features"] or given["features"], given, missing=missing, names=names)
-    return labelled_like(features, prefs)[0], prefs
+    features, _ = labelled_like(features, prefs)
+    if given["judged_features"] is None and set(prefs.items).isdisjoint(features.items):
+        raise UsageError(
+            f"no item of {log} is in {given['features']}; name the features of its items: --judged-features F"
+        )
+    return features, prefs

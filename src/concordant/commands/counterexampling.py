@@ -47,10 +47,11 @@ def run_counterexample(name: str, given: Mapping[str, Any]) -> None:
     asked, taken = chosen.get("votes", found.votes.sum()), int(found.votes.sum())
     if taken != asked:
         click.echo(f"note: {asked} votes are too few to show it; taken are {taken:,}", err=True)
+    if folder is not None:
+        _write(found, folder)  # before anything is printed: the reader of a pipe may be gone after some lines
     for line in _report(found):
         click.echo(line)
     if folder is not None:
-        _write(found, folder)
         click.echo(f"\nwrote {folder}: votes.csv, items.csv, right.csv; now try")
         for line in _next(found, folder):
             click.echo(f"  {line}")

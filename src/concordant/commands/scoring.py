@@ -19,11 +19,20 @@ from concordant.models.saving import load_model
 
 __all__ = ["ranked", "run_score"]
 
+READ = {
+    "features": "the file of features",
+    "judgments": "the file of judgments",
+    "judged_features": "the file of judged features",
+}
+"""Options that name files which are read, and which the output must not replace."""
+
 
 def run_score(model: str, given: Mapping[str, Any]) -> None:
     """Write query, item, score, rank (and tier, with abstention) in the order of the features."""
     if given["output"] is not None:
-        check_output(given["output"], given["features"], "the file of features")
+        for name, what in READ.items():
+            if given[name] is not None:
+                check_output(given["output"], given[name], what)
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     names = getattr(ranker, "feature_names_in_", None)
     names = None if names is None else [str(name) for name in names]

@@ -21,7 +21,7 @@ from concordant.reproduction.abstention_report import (
 from concordant.reproduction.cifar import read_cifar
 from concordant.reproduction.digits import HIDDEN, PIXEL, TRAIN, digits_runs, distances
 from concordant.reproduction.outcome import Outcome, Setting
-from concordant.reproduction.places import find, found
+from concordant.reproduction.places import SOURCES, find, found
 
 __all__ = ["run"]
 
@@ -40,6 +40,9 @@ def run(setting: Setting) -> Outcome:
         images, note = _cifar(setting, folder)
         measured.append(images)
         notes.append(note)
+    elif setting.data is not None:
+        marks = " and ".join(SOURCES[SET][0])
+        notes.append(f"CIFAR-10 is left out: no {marks} in {setting.data} or its folder {SET}.")
     digits, note, identity = _digits(setting)
     measured, notes = [*digits, *measured], [note, *notes]
     return Outcome(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +56,25 @@ class Population:
             keep = share > 0
             return cls(source.node_start, ends[0][keep], ends[1][keep], np.ones(int(keep.sum())), share[keep])
         edges = source.edges
-        total = np.maximum(source.judgments, 1)[source.graph[edges.holder]]
-        share = source.multiplicity[edges.holder] / total
         strength = np.where(edges.tie, 0.5 * edges.strength, edges.strength)
         twice = np.concatenate((np.arange(len(edges.tie)), np.flatnonzero(edges.tie)))
         winner = np.concatenate((edges.winner, edges.loser[edges.tie]))
         loser = np.concatenate((edges.loser, edges.winner[edges.tie]))
-        return cls(source.node_start, winner, loser, strength[twice], share[twice])
+        return cls._counted(source, winner, loser, strength[twice], source.multiplicity[edges.holder][twice])
+
+    @classmethod
+    def _counted(
+        cls, source: Batch, winner: NDArray[np.int64], loser: NDArray[np.int64], strength: Floats, count: NDArray[Any]
+    ) -> Population:
+        """Count edges that are the same before shares are taken: whose judgment each was makes no difference, not even
+        by rounding, which could choose among many minimisers."""
+        key = winner * np.int64(source.node_start[-1]) + loser
+        order = np.lexsort((strength, key)) if (np.diff(strength) != 0).any() else np.argsort(key, kind="stable")
+        head = np.flatnonzero(np.diff(key[order], prepend=-1) | (np.diff(strength[order], prepend=-1.0) != 0))
+        one = order[head]
+        number = np.add.reduceat(count[order], head) if len(head) else count[:0]
+        total = np.maximum(source.judgments, 1)[source.owner[winner[one]]]
+        return cls(source.node_start, winner[one], loser[one], strength[one], number / total)
 
     @cached_property
     def adjacency(self) -> Graphs:
