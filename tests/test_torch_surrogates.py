@@ -235,6 +235,14 @@ def test_against_all_in_loops(phi, seed, block):
                 assert slope[node] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.parametrize("phi", plain.MARGINS)
+def test_queries_of_one_item_have_a_slope_of_zero(phi):
+    alpha = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)
+    found = ct.against_all(alpha, torch.ones(2, dtype=torch.float64), torch.tensor([0, 1, 2]), phi=phi)
+    found.sum().backward()
+    assert found.tolist() == alpha.grad.tolist() == [0.0, 0.0]
+
+
 def test_against_all_is_linear_in_memory():
     """4·10^4 items of one query: 1.6·10^9 pairs would be 13 GB for each tensor of them."""
     x = torch.randn(40_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)

@@ -106,6 +106,7 @@ def _in_blocks(scores: Tensor, gains: Tensor, start: Tensor, phi: str, block: in
     size, order = start.diff().sort(descending=True, stable=True)
     widths = size.cpu()
     value = torch.zeros(len(size), dtype=scores.dtype, device=scores.device)
+    value = value + scores[:0].sum()  # differentiable also where no query has two items
     first = 0
     while first < len(order) and widths[first] > 1:
         width = int(widths[first])
