@@ -236,8 +236,8 @@ def test_bad_input_is_named(points):
         ({"phi": "hing"}, "did you mean 'hinge'"),
         ({"W": -1.0}, "W must"),
         ({"W": math.inf}, "W must"),
-        ({"norm": 3}, "unknown norm 3"),
-        ({"norm": "two"}, "unknown norm 'two'"),
+        ({"norm": 3}, "norm must be one of 1, 2, inf, not 3"),
+        ({"norm": "two"}, "not 'two'"),
         ({"steps": 0}, "steps"),
     ]:
         with pytest.raises(UsageError, match=said):

@@ -147,6 +147,9 @@ def test_edges_say_how_sure_each_preference_is(capsys, votes, tmp_path):
     assert 0.5 < float(rows["2", "3"]["sign_holds"]) < 0.75  # one vote: it is in 63% of the replicates
     status, _, err = call(capsys, votes, "--edges", edges, "--replicates", "0")
     assert (status, err.count("\n")) == (2, 1)
+    status, _, err = call(capsys, votes, "--edges", edges, "-o", tmp_path / "." / "edges.csv")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "name two files" in err
 
 
 def on_a_terminal(capsys, monkeypatch, columns, *arguments):

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError
 from concordant.features.matrix import Matrix
 
-__all__ = ["NORMS", "norm_name", "pair_distances"]
+__all__ = ["pair_distances"]
 
-NORMS = ("1", "2", "inf")
 BLOCK = 1 << 20
 """Values that are subtracted at a time."""
-
-
-def norm_name(norm: Any) -> str:
-    """Return '1', '2' or 'inf' for a norm given as a name or a number. Errors: UsageError.
-
-    >>> norm_name(2), norm_name(np.inf), norm_name("1")
-    ('2', 'inf', '1')
-    """
-    if isinstance(norm, str) and norm in NORMS:
-        return norm
-    if isinstance(norm, int | float | np.number) and not isinstance(norm, bool) and norm in (1, 2, math.inf):
-        return "inf" if norm == math.inf else str(int(norm))
-    raise UsageError(f"norm must be one of {', '.join(NORMS)}, not {norm!r}")
 
 
 def pair_distances(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from concordant.abstaining.conditional_risk import CALIBRATIONS
-from concordant.abstaining.distances import norm_name
 from concordant.abstaining.rule import BY
 from concordant.abstaining.scorer import check_scorer
+from concordant.abstention.norms import norm_name
 from concordant.abstention.points import cost_of
 from concordant.errors import UsageError
 from concordant.rankers.folding import SPLITS

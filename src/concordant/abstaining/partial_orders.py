@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class PartialOrders:
+class PartialOrders(ABC):
     """The order that is left of pairs and lists when some pairs are declined."""
 
     rule_: Rule
     missing: Any
     _names: Any
 
+    @abstractmethod
     def _seen(self, features: Features, named: bool) -> tuple[Floats, Matrix]:
-        raise NotImplementedError
+        """Scores of rows, and their features as distances see them."""
 
     def predict_pairs(self, a: Any, b: Any) -> NDArray[np.int8]:
         """Return for each pair of rows +1 (b above a), −1 (a above b) or 0 (declined).

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.abstaining.distances import norm_name
 from concordant.abstaining.held_pairs import HeldPairs, judged_pairs
 from concordant.abstaining.params import check_params
 from concordant.abstaining.partial_orders import PartialOrders
@@ -26,6 +25,7 @@ from concordant.abstaining.scorer import (
     unfrozen,
 )
 from concordant.abstaining.state import Restorable
+from concordant.abstention.norms import norm_name
 from concordant.abstention.points import cost_of
 from concordant.errors import InputError, UsageError
 from concordant.features.matrix import Features, Matrix

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import UsageError
 
-__all__ = ["ScorerClass", "checked_gamma", "conjugate"]
+__all__ = ["ScorerClass", "checked_gamma"]
 
 Floats = NDArray[np.float64]
-_ORDERS = {"1": 1.0, "2": 2.0, "inf": math.inf}
 
 
 @dataclass(frozen=True)
@@ -81,15 +80,3 @@ def checked_gamma(gamma: float) -> float:
 def _number(value: object) -> float:
     """A number as it is; NaN for what is none."""
     return float(value) if isinstance(value, int | float | np.number) else math.nan
-
-
-def conjugate(norm: float | str) -> tuple[float, float]:
-    """Return p and its conjugate q, 1/p + 1/q = 1, for p = 1, 2 or "inf"; UsageError for another norm.
-
-    >>> conjugate("inf"), conjugate(2)
-    ((inf, 1.0), (2.0, 2.0))
-    """
-    p = _ORDERS.get(norm) if isinstance(norm, str) else (float(norm) if norm in _ORDERS.values() else None)
-    if p is None:
-        raise UsageError(f"unknown norm {norm!r}; known: 1, 2, 'inf'")
-    return p, {1.0: math.inf, 2.0: 2.0}.get(p, 1.0)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concordant.abstention.calibration import least_gap
-from concordant.abstention.classes import ScorerClass, checked_gamma, conjugate
+from concordant.abstention.classes import ScorerClass, checked_gamma
+from concordant.abstention.norms import conjugate
 from concordant.abstention.pairs import ListedPairs, checked_scores, distance_blocks
 from concordant.abstention.phis import phi_named
 from concordant.errors import InputError, UsageError

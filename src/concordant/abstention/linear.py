@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concordant.abstention.classes import conjugate
+from concordant.abstention.norms import conjugate
 from concordant.abstention.pairs import ListedPairs, features
 from concordant.abstention.phis import phi_named
 from concordant.abstention.surrogates import AllPairs

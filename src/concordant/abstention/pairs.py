@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from concordant.abstention.classes import conjugate
+from concordant.abstention.norms import conjugate
 from concordant.abstention.phis import Phi
 from concordant.errors import InputError, UsageError
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from concordant.abstention.norms import norm_name
 from concordant.errors import InputError, UsageError, counted, few
 
 __all__ = ["Near", "Points", "cost_of", "near_by", "points_of", "sampled_differences"]
 
 Floats = NDArray[np.float64]
-NORMS = {1: "1", 2: "2", "1": "1", "2": "2", "inf": "inf", math.inf: "inf"}
 SMALLEST, LARGEST = 1e-150, 1e150
 """Thresholds of ℓ2 whose squares, and squares of what is summed, are exact enough in double precision."""
 
@@ -73,11 +72,7 @@ def _numbers(values: ArrayLike, name: str, dimensions: int) -> Floats:
 
 def near_by(gammas: ArrayLike, norm: object) -> tuple[Near, str]:
     """Return the rule for thresholds in ascending order, and the norm's name; raise UsageError where there is none."""
-    known: Any = norm.lower() if isinstance(norm, str) else norm
-    try:
-        name = NORMS[known]
-    except (KeyError, TypeError):
-        raise UsageError(f"no way to find near pairs in the norm {norm!r} is known; known: 1, 2, 'inf'") from None
+    name = norm_name(norm)
     try:
         values = np.atleast_1d(np.asarray(gammas, np.float64))
     except (TypeError, ValueError):

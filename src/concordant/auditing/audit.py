@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from concordant.asking.pairs import pairs_to_ask
 from concordant.asking.scores_covariance import fitted
 from concordant.asking.settling import settling
-from concordant.auditing.gain_verdicts import LARGEST, Law, judge_by_gains
+from concordant.auditing.gain_verdicts import Law, judge_by_gains
 from concordant.auditing.left_out import left_out, of_all
 from concordant.auditing.minimisers import Judged, judge_by_pairs
 from concordant.auditing.result import Audit
@@ -33,7 +33,9 @@ from concordant.surrogates.choosing import Chosen, choose
 __all__ = ["audit"]
 
 WORK = 500_000
-"""Pairs of items that are audited at a time; bounds the memory."""
+"""Judgments (or pairs of a list) that are audited at a time; bounds the memory."""
+LARGEST = 5_000
+"""Items of a query up to which an eighth of the square of their number counts as work, too."""
 DRAWS = 1_000
 """From how many draws it is said how sure the top is: to within .016."""
 SPLITTINGS = 1_000

@@ -19,9 +19,6 @@ from concordant.surrogates.population import Relevance
 
 __all__ = ["Law", "judge_by_gains"]
 
-LARGEST = 5_000
-"""Items of a query up to which every item's gain is set against every other's."""
-
 
 @dataclass(frozen=True)
 class Law:

@@ -185,9 +185,9 @@ def _held_out(audit: Audit) -> list[str]:
         return []
     sure = [(row["mean"] / row["standard_error"], row) for row in rows]
     groups = {
-        "worse": [row for z, row in sure if z > 2],
-        "better": [row for z, row in sure if z < -2],
-        "level within noise": [row for z, row in sure if abs(z) <= 2],
+        "worse": [row for z, row in sure if z > SURE],
+        "better": [row for z, row in sure if z < -SURE],
+        "level within noise": [row for z, row in sure if abs(z) <= SURE],
     }
     said = []
     for word, members in groups.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -30,6 +31,8 @@ def run_audit(log: str, **given: Any) -> None:
         check_output(given["edges"], log, option="--edges")
         if not given["replicates"]:
             raise UsageError("--edges says how sure each preference is; it needs --replicates above 0")
+        if output is not None and Path(output).resolve() == Path(given["edges"]).resolve():
+            raise UsageError(f"--output and --edges both name {output}; name two files")
     names = given["surrogates"] or None
     choose(names)  # a wrong name should not cost the reading of a large log
     if given["structure"] is not None:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from concordant.abstention.classes import ScorerClass, conjugate
+from concordant.abstention.classes import ScorerClass
+from concordant.abstention.norms import conjugate
 from concordant.abstention.phis import phi_named
 from concordant.errors import ConcordantError, UsageError
 from concordant.torch.margins import margin_named
