@@ -21,7 +21,7 @@ demo: $(VENV)/.base-stamp
 	@echo "The rankings lie in $(CURDIR)/demo-output"
 
 test: $(VENV)/.test-stamp
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 check: $(VENV)/.test-stamp
 	$(BIN)/ruff format --check .

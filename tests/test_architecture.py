@@ -46,7 +46,9 @@ LAYERS = (
     ("auditing",),
     # the log: from a file to preferences
     ("engines",),
+    ("store",),
     ("reading",),
+    ("ingesting",),
     # learning: features of items, solvers, targets for them
     ("features", "solvers"),
     ("targets",),
@@ -58,6 +60,8 @@ LAYERS = (
     ("abstaining",),
     # fitted rankers on disk
     ("models",),
+    # the same work on a cluster (extra)
+    ("spark",),
     # the experiments of the papers
     ("reproduction",),
     # both meet here
@@ -69,7 +73,7 @@ METHOD = {
     *("graphs", "agreement", "connectivity", "differences", "structures", "surrogates", "best_order"),
     *("uncertainty", "ranking", "populations", "noise", "asking", "counterexamples", "auditing"),
 }
-LOG = {"engines", "reading"}
+LOG = {"engines", "store", "reading", "ingesting"}
 
 INSIDE_FUNCTIONS = {
     # (file, what is imported): why it is not at the top
@@ -105,6 +109,8 @@ MODULES = {"scikit-learn": "sklearn"}
 """Dependencies whose module has another name."""
 EXTRAS = {
     "torch": "torch",
+    "spark": "pyspark",
+    **dict.fromkeys((f"engines/{name}.py" for name in ("spark", "spark_session")), "pyspark"),
     **dict.fromkeys((f"reproduction/{name}.py" for name in ("cifar_runs", "cifar_training", "resnet")), "torch"),
 }
 """Rooms and files that an extra is for, and what they may import: nothing else imports these rooms."""

@@ -1,0 +1,1 @@
+"""Logs become batches of a store, each exactly once."""
