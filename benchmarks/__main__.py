@@ -20,6 +20,7 @@ from benchmarks.learning import learning
 from benchmarks.measure import load, machine
 from benchmarks.near_pairs import near_pairs
 from benchmarks.ranked_lists import ranked_lists
+from benchmarks.scale import scale
 
 CASES = cases.CASES | {
     "graded-lists": graded_lists,
@@ -28,6 +29,7 @@ CASES = cases.CASES | {
     "audit": audits,
     "auc": areas,
     "near-pairs": near_pairs,
+    "scale": scale,
 }
 HERE = Path(__file__).resolve().parent
 PEERS = (
@@ -76,7 +78,7 @@ def _options() -> argparse.Namespace:
         default="all",
         choices=[*CASES, "all"],
         metavar="CASE",
-        help="1 … 7, graded-lists, ranked-lists, learning, audit, auc, near-pairs",
+        help="1 … 7, graded-lists, ranked-lists, learning, audit, auc, near-pairs, scale",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from spark_session import spark
+
+__all__ = ["spark"]
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("CONCORDANT_SHARED", ROOT.parent / "shared" / "data"))
 SMALL = ROOT / "tests" / "data"

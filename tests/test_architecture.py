@@ -89,6 +89,7 @@ INSIDE_FUNCTIONS = {
     ("abstention/cells.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
     ("abstention/tiles.py", "concordant.kernels.near_blocks"): "start-up time: Numba, for many points only",
     ("abstention/near_pairs.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
+    ("engines/counting.py", "concordant.engines.spark"): "optional: the extra spark",
     ("ranking.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("commands/__init__.py", "concordant.errors"): "start-up time of --help",
     ("commands/rank.py", "concordant.commands.session"): "start-up time of rank --help",
@@ -97,10 +98,16 @@ INSIDE_FUNCTIONS = {
     ("commands/evaluate.py", "concordant.commands.evaluating"): "start-up time of evaluate --help",
     ("commands/audit.py", "concordant.commands.auditing"): "start-up time of audit --help",
     ("commands/counterexample.py", "concordant.commands.counterexampling"): "start-up time of --help",
+    ("commands/ingest.py", "concordant.commands.ingesting_logs"): "start-up time of ingest --help",
+    ("commands/store.py", "concordant.commands.storing"): "start-up time of store --help",
     ("commands/reproduce.py", "concordant.commands.reproducing"): "start-up time of reproduce --help",
     ("abstaining/risk_coverage.py", "matplotlib"): "optional: the extra figures",
     ("reproduction/abstention.py", "concordant.reproduction.cifar_runs"): "optional: the extra torch",
     ("reproduction/outcome.py", "matplotlib"): "optional: the extra figures",
+    ("commands/session.py", "concordant.commands.ranking_spark"): "optional: the extra spark",
+    ("commands/fitting.py", "concordant.commands.fitting_spark"): "optional: the extra spark",
+    ("commands/scoring.py", "concordant.commands.scoring_spark"): "optional: the extra spark",
+    ("commands/evaluating.py", "concordant.commands.evaluating_spark"): "optional: the extra spark",
     ("commands/evaluating.py", "rich"): "start-up time when piped: nothing is drawn",
     ("commands/output.py", "rich"): "start-up time when piped: nothing is drawn",
     ("commands/progress.py", "rich"): "start-up time when piped: no progress is shown",
@@ -108,10 +115,10 @@ INSIDE_FUNCTIONS = {
 MODULES = {"scikit-learn": "sklearn"}
 """Dependencies whose module has another name."""
 EXTRAS = {
-    "torch": "torch",
-    "spark": "pyspark",
-    **dict.fromkeys((f"engines/{name}.py" for name in ("spark", "spark_session")), "pyspark"),
-    **dict.fromkeys((f"reproduction/{name}.py" for name in ("cifar_runs", "cifar_training", "resnet")), "torch"),
+    "torch": ("torch",),
+    "spark": ("pyspark", "py4j"),
+    **dict.fromkeys((f"engines/spark{name}.py" for name in ("", "_session", "_sources")), ("pyspark", "py4j")),
+    **dict.fromkeys((f"reproduction/{name}.py" for name in ("cifar_runs", "cifar_training", "resnet")), ("torch",)),
 }
 """Rooms and files that an extra is for, and what they may import: nothing else imports these rooms."""
 VAGUE = {"utils", "util", "helpers", "helper", "common", "core", "base", "misc"}
@@ -226,7 +233,7 @@ def test_only_base_dependencies_are_imported() -> None:
         for found in IMPORTS
         if (top := found.module.split(".")[0]) not in known
         and not (found.inside and top in optional)
-        and top not in (EXTRAS.get(_room(found.file)), EXTRAS.get(found.file))
+        and top not in (*EXTRAS.get(_room(found.file), ()), *EXTRAS.get(found.file, ()))
     ]
     assert not wrong, "\n".join(wrong)
 

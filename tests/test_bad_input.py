@@ -282,8 +282,8 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         read(tmp_path / "vote.csv")
     with pytest.raises(InputError, match="no file"):
         read(tmp_path / "no" / "such" / "place.csv")
-    with pytest.raises(InputError, match="is a folder; name a file in it"):
-        read(tmp_path)
+    with pytest.raises(InputError, match="is a folder; name a database in it"):
+        read(f"{tmp_path}::votes")
     with pytest.raises(InputError, match="null byte"):
         read("a\0.csv")
     with pytest.raises(InputError):

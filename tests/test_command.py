@@ -125,7 +125,7 @@ def test_every_output_is_reproducible_to_the_bit(votes, tmp_path, capsys):
         (["rank", "{votes}", "--no-such"], ["no-such"]),
         (["rank", "{votes}", "--memory-limit", "lots"], ["memory", "lots"]),
         (["rank", "{tmp}/missing.csv"], ["missing.csv"]),
-        (["rank", "{tmp}"], ["folder"]),
+        (["rank", "{tmp}/.."], ["folder"]),
         (["rank"], ["LOG"]),
         (["ranc", "{votes}"], ["did you mean 'rank'"]),
     ],

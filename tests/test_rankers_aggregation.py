@@ -22,7 +22,7 @@ from concordant.features.matrix import Features
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.rankers.aggregation import AggregationRanker
-from concordant.rankers.columns import Columns
+from concordant.rankers.columns import WholeColumns
 from concordant.structures.registry import structure
 from concordant.targets.informed import informed_prior
 from ranking_problems import Problem, bradley_terry_problem
@@ -327,7 +327,7 @@ def test_no_copy_or_a_copy_of_the_features_is_one(intercept: str, log: bool, mon
     X = PROBLEM.X * [1e-3, 1.0, 1e4] + [5.0, -1e5, 1e6]
     given = {"intercept": intercept, "log": log, "order": [3, "all"], "ridge": [0.01, 0.1]}
     first = AggregationRanker("log-odds", **given).fit(X, PROBLEM.judged)
-    monkeypatch.setattr(Columns, "_linear", False)
+    monkeypatch.setattr(WholeColumns, "_linear", False)
     second = AggregationRanker("log-odds", **given).fit(X, PROBLEM.judged)
     assert np.allclose(first.coef_standardised_, second.coef_standardised_, rtol=1e-7)
     assert np.allclose(first.cv_.folds, second.cv_.folds, atol=1e-12)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from concordant.features.matrix import Features
     from concordant.features.normalising import Normaliser
     from concordant.features.reading import read_features, read_judged
+    from concordant.features.streamed import FeatureFile
     from concordant.graphs import Batch, Graphs
+    from concordant.ingesting import Store
     from concordant.metrics.auc import auc
     from concordant.metrics.auc_interval import auc_difference, auc_interval
     from concordant.metrics.comparing import compare, summarise
@@ -62,6 +64,7 @@ _HOMES = {
     "CannotRank": "errors",
     "ConcordantError": "errors",
     "EdgeRanker": "rankers.edges",
+    "FeatureFile": "features.streamed",
     "Features": "features.matrix",
     "Graphs": "graphs",
     "InputError": "errors",
@@ -73,6 +76,7 @@ _HOMES = {
     "QueryRankers": "rankers.per_query",
     "RankBoostRanker": "rankers.boosting",
     "Ranking": "ranking",
+    "Store": "ingesting",
     "UsageError": "errors",
     "auc": "metrics.auc",
     "auc_difference": "metrics.auc_interval",
@@ -115,6 +119,7 @@ __all__ = [
     "CannotRank",
     "ConcordantError",
     "EdgeRanker",
+    "FeatureFile",
     "Features",
     "Graphs",
     "InputError",
@@ -126,6 +131,7 @@ __all__ = [
     "QueryRankers",
     "RankBoostRanker",
     "Ranking",
+    "Store",
     "UsageError",
     "auc",
     "auc_difference",

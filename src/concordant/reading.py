@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from concordant.engines.counting import Counter, choose, with_columns
+from concordant.engines.counting import Counter, open_log
+from concordant.engines.duckdb import Settings
 from concordant.errors import InputError, UsageError
 from concordant.log.compared import check_comparisons
 from concordant.log.formats import Log, locate
@@ -21,6 +23,8 @@ from concordant.log.preflib import read_preflib
 from concordant.log.rejects import Reason, Reject, Verdict, say
 from concordant.log.tables import from_object
 from concordant.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.store.catalogue import is_store
+from concordant.store.stored import read_as_log
 
 __all__ = ["Reading", "read", "read_log"]
 
@@ -56,15 +60,16 @@ def read(
     cluster: str | None = None,
     covariates: Sequence[str] = (),
     home: str | None = None,
-    engine: str | None = None,
+    engine: Any = None,
     memory_limit: str | None = None,
     threads: int | None = None,
+    master: str | None = None,
 ) -> Preferences:
     """Read the preferences of a log and count equal judgments together.
 
     ``source`` is a path (.csv .tsv .jsonl .json, these also .gz; .parquet .feather .arrow; ``file.duckdb::table``;
-    PrefLib .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; .txt) or a table: Arrow, pandas, polars, anything with
-    ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to columns.
+    PrefLib .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; .txt; a store) or a table: Arrow, pandas, polars,
+    anything with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to columns.
 
     ``kind`` is comparisons, selections, choices, orders or ratings; without it the columns decide. ``columns`` maps
     roles (query, winner, loser, left, right, outcome, weight, count, session, judgment, position, item, clicked, rank,
@@ -73,7 +78,9 @@ def read(
     minus right; ``home`` ('left' or 'right') makes the covariate ``home``, 0 in rows that a column ``neutral`` marks.
     ``clicks`` says what to do with lists with more than one click: raise, first, last or skip (leave out the list).
     ``on_error`` is raise, or skip, which leaves out exactly the rows that cannot be understood (see ``read_log``).
-    ``engine`` is duckdb (files) or memory (tables); ``memory_limit`` ('4GB') and ``threads`` bound DuckDB.
+    ``engine`` is duckdb (files), memory (tables) or spark, which also reads addresses (s3a://, hdfs://), tables of
+    its catalogue (``spark::TABLE``) and its DataFrames; or a SparkSession. ``master`` is the cluster of a new session
+    (default: this machine). ``memory_limit`` ('4GB') and ``threads`` bound DuckDB, or the session that is made.
 
     Errors: InputError with the number of rows, samples with line and value, and what is allowed; UsageError.
 
@@ -92,6 +99,7 @@ def read(
         engine=engine,
         memory_limit=memory_limit,
         threads=threads,
+        master=master,
     ).preferences
 
 
@@ -105,9 +113,10 @@ def read_log(
     cluster: str | None = None,
     covariates: Sequence[str] = (),
     home: str | None = None,
-    engine: str | None = None,
+    engine: Any = None,
     memory_limit: str | None = None,
     threads: int | None = None,
+    master: str | None = None,
 ) -> Reading:
     """Read a log as ``read`` does and return the preferences with the report of what was refused.
 
@@ -118,18 +127,24 @@ def read_log(
     "table: 1 of 3 rows compare an item with itself (row 2: 'a')."
     """
     _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
-    log = locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
+    if isinstance(source, str | os.PathLike) and is_store(Path(source)):
+        settings = Settings(memory_limit, threads)
+        given = {"kind": kind, "columns": columns, "clicks": clicks, "on_error": on_error, "engine": engine}
+        given |= {"cluster": cluster, "covariates": covariates, "home": home}
+        prefs, total = read_as_log(Path(source), given, settings)
+        return Reading(prefs, total, Path(source).name, {})
+    log = source if isinstance(source, Log) else _located(source)
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home)
         prefs = counted_lists(**read_preflib(log))
         return Reading(prefs, len(prefs), log.name, {})
-    log = with_columns(log)
+    counter = open_log(log, engine, memory_limit, threads, master)
+    log = counter.log
     layout = find_layout(
         log.columns, name=log.name, kind=kind, given=columns, cluster=cluster, covariates=covariates, home=home
     )
     if clicks != "raise" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
-    counter = choose(log, engine, memory_limit, threads)
     try:
         if layout.kind == "comparisons":
             return _read_comparisons(counter, layout, on_error)
@@ -140,6 +155,10 @@ def read_log(
         raise type(error)(f"{log.name}: {error}") from None
     finally:
         pa.default_memory_pool().release_unused()
+
+
+def _located(source: Any) -> Log:
+    return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
 
 
 def _check_words(**given: tuple[str, tuple[str, ...]]) -> None:

@@ -21,6 +21,8 @@ COMMANDS = {
     "score": "Score and rank items by a model that fit has kept.",
     "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",
     "audit": "Say whether preferences, with a loss, can lead to the right order, and how sure that is.",
+    "ingest": "Take logs into a store, each exactly once.",
+    "store": "Look into a store, verify it, make it smaller, write it out.",
     "reproduce": "Run the experiments of the papers again, their numbers beside ours.",
     "counterexample": "Votes that a loss ranks wrongly with any amount of data: found, explained, written as a log.",
     "demo": "Rank 59 language models by 8,931 human votes that come with the package.",

@@ -32,6 +32,9 @@ __all__ = ["evaluate"]
     show_default=True,
     help="Confidence level of --against, and of the AUC of one list (DeLong).",
 )
+@click.option("--engine", type=click.Choice(["memory", "spark"]), default="memory", show_default=True,
+              help="Where the work is done; see docs/spark.md for spark.")  # fmt: skip
+@click.option("--master", metavar="URL", help="Master of Spark, such as local[4] or spark://HOST:PORT.")
 @click.option("--quiet", "-q", is_flag=True, help="No notes.")
 def evaluate(scores: str, labels: str, more: tuple[str, ...], **options: Any) -> None:
     """Judge SCORES by the graded LABELS: mean and standard error of each metric over queries.

@@ -22,6 +22,14 @@ __all__ = ["run_evaluate"]
 
 def run_evaluate(scores: str, labels: str, **given: Any) -> None:
     """Print a table on a terminal, CSV into a pipe; notes go to stderr."""
+    if given["engine"] == "spark":
+        from concordant.commands.evaluating_spark import evaluated_on_spark
+
+        table, told = evaluated_on_spark(scores, labels, given)
+        _show(table)
+        for text in told:
+            _note(text, given["quiet"])
+        return
     judges = {name: metric(name, given["convention"]) for name in given["metrics"]}  # wrong names cost no reading
     columns = {role: given[role] for role in ("query", "item", "score", "label")}
     judged = read_valued(labels, "label", columns)
@@ -41,14 +49,18 @@ def run_evaluate(scores: str, labels: str, **given: Any) -> None:
         alone, note = of_one_list(list(values), lists, second, given["level"])
         _note(note, given["quiet"])
         table = _means(values, other, given["level"], alone)
+    _show(table)
+    for name, found in values.items():
+        if missing := int(np.isnan(found).sum()):
+            _note(f"{name}: {missing:,} of {len(found):,} queries have no value and are left out", given["quiet"])
+
+
+def _show(table: pa.Table) -> None:
     if sys.stdout.isatty():
         _print(table)
     else:
         sys.stdout.buffer.write(as_csv(table))
         sys.stdout.buffer.flush()
-    for name, found in values.items():
-        if missing := int(np.isnan(found).sum()):
-            _note(f"{name}: {missing:,} of {len(found):,} queries have no value and are left out", given["quiet"])
 
 
 def _values(judge: Any, lists: Matched) -> Floats:

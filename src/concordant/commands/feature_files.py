@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,14 +16,17 @@ from concordant.labels import Labels
 from concordant.log.formats import locate
 from concordant.log.headers import with_header
 from concordant.preferences import Preferences
+from concordant.store.catalogue import is_store
 
-__all__ = ["is_letor", "labelled_like", "read_feature_file"]
+__all__ = ["is_letor", "labelled_like", "listed", "matched_as_written", "read_feature_file"]
 
 
 def is_letor(source: str) -> bool:
     """Whether a file holds labels and features in LETOR (SVMLight) lines."""
+    if is_store(Path(source)):
+        return False
     log = locate(source)
-    return (with_header(log) if log.format == "txt" else log).format == "letor"
+    return not log.parts and (with_header(log) if log.format == "txt" else log).format == "letor"
 
 
 def read_feature_file(
@@ -33,7 +37,7 @@ def read_feature_file(
     Errors (InputError): columns of the model that are not there, and all that ``read_features`` finds.
     """
     if names is None and given.get("feature_columns") is not None:
-        names = _listed(given["feature_columns"])
+        names = listed(given["feature_columns"])
     columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given.get(f"feature_{role}") is not None}
     keep = "raise" if missing == "raise" else "keep"
     if not is_letor(source):
@@ -60,11 +64,11 @@ def labelled_like(features: Features, prefs: Preferences) -> tuple[Features, lis
     if (values := _of_type(items, prefs.items)) is not None:
         items, code = Labels.encode(values)
         item = code[item]
-        told.append(f"items: {_types(prefs.items)}")
+        told.append(f"items: {matched_as_written(prefs.items)}")
     if query is not None and (values := _of_type(queries, prefs.queries)) is not None:
         queries, code = Labels.encode(values)
         query = code[query]
-        told.append(f"queries: {_types(prefs.queries)}")
+        told.append(f"queries: {matched_as_written(prefs.queries)}")
     return replace(features, items=items, item=item, queries=queries, query=query), told
 
 
@@ -79,12 +83,13 @@ def _of_type(theirs: Labels, ours: Labels) -> pa.Array | None:
     return values if values.cast(theirs.values.type).equals(theirs.values) else None
 
 
-def _types(ours: Labels) -> str:
+def matched_as_written(ours: Labels) -> str:
+    """Say that labels have another type in the features than ``ours``, and what is done about it."""
     inside, outside = ("integers", "texts") if isinstance(ours[0], int) else ("texts", "integers")
     return f"{inside} in the log and {outside} in the features, matched as they are written"
 
 
-def _listed(text: str) -> list[str]:
+def listed(text: str) -> list[str]:
     """The names of ``--feature-columns A,B,…``. Errors (UsageError): none, or one twice."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or len(set(names)) < len(names):

@@ -40,6 +40,9 @@ __all__ = ["fit"]
 @click.option("--feature-columns", metavar="A,B,…", help="Columns of F that are features (default: all others).")
 @click.option("--feature-item", metavar="C", help="Column of F with the item.")
 @click.option("--feature-query", metavar="C", help="Column of F with the query.")
+@click.option("--stream/--in-memory", default=None,
+              help="Leave F on disk (Parquet, Arrow or a folder of them) and read it block by block: linear scorers "
+              "with a named structure. Default: where F would not fit into memory.")  # fmt: skip
 @click.option("--kind", metavar="K", help="comparisons, selections, choices, orders, ratings or labels.")
 @role_options
 @click.option("--label", metavar="C", help="Column of the label, with --kind labels.")
@@ -59,6 +62,7 @@ def fit(log: str, **options: Any) -> None:
       concordant fit clicks.parquet --features docs.txt --model model --structure cascade --clicks first
       concordant fit votes.csv -f items.csv -m trees --regressor hist-gradient-boosting
       concordant fit train.txt --model model          (LETOR: labels and features in one file)
+      concordant fit votes.parquet -f huge.parquet -m model --structure log-odds --stream
     """
     from concordant.commands.fitting import run_fit
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from concordant.commands.feature_files import is_letor, labelled_like, read_feature_file
+from concordant.commands.feature_streams import as_written, feature_stream, gigabytes
 from concordant.commands.matching import Matched, Valued, match, read_valued
 from concordant.commands.output import as_csv, one_line, show_table
 from concordant.commands.progress import Progress, tell
@@ -20,6 +21,7 @@ from concordant.engines.counting import with_columns
 from concordant.errors import InputError, UsageError, counted
 from concordant.features.matrix import Features
 from concordant.features.reading import read_judged
+from concordant.features.streamed import FeatureFile
 from concordant.log.formats import locate
 from concordant.models.directory import check_target
 from concordant.models.saving import save_model
@@ -42,15 +44,22 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
     check_target(given["model"])
     graded = given["kind"] == "labels" or (given["kind"] is None and is_letor(log))
     ranker = _ranker(given, graded)  # a wrong name should not cost the reading of a large log
+    if given["engine"] == "spark":
+        from concordant.commands.fitting_spark import fit_on_spark
+
+        fit_on_spark(ranker, log, given)
+        return
     with Progress(quiet, f"reading {log}"):
         features, judged, told = _labels(log, given) if graded else _preferences(log, given)
+    if not quiet and isinstance(features, FeatureFile):
+        told.append(f"{given['features']}: streamed from disk, {gigabytes(features)}")
     if not quiet:
         size = f"{counted(len(features), 'rows')} of {counted(len(features.names), 'features')}"
         told.append(f"{given['features'] or log}: {size}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
     with Progress(quiet, "learning"):
-        ranker.fit(features, judged)
+        _fit(ranker, features, judged, given)
         agreement = _agreement(ranker, features, judged)
     place = save_model(ranker, given["model"], about={"log": log, "features": given["features"] or log})
     if not quiet:
@@ -64,7 +73,16 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
             sys.stdout.buffer.write(as_csv(ranker.curve()))
 
 
-def _agreement(ranker: Any, features: Features, judged: Any) -> float | None:
+def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, given: Mapping[str, Any]) -> None:
+    try:
+        ranker.fit(features, judged)
+    except UsageError as error:
+        if not isinstance(features, FeatureFile) or given["stream"]:
+            raise
+        raise UsageError(f"{error}; the table takes {gigabytes(features)}, --in-memory reads it all the same") from None
+
+
+def _agreement(ranker: Any, features: Features | FeatureFile, judged: Any) -> float | None:
     """How well the scores agree with what they were fitted to; None where nothing says so, as with one list a query."""
     try:
         return float(ranker.score(features, judged))
@@ -80,13 +98,16 @@ def _say(ranker: Any, agreement: float | None, graded: bool) -> None:
         click.echo(f"note: {one_line(str(note))}", err=True)
 
 
-def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str]]:
+def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features | FeatureFile, Any, list[str]]:
     if given["features"] is None:
         raise UsageError("--features is missing: a preference log holds no features of its items")
+    file = feature_stream(given["features"], given)
     reading = read_given_log(log, given)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     if not given["quiet"]:
         told.append(f"{log}: {reading.preferences.facts}")
+    if file is not None:
+        return file, reading.preferences, told + ([] if given["quiet"] else as_written(file, reading.preferences))
     features = read_feature_file(given["features"], given, missing=given["missing"])
     features, converted = labelled_like(features, reading.preferences)
     told += [] if given["quiet"] else converted
@@ -95,6 +116,8 @@ def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, lis
 
 def _labels(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str]]:
     """Return the rows that have a label, and the labels; a label without features is an error."""
+    if given["stream"]:
+        raise UsageError("--stream is for preferences; graded labels are fitted in memory")
     if given["features"] is None:
         if not is_letor(log):
             raise UsageError(f"--features is missing: {log} holds labels only")

@@ -51,10 +51,12 @@ def reading_options(command: Any) -> Any:
                          show_default=True, help="Lists with more than one click."),
             click.option("--on-error", type=click.Choice(["raise", "skip"]), default="raise", show_default=True,
                          help="Rows that cannot be understood."),
-            click.option("--engine", type=click.Choice(["duckdb", "memory"]), help="Default: duckdb."),
+            click.option("--engine", type=click.Choice(["duckdb", "memory", "spark"]), help="Default: duckdb."),
+            click.option("--master", metavar="URL",
+                         help="Master of Spark, such as spark://HOST:7077 or yarn; default: this machine."),
             click.option("--memory-limit", metavar="SIZE",
-                         help="Memory of the engine, such as 4GB; beyond it goes to disk."),
-            click.option("--threads", type=click.IntRange(min=1), help="Threads of the engine."),
+                         help="Memory of the engine (of Spark’s executors), such as 4GB; beyond it goes to disk."),
+            click.option("--threads", type=click.IntRange(min=1), help="Threads of the engine (of Spark’s executors)."),
         )
     ):  # fmt: skip
         command = option(command)

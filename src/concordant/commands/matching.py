@@ -21,7 +21,7 @@ from concordant.log.formats import Log, locate
 from concordant.log.layouts import ALIASES, plain
 from concordant.log.values import INFINITE, MISSING, NULL_BYTE, labels, numbers
 
-__all__ = ["Matched", "Valued", "match", "query_names", "read_valued"]
+__all__ = ["Matched", "Valued", "column_of_role", "match", "query_names", "read_valued"]
 
 NAMES = {
     "query": ALIASES["query"],
@@ -71,12 +71,12 @@ def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valu
 
     Errors (InputError): a column that is not there or cannot be told, labels or numbers that are missing or not such.
     """
-    log = locate(source)
+    log = locate(source, many=False)
     try:
         if log.format == "preflib":
             raise InputError(f"{log.name}: a PrefLib file holds orders, not {role}s")
         log = with_columns(log)
-        columns = {one: _column(log, one, given.get(one)) for one in ("query", "item", role)}
+        columns = {one: column_of_role(log, one, given.get(one)) for one in ("query", "item", role)}
         named = [name for name in columns.values() if name is not None]
         table = _table(log, list(dict.fromkeys(named)))
     except (library.Error, pa.ArrowException) as error:
@@ -92,7 +92,11 @@ def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valu
     return Valued(log, query, item, np.asarray(read.values, np.float64))
 
 
-def _column(log: Log, role: str, given: str | None) -> str | None:
+def column_of_role(log: Log, role: str, given: str | None) -> str | None:
+    """Return the column that plays a role, given or by its usual names; None where no column is the query.
+
+    Errors (InputError): one that is given and not there, none, several that could be it.
+    """
     if given is not None:
         if given in log.columns:
             return given

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,18 @@ from concordant.errors import UsageError
 from concordant.ranking import FLAGS, Ranking
 from concordant.structures.scores import STATUS
 
-__all__ = ["as_csv", "check_output", "one_line", "plain", "remarks", "show", "show_table", "write", "write_json"]
+__all__ = [
+    "as_csv",
+    "check_output",
+    "one_line",
+    "plain",
+    "remarks",
+    "show",
+    "show_table",
+    "write",
+    "write_json",
+    "write_parts",
+]
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
 
@@ -39,6 +50,8 @@ def check_output(name: str, log: str | None = None, what: str = "the log", *, op
         raise UsageError(f"{option} {name}: the folder {path.parent} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {name}: no permission to write in the folder {path.parent}")
+    if log is not None and os.path.isdir(log) and folder.samefile(log):
+        raise UsageError(f"{option} {name} lies in the folder of {what}; name another folder")
     if log is not None and path.exists() and os.path.exists(log) and path.samefile(log):
         raise UsageError(f"{option} {name} is {what} itself; name another file")
 
@@ -60,6 +73,43 @@ def write(table: pa.Table, name: str) -> None:
             Path(temporary).write_text(text, encoding="utf-8")
 
     _put(name, fill)
+
+
+def write_parts(parts: Iterable[pa.Table], name: str) -> int:
+    """Write tables of one schema as one, part by part, by the ending of the name; return the number of rows."""
+    ending = Path(name).suffix.lower()
+    rows = 0
+
+    def fill(temporary: str) -> None:
+        nonlocal rows
+        writer: Any = None
+        with open(temporary, "wb") as file:
+            for part in parts:
+                if ending in (".parquet", ".arrow", ".feather"):
+                    if writer is None:
+                        make = pa.parquet.ParquetWriter if ending == ".parquet" else pa.ipc.new_file
+                        writer = make(file, part.schema)
+                    writer.write_table(part)
+                else:
+                    file.write(_lines(part, ending, first=rows == 0))
+                rows += len(part)
+            if ending == ".json":
+                file.write(b"\n]\n")
+            if writer is not None:
+                writer.close()
+
+    _put(name, fill)
+    return rows
+
+
+def _lines(part: pa.Table, ending: str, *, first: bool) -> bytes:
+    if ending in (".csv", ".tsv"):
+        text = as_csv(part, "," if ending == ".csv" else "\t")
+        return text if first else text[text.index(b"\n") + 1 :]
+    rows = [json.dumps(plain(row), ensure_ascii=False, allow_nan=False) for row in part.to_pylist()]
+    if ending == ".jsonl":
+        return "".join(f"{row}\n" for row in rows).encode()
+    return (("[\n" if first else ",\n") + ",\n".join(rows)).encode()
 
 
 def write_json(data: Any, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from concordant.commands.log_options import ROLES
 from concordant.reading import Reading, read_log
 
-__all__ = ["read_given_log"]
+__all__ = ["asked_of", "read_given_log"]
 
 
 def read_given_log(
@@ -20,17 +20,15 @@ def read_given_log(
     home: str | None = None,
 ) -> Reading:
     """Read the log; ``given`` holds the options by name."""
+    return read_log(log, **asked_of(given), cluster=cluster, covariates=covariates, home=home)
+
+
+def asked_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a log is to be read: the options of every command that reads one."""
     roles = (*ROLES, "neutral")
-    return read_log(
-        log,
-        kind=given["kind"],
-        columns={role: given[role] for role in roles if given.get(role) is not None},
-        clicks=given["clicks"],
-        on_error=given["on_error"],
-        engine=given["engine"],
-        memory_limit=given["memory_limit"],
-        threads=given["threads"],
-        cluster=cluster,
-        covariates=covariates,
-        home=home,
-    )
+    plain = ("kind", "clicks", "on_error", "engine", "memory_limit", "threads")
+    return {
+        "columns": {role: given[role] for role in roles if given.get(role) is not None},
+        **{name: given[name] for name in plain},
+        "master": given.get("master"),
+    }

@@ -12,7 +12,12 @@ __all__ = ["score"]
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--model", "-m", required=True, metavar="DIR", help="A model that concordant fit wrote.")
 @click.option("--features", "-f", required=True, metavar="F", help="Features of the items to score.")
-@click.option("--output", "-o", metavar="F", help="Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl.")
+@click.option("--output", "-o", metavar="F", help="Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl; with "
+              "--engine spark also a folder, for Parquet that the executors write.")  # fmt: skip
+@click.option("--stream/--in-memory", default=None,
+              help="Leave F on disk (Parquet, Arrow or a folder of them) and read it block by block. Default: where F "
+              "would not fit into memory.")  # fmt: skip
+@click.option("--memory-limit", metavar="SIZE", help="Memory for F, such as 4GB; a larger one stays on disk.")
 @click.option("--feature-item", metavar="C", help="Column of F with the item.")
 @click.option("--feature-query", metavar="C", help="Column of F with the query.")
 @click.option(
@@ -43,6 +48,9 @@ __all__ = ["score"]
 @click.option(
     "--unsafe-load-pickle", is_flag=True, help="Load a model that holds a pickle. A pickle runs whatever code is in it."
 )
+@click.option("--engine", type=click.Choice(["memory", "spark"]), default="memory", show_default=True,
+              help="Where the work is done; see docs/spark.md for spark.")  # fmt: skip
+@click.option("--master", metavar="URL", help="Master of Spark, such as local[4] or spark://HOST:PORT.")
 @click.option("--quiet", "-q", is_flag=True, help="No notes.")  # fmt: skip
 def score(model: str, **options: Any) -> None:
     """Score and rank items by a fitted model: columns query, item, score, rank (1 = best of its query).

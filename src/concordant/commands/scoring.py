@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from concordant.commands.abstaining import careful, said_of
 from concordant.commands.feature_files import read_feature_file
+from concordant.commands.feature_streams import feature_stream, gigabytes
 from concordant.commands.output import as_csv, check_output, one_line, show_table, write
+from concordant.commands.scoring_streams import put_stream
+from concordant.errors import UsageError
 from concordant.features.matrix import Features
 from concordant.models.saving import load_model
 
@@ -29,6 +32,11 @@ READ = {
 
 def run_score(model: str, given: Mapping[str, Any]) -> None:
     """Write query, item, score, rank (and tier, with abstention) in the order of the features."""
+    if given["engine"] == "spark":
+        from concordant.commands.scoring_spark import score_on_spark
+
+        _put(*score_on_spark(model, given), given)
+        return
     if given["output"] is not None:
         for name, what in READ.items():
             if given[name] is not None:
@@ -37,6 +45,16 @@ def run_score(model: str, given: Mapping[str, Any]) -> None:
     names = getattr(ranker, "feature_names_in_", None)
     names = None if names is None else [str(name) for name in names]
     abstaining = careful(ranker, given, names)
+    file = feature_stream(given["features"], given, names)
+    if file is not None:
+        if abstaining is not None:
+            raise UsageError(f"{given['features']}: abstention needs the features in memory (--in-memory)")
+        if not given["quiet"]:
+            click.echo(f"{given['features']}: streamed from disk, {gigabytes(file)}", err=True)
+        rows = put_stream(file, ranker.predict(file), given)
+        if given["output"] is not None:
+            _put(None, rows, given)
+        return
     features = read_feature_file(given["features"], given, missing=ranker.missing, names=names)
     table = ranked(features, ranker.predict(features))
     if abstaining is not None:
@@ -44,10 +62,16 @@ def run_score(model: str, given: Mapping[str, Any]) -> None:
         if not given["quiet"]:
             for said in said_of(abstaining):
                 click.echo(f"note: {one_line(said)}", err=True)
+    _put(table, len(table), given)
+
+
+def _put(table: pa.Table | None, rows: int, given: Mapping[str, Any]) -> None:
+    """Write the table where it is wanted; None was written already."""
     if given["output"] is not None:
-        write(table, given["output"])
+        if table is not None:
+            write(table, given["output"])
         if not given["quiet"]:
-            click.echo(f"wrote {given['output']}: {len(table):,} rows", err=True)
+            click.echo(f"wrote {given['output']}: {rows:,} rows", err=True)
     elif sys.stdout.isatty():
         show_table(table)
     else:

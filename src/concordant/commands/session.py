@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -20,11 +21,17 @@ __all__ = ["run_rank"]
 def run_rank(log: str, **given: Any) -> None:
     """Read, rank, write; notes and progress go to stderr."""
     quiet = given["quiet"]
-    if given["output"] is not None:
+    on_spark = _on_spark(given)
+    if given["output"] is not None and not (on_spark and on_spark.is_folder(given["output"])):
         check_output(given["output"], log)
     structure(given["structure"])  # a wrong name should not cost the reading of a large log
     if given["neutral"] and not given["home"]:
         raise UsageError("--neutral says where the home side has no advantage; it needs --home")
+    options = {name: given[name] for name in ("prior", "ties") if given[name] is not None}
+    if on_spark and on_spark.rank_on_spark(log, given, **options):
+        return
+    if given["output"] is not None:
+        check_output(given["output"], log)
     with Progress(quiet, f"reading {log}"):
         reading = read_given_log(
             log, given, given["cluster"], covariates=given["covariates"], home="left" if given["home"] else None
@@ -35,7 +42,6 @@ def run_rank(log: str, **given: Any) -> None:
         told.append(f"{log}: {prefs.facts}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
-    options = {name: given[name] for name in ("prior", "ties") if given[name] is not None}
     with Progress(quiet, "ranking queries") as report:
         board = rank(
             prefs,
@@ -55,3 +61,14 @@ def run_rank(log: str, **given: Any) -> None:
         if not quiet:
             click.echo(f"wrote {given['output']}: {len(board):,} rows", err=True)
     show(board, rows=given["rows"], quiet=quiet, table=given["output"] is None or sys.stdout.isatty())
+
+
+def _on_spark(given: Mapping[str, Any]) -> Any:
+    """Return what ranks on the executors of Spark, where that is asked for and each query is ranked by itself."""
+    if given["engine"] != "spark" or given["pool"]:
+        return None
+    from concordant.commands import ranking_spark
+
+    if given["output"] is not None and ranking_spark.is_folder(given["output"]):
+        ranking_spark.check_folder(given["output"])
+    return ranking_spark

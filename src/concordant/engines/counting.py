@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, TypeVar
 
 import duckdb as library
@@ -13,13 +14,13 @@ from numpy.typing import NDArray
 from concordant.engines import duckdb, memory
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.log.formats import Log
-from concordant.log.headers import with_header
+from concordant.log.headers import joined, with_header
 from concordant.log.listed import Lists
 from concordant.log.rows import is_array
 
-__all__ = ["ENGINES", "Counter", "choose", "with_columns"]
+__all__ = ["ENGINES", "Counter", "choose", "open_log", "with_columns"]
 
-ENGINES = ("duckdb", "memory")
+ENGINES = ("duckdb", "memory", "spark")
 LARGE = 8 << 20
 TEXT = ("csv", "tsv", "json")
 T = TypeVar("T")
@@ -32,9 +33,17 @@ class Counter:
     log: Log
     engine: str
     settings: duckdb.Settings
+    session: Any = None
+    """The Spark session, where the engine is spark."""
 
     def count_rows(self, roles: Mapping[str, str]) -> tuple[dict[str, pa.Array], NDArray[Any]]:
         """Count equal rows: the distinct values of each role and the number of rows of each distinct tuple."""
+        if self.session is not None:
+            counted: tuple[dict[str, pa.Array], NDArray[Any]] = self._spark(
+                lambda: _spark_engine().count_rows(self.log, roles, self.session),
+                lambda: memory.count_rows(self._table(list(dict.fromkeys(roles.values()))), roles),
+            )
+            return counted
         return self._run(
             lambda: duckdb.count_rows(self.log, roles, self.settings),
             lambda: memory.count_rows(self._table(list(dict.fromkeys(roles.values()))), roles),
@@ -44,13 +53,22 @@ class Counter:
         """Bring together the rows of each list and count equal lists."""
         owner = next((role for role in ("session", "judgment") if role in keys), None)
         columns = list(dict.fromkeys([*keys.values(), *entries.values()]))
+        if self.session is not None:
+            gathered: Lists = self._spark(
+                lambda: _spark_engine().count_lists(self.log, keys, entries, owner, self.session),
+                lambda: memory.count_lists(self._table(columns), keys, entries),
+            )
+            return gathered
         return self._run(
             lambda: duckdb.count_lists(self.log, keys, entries, owner, self.settings),
             lambda: memory.count_lists(self._table(columns), keys, entries),
         )
 
-    def placed_rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield the number and the raw values of every row, in the order of the log."""
+    def placed_rows(self, columns: Sequence[str]) -> Iterator[tuple[int | str, tuple[Any, ...]]]:
+        """Yield the number (in a folder the place) and the raw values of every row, in the order of the log."""
+        if self.log.on_spark:
+            groups: Iterator[tuple[str, tuple[Any, ...]]] = _spark_engine().row_groups(self.log, columns, self.session)
+            return groups
         if self.log.format in ("relation", "database"):
             table = duckdb.table(self.log, columns, self.settings)
             return memory.table_rows(table, columns)
@@ -60,6 +78,15 @@ class Counter:
         if self.log.format in ("relation", "database"):
             return duckdb.table(self.log, columns, self.settings)
         return memory.arrow_table(self.log, columns)
+
+    def _spark(self, with_spark: Callable[[], T], with_memory: Callable[[], T]) -> T:
+        """Count with Spark; a text file on this machine that Spark cannot read is read plainly, as for DuckDB."""
+        try:
+            return with_spark()
+        except _spark_engine().Unread:
+            if self.log.path is None:
+                raise
+            return with_memory()
 
     def _run(self, with_duckdb: Callable[[], T], with_memory: Callable[[], T]) -> T:
         """Count with the engine; a text file that DuckDB refuses is read plainly, which answers or names the line."""
@@ -90,6 +117,8 @@ def with_columns(log: Log) -> Log:
 
     The keys of a large JSON Lines file are gathered by DuckDB; where it cannot, the plain reader says why.
     """
+    if log.parts:
+        return joined(log, [with_columns(part) for part in log.parts])
     if log.format == "database":
         return replace(log, columns=duckdb.database_columns(log))
     if log.format == "json" and log.path is not None and log.path.stat().st_size > LARGE:
@@ -99,6 +128,59 @@ def with_columns(log: Log) -> Log:
         except library.Error:
             pass
     return with_header(log)
+
+
+def _spark_engine() -> Any:
+    import_module("concordant.engines.spark_session")  # says what is missing where PySpark is
+    from concordant.engines import spark
+
+    return spark
+
+
+def open_log(
+    log: Log, engine: Any, memory_limit: str | None, threads: int | None, master: str | None = None
+) -> Counter:
+    """Return a log with the names of its columns and the engine that counts it.
+
+    ``engine`` is one of ``ENGINES``, a Spark session, or None: DuckDB for files and relations, memory for tables,
+    Spark for what only Spark opens. ``master`` is Spark's.
+    """
+    asked = engine if isinstance(engine, str | None) else "spark"
+    if asked is not None and asked not in ENGINES:
+        raise UsageError(f"unknown engine {asked!r}; {did_you_mean(asked, ENGINES)}")
+    if not isinstance(engine, str | None) and not hasattr(engine, "sparkContext"):
+        raise UsageError(f"engine must be one of {', '.join(ENGINES)} or a SparkSession, not {type(engine).__name__}")
+    if asked is None and log.on_spark:
+        asked = "spark"
+    if asked != "spark":
+        if master is not None:
+            raise UsageError(f"master={master!r} (--master) belongs to the engine spark")
+        if log.on_spark:
+            raise UsageError(f"{log.name}: only the engine spark reads this; leave out engine={asked!r}")
+        return choose(with_columns(log), asked, memory_limit, threads)
+    return _on_spark(log, engine, memory_limit, threads, master)
+
+
+def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | None, master: str | None) -> Counter:
+    settings = duckdb.Settings()
+    spark = _spark_engine()
+    if isinstance(engine, str | None) and log.format == "frame":
+        engine = log.table.sparkSession
+    if isinstance(engine, str | None):
+        session = spark.session(master, memory_limit=memory_limit, threads=threads)
+    elif master is not None or memory_limit is not None or threads is not None:
+        raise UsageError("master, memory_limit and threads are settings of a new Spark session, and one is given")
+    else:
+        session = engine
+    if log.on_spark:
+        return Counter(spark.with_columns(log, session), "spark", settings, session)
+    log = with_columns(log)
+    if log.format in ("database", "relation"):
+        table = duckdb.table(log, log.columns, settings)
+        log = replace(log, format="table", table=table, path=None)
+    if log.format in TEXT and _beyond_duckdb(log):
+        return Counter(log, "memory", settings)
+    return Counter(log, "spark", settings, session)
 
 
 def choose(log: Log, engine: str | None, memory_limit: str | None, threads: int | None) -> Counter:

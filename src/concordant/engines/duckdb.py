@@ -12,16 +12,16 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concordant.engines import memory, sql
+from concordant.engines.columns import narrow, whole
 from concordant.errors import InputError, UsageError
 from concordant.log.formats import Log
 from concordant.log.listed import Lists
-from concordant.log.values import flat, is_text
+from concordant.log.values import flat
 
-__all__ = ["Settings", "count_lists", "count_rows", "database_columns", "key_names", "table"]
+__all__ = ["Settings", "connected", "count_lists", "count_rows", "database_columns", "fetch", "key_names", "table"]
 
 BATCH = 1 << 18
 MOST_THREADS = 1024
@@ -42,7 +42,7 @@ class Settings:
 
 
 @contextmanager
-def _connected(settings: Settings, *, ordered: bool = False) -> Iterator[Any]:
+def connected(settings: Settings, *, ordered: bool = False) -> Iterator[Any]:
     """Open a private in-memory database that may spill to a folder of its own, and nothing from the network."""
     with tempfile.TemporaryDirectory(prefix="concordant-") as folder:
         config: dict[str, str] = {
@@ -59,6 +59,7 @@ def _connected(settings: Settings, *, ordered: bool = False) -> Iterator[Any]:
             connection = duckdb.connect(":memory:", config=config)
         except duckdb.Error as error:
             raise UsageError(f"DuckDB refuses memory_limit {settings.memory_limit!r}: {message(error)}") from None
+        connection.execute("SET enable_progress_bar = false")  # DuckDB draws one where Python is interactive
         try:
             yield connection
         finally:
@@ -85,14 +86,15 @@ def _source(
         unused = f"concordant_{uuid.uuid4().hex}"  # a name that no table of the user has
         yield (lambda text: log.table.query(unused, text)), unused, names
         return
-    with _connected(settings, ordered=ordered) as connection:
+    with connected(settings, ordered=ordered) as connection:
         run = connection.sql
         if log.format in ("csv", "tsv"):
             yield run, _read_csv(log), {column: f"c{log.columns.index(column)}" for column in columns}
         elif log.format == "json":
             yield run, _read_json(log, columns), names
         elif log.format == "parquet":
-            yield run, f"read_parquet({_path(log)}, hive_partitioning = false)", names
+            wider = ", union_by_name = true" if log.parts else ""  # integers of several widths
+            yield run, f"read_parquet({_path(log)}, hive_partitioning = false{wider})", names
         elif log.format == "database":
             yield run, _attached(connection, log), names
         else:
@@ -101,8 +103,8 @@ def _source(
 
 
 def _path(log: Log) -> str:
-    assert log.path is not None
-    return sql.literal(glob.escape(str(log.path.absolute())))
+    paths = [sql.literal(glob.escape(str(path.absolute()))) for path in log.paths]
+    return f"[{', '.join(paths)}]" if log.parts else paths[0]
 
 
 def _read_csv(log: Log) -> str:
@@ -147,7 +149,7 @@ def _table_of(connection: Any, log: Log) -> tuple[str, str]:
 
 def database_columns(log: Log) -> tuple[str, ...]:
     """Return the columns of a table in a database file."""
-    with _connected(Settings()) as connection:
+    with connected(Settings()) as connection:
         try:
             connection.execute(f"ATTACH {sql.literal(str(log.path))} AS concordant_file (READ_ONLY)")
             schema, name = _table_of(connection, log)
@@ -170,7 +172,7 @@ def key_names(log: Log) -> tuple[str, ...]:
         f"read_json_objects({_path(log)}, format = '{form}', compression = '{packed}', "
         f"hive_partitioning = false, maximum_object_size = {LONGEST})"
     )
-    with _connected(Settings()) as connection:
+    with connected(Settings()) as connection:
         return tuple(sorted(row[0] for row in connection.execute(statement).fetchall()))
 
 
@@ -222,6 +224,13 @@ def table(log: Log, columns: Sequence[str], settings: Settings) -> pa.Table:
         return _reader(run(f"SELECT {chosen} FROM {source}")).read_all()
 
 
+def fetch(settings: Settings, *statements: str) -> list[list[pa.Array]]:
+    """Run statements over files and return the columns of each result, narrow as counts of a log are."""
+    with connected(settings) as connection:
+        results = (connection.sql(statement) for statement in statements)
+        return [_gather(result, len(result.columns)) for result in results]
+
+
 def _reader(result: Any) -> Any:
     new = getattr(result, "to_arrow_reader", None)  # DuckDB 1.4 and later; fetch_record_batch before
     return new(BATCH) if new is not None else result.fetch_record_batch(BATCH)
@@ -234,32 +243,5 @@ def _gather(result: Any, width: int) -> list[pa.Array]:
     kinds = [field.type for field in reader.schema]
     for batch in reader:
         for place in range(width):
-            parts[place].append(_narrow(batch.column(place)))
-    return [_whole(parts[place], kinds[place]) for place in range(width)]
-
-
-def _narrow(array: pa.Array) -> pa.Array:
-    if is_text(array.type):
-        return array.cast(pa.large_string()).dictionary_encode()
-    if pa.types.is_integer(array.type) and array.type.bit_width == 64 and len(array):
-        ends = pc.min_max(array)
-        low, high = ends["min"].as_py(), ends["max"].as_py()
-        if low is None or (low >= -(1 << 31) and high < 1 << 31):
-            return array.cast(pa.int32())
-    return array
-
-
-def _whole(parts: list[pa.Array], kind: pa.DataType) -> pa.Array:
-    """Join the parts of a column, taking them out of the list as it goes on."""
-    if not parts:
-        return pa.array([], pa.large_string() if is_text(kind) else kind)
-    types = {part.type for part in parts}
-    if len(types) > 1:
-        widest = max(types, key=lambda each: each.bit_width)
-        parts[:] = [part.cast(widest) for part in parts]
-    column = pa.chunked_array(parts)
-    parts.clear()
-    if pa.types.is_dictionary(column.type):
-        column = column.unify_dictionaries()
-    chunks = column.chunks
-    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+            parts[place].append(narrow(batch.column(place)))
+    return [whole(parts[place], kinds[place]) for place in range(width)]

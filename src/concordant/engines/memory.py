@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,20 @@ from concordant.log.gathered import coded, decoded, gather, packed, unpacked
 from concordant.log.headers import ipc_reader
 from concordant.log.listed import Lists
 from concordant.log.rows import delimited_rows, json_rows
+from concordant.log.values import is_text
 
 __all__ = ["arrow_table", "count_lists", "count_rows", "placed_rows", "table_rows"]
 
 MANY = 100_000
 
 
-def placed_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yield the line (or row) number and the raw values of every row of a log."""
-    if log.format in ("csv", "tsv"):
+def placed_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int | str, tuple[Any, ...]]]:
+    """Yield the line (or row) number, in a folder the file and the line, and the raw values of every row of a log."""
+    if log.parts:
+        for part in log.parts:
+            file = Path(part.name).name
+            yield from ((f"{file} {part.place} {number:,}", row) for number, row in placed_rows(part, columns))
+    elif log.format in ("csv", "tsv"):
         yield from delimited_rows(log, columns)
     elif log.format == "json":
         yield from json_rows(log, columns)
@@ -47,6 +53,8 @@ def table_rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, t
 
 def arrow_table(log: Log, columns: Sequence[str]) -> pa.Table:
     """Return the chosen columns of a log (each once) as an Arrow table; text files hold texts only."""
+    if log.parts:
+        return _stacked([arrow_table(part, columns) for part in log.parts])
     if log.table is not None and isinstance(log.table, pa.Table):
         return log.table.select(list(columns))
     if log.format in ("csv", "tsv", "json"):
@@ -64,6 +72,17 @@ def arrow_table(log: Log, columns: Sequence[str]) -> pa.Table:
         return ipc_reader(pa.memory_map(str(log.path))).read_all().select(list(columns))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{log.name}: cannot be read as {log.format}: {first_line(error)}") from None
+
+
+def _stacked(tables: Sequence[pa.Table]) -> pa.Table:
+    """Join the tables of files whose columns agree; types that differ become the widest of their kind."""
+    for place, name in enumerate(tables[0].column_names):
+        kinds = {table.schema.types[place] for table in tables}
+        if len(kinds) > 1:
+            values = {kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds}
+            wide = pa.large_string() if any(map(is_text, values)) else pa.int64() if len(values) > 1 else values.pop()
+            tables = [table.set_column(place, name, table[place].cast(wide)) for table in tables]
+    return pa.concat_tables(tables)
 
 
 def first_line(error: BaseException) -> str:

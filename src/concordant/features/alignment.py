@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, counted
 from concordant.features.matrix import Features
+from concordant.labels import Labels
 from concordant.preferences import Preferences
 
-__all__ = ["Alignment", "align"]
+__all__ = ["Alignment", "align", "refuse_missing", "refuse_other_types"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ def align(features: Features, prefs: Preferences) -> Alignment:
     """
     start, item = prefs.members
     query = np.repeat(np.arange(len(prefs.queries), dtype=np.int64), np.diff(start))
-    _same_type(features, prefs)
+    refuse_other_types(features.items, None if features.query is None else features.queries, prefs)
     codes = features.items.codes_of(prefs.items.values)[item].astype(np.int64)
     missing = codes < 0
     width = max(len(features.items), 1)
@@ -53,7 +54,7 @@ def align(features: Features, prefs: Preferences) -> Alignment:
     row = _rows(key, sought)
     missing |= (key[row] != sought) if len(key) else True
     if missing.any():
-        _say_missing(features, prefs, query[missing], item[missing])
+        refuse_missing(len(features), prefs, query[missing], item[missing])
     judged = np.zeros(len(features), bool)
     judged[row] = True
     return Alignment(start, row, np.flatnonzero(~judged))
@@ -72,10 +73,9 @@ def _rows(key: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64
     return np.asarray(order[np.minimum(np.searchsorted(key[order], sought), len(key) - 1)], np.int64)
 
 
-def _same_type(features: Features, prefs: Preferences) -> None:
-    pairs = [("item", features.items, prefs.items)]
-    if features.query is not None:
-        pairs.append(("query", features.queries, prefs.queries))
+def refuse_other_types(items: Labels, queries: Labels | None, prefs: Preferences) -> None:
+    """Raise InputError where labels are texts on one side and integers on the other."""
+    pairs = [("item", items, prefs.items), *([] if queries is None else [("query", queries, prefs.queries)])]
     for role, theirs, ours in pairs:
         if len(theirs) and len(ours) and type(theirs[0]) is not type(ours[0]):
             kinds = {str: "texts", int: "integers"}
@@ -85,7 +85,8 @@ def _same_type(features: Features, prefs: Preferences) -> None:
             )
 
 
-def _say_missing(features: Features, prefs: Preferences, query: NDArray[np.integer], item: NDArray[np.integer]) -> None:
+def refuse_missing(rows: int, prefs: Preferences, query: NDArray[np.integer], item: NDArray[np.integer]) -> None:
+    """Raise InputError for items with preferences that none of the rows is about."""
     shown = "; ".join(
         f"query {prefs.queries[q]!r}, item {prefs.items[i]!r}"
         for q, i in zip(query[:4].tolist(), item[:4].tolist(), strict=True)
@@ -94,5 +95,5 @@ def _say_missing(features: Features, prefs: Preferences, query: NDArray[np.integ
     nodes = int(prefs.members[0][-1])
     raise InputError(
         f"{len(query):,} of {nodes:,} items with preferences have no features ({shown}{more}); the features hold "
-        f"{counted(len(features), 'rows')}"
+        f"{counted(rows, 'rows')}"
     )

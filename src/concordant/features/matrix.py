@@ -108,8 +108,11 @@ class Features:
         return item if self.query is None else f"query {self.queries[self.query[row]]!r}, {item}"
 
 
-def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str) -> None:
-    """Raise InputError for infinite values and, unless ``missing`` is 'keep', for NaN, naming rows and columns."""
+def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str, begin: int | None = None) -> None:
+    """Raise InputError for infinite values and, unless ``missing`` is 'keep', for NaN, naming rows and columns.
+
+    ``begin`` says that X is a part of a larger matrix, and which row of it is its first (from 0).
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if X.size == 0 or np.isfinite(X.sum(dtype=np.float64)):  # a finite sum has only finite terms
             return
@@ -118,12 +121,13 @@ def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str) ->
         return
     rows, columns = np.nonzero(bad)
     shown = "; ".join(
-        f"row {row + 1:,}, column {names[column]!r}: {X[row, column]}"
+        f"row {row + 1 + (begin or 0):,}, column {names[column]!r}: {X[row, column]}"
         for row, column in zip(rows[:4].tolist(), columns[:4].tolist(), strict=True)
     )
     more = "" if len(rows) <= 4 else "; …"
     hint = "" if missing == "keep" or not np.isnan(X[bad]).any() else FILL
-    raise InputError(f"{name}: {len(rows):,} of {X.size:,} values are not finite ({shown}{more}){hint}")
+    part = "" if begin is None else f" in rows {begin + 1:,} to {begin + len(X):,}"
+    raise InputError(f"{name}: {len(rows):,} of {X.size:,} values{part} are not finite ({shown}{more}){hint}")
 
 
 def _matrix(X: Any, name: str) -> Matrix:

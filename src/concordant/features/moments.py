@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.errors import UsageError
+
 __all__ = ["Moments", "row_blocks", "signed_log"]
 
 Floats = NDArray[np.float64]
@@ -19,9 +21,16 @@ BLOCK = 1 << 16
 class Moments:
     """Of each column, over the values that are not NaN; shape (columns,).
 
+    Moments of parts add up to those of the whole, so that rows may come in pieces, from anywhere, in any order.
+
     >>> found = Moments.of(np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]]))
     >>> found.mean.tolist(), found.deviation.tolist(), found.present.tolist()
     ([2.0, 5.0], [1.0, 0.0], [2, 3])
+    >>> parts = Moments.of(np.array([[1.0], [2.0]])) + Moments.of(np.array([[6.0]]))
+    >>> parts.mean.tolist(), (parts.deviation**2).round(12).tolist()
+    ([3.0], [4.666666666667])
+
+    Source of the sum: Chan, Golub and LeVeque (1979).
     """
 
     mean: Floats
@@ -62,6 +71,26 @@ class Moments:
         same = low >= high
         mean = np.where(present == 0, 0.0, np.where(same, low, (0.0 if shift is None else shift) + excess))
         return cls(mean, np.where(same, 0.0, np.sqrt(np.maximum(squares / some - excess**2, 0.0))), present)
+
+    def __add__(self, other: object) -> Moments:
+        """Return the moments of both sets of rows together; a column that is constant in them all has deviation 0.
+
+        Errors (UsageError): another number of columns.
+        """
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if len(self.mean) != len(other.mean):
+            raise UsageError(f"moments of {len(self.mean):,} and of {len(other.mean):,} columns do not add up")
+        present = self.present + other.present
+        some = np.maximum(present, 1)
+        apart = np.where((self.present > 0) & (other.present > 0), other.mean - self.mean, 0.0)
+        mean = np.where(self.present > 0, self.mean + apart * (other.present / some), other.mean)
+        within = self.present / some * self.deviation**2 + other.present / some * other.deviation**2
+        between = (self.present / some) * (other.present / some) * apart**2
+        return Moments(mean, np.sqrt(within + between), present)
+
+    def __radd__(self, other: object) -> Moments:
+        return self if other == 0 else NotImplemented  # so that sum() works
 
 
 def row_blocks(X: NDArray[Any]) -> list[slice]:

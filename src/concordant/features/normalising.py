@@ -60,31 +60,42 @@ class Normaliser:
         X = features.X if isinstance(features, Features) else _matrix(features)
         given = features.names if isinstance(features, Features) else names
         called = tuple(given) if given else tuple(map(str, range(1, X.shape[1] + 1)))
-        if len(X) == 0:
-            raise InputError("a normaliser needs at least one row to learn from")
         check_values(X, called, missing="raise" if self.missing == "raise" else "keep", name="features")
         found = Moments.of(X, log=self.log)
+        return self.with_moments(found, called, len(X), self._medians(X) if self.missing == "median" else None)
+
+    def with_moments(
+        self, found: Moments, names: Sequence[str], rows: int, medians: Floats | None = None
+    ) -> Normaliser:
+        """Return the normaliser of rows whose moments are known (of their signed logarithms, with ``log=True``).
+
+        ``medians`` of the columns are needed where ``missing`` is 'median'.
+        """
+        if rows == 0:
+            raise InputError("a normaliser needs at least one row to learn from")
+        fill = {"median": medians, "zero": np.zeros(len(found.mean))}.get(self.missing, found.mean)
+        if fill is None:
+            raise UsageError("missing='median' needs the medians beside the moments")
         constant = found.deviation == 0
         return replace(
             self,
-            names=called,
+            names=tuple(names),
             mean=found.mean,
             scale=np.where(constant, 1.0, found.deviation),
-            fill=self._fill(X, found),
-            absent=len(X) - found.present,
+            fill=fill,
+            absent=rows - found.present,
             constant=constant,
         )
 
-    def _fill(self, X: Matrix, found: Moments) -> Floats:
-        """What a missing value of each column becomes."""
-        if self.missing in ("mean", "raise"):
-            return found.mean
-        fill = np.zeros(X.shape[1])
-        if self.missing == "median":
-            for column in np.flatnonzero(found.present):
-                values = X[:, column][~np.isnan(X[:, column])]
-                fill[column] = np.median(signed_log(values) if self.log else values.astype(np.float64))
-        return fill
+    def _medians(self, X: Matrix) -> Floats:
+        return np.array([self.median(X[:, column]) for column in range(X.shape[1])], np.float64)
+
+    def median(self, column: NDArray[np.floating[Any]]) -> float:
+        """Return the median of what is there of a column, after the logarithm; 0 where nothing is."""
+        values = column[~np.isnan(column)]
+        if len(values) == 0:
+            return 0.0
+        return float(np.median(signed_log(values) if self.log else values.astype(np.float64)))
 
     def apply(self, X: Matrix) -> Matrix:
         """Return the normalised matrix, a new array of X's precision. Errors: not fitted, another width, infinities."""

@@ -23,7 +23,7 @@ from concordant.log.layouts import ALIASES, plain
 from concordant.log.tables import from_object
 from concordant.log.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, numbers
 
-__all__ = ["read_features", "read_judged"]
+__all__ = ["chosen_columns", "column_numbers", "column_labels", "read_features", "read_judged"]
 
 Floats = NDArray[np.float64]
 INDEX = re.compile(r"__index_level_[0-9]+__")
@@ -97,6 +97,8 @@ def _read(
     log = locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
     if log.format in ("preflib", "qrels", "database", "relation"):
         raise UsageError(f"{log.name}: features are read from LETOR files and tables, not from {log.format}")
+    if log.parts and log.format in ("letor", "txt"):
+        raise UsageError(f"{log.name}: a folder of features holds tables, not LETOR files; name one file")
     if log.path is not None and log.format == "txt":
         log = with_header(log)
     if log.format == "letor":
@@ -119,6 +121,39 @@ def _from_table(
     dtype: Any,
     label: str | tuple[str, ...] | None,
 ) -> tuple[Features, Floats | None]:
+    item, query, wanted, chosen = chosen_columns(log, columns, names, label)
+    keys = [column for column in (item, query, wanted) if column is not None]
+    table = _table(log, [column for column in (item, query) if column is not None], [*keys, *chosen])
+    if len(table) == 0:
+        raise InputError(f"{log.name}: there are no rows")
+    X = np.empty((len(table), len(chosen)), dtype)
+    for place, column in enumerate(chosen):
+        with np.errstate(over="ignore"):
+            X[:, place] = column_numbers(table[column], column, log)
+    features = Features.of(
+        X,
+        column_labels(table[item], "item", log),
+        None if query is None else column_labels(table[query], "query", log),
+        chosen,
+        missing=missing,
+        name=log.name,
+    )
+    if wanted is None:
+        return features, None
+    relevance = column_numbers(table[wanted], wanted, log)
+    if not np.isfinite(relevance).all():
+        row = int(np.flatnonzero(~np.isfinite(relevance))[0])
+        raise InputError(f"{log.name}: row {row + 1:,} has no finite number in the column {wanted!r} of labels")
+    return features, relevance
+
+
+def chosen_columns(
+    log: Log, columns: Mapping[str, str], names: Sequence[str] | None, label: str | tuple[str, ...] | None = None
+) -> tuple[str, str | None, str | None, list[str]]:
+    """Return which columns of a table hold items, queries (if any), labels (if asked for) and features.
+
+    Errors (InputError): none or several columns of items, names that are not there, no column left for features.
+    """
     unknown = [role for role in columns if role not in ("item", "query")]
     if unknown:
         raise UsageError(f"columns: unknown role {unknown[0]!r}; features have the roles item and query")
@@ -141,28 +176,7 @@ def _from_table(
         raise InputError(f"{log.name}: the column {both[0]!r} says which row it is (or its label); it is no feature")
     if not chosen:
         raise InputError(f"{log.name}: no column is left for features beside {few(keys)}")
-    table = _table(log, [column for column in (item, query) if column is not None], [*keys, *chosen])
-    if len(table) == 0:
-        raise InputError(f"{log.name}: there are no rows")
-    X = np.empty((len(table), len(chosen)), dtype)
-    for place, column in enumerate(chosen):
-        with np.errstate(over="ignore"):
-            X[:, place] = _numbers(table[column], column, log)
-    features = Features.of(
-        X,
-        _labels(table[item], "item", log),
-        None if query is None else _labels(table[query], "query", log),
-        chosen,
-        missing=missing,
-        name=log.name,
-    )
-    if wanted is None:
-        return features, None
-    relevance = _numbers(table[wanted], wanted, log)
-    if not np.isfinite(relevance).all():
-        row = int(np.flatnonzero(~np.isfinite(relevance))[0])
-        raise InputError(f"{log.name}: row {row + 1:,} has no finite number in the column {wanted!r} of labels")
-    return features, relevance
+    return item, query, wanted, chosen
 
 
 def _column(log: Log, role: str, given: Mapping[str, str], aliases: Sequence[str]) -> str | None:
@@ -181,7 +195,7 @@ def _column(log: Log, role: str, given: Mapping[str, str], aliases: Sequence[str
 
 def _table(log: Log, texts: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Return the columns; of a CSV file parsed by Arrow at once, unless it finds something to complain about."""
-    if log.format in ("csv", "tsv"):
+    if log.format in ("csv", "tsv") and not log.parts:
         kinds = {column: pa.large_string() if column in texts else pa.float64() for column in columns}
         try:
             return pa.csv.read_csv(
@@ -196,7 +210,8 @@ def _table(log: Log, texts: Sequence[str], columns: Sequence[str]) -> pa.Table:
     return arrow_table(log, columns)
 
 
-def _labels(column: Any, role: str, log: Log) -> Any:
+def column_labels(column: Any, role: str, log: Log, begin: int | None = None) -> Any:
+    """Return a column of labels, none missing; ``begin`` is the row of the log that a part of a column begins with."""
     as_json = log.as_json
     try:
         read = labels(column, role, as_json=as_json)
@@ -205,16 +220,21 @@ def _labels(column: Any, role: str, log: Log) -> Any:
     if read.fault is not None:
         row = int(np.flatnonzero(read.fault)[0])
         number = int((read.fault != CLEAN).sum())
-        raise InputError(f"{log.name}: {number:,} rows have no valid {role} (the first is row {row + 1:,})")
+        first = row + 1 + (begin or 0)
+        part = "" if begin is None else f" of rows {begin + 1:,} to {begin + len(read.fault):,}"
+        raise InputError(f"{log.name}: {number:,} rows{part} have no valid {role} (the first is row {first:,})")
     return read.values
 
 
-def _numbers(column: Any, name: str, log: Log) -> Floats:
-    """Return a column as float64 with NaN for missing values; infinities stay for the check of the matrix."""
+def column_numbers(column: Any, name: str, log: Log, begin: int = 0) -> Floats:
+    """Return a column as float64 with NaN for missing values; infinities stay for the check of the matrix.
+
+    ``begin`` is the row of the log that the column begins with.
+    """
     if isinstance(column.type, pa.DataType) and pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     if pa.types.is_floating(column.type):
-        return np.asarray(column.to_numpy(), np.float64)
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
     read = numbers(column, as_json=log.as_json)
     values = np.asarray(read.values, np.float64)
     if read.fault is None:
@@ -225,8 +245,8 @@ def _numbers(column: Any, name: str, log: Log) -> Floats:
         raw = column[int(row)].as_py()
         if read.fault[row] != INFINITE or str(raw).strip().strip('"').lower() not in INFINITIES:
             raise InputError(
-                f"{log.name}: row {int(row) + 1:,}, column {name!r}: {str(raw)[:60]!r} is not a finite number; choose "
-                "the columns that are features with --feature-columns (names=)"
+                f"{log.name}: row {begin + int(row) + 1:,}, column {name!r}: {str(raw)[:60]!r} is not a finite number; "
+                "choose the columns that are features with --feature-columns (names=)"
             )
         values[row] = float(str(raw).strip().strip('"'))
     return values

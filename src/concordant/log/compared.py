@@ -15,7 +15,7 @@ from concordant.log.layouts import WEAK, Layout
 from concordant.log.rejects import Reason, Verdict
 from concordant.log.values import CLEAN, flags, labels, numbers, texts
 
-__all__ = ["check_comparisons"]
+__all__ = ["check_comparisons", "side_words"]
 
 TIES = frozenset(
     {"tie", "draw", "drawn", "equal", "tie (bothbad)", "tie(bothbad)", "tie (both bad)", "tie_bothbad", "both_bad"}
@@ -28,9 +28,17 @@ AMBIGUOUS = Reason(
 )
 
 
-def check_comparisons(columns: Columns, rows: Ints, layout: Layout, *, as_json: bool = False) -> Checked:
+def side_words(layout: Layout) -> frozenset[str]:
+    """Return the words, in lower case, by which an outcome names a side or a tie."""
+    return frozenset({*TIES, *layout.side_names[0], *layout.side_names[1]})
+
+
+def check_comparisons(
+    columns: Columns, rows: Ints, layout: Layout, *, as_json: bool = False, elsewhere: frozenset[str] = frozenset()
+) -> Checked:
     """Check distinct raw tuples of comparisons; ``columns`` holds the column of each role, ``rows`` how often each
-    tuple occurs. Columns are taken out of ``columns`` as they are read, so that memory is given back.
+    tuple occurs. Columns are taken out of ``columns`` as they are read, so that memory is given back. Where these are
+    but a part of a log, ``elsewhere`` holds the ``side_words`` that are labels of items in any part.
 
     Errors (InputError) that no single row can be blamed for: labels of two types, of another type, not UTF-8.
     """
@@ -50,7 +58,7 @@ def check_comparisons(columns: Columns, rows: Ints, layout: Layout, *, as_json: 
     if "weight" in columns:
         arguments["weight"] = _weights(columns.pop("weight"), verdict, as_json)
     count = read_integers(columns, verdict, "count", as_json, 1)
-    result = _results(columns, verdict, layout, ours, theirs, names, as_json)
+    result = _results(columns, verdict, layout, (ours, theirs, names), as_json, elsewhere)
     sign = _signs(result)
     arguments["covariates"] = _covariates(columns, verdict, layout, as_json)
     if isinstance(result, tuple):
@@ -110,13 +118,18 @@ Result = NDArray[np.int8] | tuple[NDArray[np.int64], NDArray[np.int64]] | None
 
 
 def _results(
-    columns: Columns, verdict: Verdict, layout: Layout, ours: Ints, theirs: Ints, names: pa.Array | None, as_json: bool
+    columns: Columns,
+    verdict: Verdict,
+    layout: Layout,
+    sides: tuple[Ints, Ints, pa.Array | None],
+    as_json: bool,
+    elsewhere: frozenset[str],
 ) -> Result:
     """Return who won: +1 left, −1 right, 0 neither; two numbers of wins; or None where a column names the winner."""
     if not layout.sided:
         return None
     if "outcome" in columns:
-        return _outcomes(texts(columns.pop("outcome"), as_json=as_json), verdict, layout, ours, theirs, names)
+        return _outcomes(texts(columns.pop("outcome"), as_json=as_json), verdict, layout, sides, elsewhere)
     if "left_wins" in columns:
         left, right = (read_integers(columns, verdict, f"{side}_wins", as_json, 0) for side in ("left", "right"))
         assert left is not None and right is not None
@@ -135,13 +148,18 @@ def _signs(result: Result) -> NDArray[np.int8] | None:
 
 
 def _outcomes(
-    outcome: pa.Array, verdict: Verdict, layout: Layout, ours: Ints, theirs: Ints, names: pa.Array | None
+    outcome: pa.Array,
+    verdict: Verdict,
+    layout: Layout,
+    sides: tuple[Ints, Ints, pa.Array | None],
+    elsewhere: frozenset[str],
 ) -> NDArray[np.int8]:
     """Read each outcome as a word for a side or a tie, or as the label of the item that won.
 
     Short words for a side (a, b, 1, 2 …) give way to the label of an item; any other text that is both is refused
     unless both readings say the same of that row.
     """
+    ours, theirs, names = sides
     if pa.types.is_null(outcome.type) or len(outcome.dictionary) == 0:
         said = np.full(len(outcome), -1, np.int32)
         words: list[str] = []
@@ -160,12 +178,17 @@ def _outcomes(
     as_item = np.full(len(words) + 1, -1, np.int64)  # the item that the outcome names, -1 for none
     known = np.zeros(len(words) + 1, bool)
     if names is not None:
+        if elsewhere:
+            names = pc.unique(pa.concat_arrays([names, pa.array(sorted(elsewhere), pa.large_string())]))
         found = pc.index_in(pa.array(words, pa.large_string()), names)
         as_item[: len(words)] = pc.fill_null(found.cast(pa.int64()), -1).to_numpy()
         known = as_item >= 0
     else:
         asked = pa.array([*(_integer(word) for word in words), None], pa.int64())
         items = np.union1d(np.unique(ours), np.unique(theirs)) if asked.null_count < len(asked) else np.zeros(0)
+        if elsewhere and len(items):
+            numbered = [number for word in elsewhere if (number := _integer(word)) is not None]
+            items = np.union1d(items, np.array(numbered, np.int64))
         values = pc.fill_null(asked, 0).to_numpy()
         known = np.isin(values, items) & ~asked.is_null().to_numpy(zero_copy_only=False)
         as_item = values

@@ -6,16 +6,18 @@ import difflib
 import gzip
 import io
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import InputError
+from concordant.errors import InputError, few
 
 __all__ = ["ENDINGS", "Log", "locate", "opened"]
 
@@ -42,6 +44,9 @@ ENDINGS = {
     ".qrels": "qrels",
     ".qrel": "qrels",
 }
+ON_SPARK = ("catalogue", "frame")
+"""Formats that only Spark opens: tables of its catalogue and DataFrames."""
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 DATABASES = (".duckdb", ".ddb", ".db")
 ZIPPABLE = ("csv", "tsv", "json", "letor", "qrels", "preflib", "txt")
 PLACE = {"csv": "line", "tsv": "line", "json": "line", "letor": "line", "qrels": "line", "preflib": "line"}
@@ -57,13 +62,29 @@ class Log:
     path: Path | None = None
     gzipped: bool = False
     table: Any = None
-    """The Arrow table, DuckDB relation, or the name of a table in a database file."""
+    """The Arrow table, DuckDB relation, Spark DataFrame, the name of a table in a database file or in Spark's
+    catalogue, or the address of files that only Spark opens."""
     array: bool = False
     """Whether a JSON file is one array and not one object a line."""
     header: int = 1
     """The line of the header of a CSV or TSV file; blank lines may stand before it."""
     lines: NDArray[np.int64] | None = None
     """The line of each row of ``table``, where it was read from a text file."""
+    types: tuple[pa.DataType, ...] = ()
+    """The types of the columns, where a file says them."""
+    parts: tuple[Log, ...] = ()
+    """The files of a folder, each a log of its own, in the order of their names; ``path`` is the first."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files of the log, in order; none for a table in memory."""
+        named = [part.path for part in self.parts or (self,)]
+        return tuple([path for path in named if path is not None])
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether only Spark can open this source."""
+        return self.format in ON_SPARK or (isinstance(self.table, str) and self.path is None)
 
     @property
     def delimiter(self) -> str:
@@ -81,10 +102,14 @@ class Log:
         return self.format == "json"
 
 
-def locate(source: str | os.PathLike[str]) -> Log:
+def locate(source: str | os.PathLike[str], *, many: bool = True) -> Log:
     """Return the log that a path names, not opened yet: its format by its ending, and that it is there.
 
-    Errors: no such file (with the closest name in the folder), a folder, an ending that is not known.
+    A folder is a log of many files, all of one ending, in the order of their names; names that begin with ``.`` or
+    ``_`` (``_SUCCESS``) are no part of it. ``many=False`` refuses folders.
+
+    Errors: no such file (with the closest name in the folder), an ending that is not known; in a folder no file, files
+    of several endings, or a folder.
     """
     given = os.fspath(source)
     if "\0" in given:
@@ -95,14 +120,20 @@ def locate(source: str | os.PathLike[str]) -> Log:
             if given
             else "the name of the log is empty"
         )
+    if ADDRESS.match(given):
+        return _address(given)
     before, mark, table = given.rpartition("::")
+    if mark and before == "spark" and table:
+        return Log(table, "catalogue", table=table)
     if mark and not Path(given).exists():
-        path = _existing(Path(before))
+        path = _existing(Path(before), what="database")
         return Log(f"{path.name}::{table}", "database", path=path, table=table)
-    path = _existing(Path(given))
-    endings = [ending.lower() for ending in path.suffixes]
-    gzipped = bool(endings) and endings[-1] == ".gz"
-    ending = (endings[-2] if gzipped and len(endings) > 1 else "") if gzipped else (endings[-1] if endings else "")
+    path = _existing(Path(given), folder=many)
+    return _folder(path) if path.is_dir() else _file(path)
+
+
+def _file(path: Path) -> Log:
+    ending, gzipped = _ending(path)
     if ending in DATABASES:
         raise InputError(f"{path.name}: name the table in the database, as {path.name}::TABLE")
     form = "txt" if ending == ".txt" else ENDINGS.get(ending)
@@ -116,16 +147,64 @@ def locate(source: str | os.PathLike[str]) -> Log:
     return Log(path.name, form, path=path, gzipped=gzipped)
 
 
-def _existing(path: Path) -> Path:
+def _address(given: str) -> Log:
+    """Return the log at an address such as s3a://bucket/votes.parquet, which Spark opens; a folder without an ending
+    holds Parquet."""
+    ending, gzipped = _ending(Path(given.rstrip("/*")))
+    form = ENDINGS.get(ending, "parquet" if not ending and not gzipped else None)
+    if form not in ("parquet", "csv", "tsv", "json"):
+        raise InputError(
+            f"{given}: unknown ending {ending!r}; Spark reads .parquet, .csv, .tsv and .jsonl from addresses"
+        )
+    return Log(given, form, table=given, gzipped=gzipped)
+
+
+def _ending(path: Path) -> tuple[str, bool]:
+    """Return the ending that tells the format, and whether .gz follows it."""
+    endings = [ending.lower() for ending in path.suffixes]
+    if endings and endings[-1] == ".gz":
+        return (endings[-2] if len(endings) > 1 else ""), True
+    return (endings[-1] if endings else ""), False
+
+
+def _folder(folder: Path) -> Log:
+    name = folder.name or folder.resolve().name or str(folder)
     try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder; name a file in it")
+        seen = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror or error}") from None
+    inner = [path.name for path in seen if path.is_dir()]
+    if inner:
+        raise InputError(
+            f"{name}: the files of a log stand side by side, but this folder holds the folder {few(inner)}"
+        )
+    if not seen:
+        raise InputError(f"{name}: the folder holds no files (names that begin with '.' or '_' are not read)")
+    endings: dict[str, list[str]] = {}
+    for path in seen:
+        ending, gzipped = _ending(path)
+        endings.setdefault(ending + ".gz" * gzipped or "no ending", []).append(path.name)
+    if len(endings) > 1:
+        held = "; ".join(f"{ending}: {few(names)}" for ending, names in sorted(endings.items()))
+        raise InputError(
+            f"{name}: the files of a log have one ending, those of this folder have {len(endings)} ({held})"
+        )
+    parts = [_file(_existing(path)) for path in seen]
+    if parts[0].format == "preflib":
+        raise InputError(f"{name}: PrefLib files each declare alternatives of their own; name one file")
+    return replace(parts[0], name=name, parts=tuple([replace(part, name=f"{name}/{part.name}") for part in parts]))
+
+
+def _existing(path: Path, what: str = "file", *, folder: bool = False) -> Path:
+    try:
+        if path.is_dir() and not folder:
+            raise InputError(f"{path} is a folder; name a {what} in it")
         if path.exists():
-            if not path.is_file():
+            if not path.is_file() and not path.is_dir():
                 raise InputError(f"{path} is not a regular file")
             return path
-        folder = path.parent
-        names = [name for name in os.listdir(folder) if name != path.name] if folder.is_dir() else []
+        beside = path.parent
+        names = [name for name in os.listdir(beside) if name != path.name] if beside.is_dir() else []
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     close = difflib.get_close_matches(path.name, names, n=1)

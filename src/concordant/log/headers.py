@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from concordant.errors import InputError
+from concordant.errors import InputError, few
 from concordant.log.formats import Log, opened
 from concordant.log.judged import read_letor, read_qrels
 from concordant.log.rows import with_columns
+from concordant.log.values import is_text
 
-__all__ = ["ipc_reader", "with_header"]
+__all__ = ["ipc_reader", "joined", "with_header"]
 
 
 def with_header(log: Log) -> Log:
-    """Return the log with its columns; of a .txt file also the format."""
+    """Return the log with its columns; of a .txt file also the format.
+
+    Errors: a file that is not of its format; a folder whose files differ in their columns.
+    """
+    if log.parts:
+        return joined(log, [with_header(part) for part in log.parts])
     if log.format == "txt":
         log = _sniffed(log)
     if log.format in ("csv", "tsv", "json"):
@@ -30,6 +38,56 @@ def with_header(log: Log) -> Log:
     if log.format in ("parquet", "arrow"):
         return _schema(log)
     return log
+
+
+def joined(log: Log, parts: Sequence[Log]) -> Log:
+    """Return the log of a folder with its columns, which are those of its first file, given its files with theirs.
+
+    Every file has the same columns of the same types; integers of any width up to int64 are one type, so are
+    texts, and a dictionary is of the type of its values. In CSV and TSV the columns also stand in the same order.
+
+    Errors: the first file that differs, and how.
+    """
+    for part in parts[1:]:
+        differs = _difference(parts[0], part)
+        if differs:
+            file = Path(part.name).name
+            raise InputError(f"{log.name}: the files of a log have the same columns, but {file} {differs}")
+    header = max(part.header for part in parts)
+    return replace(parts[0], name=log.name, header=header, table=None, lines=None, parts=tuple(parts))
+
+
+def _difference(first: Log, other: Log) -> str:
+    """Say how a file differs from the first one of its folder; nothing where it does not."""
+    name = Path(first.name).name
+    if first.format != other.format:
+        return f"is read as {other.format} and {name} as {first.format}"
+    if first.array != other.array:
+        forms = ("an object on each line", "one array of objects")
+        return f"holds {forms[other.array]} and {name} {forms[first.array]}"
+    lacks = [column for column in first.columns if column not in other.columns]
+    more = [column for column in other.columns if column not in first.columns]
+    if lacks or more:
+        said = [f"lacks {few(lacks)}" if lacks else "", f"adds {few(more)}" if more else ""]
+        return f"{' and '.join(filter(None, said))}; {name} has {few(first.columns)}"
+    if first.format in ("csv", "tsv") and first.columns != other.columns:
+        return f"has them in another order: {few(other.columns)}; {name} has {few(first.columns)}"
+    types = dict(zip(other.columns, other.types, strict=False))
+    changed = [
+        f"{column!r} is {types[column]} and in {name} {kind}"
+        for column, kind in zip(first.columns, first.types, strict=False)
+        if _alike(kind) != _alike(types[column])
+    ]
+    return f"has other types: {'; '.join(changed[:8])}" if changed else ""
+
+
+def _alike(kind: pa.DataType) -> str:
+    """Return one word for types that hold the same values: integers up to int64, texts, dictionaries of them."""
+    if pa.types.is_dictionary(kind):
+        return _alike(kind.value_type)
+    if is_text(kind):
+        return "text"
+    return "integer" if pa.types.is_integer(kind) and kind != pa.uint64() else str(kind)
 
 
 def _sniffed(log: Log) -> Log:
@@ -49,19 +107,20 @@ def _schema(log: Log) -> Log:
     try:
         if log.format == "parquet":
             with pa.parquet.ParquetFile(log.path) as file:
-                names = list(file.schema_arrow.names)
+                schema = file.schema_arrow
         else:
             with pa.memory_map(str(log.path)) as source:
-                names = list(ipc_reader(source).schema.names)
+                schema = ipc_reader(source).schema
     except (pa.ArrowException, OSError) as error:
         said = str(error).strip().split("\n")[0][:160]
         raise InputError(
             f"{log.name}: not a complete {'Parquet' if log.format == 'parquet' else 'Arrow'} file: {said}"
         ) from None
+    names = list(schema.names)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"{log.name}: the column {twice[0]!r} is there more than once")
-    return replace(log, columns=tuple(names))
+    return replace(log, columns=tuple(names), types=tuple(schema.types))
 
 
 def ipc_reader(source: pa.NativeFile) -> Any:

@@ -32,7 +32,7 @@ def _written(value: Any, as_json: bool) -> str:
 
 
 def find(
-    rows: Iterable[tuple[int, Sequence[Any]]],
+    rows: Iterable[tuple[int | str, Sequence[Any]]],
     roles: Mapping[str, str],
     columns: Sequence[str],
     sought: Sequence[Sought],
@@ -42,7 +42,8 @@ def find(
 ) -> dict[Reason, tuple[tuple[str, object], ...]]:
     """Return the first few places, with the value to blame, of each reason.
 
-    ``rows`` yields the number of each row and its values of ``columns``; ``roles`` maps roles to columns.
+    ``rows`` yields the number of each row, or its place in words, and its values of ``columns``; ``roles`` maps roles
+    to columns.
     """
     at = {role: columns.index(column) for role, column in roles.items()}
     found: dict[Reason, list[tuple[str, object]]] = {}
@@ -55,7 +56,7 @@ def find(
             value = values[at[reason.role]] if reason.role in at else None
             shown = json.loads(value) if as_json and isinstance(value, str) else value
             samples = found.setdefault(reason, [])
-            samples.append((f"{place} {number:,}", shown))
+            samples.append((number if isinstance(number, str) else f"{place} {number:,}", shown))
             if len(samples) == SAMPLES:
                 open_reasons.discard(reason)
         if not open_reasons:

@@ -13,7 +13,7 @@ from typing import Any
 from concordant.errors import InputError, few
 from concordant.log.formats import Log, opened
 
-__all__ = ["delimited_rows", "is_array", "json_rows", "with_columns"]
+__all__ = ["delimited_rows", "is_array", "json_object", "json_row", "json_rows", "with_columns"]
 
 csv.field_size_limit(1 << 30)
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -162,9 +162,9 @@ def json_records(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:
         return
     with opened(log) as text:
         for number, line in enumerate(_lines(text), 1):
-            if line.strip(" \t\r\n"):
-                where = f"{log.name}: line {number:,}"
-                yield number, _object(_loads(line, where), where)
+            record = json_object(line, f"{log.name}: line {number:,}")
+            if record is not None:
+                yield number, record
 
 
 def _lines(text: Any) -> Iterator[str]:
@@ -205,8 +205,23 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 def json_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
     """Yield line and the JSON text of the chosen values of every row; null and absent are missing (None)."""
     for line, record in json_records(log):
-        values = [record.get(column) for column in columns]
-        row = tuple([None if value is None else json.dumps(value, ensure_ascii=False) for value in values])
-        if any(value is not None and not value.isascii() and SURROGATE.search(value) for value in row):
-            raise InputError(f"{log.name}: {log.place} {line:,} holds a text with invalid encoding (a lone surrogate)")
-        yield line, row
+        yield line, _json_texts(record, columns, f"{log.name}: {log.place} {line:,}")
+
+
+def json_object(line: str, where: str) -> dict[str, Any] | None:
+    """Return the object of a line of JSON Lines, None of a blank line; ``where`` begins the message of an error."""
+    return _object(_loads(line, where), where) if line.strip(" \t\r\n") else None
+
+
+def json_row(line: str, columns: Sequence[str], where: str) -> Row | None:
+    """Return the JSON texts of the chosen values of a line of JSON Lines, None of a blank line."""
+    record = json_object(line, where)
+    return None if record is None else _json_texts(record, columns, where)
+
+
+def _json_texts(record: dict[str, Any], columns: Sequence[str], where: str) -> Row:
+    values = [record.get(column) for column in columns]
+    row = tuple([None if value is None else json.dumps(value, ensure_ascii=False) for value in values])
+    if any(value is not None and not value.isascii() and SURROGATE.search(value) for value in row):
+        raise InputError(f"{where} holds a text with invalid encoding (a lone surrogate)")
+    return row

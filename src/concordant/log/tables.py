@@ -19,10 +19,12 @@ def from_object(source: Any) -> Log:
     """Return the log that an object in memory is, without a copy where Arrow allows.
 
     Accepted: Arrow Table, RecordBatch and RecordBatchReader, anything with ``__arrow_c_stream__`` (pandas, polars),
-    DuckDB relations, a mapping of column names to columns.
+    DuckDB relations, Spark DataFrames, a mapping of column names to columns.
     """
     if type(source).__module__.split(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "query"):
         return Log("relation", "relation", tuple(source.columns), table=source)
+    if type(source).__module__.startswith("pyspark.sql.") and hasattr(source, "mapInArrow"):
+        return Log("DataFrame", "frame", tuple(source.columns), table=source)
     table = _table(source)
     names = table.column_names
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -49,7 +51,7 @@ def _table(source: Any) -> pa.Table:
     if not isinstance(source, Mapping):
         raise InputError(
             f"cannot read preferences from {type(source).__name__}; give a path, an Arrow, pandas or polars table, "
-            "a DuckDB relation or a mapping of columns"
+            "a DuckDB relation, a Spark DataFrame or a mapping of columns"
         )
     for name in source:
         if not isinstance(name, str):

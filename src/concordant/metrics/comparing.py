@@ -11,7 +11,7 @@ from scipy.special import stdtr, stdtrit
 from concordant.errors import InputError, UsageError
 from concordant.metrics.lists import Floats, as_numbers
 
-__all__ = ["Comparison", "Summary", "compare", "summarise"]
+__all__ = ["Comparison", "Summary", "compare", "of_mean_difference", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,13 @@ def compare(first: Any, second: Any, *, level: float = 0.95) -> Comparison:
     difference, undefined = _defined(one - two)
     mean, error = _mean_and_error(difference)
     size = len(difference)
-    reach = float(stdtrit(size - 1, 0.5 + level / 2)) * error if size > 1 else np.nan
-    p_value = np.nan
-    if size > 1:
-        p_value = 2 * float(stdtr(size - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
+    lower, upper, p_value = of_mean_difference(mean, error, size, level)
     return Comparison(
         mean=mean,
         standard_error=error,
-        lower=mean - reach,
-        upper=mean + reach,
-        p_value=float(p_value),
+        lower=lower,
+        upper=upper,
+        p_value=p_value,
         level=level,
         queries=size,
         wins=int((difference > 0).sum()),
@@ -97,6 +94,19 @@ def compare(first: Any, second: Any, *, level: float = 0.95) -> Comparison:
         ties=int((difference == 0).sum()),
         undefined=undefined,
     )
+
+
+def of_mean_difference(mean: float, error: float, size: int, level: float) -> tuple[float, float, float]:
+    """Return the lower and upper bound of a mean difference by Student's t, and the two-sided p-value; NaN for one.
+
+    >>> [round(each, 4) for each in of_mean_difference(0.1, 0.1 / 3**0.5, 3, 0.95)]
+    [-0.1484, 0.3484, 0.2254]
+    """
+    if size <= 1:
+        return (np.nan,) * 3
+    reach = float(stdtrit(size - 1, 0.5 + level / 2)) * error
+    p_value = 2 * float(stdtr(size - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
+    return mean - reach, mean + reach, float(p_value)
 
 
 def _defined(values: Floats) -> tuple[Floats, int]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError
+from concordant.features.streamed import FeatureFile
 from concordant.gains import Gain
 from concordant.rankers.beyond import RIDGES, added, every_row, remainder, sure_ridge
 from concordant.rankers.choosing import cross_validate, target_weights
@@ -147,6 +148,18 @@ class AggregationRanker(RegressionRanker):
             raise UsageError(f"informed aggregation has a prior of its own (tau2); {min(own)!r} is no option beside it")
         if self.informed is True and not ours:
             raise UsageError(f"informed aggregation is Bradley–Terry's; the structure {self.structure!r} has no prior")
+
+    def _check_streamed(self, file: FeatureFile, y: Any) -> None:
+        if self.regressor is not None:
+            raise UsageError(
+                f"{file.log.name}: features that stay on disk are fitted by linear least squares; a regressor needs "
+                "them in memory (read_features)"
+            )
+        if self._informed(str(getattr(y, "kind", None))):
+            raise UsageError(
+                f"{file.log.name}: features that stay on disk do not inform the aggregation; name a structure "
+                "(structure='log-odds', --structure log-odds) or read them into memory (read_features)"
+            )
 
     def _learn(self, training: Training, columns: Columns) -> None:
         if training.prefs is None:

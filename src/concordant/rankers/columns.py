@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,15 +14,34 @@ from concordant.features.matrix import Matrix
 from concordant.features.normalising import Normaliser
 from concordant.solvers.least_squares import NormalEquations
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "WholeColumns"]
 
 Floats = NDArray[np.float64]
 BLOCK = 1 << 20
 """Values that are multiplied at a time in double precision."""
 
 
+class Columns(ABC):
+    """Normalised features of a fit, wherever they are."""
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Matrix:
+        """The normalised matrix. Errors: UsageError where it is not in memory."""
+
+    @abstractmethod
+    def equations(
+        self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
+    ) -> NormalEquations:
+        """Return the normal equations of the normalised features (see ``NormalEquations.of``)."""
+
+    @abstractmethod
+    def times(self, theta: Floats) -> Floats:
+        """Return Zθ but for a constant in each column that no order sees; shape (rows, columns of θ)."""
+
+
 @dataclass(frozen=True, eq=False)
-class Columns:
+class WholeColumns(Columns):
     """A matrix, the normaliser fitted to it, and how the ranker applies it.
 
     Subtracting a mean and dividing by a standard deviation commutes with sums of squares centred in each query: for
@@ -29,7 +49,7 @@ class Columns:
 
     >>> X = np.array([[1.0], [3.0], [10.0], [14.0]])
     >>> normaliser = Normaliser(missing="raise").fit(X)
-    >>> columns = Columns(X, normaliser, Normaliser.apply)
+    >>> columns = WholeColumns(X, normaliser, Normaliser.apply)
     >>> given = {"start": np.array([0, 2, 4]), "weight": np.ones(2), "rows": np.arange(4), "intercept": "query"}
     >>> scaled = columns.equations(np.arange(4.0), **given)
     >>> bool(np.allclose(scaled.gram, NormalEquations.of(columns.matrix, np.arange(4.0), **given).gram))
@@ -60,16 +80,12 @@ class Columns:
     def equations(
         self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
     ) -> NormalEquations:
-        """Return the normal equations of the normalised features (see ``NormalEquations.of``)."""
         if not (self._linear and intercept == "query"):
             return NormalEquations.of(self.matrix, Y, start, weight, rows=rows, intercept=intercept)
         found = NormalEquations.of(self.X, Y, start, weight, rows=rows, intercept=intercept)
-        unit = 1.0 / self._scale
-        gram, moment = found.gram * unit[:, None] * unit, found.moment * unit[:, None]
-        return replace(found, gram=gram, moment=moment, mean_x=found.mean_x * unit)
+        return found.scaled(1.0 / self._scale)
 
     def times(self, theta: Floats) -> Floats:
-        """Return Zθ but for a constant in each column that no order sees; shape (rows, columns of θ)."""
         scaled = theta / self._scale[:, None] if self._linear else theta
         X = self.X if self._linear else self.matrix
         out = np.empty((len(X), theta.shape[1]))

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.errors import InputError
+from concordant.errors import InputError, UsageError
 from concordant.features.matrix import Matrix
 from concordant.features.normalising import Normaliser
+from concordant.features.streamed import FeatureFile
 from concordant.metrics.ndcg import ndcg
-from concordant.rankers.columns import Columns
+from concordant.rankers.columns import Columns, WholeColumns
 from concordant.rankers.concordance import Disagreement
 from concordant.rankers.intake import Training, learning_rows, matched, rows_of
+from concordant.rankers.streaming import StreamedColumns, StreamedTraining, scores_of_file, scores_of_nodes
 
 __all__ = ["Ranker", "agreement"]
 
@@ -28,7 +30,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     Both calls mean the same: ``fit(features, prefs)`` with labelled rows (``Features``, a tuple (X, query, item), a
     file or table that ``read_features`` takes) and ``fit(X, judged)`` with a plain matrix and ``Judged``, which names
-    its rows; the second is what ``Pipeline``, ``GridSearchCV`` and ``cross_val_score`` call.
+    its rows; the second is what ``Pipeline``, ``GridSearchCV`` and ``cross_val_score`` call. A ``FeatureFile`` is
+    labelled rows that stay on disk, for rankers that can fit them so.
     """
 
     # parameters that every ranker has; each sets them in its own __init__
@@ -47,9 +50,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         had been made so many times; only ratios matter. Errors: InputError, UsageError.
         """
         self._check()
+        if isinstance(X, FeatureFile):
+            self._check_streamed(X, y)
+            streamed = StreamedTraining.of(X, y, sample_weight)
+            passes = StreamedColumns(X, streamed.placed, self._normaliser(), self._normalised)
+            self._learn(streamed, passes)
+            self._keep(passes.normaliser, X.names, len(X.names))
+            return self
         training = learning_rows(X, y, self._missing, sample_weight)
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
-        self._learn(training, Columns(training.features.X, normaliser, self._normalised))
+        self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
         self._keep(normaliser, training.features.names if training.named else None, training.features.X.shape[1])
         return self
 
@@ -60,10 +70,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Errors: NotFittedError; InputError for feature names that differ (saying which) or values that are not finite.
         """
         check_is_fitted(self)
+        if isinstance(X, FeatureFile):
+            return scores_of_file(X, self._scores_of, self._names, self._missing)
         features, named = rows_of(X, self._missing, self._names)
-        return self._scores(
-            self._normalised(self.normaliser_, matched(features, named, self._names, self.n_features_in_))
-        )
+        return self._scores_of(matched(features, named, self._names, self.n_features_in_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how well the scores agree with judgments (1 is best), for model selection.
@@ -72,6 +82,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         their judgments; with labels the mean of nDCG@10. Errors: InputError when no query has anything to agree with.
         """
         check_is_fitted(self)
+        if isinstance(X, FeatureFile):
+            streamed = StreamedTraining.of(X, y, sample_weight)
+            return agreement(streamed, scores_of_nodes(streamed, self._scores_of, self._names, self._missing))
         held = learning_rows(X, y, self._missing, sample_weight)
         scores = self.predict(held.features if held.named or self._names is None else held.features.X)[held.row]
         return agreement(held, scores)
@@ -87,6 +100,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _check(self) -> None:
         """Refuse parameters that mean nothing, before any work."""
 
+    def _check_streamed(self, file: FeatureFile, y: Any) -> None:
+        """Refuse what cannot be fitted from features on disk, before any work."""
+        raise UsageError(f"{type(self).__name__} needs the features in memory; read_features reads {file.log.name}")
+
     @abstractmethod
     def _learn(self, training: Training, columns: Columns) -> None:
         """Fit to the normalised rows of ``training.features``; set ``status_`` and what scores need."""
@@ -94,6 +111,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _scores(self, Z: Matrix) -> Floats:
         """Score rows of normalised features."""
+
+    def _scores_of(self, X: Matrix) -> Floats:
+        """Score rows of features as they are given."""
+        return self._scores(self._normalised(self.normaliser_, X))
 
     @property
     def _missing(self) -> str:

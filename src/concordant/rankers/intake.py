@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError, few
 from concordant.features.matrix import Features, Matrix
 from concordant.features.reading import read_features
+from concordant.features.streamed import FeatureFile
 from concordant.log.layouts import ALIASES, plain
 from concordant.metrics.lists import as_numbers
 from concordant.preferences import Preferences
 from concordant.rankers.judged import Judged
 
-__all__ = ["Training", "learning_rows", "matched", "rows_of"]
+__all__ = ["Training", "learning_rows", "matched", "refuse_other_names", "rows_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,6 +45,11 @@ class Training:
     """Weight of each query from ``sample_weight``; ones without."""
 
     @property
+    def rows(self) -> int:
+        """Number of rows of the features, judged or not."""
+        return len(self.features)
+
+    @property
     def share(self) -> Floats:
         """w_q n̂_q / Σ w n̂: the weight of each query in the risk (a labelled query is one judgment)."""
         judgments = np.ones(len(self.weight)) if self.prefs is None else self.prefs.judgments
@@ -55,9 +61,7 @@ class Training:
         """What a reader should know, in words."""
         said = []
         if self.unjudged:
-            said.append(
-                f"{self.unjudged:,} of {len(self.features):,} rows are in no judgment: nothing is learned there"
-            )
+            said.append(f"{self.unjudged:,} of {self.rows:,} rows are in no judgment: nothing is learned there")
         single = int((np.diff(self.start) == 1).sum())
         if single:
             said.append(f"{single:,} of {len(self.start) - 1:,} queries have a single item: nothing to order")
@@ -73,6 +77,8 @@ def rows_of(X: Any, missing: str, names: tuple[str, ...] | None = None) -> tuple
     keep = "raise" if missing == "raise" else "keep"
     if isinstance(X, Features):
         return X, True
+    if isinstance(X, FeatureFile):
+        raise UsageError(f"{X.log.name}: features that stay on disk do not do here; read_features reads them")
     if isinstance(X, tuple):
         if len(X) != 3:
             raise UsageError(f"a tuple of features is (X, query, item), not one of {len(X)}")
@@ -117,20 +123,25 @@ def matched(features: Features, named: bool, names: tuple[str, ...] | None, widt
 
     Errors (InputError): names that differ, saying which; without names, another number of columns.
     """
-    if named and names is not None:
-        missing = [name for name in names if name not in set(features.names)]
-        extra = [name for name in features.names if name not in set(names)]
-        if missing or extra:
-            said = [f"lack {few(missing)}"] if missing else []
-            said += [f"have {few(extra)}, which were not there when the ranker was fitted"] if extra else []
-            raise InputError(f"the features {' and '.join(said)}; it was fitted on {len(names):,}: {few(names)}")
-        if features.names != names:
-            place = {name: column for column, name in enumerate(features.names)}
-            return np.ascontiguousarray(features.X[:, [place[name] for name in names]])
+    if not named or names is None:
+        if features.X.shape[1] != width:
+            raise InputError(f"X has {features.X.shape[1]:,} columns, the ranker was fitted on {width:,}")
         return features.X
-    if features.X.shape[1] != width:
-        raise InputError(f"X has {features.X.shape[1]:,} columns, the ranker was fitted on {width:,}")
-    return features.X
+    refuse_other_names(features.names, names)
+    if features.names == names:
+        return features.X
+    place = {name: column for column, name in enumerate(features.names)}
+    return np.ascontiguousarray(features.X[:, [place[name] for name in names]])
+
+
+def refuse_other_names(given: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """Raise InputError where the names of features are not those that a ranker was fitted on, in whatever order."""
+    missing = [name for name in names if name not in set(given)]
+    extra = [name for name in given if name not in set(names)]
+    if missing or extra:
+        said = [f"lack {few(missing)}"] if missing else []
+        said += [f"have {few(extra)}, which were not there when the ranker was fitted"] if extra else []
+        raise InputError(f"the features {' and '.join(said)}; it was fitted on {len(names):,}: {few(names)}")
 
 
 def learning_rows(X: Any, y: Any, missing: str, sample_weight: Any = None) -> Training:
@@ -177,7 +188,9 @@ def learning_rows(X: Any, y: Any, missing: str, sample_weight: Any = None) -> Tr
 
 
 def _labelled(X: Any, y: Any, missing: str) -> tuple[Features, bool]:
-    if not (isinstance(X, Features | tuple | str | os.PathLike) or (_is_table(X) and not _is_matrix(X, None))):
+    if not (
+        isinstance(X, Features | FeatureFile | tuple | str | os.PathLike) or (_is_table(X) and not _is_matrix(X, None))
+    ):
         raise UsageError(
             f"the rows of a plain matrix do not say which item and query they are; give Features, (X, query, item) or "
             f"a table with a column of items, or wrap the {'preferences' if isinstance(y, Preferences) else 'labels'} "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ UNDETERMINED = ", undetermined directions set to 0"
 """What is added where the data and the ridge leave directions free."""
 BLOCK = 1 << 19
 """Values of X that are centred at a time: few enough to stay in the processor's cache between the steps."""
-LARGE = 1 << 22
+LARGE = 1 << 21
 """Values of X from which on it pays to load compiled loops."""
 SINGULAR = 1e-12
 """Directions whose share of the curvature of standardised columns is below this are not determined."""
@@ -68,12 +68,16 @@ class NormalEquations:
     The problem is min over θ and t of Σ_q (w_q/2) Σ_j (x_qj'θ + t_q − y_qj)² + (λ/2) ‖θ‖². Minimising over the
     intercepts t_q replaces x and y by what exceeds their mean in the query, which leaves the orders, and so the
     consistency, as they are. With w_q = n̂_q/(n m_q) and mean gain targets it is the U-statistic risk (18) of (28).
+    Equations of parts of the queries add up to those of all, each weighted as in the whole.
 
     >>> X = np.array([[0.0], [1.0], [5.0], [7.0]])
     >>> y = np.array([10.0, 11.0, 0.0, 2.0])  # slope 1 in both queries, with intercepts far apart
     >>> equations = NormalEquations.of(X, y, np.array([0, 2, 4]), np.array([0.5, 0.5]))
     >>> equations.solve(0.0).theta.round(12).tolist()
     [1.0]
+    >>> parts = [NormalEquations.of(X[at], y[at], np.array([0, 2]), np.array([0.5])) for at in ([0, 1], [2, 3])]
+    >>> bool(np.allclose(sum(parts).gram, equations.gram))
+    True
     """
 
     gram: Floats
@@ -88,6 +92,12 @@ class NormalEquations:
     intercept: str
     single: bool
     """Whether the targets were given as one column without a second axis."""
+    level: Floats
+    """Σ w mean² of each column, over the queries where it is not constant: what its rounding is measured by."""
+    total: float
+    """Σ w over all rows."""
+    precision: float
+    """Unit of rounding of the features."""
 
     @classmethod
     def of(
@@ -130,7 +140,8 @@ class NormalEquations:
             mean_x, mean_y = _weighted_means(X, Y, start, weight, rows)
         gram, moment = np.zeros((width, width)), np.zeros((width, Y.shape[1]))
         squares = np.zeros(Y.shape[1])
-        level = float((weight * np.diff(start)).sum()) * np.square(mean_x)
+        total = float((weight * np.diff(start)).sum())
+        level = total * np.square(mean_x)
         prepare = _preparing(X, start, weight, rows, intercept, mean_x, level)
         for first, last in _blocks(start, width):
             x = prepare(first, last)
@@ -140,9 +151,63 @@ class NormalEquations:
             gram += x.T @ x
             moment += (x.T @ t.astype(x.dtype)).astype(np.float64)
             squares += (t * t).sum(axis=0)
-        constant = np.diag(gram) <= np.square(ROUNDING * np.finfo(X.dtype).eps) * level
-        gram[constant, :], gram[:, constant], moment[constant] = 0.0, 0.0, 0.0
-        return cls(gram, moment, squares, mean_x, mean_y, intercept, single)
+        precision = float(np.finfo(X.dtype).eps)
+        _forget_rounding(gram, moment, level, precision)
+        return cls(gram, moment, squares, mean_x, mean_y, intercept, single, level, total, precision)
+
+    def __add__(self, other: object) -> NormalEquations:
+        """Return the equations of the rows of both: with an intercept per query no query may be in both.
+
+        Errors (UsageError): other shapes, another kind of intercept.
+        """
+        if not isinstance(other, NormalEquations):
+            return NotImplemented
+        mine, theirs = ((*each.moment.shape, each.intercept, each.single) for each in (self, other))
+        if mine != theirs:
+            raise UsageError(
+                f"equations of {mine[0]:,} features, {mine[1]:,} targets and intercept {mine[2]!r} do not add up with "
+                f"those of {theirs[0]:,}, {theirs[1]:,} and {theirs[2]!r}"
+            )
+        total = self.total + other.total
+        share = other.total / total if total > 0 else 0.0
+        apart_x, apart_y = other.mean_x - self.mean_x, other.mean_y - self.mean_y
+        between = self.total * share  # 0 without an intercept that both share
+        gram = self.gram + other.gram + between * np.outer(apart_x, apart_x)
+        moment = self.moment + other.moment + between * np.outer(apart_x, apart_y)
+        squares = self.squares + other.squares + between * np.square(apart_y)
+        mean_x, mean_y = (
+            (other.mean_x, other.mean_y)
+            if self.total == 0
+            else (
+                self.mean_x + share * apart_x,
+                self.mean_y + share * apart_y,
+            )
+        )
+        level = total * np.square(mean_x) if self.intercept == "one" else self.level + other.level
+        precision = max(self.precision, other.precision)
+        _forget_rounding(gram, moment, level, precision)
+        return NormalEquations(
+            gram, moment, squares, mean_x, mean_y, self.intercept, self.single, level, total, precision
+        )
+
+    def __radd__(self, other: object) -> NormalEquations:
+        return self if other == 0 else NotImplemented  # so that sum() works
+
+    def of_one_query(self) -> NormalEquations:
+        """Return the equations of one query whose rows came in parts, added up with ``intercept='one'``."""
+        level = np.where(np.diag(self.gram) > 0, self.level, 0.0)
+        none_x, none_y = np.zeros_like(self.mean_x), np.zeros_like(self.mean_y)
+        return replace(self, mean_x=none_x, mean_y=none_y, intercept="query", level=level)
+
+    def scaled(self, unit: Floats) -> NormalEquations:
+        """Return the equations of the features times ``unit`` (features,), such as 1 over their deviations."""
+        return replace(
+            self,
+            gram=self.gram * unit[:, None] * unit,
+            moment=self.moment * unit[:, None],
+            mean_x=self.mean_x * unit,
+            level=self.level * np.square(unit),
+        )
 
     def solve(self, ridge: float) -> LinearFit:
         """Return θ = (XᵀWX + λI)⁻¹ XᵀWy. Errors (UsageError): a negative or infinite ridge.
@@ -172,6 +237,12 @@ class NormalEquations:
     def largest_curvature(self) -> float:
         """Largest eigenvalue of XᵀWX: the smoothness of the loss, for the steps of gradient methods."""
         return float(scipy.linalg.eigvalsh(self.gram)[-1]) if len(self.gram) else 0.0
+
+
+def _forget_rounding(gram: Floats, moment: Floats, level: Floats, precision: float) -> None:
+    """Set columns to zero that are constant where they are centred, but for rounding."""
+    constant = np.diag(gram) <= np.square(ROUNDING * precision) * level
+    gram[constant, :], gram[:, constant], moment[constant] = 0.0, 0.0, 0.0
 
 
 def _solve_unit(A: Floats, b: Floats) -> tuple[Floats, int]:

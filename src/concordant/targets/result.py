@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Targets", "centre"]
+__all__ = ["Targets", "centre", "said_of_targets"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,22 +47,27 @@ class Targets:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know, in words."""
-        said = []
-        if self.order is not None and self.exact.any():
-            said.append(
-                f"{int(self.exact.sum()):,} of {len(self.exact):,} queries have at most {self.order:,} judgments: all "
-                "of them are their one subset"
-            )
-        if self.zero.any():
-            total = int(self.drawn.sum())
-            queries = int((self.zero > 0).sum())
-            said.append(
-                f"{int(self.zero.sum()):,} of {total:,} subsets (in {queries:,} queries) have no best order (Z = 0): "
-                "their targets are 0"
-            )
-        if self.stopped:
-            said.append(f"{self.stopped:,} structures stopped before convergence")
-        return tuple(said)
+        k, exact, zero = self.order, int(self.exact.sum()), int(self.zero.sum())
+        with_zero = int((self.zero > 0).sum())
+        return said_of_targets(k, len(self.exact), exact, int(self.drawn.sum()), zero, with_zero, self.stopped)
+
+
+def said_of_targets(
+    order: int | None, queries: int, exact: int, drawn: int, zero: int, with_zero: int, stopped: int
+) -> tuple[str, ...]:
+    """Return what a reader should know of targets, in words, from sums over their queries."""
+    said = []
+    if order is not None and exact:
+        said.append(
+            f"{exact:,} of {queries:,} queries have at most {order:,} judgments: all of them are their one subset"
+        )
+    if zero:
+        said.append(
+            f"{zero:,} of {drawn:,} subsets (in {with_zero:,} queries) have no best order (Z = 0): their targets are 0"
+        )
+    if stopped:
+        said.append(f"{stopped:,} structures stopped before convergence")
+    return tuple(said)
 
 
 def centre(start: Ints, value: Floats) -> Floats:

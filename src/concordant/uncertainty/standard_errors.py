@@ -16,13 +16,14 @@ from scipy.special import ndtri
 from concordant.connectivity import Connectivity
 from concordant.errors import UsageError, did_you_mean
 from concordant.graphs import Batch
+from concordant.preferences import Preferences
 from concordant.structures.curvature import Curvature
 from concordant.structures.scores import Scores
 from concordant.uncertainty.contrasts import Gauge
 from concordant.uncertainty.covariance import Meat, Units, stacks
 from concordant.uncertainty.large import CERTIFIED, large_variances
 
-__all__ = ["METHODS", "Intervals", "default_method", "infinite_ends", "score_intervals"]
+__all__ = ["METHODS", "Intervals", "default_method", "infinite_ends", "method_for", "score_intervals"]
 
 Floats = NDArray[np.float64]
 METHODS = ("hessian", "sandwich")
@@ -59,8 +60,11 @@ def default_method(batch: Batch, scores: Scores) -> str:
     win each way, and a strength other than 1, do not have the model's variance: then the sandwich. Plackett–Luce
     takes a list as one draw, but ties in it are averaged over their orders, which is no draw of the model either.
     """
-    prefs = batch.prefs
-    ties = scores.options.get("ties")
+    return method_for(batch.prefs, scores.options.get("ties"))
+
+
+def method_for(prefs: Preferences, ties: object) -> str:
+    """Return the ``default_method`` of a fit to these preferences, given its option ``ties`` (None: it has none)."""
     if prefs.cluster is not None:
         return "sandwich"
     if ties is None and prefs.kind == "orders" and prefs.list_start is not None and prefs.list_value is not None:

@@ -1,0 +1,161 @@
+"""``python -m benchmarks.spark_scale FILE [MASTER …]``: rank a large log on Spark and, beside it, with DuckDB.
+
+Every contender is the command ``concordant rank FILE --interval none`` in a process of its own, from its start to the
+ranking in a file. Memory is the sum over its processes of what each has for itself and its part of what they share
+(PSS), the largest seen, for Java and for Python apart; bytes shuffled come from Spark's log of events. One line of JSON
+for each contender.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+
+from benchmarks.measure import load, machine
+
+MASTERS = ("duckdb", "local[2]", "local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
+PYTHON = "3g"
+"""Address space of a Python worker, which Spark's setting spark.executor.pyspark.memory bounds."""
+EVERY = 0.25
+
+
+def main(file: str, masters: list[str]) -> None:
+    """Measure each contender on a file and say how they compare."""
+    print(json.dumps(machine()), flush=True)
+    judgments = pyarrow.parquet.ParquetFile(file).metadata.num_rows
+    first: dict[str, Any] | None = None
+    for master in masters:
+        with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=Path(file).parent) as folder:
+            figures = contender(file, master, Path(folder), judgments)
+        first = first or figures
+        figures["times the first"] = round(figures["seconds"] / first["seconds"], 2)
+        print(json.dumps({"master": master, "judgments": judgments, **figures}), flush=True)
+
+
+def contender(file: str, master: str, folder: Path, judgments: int) -> dict[str, Any]:
+    """Rank once; seconds, seconds of the processor, memory and what was shuffled."""
+    environment = dict(os.environ)
+    arguments = [sys.executable, "-m", "concordant", "rank", file, "--interval", "none", "-q"]
+    if master != "duckdb":
+        environment |= settings(folder)
+        arguments += ["--engine", "spark", "--master", master]
+    begin = time.perf_counter()
+    process = subprocess.Popen([*arguments, "-o", str(folder / "ranking.parquet")], env=environment)
+    peak = {"java": 0.0, "python": 0.0, "all": 0.0}
+    processor: dict[int, float] = {}
+    while process.poll() is None:
+        now = {"java": 0.0, "python": 0.0}
+        for number, name, seconds in family(process.pid):
+            processor[number] = seconds
+            now["java" if name == "java" else "python"] += proportional(number)
+        now["all"] = now["java"] + now["python"]
+        peak = {part: max(peak[part], now[part]) for part in peak}
+        time.sleep(EVERY)
+    seconds = time.perf_counter() - begin
+    if process.returncode:
+        raise SystemExit(f"{master}: ended with status {process.returncode}")
+    figures = {
+        "seconds": round(seconds, 1),
+        "processor": round(sum(processor.values()), 1),
+        "peak MiB": {part: round(size) for part, size in peak.items()},
+        "load": load(),
+        "rows": pyarrow.parquet.ParquetFile(folder / "ranking.parquet").metadata.num_rows,
+    }
+    return figures if master == "duckdb" else figures | shuffled(folder / "events", judgments)
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """Settings for every session that is made with this environment: its events are logged, its workers bounded."""
+    import pyspark
+
+    for name in ("home", "events", "conf", "scratch"):
+        (folder / name).mkdir()
+    for part in Path(pyspark.__file__).parent.iterdir():
+        (folder / "home" / part.name).symlink_to(part)  # executors of a local cluster work in $SPARK_HOME/work
+    given = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.dir": f"file:{folder / 'events'}",
+        "spark.executor.memory": "2g",
+        "spark.executor.pyspark.memory": PYTHON,
+        "spark.local.dir": str(folder / "scratch"),
+    }
+    text = "".join(f"{name} {value}\n" for name, value in given.items())
+    (folder / "conf" / "spark-defaults.conf").write_text(text)
+    return {
+        "SPARK_HOME": str(folder / "home"),
+        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+def family(root: int) -> list[tuple[int, str, float]]:
+    """The processes that descend from one: number, name, seconds of the processor so far."""
+    children: dict[int, list[int]] = {}
+    facts: dict[int, tuple[str, float]] = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                text = (place / "stat").read_text()
+            except OSError:
+                continue
+            name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+            ticks = int(rest[11]) + int(rest[12])
+            children.setdefault(int(rest[1]), []).append(int(place.name))
+            facts[int(place.name)] = (name, ticks / os.sysconf("SC_CLK_TCK"))
+    found, waiting = [], [root]
+    while waiting:
+        number = waiting.pop()
+        if number in facts:
+            found.append((number, *facts[number]))
+        waiting += children.get(number, [])
+    return found
+
+
+def proportional(process: int) -> float:
+    """Proportional memory of a process in MiB, 0 when it has ended."""
+    try:
+        text = Path(f"/proc/{process}/smaps_rollup").read_text()
+    except OSError:
+        return 0.0
+    found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def shuffled(folder: Path, judgments: int) -> dict[str, Any]:
+    """What Spark's log of events says of the shuffle, and of the work of the tasks."""
+    (file,) = folder.iterdir()
+    written = spilled = 0
+    milliseconds = 0
+    executors = set()
+    for line in file.read_text().splitlines():
+        event = json.loads(line)
+        if event["Event"] != "SparkListenerTaskEnd":
+            continue
+        numbers = event["Task Metrics"]
+        written += numbers["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+        spilled += numbers["Disk Bytes Spilled"]
+        milliseconds += numbers["Executor Run Time"]
+        executors.add(event["Task Info"]["Executor ID"])
+    return {
+        "executors": len(executors),
+        "shuffled bytes": written,
+        "shuffled bytes a judgment": round(written / judgments, 2),
+        "spilled bytes": spilled,
+        "task seconds": round(milliseconds / 1000, 1),
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:] or list(MASTERS))

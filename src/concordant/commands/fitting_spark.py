@@ -1,0 +1,58 @@
+"""What ``concordant fit --engine spark`` does: the same model, from sums that the tasks make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from concordant.commands.feature_files import listed
+from concordant.commands.output import one_line
+from concordant.commands.progress import Progress
+from concordant.commands.reading_log import asked_of
+from concordant.engines.spark_session import session, without_pandas_warning
+from concordant.errors import UsageError
+from concordant.models.saving import save_model
+from concordant.rankers.aggregation import AggregationRanker
+from concordant.spark.learning import fit
+from concordant.store.catalogue import is_store
+
+__all__ = ["fit_on_spark"]
+
+
+def fit_on_spark(ranker: Any, log: str, given: Mapping[str, Any]) -> None:
+    """Fit and keep the model. Errors: InputError; UsageError for what is done in memory only, before any work."""
+    if not isinstance(ranker, AggregationRanker):
+        raise UsageError(
+            "on Spark preferences are fitted by --loss gain-regression; graded labels and other losses are fitted in "
+            "memory"
+        )
+    if given["features"] is None:
+        raise UsageError("--features is missing: a preference log holds no features of its items")
+    if is_store(Path(log)):
+        raise UsageError(
+            f"{log} is a store, whose counts are learned from on one machine: leave out --engine spark, or give Spark "
+            "the file that concordant store export writes"
+        )
+    if given["stream"] is not None:
+        raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
+    names = None if given["feature_columns"] is None else listed(given["feature_columns"])
+    columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given[f"feature_{role}"] is not None}
+    reading = asked_of(given)
+    sizes = {name: reading.pop(name) for name in ("memory_limit", "threads")}
+    master = reading.pop("master", given["master"])
+    del reading["engine"]
+    with Progress(given["quiet"], "learning"), without_pandas_warning():
+        spark = session(master, **sizes)
+        fit(ranker, log, given["features"], feature_columns=columns, feature_names=names, session=spark, **reading)
+    place = save_model(ranker, given["model"], about={"log": log, "features": given["features"]})
+    if not given["quiet"]:
+        found = ranker.status_
+        click.echo(
+            f"{log}: {found['rows']:,} items of {found['queries']:,} queries; solver: {found['status']}", err=True
+        )
+        for note in found["notes"]:
+            click.echo(f"note: {one_line(str(note))}", err=True)
+        click.echo(f"wrote {place}/", err=True)

@@ -1,0 +1,49 @@
+"""What ``concordant ingest`` does once its arguments are known: one log after the other, each as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from concordant.commands.output import one_line
+from concordant.commands.progress import Progress
+from concordant.commands.reading_log import asked_of
+from concordant.errors import UsageError, counted, few
+from concordant.ingesting import Store, Taken
+
+__all__ = ["run_ingest"]
+
+MANY = 1_000_000
+"""Rows from which on their number in a second says something."""
+
+
+def run_ingest(logs: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Take the logs in; after each a line on stderr says that it is in the store, or was."""
+    if given["neutral"] and not given["home"]:
+        raise UsageError("--neutral says where the home side has no advantage; it needs --home")
+    store = Store(given["store"])
+    options = asked_of(given) | {name: given[name] for name in ("cluster", "covariates")}
+    options["home"] = "left" if given["home"] else None
+    for log in logs:
+        with Progress(given["quiet"], f"taking in {log}"):
+            taken = store.ingest(log, grown=given["grown"], wait=given["wait"], **options)
+        if not given["quiet"]:
+            for line in _said(taken):
+                click.echo(one_line(line), err=True)
+
+
+def _said(taken: Taken) -> list[str]:
+    lines = [f"skipped: {taken.skipped}"] if taken.skipped else []
+    if taken.new:
+        took = f"{counted(taken.rows, 'rows')} in {taken.seconds:.1f} s"
+        if taken.rows >= MANY:
+            took += f" ({taken.rows / taken.seconds:,.0f} rows/s)"
+        lines.append(f"{taken.name}: taken in, {took}: {taken.facts}")
+        if taken.known:
+            lines.append(f"{taken.name}: left out, known already: {few(taken.known)}")
+    else:
+        what = taken.known[0] if len(taken.known) == 1 else taken.name
+        lines.append(f"{what}: known already, nothing taken in")
+    return lines

@@ -1,0 +1,45 @@
+"""What ``concordant score --engine spark`` does: the rows are scored where they lie, and written there if wanted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from concordant.commands.abstaining import ALONE
+from concordant.commands.output import check_output
+from concordant.commands.ranking_spark import check_folder, is_folder
+from concordant.engines.spark_session import session, without_pandas_warning
+from concordant.errors import UsageError
+from concordant.models.saving import load_model
+from concordant.spark.scoring import score
+
+__all__ = ["score_on_spark"]
+
+
+def score_on_spark(model: str, given: Mapping[str, Any]) -> tuple[pa.Table | None, int]:
+    """Return the scored rows, or None where the executors have written them, and how many there are.
+
+    Errors: InputError, UsageError.
+    """
+    for name in ("abstain", *ALONE):
+        if given[name] is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is done in memory only: tiers need all items of a query at once"
+            )
+    output = given["output"]
+    folder = output is not None and is_folder(output)
+    if folder:
+        check_folder(output)
+    elif output is not None:
+        check_output(output, given["features"] if os.path.isfile(given["features"]) else None, "the file of features")
+    ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
+    columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given[f"feature_{role}"] is not None}
+    with without_pandas_warning():
+        scored = score(ranker, given["features"], columns=columns, session=session(given["master"]))
+        if folder:
+            return None, scored.save(output.rstrip("/"))
+        table = scored.table()
+    return table, len(table)

@@ -1,0 +1,121 @@
+"""What the commands of ``concordant store`` do once their arguments are known."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from concordant.commands.output import as_csv, check_output, one_line, show_table, write
+from concordant.commands.progress import Progress
+from concordant.errors import counted, few
+from concordant.ingesting import Store
+from concordant.store.catalogue import Batch, Catalogue
+from concordant.store.exporting import check_ending
+
+__all__ = ["run_compact", "run_export", "run_info", "run_verify"]
+
+MANY = 16
+"""Segments from which on merging them is worth a word."""
+
+
+def run_info(file: str, batches: bool, output: str | None) -> None:
+    """Show facts, or batches: a table on a terminal, CSV into a pipe, a file where one is named."""
+    if output is not None:
+        check_output(output, file, "the store")
+    catalogue = Store(file).info()
+    table = _batches(catalogue) if batches else _facts(catalogue, grouped=output is None and sys.stdout.isatty())
+    if output is not None:
+        write(table, output)
+    elif sys.stdout.isatty():
+        wide = [name for name in ("segment", "options", "sha256") if name in table.column_names]
+        show_table(table.drop_columns(wide), len(table))  # these are for files and pipes
+    else:
+        sys.stdout.buffer.write(as_csv(table))
+        sys.stdout.buffer.flush()
+    if not batches and len(catalogue.segments) >= MANY:
+        click.echo(f"note: {len(catalogue.segments):,} segments; concordant store compact {file} merges them", err=True)
+
+
+def run_verify(file: str, quiet: bool) -> None:
+    """Read everything; say that all is well, and what lies about."""
+    with Progress(quiet, f"verifying {file}"):
+        found = Store(file).verify()
+    if quiet:
+        return
+    size = f"{counted(found.segments, 'segments')}, {found.bytes:,} bytes"
+    click.echo(f"{file}: all is as it was written: {counted(found.judgments, 'judgments')} of "
+               f"{counted(found.batches, 'logs')} in {size}", err=True)  # fmt: skip
+    if found.leftovers:
+        click.echo(one_line(f"note: harmless leftovers of a stopped writer, which the next one removes: "
+                            f"{few(found.leftovers)}"), err=True)  # fmt: skip
+
+
+def run_compact(file: str, wait: float, memory_limit: str | None, threads: int | None, quiet: bool) -> None:
+    """Merge segments; say what that made of them."""
+    with Progress(quiet, f"merging {file}"):
+        done = Store(file).compact(wait=wait, memory_limit=memory_limit, threads=threads)
+    if not quiet:
+        what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
+        said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)
+        click.echo(f"{file}: {said}" if done.segments[0] > 1 else f"{file}: one segment already", err=True)
+
+
+def run_export(file: str, output: str, quiet: bool) -> None:
+    """Write a log; say how it is read again where that needs options."""
+    check_ending(Path(output))
+    check_output(output, file, "the store")
+    store = Store(file)
+    with Progress(quiet, f"writing {output}"):
+        left_out = store.export(output)
+    if quiet:
+        return
+    facts = store.info().facts
+    options = [] if facts.clusters is None else ["--cluster cluster"]
+    options += [f"--covariate {shlex.quote(name)}" for name in facts.covariates]
+    how = f"; read it with {' '.join(options)}" if options else ""
+    click.echo(f"wrote {output}{how}", err=True)
+    if left_out:
+        click.echo(f"note: {counted(left_out, 'items')} known but in no judgment are not in it: a log has no row for "
+                   "them", err=True)  # fmt: skip
+
+
+def _facts(catalogue: Catalogue, *, grouped: bool) -> pa.Table:
+    facts = catalogue.facts
+    said: dict[str, Any] = {
+        "kind": facts.kind,
+        "logs": len(catalogue.batches),
+        "rows of the logs": sum(batch.rows for batch in catalogue.batches),
+        "judgments": catalogue.judgments,
+        "segments": len(catalogue.segments),
+        "rows of the segments": sum(segment.rows for segment in catalogue.segments),
+        "bytes of the segments": sum(segment.bytes for segment in catalogue.segments),
+        "labels of items": facts.items,
+        "labels of queries": facts.queries,
+        "cluster": "none" if facts.cluster is None else f"{facts.cluster} ({facts.clusters})",
+        "covariates": ", ".join(facts.covariates) or "none",
+        "created": facts.created,
+        "last log": max((batch.taken for batch in catalogue.batches), default=""),
+        "written by": f"concordant {facts.by}",
+        "revision": facts.revision,
+    }
+    shown = [f"{value:,}" if grouped and isinstance(value, int) else str(value) for value in said.values()]
+    return pa.table({"fact": list(said), "value": shown})
+
+
+def _batches(catalogue: Catalogue) -> pa.Table:
+    """Return a row for each batch; sha256 where it was one file (or one table)."""
+    signs: dict[int, list[str]] = {}
+    for content in catalogue.contents:
+        signs.setdefault(content.batch, []).append(content.sha256)
+    columns: dict[str, list[Any]] = {
+        field.name: [getattr(batch, field.name) for batch in catalogue.batches] for field in fields(Batch)
+    }
+    columns["files"] = [len(signs[batch.batch]) for batch in catalogue.batches]
+    columns["sha256"] = [" ".join(signs[batch.batch]) for batch in catalogue.batches]
+    return pa.table(columns)

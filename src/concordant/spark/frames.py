@@ -1,0 +1,306 @@
+"""The queries of a log as tasks of Spark: every row goes to the bucket of its query, so no query is ever split.
+
+The driver learns how many rows there are and whether one query is too large for a task; a task checks the rows of its
+queries as every engine does and makes Preferences of them. Only what is made of these leaves the task.
+
+Memory: Java holds no more than Spark's batches and a shuffle of packed blocks (4 to 12 bytes for a comparison), within
+the heap of the executor; a Python worker holds a block of 2^20 rows while it packs, and while it works the rows of its
+queries, ``TASK`` on average and ``MOST`` of one query, at about 200 bytes each. ``spark.executor.pyspark.memory`` sets
+a hard limit to the workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql import types as sparks
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from concordant.engines import memory
+from concordant.engines import spark as engine
+from concordant.engines.counting import open_log
+from concordant.engines.spark_session import session as engine_session
+from concordant.engines.spark_sources import source as rows_of
+from concordant.errors import InputError, UsageError, counted
+from concordant.log.compared import side_words
+from concordant.log.formats import Log, locate
+from concordant.log.layouts import find_layout
+from concordant.log.rejects import Reason, Reject, say
+from concordant.log.tables import from_object
+from concordant.preferences import Preferences
+from concordant.spark.checking import ROWS, Checks, Refused
+from concordant.spark.spreading import BUCKET, PACKED, TooLarge, put_together, spread
+from concordant.spark.telling import told
+
+__all__ = ["JudgedQueries", "TooLarge", "located", "raw_frame"]
+
+TASK = 1 << 21
+"""Rows of a log that a task is given, on average."""
+MOST = 1 << 22
+"""Distinct judgments (rows, for lists) beyond which one query is left by the tasks and worked on by the driver."""
+Task = Callable[[Preferences], pa.Table]
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+WHITESPACE = " \t\n\r\v\f"
+FAULTS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("says", "role", "hint", "unit")),
+        *((name, pa.int64()) for name in ("number", "total")),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class JudgedQueries:
+    """The judgments of a log on Spark, query by query.
+
+    ``table`` runs a task over the preferences of some queries at a time, wherever these are, and returns what the
+    tasks made as a DataFrame.
+    """
+
+    name: str
+    frame: DataFrame
+    """A column for each role."""
+    checks: Checks
+    session: SparkSession
+    total: int = 0
+    """Rows of the log."""
+    buckets: int = 1
+    large: tuple[Any, ...] = ()
+    """Labels of the queries that the driver works on."""
+    most: int = MOST
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, source: Any, session: Any = None, *, task: int = TASK, most: int = MOST, **reading: Any
+    ) -> JudgedQueries:
+        """Return the queries of a log: a file, a folder or an address that Spark reads, a table or a DataFrame.
+
+        ``session`` is a Spark session (default: the active one, or one made for ``master``); ``reading`` is what
+        ``read_log`` takes to find the columns and to read them; ``task`` is the number of rows of a task, ``most``
+        the number of distinct judgments of a query (rows, for lists) that a task holds at most.
+
+        Errors: InputError, UsageError.
+        """
+        return cls.opened(source, session, **reading).sized(task, most)
+
+    @classmethod
+    def opened(cls, source: Any, session: Any = None, **reading: Any) -> JudgedQueries:
+        """Return the queries of a log before anything is counted; ``sized`` has to follow.
+
+        Errors: InputError, UsageError.
+        """
+        log = located(source)
+        if log.format == "preflib":
+            raise UsageError(f"{log.name}: a PrefLib file is not read by tasks of Spark; read it with another engine")
+        asked = {word: reading.get(word) for word in ("memory_limit", "threads", "master")}
+        counter = open_log(log, session or "spark", **asked)
+        log = counter.log
+        words = {word: reading[word] for word in ("kind", "cluster", "covariates", "home") if word in reading}
+        layout = find_layout(log.columns, name=log.name, given=reading.get("columns"), **words)
+        clicks, on_error = reading.get("clicks", "raise"), reading.get("on_error", "raise")
+        if clicks != "raise" and layout.kind not in ("selections", "choices"):
+            raise UsageError(
+                f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}"
+            )
+        checks = Checks(layout, clicks, on_error, log.as_json)
+        frame = raw_frame(log, checks.roles, counter.session or engine_session())
+        return cls(log.name, frame, checks, frame.sparkSession)
+
+    @property
+    def by_query(self) -> bool:
+        """Whether the log has a column of queries; without one all judgments are of one query."""
+        return "query" in self.frame.columns
+
+    @property
+    def kind(self) -> str:
+        """Comparisons, selections, choices, orders or ratings."""
+        return self.checks.layout.kind
+
+    @property
+    def compared(self) -> bool:
+        """Whether the log holds comparisons, of which equal rows can be counted together."""
+        return self.kind == "comparisons"
+
+    @property
+    def labels(self) -> tuple[pa.DataType, pa.DataType]:
+        """The types of the labels of queries and of items: int64 or string."""
+        roles = self.frame.columns
+        item = next(role for role in ("item", "winner", "left") if role in roles)
+        return self._label("query") if self.by_query else pa.string(), self._label(item)
+
+    def table(self, task: Task, schema: pa.Schema) -> DataFrame:
+        """Return what ``task`` makes of the preferences of all queries, some at a time, in tables of ``schema``.
+
+        Nothing runs before the frame is asked for its rows, but the driver's work on queries that no task can hold.
+        """
+        made = self._tasks(partial(_made, checks=self.checks, most=self.most, task=task, schema=schema), schema)
+        for label in self.large:
+            prefs = self._on_driver(label)
+            made = made.unionByName(self.session.createDataFrame(task(prefs).select(schema.names).cast(schema)))
+        return made
+
+    def rejects(self) -> tuple[Reject, ...]:
+        """Return what is refused in the whole log: how many rows (or lists) for which reason."""
+        whole = replace(self, large=())
+        with told(self.name):
+            found = whole._tasks(partial(_faults, checks=self.checks, most=self.most), FAULTS).toArrow().to_pylist()
+        totals: dict[str, int] = {}
+        numbers: dict[tuple[Reason, str], int] = {}
+        for row in found:
+            totals[row["unit"]] = totals.get(row["unit"], 0) + row["total"]
+            if row["says"] is not None:
+                key = Reason(row["says"], row["role"], row["hint"]), row["unit"]
+                numbers[key] = numbers.get(key, 0) + row["number"]
+        ordered = sorted(numbers.items(), key=lambda pair: (-pair[1], pair[0][0].says))
+        return tuple([Reject(reason, number, totals[unit], unit=unit) for (reason, unit), number in ordered])
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn what failed in a task into an error of the driver; refused rows are counted: clean logs never pay."""
+        try:
+            with told(self.name):
+                yield
+        except Refused:
+            stopping = self.checks.refusing(self.rejects())
+            raise InputError(say(self.name, stopping)) from None
+
+    # -- how the work is cut ---------------------------------------------------------------------------------------
+    def sized(self, task: int = TASK, most: int = MOST, *, look: bool = True) -> JudgedQueries:
+        """Count the rows of each query: how many tasks there are, and which queries no task can hold.
+
+        Without ``look`` only all rows are counted, and a task that meets a query it cannot hold ends with TooLarge.
+        """
+        with told(self.name):
+            total, largest = self._sizes() if look else (self.frame.count(), 0)
+            if total == 0:
+                raise InputError(f"{self.name}: there are no rows")
+            wanted = max(-(-total // task), self.session.sparkContext.defaultParallelism)
+            sized = replace(self, total=total, buckets=wanted if self.by_query else 1, most=most)._knowing_words()
+            large = sized._too_large() if largest > most else ()
+        if not large:
+            return sized
+        whose = counted(len(large), "query") if self.by_query else "the log, one query,"
+        note = (
+            f"{whose} with more than {most:,} {'distinct judgments' if self.compared else 'rows'}: done by the driver"
+        )
+        return replace(sized, large=large, notes=(note,))
+
+    def _sizes(self) -> tuple[int, int]:
+        """Return the number of rows, and of rows of the largest query."""
+        if not self.by_query:
+            total = self.frame.count()
+            return total, total
+        counts = self.frame.groupBy("query").agg(fn.count(fn.lit(1)).alias(ROWS))
+        facts = counts.agg(fn.sum(ROWS), fn.max(ROWS)).first()
+        assert facts is not None
+        return int(facts[0] or 0), int(facts[1] or 0)
+
+    def _too_large(self) -> tuple[Any, ...]:
+        """Return the labels of the queries with more distinct judgments (rows, for lists) than a task may hold."""
+        if not self.by_query:
+            return (None,) if not self.compared or self.frame.distinct().count() > self.most else ()
+        often = self.frame.where("query IS NOT NULL").groupBy("query").count().where(fn.col("count") > self.most)
+        if self.compared:
+            asked = self.frame.join(fn.broadcast(often.select("query")), "query", "left_semi").distinct()
+            often = asked.groupBy("query").count().where(fn.col("count") > self.most)
+        return tuple(sorted(row["query"] for row in often.collect()))
+
+    def _knowing_words(self) -> JudgedQueries:
+        """Look up which words for a side are items of the log: a task sees but a part of these."""
+        if "outcome" not in self.frame.columns:
+            return self
+        words = sorted(side_words(self.checks.layout))
+        found: set[str] = set()
+        for side in ("left", "right"):
+            text = fn.col(side).cast("string")
+            plain = fn.lower(fn.btrim(text, fn.lit(WHITESPACE)))
+            found |= {row[0] for row in self.frame.where(plain.isin(words)).select(text).distinct().collect()}
+        return replace(self, checks=replace(self.checks, elsewhere=frozenset(found)))
+
+    def _label(self, role: str) -> pa.DataType:
+        if not self.checks.as_json:
+            return pa.int64() if isinstance(self.frame.schema[role].dataType, sparks.IntegralType) else pa.string()
+        quoted = fn.col(role).startswith('"')
+        some = self.frame.where(fn.col(role) != "null").agg(fn.max(quoted), fn.min(quoted)).first()
+        assert some is not None
+        if some[0] and not some[1]:
+            raise InputError(f"{self.name}: the column of {role} mixes texts and integers; labels are all of one kind")
+        return pa.string() if some[0] else pa.int64()
+
+    # -- tasks -----------------------------------------------------------------------------------------------------
+    def _tasks(self, work: Work, schema: pa.Schema) -> DataFrame:
+        roles = self.frame.columns
+        frame = self.frame
+        if self.large and self.by_query:
+            frame = frame.where(fn.coalesce(~fn.col("query").isin(list(self.large)), fn.lit(True)))
+        elif self.large:
+            frame = frame.limit(0)
+        bucket = fn.pmod(fn.xxhash64("query"), fn.lit(self.buckets)) if self.by_query else fn.lit(0)
+        packing = partial(spread, roles=roles, counting=self.compared)
+        packed = frame.withColumn(BUCKET, bucket.cast("int")).mapInArrow(packing, from_arrow_schema(PACKED))
+        return packed.repartitionById(self.buckets, BUCKET).mapInArrow(work, from_arrow_schema(schema))
+
+    def _on_driver(self, label: Any) -> Preferences:
+        """Return the preferences of one query from its counts."""
+        frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))
+        with told(self.name):
+            if self.compared:
+                frame = frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS))
+            table = frame.toArrow()
+        with self.explained():
+            return self.checks.preferences(table)
+
+
+def _made(
+    batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int, task: Task, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """A task: from what the senders packed to the rows that it makes."""
+    table = put_together(batches, most)
+    if table is None:
+        return
+    prefs = checks.preferences(table)
+    del table
+    if len(prefs.queries):
+        yield from task(prefs).select(schema.names).cast(schema).to_batches()
+
+
+def _faults(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> Iterator[pa.RecordBatch]:
+    """A task of the second pass: how many rows are refused for which reason."""
+    table = put_together(batches, most, stopping=False)
+    if table is None:
+        return
+    rejects, sizes = checks.faults(table)
+    rows = [{"unit": unit, "number": 0, "total": size} for unit, size in sizes.items()]
+    for each in rejects:
+        reason = {"says": each.reason.says, "role": each.reason.role, "hint": each.reason.hint}
+        rows.append({**reason, "unit": each.unit, "number": each.number, "total": 0})
+    yield from pa.Table.from_pylist(rows, FAULTS).to_batches()
+
+
+def raw_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> DataFrame:
+    """Return the raw rows of a log with a column for each role; what Spark cannot read is read on the driver."""
+    columns = list(dict.fromkeys(roles.values()))
+    try:
+        with engine.told(log):
+            found = rows_of(log, columns, session)
+    except engine.Unread:
+        if log.path is None:
+            raise
+        found = rows_of(replace(log, format="table", table=memory.arrow_table(log, columns)), columns, session)
+    return found.select(*[fn.col(f"c{columns.index(column)}").alias(role) for role, column in roles.items()])
+
+
+def located(source: Any) -> Log:
+    """Return the log that a path, a table or a DataFrame is."""
+    if isinstance(source, Log):
+        return source
+    return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)

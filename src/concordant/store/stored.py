@@ -1,0 +1,98 @@
+"""What a store holds, read without a lock: as one catalogue says it, whatever writers do meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from concordant.engines.duckdb import Settings, message
+from concordant.errors import InputError, UsageError, few
+from concordant.preferences import Preferences
+from concordant.store.catalogue import Catalogue, Facts, Segment, parts_folder, read_catalogue
+from concordant.store.merging import merged
+from concordant.store.segments import digest
+
+__all__ = ["checked", "read_as_log", "read_stored"]
+
+
+def read_stored(
+    store: Path, settings: Settings | None = None, *, check: Callable[[Facts], None] = lambda _: None
+) -> tuple[Preferences, Catalogue]:
+    """Return the preferences of a store and the catalogue that they were read by; ``check`` may refuse it first.
+
+    Every segment is held against its SHA-256 first. Errors (InputError): no store; a segment that is missing or
+    damaged.
+    """
+    target = Path(os.path.realpath(store))
+    while True:
+        catalogue = read_catalogue(target)
+        check(catalogue.facts)
+        try:
+            paths = [checked(target, segment) for segment in catalogue.segments]
+            return merged(paths, catalogue.facts, settings or Settings()), catalogue
+        except (InputError, duckdb.Error, pa.ArrowException) as error:
+            if read_catalogue(target).facts.revision != catalogue.facts.revision:
+                continue  # segments were merged into another one while these were read
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{store}: cannot be read: {message(error)}") from None
+
+
+def read_as_log(store: Path, given: Mapping[str, Any], settings: Settings) -> tuple[Preferences, int]:
+    """Return the preferences of a store, read in the place of a log, and the number of rows they were counted from.
+
+    ``given`` are options of ``read``. How rows become judgments was settled when they were taken in: options that say
+    so again have to say the same (kind, cluster, covariates, home), others (columns, clicks, on_error) are refused.
+    Errors: UsageError.
+    """
+    prefs, catalogue = read_stored(store, settings, check=lambda facts: _refuse(facts, str(store), given))
+    return prefs, sum(batch.rows for batch in catalogue.batches)
+
+
+def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:
+    kind, cluster, covariates, home = (given[name] for name in ("kind", "cluster", "covariates", "home"))
+    wanted = {*([covariates] if isinstance(covariates, str) else covariates), *(["home"] if home is not None else [])}
+    kind = "ratings" if kind == "labels" else kind
+    why = f"{store}: a store holds judgments that were counted when their logs were taken in"
+    if kind not in (None, facts.kind):
+        raise UsageError(f"{why}; they are {facts.kind}, not {kind}")
+    if cluster not in (None, facts.cluster):
+        kept = "no clusters" if facts.cluster is None else f"the cluster {facts.cluster!r}"
+        raise UsageError(f"{why}, with {kept}, not {cluster!r}")
+    if wanted and wanted != set(facts.covariates):
+        kept = f"the covariates {few(facts.covariates)}" if facts.covariates else "no covariates"
+        raise UsageError(f"{why}, with {kept}, not {few(sorted(wanted))}")
+    if given["columns"]:
+        named = ", ".join(given["columns"])
+        raise UsageError(f"{why}; it has no columns to name ({named}): name them to concordant ingest")
+    for name in ("clicks", "on_error"):
+        if given[name] != "raise":
+            raise UsageError(f"{why}; {name}={given[name]!r} means nothing here, only to concordant ingest")
+    if given["engine"] == "memory":
+        raise UsageError(f"{store}: a store is read by duckdb; leave out engine='memory'")
+
+
+def checked(target: Path, segment: Segment) -> Path:
+    """Return the path of a segment whose bytes are those that were written."""
+    path = parts_folder(target) / segment.file
+    try:
+        size = path.stat().st_size
+        same = size == segment.bytes and digest(path) == segment.sha256
+    except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise InputError(
+                f"{target}: its folder {path.parent.name} is missing; it belongs beside the file"
+            ) from None
+        raise InputError(f"{target}: the segment {path.parent.name}/{path.name} is missing") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    if not same:
+        found = f"{size:,} bytes instead of {segment.bytes:,}" if size != segment.bytes else "its SHA-256 differs"
+        segment_name = f"{path.parent.name}/{path.name}"
+        raise InputError(f"{target}: the segment {segment_name} was changed since it was written ({found})")
+    return path

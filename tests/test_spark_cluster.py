@@ -1,0 +1,54 @@
+"""Two executors in processes of their own, one of which is killed in the middle of the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from tests.spark_session import spark_tests
+
+import concordant as cc
+
+pytestmark = spark_tests
+PROGRAM = Path(__file__).parent / "spark_cluster.py"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24,000 comparisons in 150 queries, as a folder of six files."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("cluster") / "log"
+    folder.mkdir()
+    for part in range(6):
+        first = rng.integers(0, 12, 4000)
+        rows = {"query": rng.integers(0, 150, 4000), "winner": first, "loser": (first + rng.integers(1, 12, 4000)) % 12}
+        pyarrow.parquet.write_table(pa.table(rows), folder / f"{part}.parquet")
+    return folder
+
+
+def test_a_killed_executor_changes_nothing(log: Path, tmp_path: Path) -> None:
+    """A process of its own, because one process has one Spark: it kills an executor once its tasks rank queries."""
+    out = tmp_path / "ranking.parquet"
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), str(log), str(out), str(tmp_path)],
+        capture_output=True, text=True, timeout=400, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    facts = json.loads(done.stdout.splitlines()[-1])
+    assert facts["executors"] == 2
+    assert facts["killed"] in facts["lost"], facts
+    assert facts["ranking tasks before"] > 0, "the executor was to die in the middle"
+    assert facts["failed tasks"] > 0
+    ours = pyarrow.parquet.read_table(out)
+    theirs = cc.rank(cc.read(log), interval="hessian").to_arrow()
+    assert ours.drop(["score", "lower", "upper"]).to_pylist() == theirs.drop(["score", "lower", "upper"]).to_pylist()
+    for name in ("score", "lower", "upper"):
+        np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), rtol=0, atol=1e-10)
