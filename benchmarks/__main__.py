@@ -21,6 +21,7 @@ from benchmarks.measure import load, machine
 from benchmarks.near_pairs import near_pairs
 from benchmarks.ranked_lists import ranked_lists
 from benchmarks.scale import scale
+from benchmarks.spark_scale import on_spark
 
 CASES = cases.CASES | {
     "graded-lists": graded_lists,
@@ -30,6 +31,7 @@ CASES = cases.CASES | {
     "auc": areas,
     "near-pairs": near_pairs,
     "scale": scale,
+    "spark": on_spark,
 }
 HERE = Path(__file__).resolve().parent
 PEERS = (
@@ -42,6 +44,7 @@ PEERS = (
     "numpy",
     "pandas",
     "pyarrow",
+    "pyspark",
     "pytrec-eval-terrier",
     "ranx",
     "scikit-learn",
@@ -78,7 +81,7 @@ def _options() -> argparse.Namespace:
         default="all",
         choices=[*CASES, "all"],
         metavar="CASE",
-        help="1 … 7, graded-lists, ranked-lists, learning, audit, auc, near-pairs, scale",
+        help="1 … 7, graded-lists, ranked-lists, learning, audit, auc, near-pairs, scale, spark",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

@@ -22,6 +22,7 @@ QUERIES, ITEMS, WIDTH = 10_000, 50, 20
 SIZES = (10**6, 10**7, 10**8, 10**9)
 LIMIT = "6GB"
 FIT = ("--structure", "log-odds", "--order", "100", "--ridge", "0.001")
+SHOWN = ["query", "component", "item", "rank", "score", "judgments", "flag"]
 GROUP_BY = f"""
 import sys, duckdb
 folder, path = sys.argv[1:]
@@ -48,7 +49,7 @@ def scale(folder: Path, scale: float) -> Case:
         works = _works(log, features, out)
         for name, command in works.items():
             found[name, rows] = _add(case, f"{name}, {rows:,}", command, rows)
-        same = pq.read_table(out / "r.parquet").equals(pq.read_table(out / "s.parquet"))
+        same = pq.read_table(out / "r.parquet", columns=SHOWN).equals(pq.read_table(out / "s.parquet", columns=SHOWN))
         case.bar(f"the store ranks as the log does, {rows:,}", float(same), "", least=1)
     _bars(case, found, sizes)
     return case

@@ -20,7 +20,9 @@ from typing import Any
 
 import pyarrow.parquet
 
+from benchmarks.cases import Case, Row
 from benchmarks.measure import load, machine
+from benchmarks.votes import write_queries
 
 MASTERS = ("duckdb", "local[2]", "local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
 PYTHON = "3g"
@@ -39,6 +41,32 @@ def main(file: str, masters: list[str]) -> None:
         first = first or figures
         figures["times the first"] = round(figures["seconds"] / first["seconds"], 2)
         print(json.dumps({"master": master, "judgments": judgments, **figures}), flush=True)
+
+
+def on_spark(folder: Path, scale: float) -> Case:
+    """10^8 comparisons of 10^4 queries × 50 items ranked on Spark and with DuckDB, whole commands."""
+    rows = int(1e8 * scale)
+    case = Case(f"{rows:,} comparisons, 10,000 queries × 50 items, Spark beside DuckDB, whole commands")
+    log = write_queries(folder / f"queries-{rows}-10000-50.parquet", rows, 10_000, 50)
+    for master in MASTERS:
+        with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
+            figures = contender(str(log), master, Path(own), rows)
+        seconds, peak = figures["seconds"], figures["peak MiB"]
+        note = "" if master == "duckdb" else _note(figures)
+        result = {"best": seconds, "first": seconds, "busy": figures["processor"], "peak": float(peak["all"])}
+        case.rows.append(Row(f"concordant rank, {master}", result, note))
+        print(f"    {master}: {seconds} s, {figures['processor']} s of processor, peak {peak} MiB, {note}", flush=True)
+    duckdb, local, *_ = case.rows
+    case.bar("local[2] / DuckDB, time", local.seconds / duckdb.seconds, "×", most=4)
+    return case
+
+
+def _note(figures: dict[str, Any]) -> str:
+    peak = figures["peak MiB"]
+    return (
+        f"{figures['executors']} executors, Java {peak['java']:,} MiB, Python {peak['python']:,} MiB (each at its "
+        f"peak), {figures['shuffled bytes a judgment']} bytes shuffled a judgment, {figures['spilled bytes']:,} spilled"
+    )
 
 
 def contender(file: str, master: str, folder: Path, judgments: int) -> dict[str, Any]:
