@@ -24,7 +24,8 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",  # compiling takes longer than these tables
     "spark.sql.catalogImplementation": "in-memory",
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",

@@ -78,6 +78,9 @@ class Disk:
     _pending: list[Change] = field(default_factory=list)
     _next: Iterator[int] = field(default_factory=itertools.count)
 
+    def __post_init__(self) -> None:
+        self.root.mkdir()
+
     def acknowledge(self) -> None:
         """Take note that a log was acknowledged."""
         self.acknowledged += 1

@@ -12,6 +12,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -21,18 +22,24 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+import pytest
 
 import concordant as cc
 from concordant import Preferences
+from concordant.engines import duckdb as engine
+from concordant.engines.duckdb import Settings
 from concordant.ingesting import Store
-from concordant.store import migrations
+from concordant.store import catalogue, migrations
 
 STEPS = ("fsync", "replace", "rename", "unlink", "remove", "mkdir", "rmdir")
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["pytest", "pyarrow.parquet", "concordant", "concordant.ingesting"])
+children = threading.Lock()
+"""Multiprocessing asks after all of its processes when one starts, and hears of each end once."""
 
 Action = str | Path
 """A log to take in, or the word compact."""
@@ -64,6 +71,29 @@ def act(store: Path, actions: Sequence[Action], done: Callable[[], object] = lam
         else:
             Store(store).ingest(action)
             done()
+
+
+@contextmanager
+def kept_database() -> Iterator[None]:
+    """Read stores and logs of this process by one DuckDB that stays open: a new one takes as long as all the rest.
+
+    Processes that are to die are not touched by it. Threads take turns.
+    """
+    turn = threading.RLock()
+
+    @contextmanager
+    def connected(_settings: Settings, **_: bool) -> Iterator[Any]:
+        with turn:
+            try:
+                yield database
+            finally:
+                database.execute("DETACH DATABASE IF EXISTS catalogue")
+
+    with duckdb.connect() as database, pytest.MonkeyPatch.context() as patch:
+        database.execute("SET enable_progress_bar = false")
+        for module in (engine, catalogue):
+            patch.setattr(module, "connected", connected)
+        yield
 
 
 # -- processes that die --------------------------------------------------------------------------------------------
@@ -114,7 +144,8 @@ class Worker:
     ) -> None:
         self._ours, theirs = processes.Pipe()
         self.process = processes.Process(target=_work, args=(theirs, store, list(actions), die_at, pause))
-        self.process.start()
+        with children:
+            self.process.start()
         theirs.close()
         assert self._ours.recv_bytes() == b"begun"
 
@@ -135,8 +166,9 @@ class Worker:
                 acknowledged += word == b"acknowledged"
         except (EOFError, ConnectionResetError):
             pass
-        self.process.join()
-        status = self.process.exitcode
+        with children:
+            self.process.join()
+            status = self.process.exitcode
         assert status in (0, -signal.SIGKILL), f"exit status {status}"
         return acknowledged, status != 0
 
@@ -151,7 +183,8 @@ def _work(said: Connection, store: Path, actions: Sequence[Action], die_at: int 
     migrations.MIGRATIONS.setdefault(0, from_format_0)
     said.send_bytes(b"begun")
     watch: Watch | None = Pause(said) if pause else None if die_at is None else Countdown(die_at)
-    with nullcontext() if watch is None else interposed(store, watch):
+    quick = nullcontext() if die_at is None else kept_database()
+    with quick, nullcontext() if watch is None else interposed(store, watch):
         act(store, actions, lambda: said.send_bytes(b"acknowledged"))
 
 

@@ -78,7 +78,7 @@ LOG = {"engines", "store", "reading", "ingesting"}
 INSIDE_FUNCTIONS = {
     # (file, what is imported): why it is not at the top
     ("sampling.py", "concordant.kernels.draws"): "start-up time: Numba, for many draws only",
-    ("solvers/least_squares.py", "concordant.kernels.centred_rows"): "start-up time: Numba, for large matrices only",
+    ("solvers/centred_blocks.py", "concordant.kernels.centred_rows"): "start-up time: Numba, for large matrices only",
     ("targets/log_odds.py", "concordant.kernels.subset_gains"): "start-up time: Numba, where targets are computed",
     ("populations/triples.py", "concordant.kernels.triples"): "start-up time: Numba, for many paths only",
     ("populations/completions.py", "concordant.kernels.heavier_paths"): "start-up time: Numba, where a verdict is open",

@@ -11,13 +11,13 @@ import pytest
 from sklearn.neighbors import KNeighborsRegressor
 from threadpoolctl import threadpool_limits
 
-from concordant.commands import main
 from concordant.errors import UsageError
 from concordant.features.matrix import Features
 from concordant.models.saving import load_model, save_model
 from concordant.preferences import Preferences
 from concordant.rankers.aggregation import AggregationRanker
 from concordant.rankers.per_query import QueryRankers
+from running import exit_status
 
 TRUTH = np.array([1.0, -0.5, 0.0])
 
@@ -27,11 +27,7 @@ def concordant(capsys):
     """Run the command in this process; return exit status, stdout and stderr."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(one) for one in arguments])
-            status = 0
-        except SystemExit as stop:
-            status = int(stop.code or 0)
+        status = exit_status(*arguments)
         out = capsys.readouterr()
         return status, out.out, out.err
 

@@ -17,7 +17,7 @@ from concordant.features.alignment import align
 from concordant.features.matrix import Features
 from concordant.features.normalising import Normaliser
 from concordant.features.reading import read_judged
-from concordant.solvers import least_squares
+from concordant.solvers import centred_blocks
 from concordant.solvers.least_squares import NormalEquations
 from concordant.targets.mean_targets import mean_targets
 
@@ -116,7 +116,7 @@ def test_rows_blocks_and_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     for intercept in ("query", "one", "none"):
         whole = NormalEquations.of(X, y, start, weight, intercept=intercept).solve(0.5).theta
         with monkeypatch.context() as patch:
-            patch.setattr(least_squares, "BLOCK", 4 * 5)
+            patch.setattr(centred_blocks, "BLOCK", 4 * 5)
             parts = NormalEquations.of(X, y, start, weight, intercept=intercept).solve(0.5).theta
         np.testing.assert_allclose(parts, whole, rtol=1e-10)
 
@@ -247,9 +247,9 @@ def test_the_compiled_pass_is_the_plain_one(precision: str, ordered: bool, monke
     table = np.random.default_rng(1).normal(size=(90, 7)).astype(precision)
     rows = None if ordered else np.random.default_rng(2).integers(0, 90, len(X))
     table = table[: len(X)] if ordered else table
-    monkeypatch.setattr(least_squares, "BLOCK", 70)
+    monkeypatch.setattr(centred_blocks, "BLOCK", 70)
     plain = NormalEquations.of(table, y, start, weight, rows=rows)
-    monkeypatch.setattr(least_squares, "LARGE", 0)
+    monkeypatch.setattr(centred_blocks, "LARGE", 0)
     quick = NormalEquations.of(table, y, start, weight, rows=rows)
     for name in ("gram", "moment", "squares"):
         rtol = 1e-13 if precision == "float64" else 1e-5
@@ -282,7 +282,7 @@ def test_a_grid_of_targets_and_ridges_is_each_by_itself() -> None:
 def test_what_rounding_leaves_of_a_constant_column_counts_for_nothing(
     compiled: bool, precision: str, intercept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(least_squares, "LARGE", 0 if compiled else 1 << 60)
+    monkeypatch.setattr(centred_blocks, "LARGE", 0 if compiled else 1 << 60)
     rng = np.random.default_rng(5)
     size = np.array([3, 7, 700, 1, 0, 49])
     start, nodes = np.concatenate(([0], np.cumsum(size))), int(size.sum())

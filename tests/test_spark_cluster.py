@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from tests.spark_session import spark_tests
 
 import concordant as cc
+from spark_session import spark_tests
 
 pytestmark = spark_tests
 PROGRAM = Path(__file__).parent / "spark_cluster.py"
@@ -22,13 +22,13 @@ PROGRAM = Path(__file__).parent / "spark_cluster.py"
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24,000 comparisons in 150 queries, as a folder of six files."""
+    """12,000 comparisons in 90 queries, as a folder of four files."""
     rng = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("cluster") / "log"
     folder.mkdir()
-    for part in range(6):
-        first = rng.integers(0, 12, 4000)
-        rows = {"query": rng.integers(0, 150, 4000), "winner": first, "loser": (first + rng.integers(1, 12, 4000)) % 12}
+    for part in range(4):
+        first = rng.integers(0, 12, 3000)
+        rows = {"query": rng.integers(0, 90, 3000), "winner": first, "loser": (first + rng.integers(1, 12, 3000)) % 12}
         pyarrow.parquet.write_table(pa.table(rows), folder / f"{part}.parquet")
     return folder
 

@@ -14,13 +14,13 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from concordant.commands import main
 from concordant.errors import InputError, UsageError
 from concordant.features.reading import read_features
 from concordant.models.saving import save_model
 from concordant.preferences import Preferences
 from concordant.rankers.aggregation import AggregationRanker
 from concordant.reading import read
+from running import exit_status
 from spark_session import spark_tests
 
 pytestmark = spark_tests
@@ -82,11 +82,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
     """Run the command in this process; return exit status, stdout and stderr."""
 
     def command(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(one) for one in arguments])
-            status = 0
-        except SystemExit as stop:
-            status = int(stop.code or 0)
+        status = exit_status(*arguments)
         said = capsys.readouterr()
         return status, said.out, said.err
 
@@ -278,6 +274,7 @@ def test_scores_have_the_bits_of_memory(spark: Any, tmp_path: Path) -> None:
     for work in (lambda found: found.table(), lambda found: found.save(str(tmp_path / "scores"))):
         with pytest.raises(InputError, match=r"1 of 63 values are not finite \(query 'q0', item 'i4', column 'B': nan"):
             work(score(fitted, framed(spark, rows, 2)))
+    assert not (tmp_path / "scores").exists()
 
 
 def judged(folder: Path) -> tuple[Path, Path, Path]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from concordant.errors import InputError, UsageError
-from spark_session import spark_tests
+from spark_session import QUICK, spark_tests
 
 pytestmark = spark_tests
 
@@ -40,8 +40,9 @@ def ask(master: str, patience: float, threads: int = 1) -> str:
 def concordant(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder."""
     return subprocess.run(
-        [sys.executable, "-m", "concordant", *arguments], cwd=folder, capture_output=True, text=True, timeout=300
-    )
+        [sys.executable, "-m", "concordant", *arguments],
+        cwd=folder, env=os.environ | {"JDK_JAVA_OPTIONS": QUICK}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -52,16 +53,16 @@ def silent() -> Iterator[int]:
 
 
 def test_a_silent_master(silent: int) -> None:
-    said = ask(f"spark://127.0.0.1:{silent}", 9)
+    said = ask(f"spark://127.0.0.1:{silent}", 5)
     assert said.startswith(
-        f"InputError the Spark master spark://127.0.0.1:{silent} did not run an empty job within 9 s"
+        f"InputError the Spark master spark://127.0.0.1:{silent} did not run an empty job within 5 s"
     )
 
 
 def test_a_master_without_executors() -> None:
     """Its one worker has one core, and executors are asked for that take four."""
-    said = ask("local-cluster[1,1,1024]", 25, threads=4)
-    assert "did not run an empty job within 25 s" in said
+    said = ask("local-cluster[1,1,1024]", 12, threads=4)
+    assert "did not run an empty job within 12 s" in said
     assert "no executor free with the memory and cores asked for" in said
 
 

@@ -10,13 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
-from tests.spark_session import spark_tests, why_not
+from hypothesis import given
+from hypothesis import strategies as st
 
 import concordant as cc
 from concordant.commands.rank import rank as command
+from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
+    from concordant.spark import frames
     from concordant.spark.frames import JudgedQueries, TooLarge
     from concordant.spark.ranking import rank_frame, ranked, ranking_of, write_ranking
 
@@ -120,7 +123,7 @@ def test_lists_of_a_query_stay_together(spark: Any, structure: str) -> None:
 
 def test_auto_that_would_depend_on_the_whole_log_is_refused(spark: Any, log: Path) -> None:
     with pytest.raises(cc.UsageError, match="say bootstrap or none"):
-        rank_frame(JudgedQueries.of(log, spark), "borda")
+        rank_frame(JudgedQueries.of(log, spark), "borda", replicates=10**5)
 
 
 def test_a_query_that_no_task_can_hold_is_ranked_by_the_driver(spark: Any, log: Path) -> None:
@@ -220,3 +223,14 @@ def test_the_command(log: Path, tmp_path: Path) -> None:
         done = CliRunner().invoke(command, [str(log), "--engine", "spark", "-o", str(folder)])
         assert done.exit_code == exit_code
     assert "the folder is not empty" in str(done.exception)
+
+
+@given(st.lists(st.integers(0, 6) | st.none(), min_size=1, max_size=40), st.integers(1, 12))
+def test_a_task_works_through_whole_queries_piece_by_piece(queries: list[int | None], rows: int) -> None:
+    table = pa.table({"query": pa.array(queries, pa.int64()), "row": range(len(queries))})
+    pieces = list(frames._pieces(table, rows))
+    assert sorted(row for piece in pieces for row in piece["row"].to_pylist()) == list(range(len(queries)))
+    homes = [set(piece["query"].to_pylist()) for piece in pieces]
+    assert sum(map(len, homes)) == len(set(queries))  # no query is split
+    most = max(queries.count(query) for query in set(queries))
+    assert all(len(piece) < 2 * rows + most for piece in pieces)

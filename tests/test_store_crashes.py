@@ -11,7 +11,8 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,12 +24,31 @@ from concordant import ConcordantError, InputError, Preferences
 from concordant.ingesting import Store
 from concordant.store import migrations
 from concordant.store.stored import read_stored
-from store_disks import Disk, write_disk
-from store_faults import COMPACT, Action, Refusal, Worker, act, from_format_0, interposed, make_logs, sums
+from store_disks import Disk, Moment, write_disk
+from store_faults import (
+    COMPACT,
+    Action,
+    Refusal,
+    Worker,
+    act,
+    from_format_0,
+    interposed,
+    kept_database,
+    make_logs,
+    sums,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses fork servers and /proc of Linux")
 KILLS = 200
+AT_ONCE = 4
+"""Processes at once, each with a store of its own."""
 Sums = Sequence[Preferences | None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept_database() -> Iterator[None]:
+    with kept_database():
+        yield
 
 
 @pytest.fixture(scope="module", name="logs")
@@ -70,28 +90,41 @@ def check(store: Path, logs: Sequence[Path], expected: Sums, acknowledged: int, 
 # -- SIGKILL -------------------------------------------------------------------------------------------------------
 def test_killed_at_200_random_moments(tmp_path: Path, logs: list[Path], expected: Sums) -> None:
     """Stores grow while their writers are killed; each writer begins with what the one before it was killed in."""
-    draw = random.Random(6)
-    kills: Counter[str] = Counter()
-    for chain in range(KILLS):
-        store = tmp_path / f"{chain}.store"
-        found, lasts = 0, 0.4
-        while found < len(logs):
-            actions: list[Action] = [*logs[max(found - 1, 0) : found + 2]]
-            actions.insert(draw.randint(1, len(actions)), COMPACT)
-            repeated = found > 0
-            begun = time.perf_counter()
-            acknowledged, died = Worker(store, actions).kill(after=draw.uniform(0, lasts))
-            if not died:  # the machine is faster than that
-                lasts = 0.8 * (time.perf_counter() - begun)
-            least = max(found, found - repeated + acknowledged)
-            now = held(store, logs, expected)
-            assert least <= now <= least + 1
-            kills["in an ingest" if now < found + 2 else "after the last one"] += died
-            lasts *= 1.05 if now == found else 0.98  # about one log for each kill
-            found = now
-        if kills.total() >= KILLS:
-            break
+    kills: Counter[int] = Counter()
+
+    def chains(seed: int) -> None:
+        draw = random.Random(seed)
+        chain = 0
+        while kills[seed] < KILLS / AT_ONCE:
+            store = tmp_path / f"{seed}-{chain}.store"
+            for died in _grown_under_kills(store, logs, expected, draw):
+                kills[seed] += died
+                if kills[seed] >= KILLS / AT_ONCE:
+                    break
+            chain += 1
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(chains, range(AT_ONCE)))
     assert kills.total() >= KILLS
+
+
+def _grown_under_kills(store: Path, logs: list[Path], expected: Sums, draw: random.Random) -> Iterator[bool]:
+    """Take logs into a store by processes that are killed; yield for each whether it was, once its work is checked."""
+    found, lasts = 0, 0.3
+    while found < len(logs):
+        actions: list[Action] = [*logs[max(found - 1, 0) : found + 2]]
+        actions.insert(draw.randint(1, len(actions)), COMPACT)
+        repeated = found > 0
+        begun = time.perf_counter()
+        acknowledged, died = Worker(store, actions).kill(after=draw.uniform(0, lasts))
+        if not died:  # the machine is faster than that
+            lasts = 0.8 * (time.perf_counter() - begun)
+        least = max(found, found - repeated + acknowledged)
+        now = held(store, logs, expected)
+        assert least <= now <= least + 1
+        lasts *= 1.05 if now == found else 0.98  # about one log for each kill
+        found = now
+        yield died
 
 
 def test_killed_at_every_step(tmp_path: Path, logs: list[Path], expected: Sums) -> None:
@@ -102,8 +135,8 @@ def _killed_at_every_step(
     tmp_path: Path, actions: Sequence[Action], logs: list[Path], expected: Sums, begin: Path | None = None
 ) -> int:
     """Kill a process before and after every step; return the number of these moments."""
-    died, step = True, 0
-    while died:
+
+    def killed_at(step: int) -> bool:
         folder = tmp_path / str(step)
         if begin is None:
             folder.mkdir()
@@ -112,8 +145,13 @@ def _killed_at_every_step(
         acknowledged, died = Worker(folder / "votes.store", actions, die_at=step).finish()
         check(folder / "votes.store", logs, expected, acknowledged + (begin is not None))
         shutil.rmtree(folder)
-        step += 1
-    return step
+        return died
+
+    steps = 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        while all(died := list(pool.map(killed_at, range(steps, steps + AT_ONCE)))):
+            steps += AT_ONCE
+    return steps + sum(died)
 
 
 def test_killed_at_every_step_of_a_migration(
@@ -146,17 +184,51 @@ def test_the_disk_fails_at_every_step(tmp_path: Path, logs: list[Path], expected
 
 # -- power loss ----------------------------------------------------------------------------------------------------
 def test_power_fails_at_every_step(tmp_path: Path, logs: list[Path], expected: Sums) -> None:
-    root = tmp_path / "disk"
-    root.mkdir()
-    disk = Disk(root)
-    with interposed(root / "votes.store", disk):
-        act(root / "votes.store", [logs[0], logs[1], COMPACT], disk.acknowledge)
+    disk = Disk(tmp_path / "disk")
+    with interposed(disk.root / "votes.store", disk):
+        act(disk.root / "votes.store", [logs[0], logs[1], COMPACT], disk.acknowledge)
+    assert _power_fails(disk.moments, tmp_path, logs[:2], expected) > 60
+
+
+@pytest.mark.parametrize("commit", [1, 2, 3])
+def test_power_fails_after_a_kill(tmp_path: Path, logs: list[Path], expected: Sums, commit: int) -> None:
+    """A writer is killed when its catalogue has its name and the disk does not know it yet; another one goes on."""
+    disk = Disk(tmp_path / "disk")
+    store = disk.root / "votes.store"
+    dead: list[int] = []
+
+    def watch(name: str, path: str, after: bool) -> None:
+        if dead:
+            raise Killed  # a dead writer takes no more steps
+        disk(name, path, after)
+        replaced = [moment for moment in disk.moments if moment.step == "after replace .votes.store.new"]
+        if len(replaced) == commit:
+            dead.append(len(disk.moments))
+            raise Killed
+
+    with interposed(store, watch), pytest.raises(Killed):
+        act(store, [logs[0], logs[1], COMPACT], disk.acknowledge)
+    disk.acknowledged = 0
+    with interposed(store, disk):
+        act(store, logs[:3], disk.acknowledge)
+    assert _power_fails(disk.moments[dead[0] :], tmp_path, logs[:3], expected, least=min(commit - 1, 2)) > 10
+
+
+class Killed(BaseException):
+    """The end of a writer."""
+
+
+def _power_fails(
+    moments: Sequence[Moment], tmp_path: Path, logs: Sequence[Path], expected: Sums, *, least: int = 0
+) -> int:
+    """Check what every power cut leaves; return how many different disks there were."""
     tried: set[int] = set()
     named: set[tuple[int, tuple[str, ...]]] = set()
-    for moment in disk.moments:
+    for moment in moments:
+        acknowledged = max(moment.acknowledged, least)
         for place, found in enumerate(moment.outcomes()):
-            state = hash((moment.acknowledged, *found.items()))
-            names = (moment.acknowledged, tuple(found))
+            state = hash((acknowledged, *found.items()))
+            names = (acknowledged, tuple(found))
             if state in tried:
                 continue
             tried.add(state)
@@ -166,9 +238,9 @@ def test_power_fails_at_every_step(tmp_path: Path, logs: list[Path], expected: S
             again = names not in named
             named.add(names)
             try:
-                check(folder / "votes.store", logs[:2], expected, moment.acknowledged, again=again)
+                check(folder / "votes.store", logs, expected, acknowledged, again=again)
             except Exception as error:
                 error.add_note(f"{moment.step}, outcome {place}: {names}")
                 raise
             shutil.rmtree(folder)
-    assert len(tried) > 60
+    return len(tried)

@@ -9,26 +9,37 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from concordant import ConcordantError, InputError
+from concordant import ConcordantError, InputError, Preferences
 from concordant.commands import main
 from concordant.ingesting import Store
 from concordant.store.catalogue import read_catalogue
-from store_faults import act, make_logs, sums
+from store_faults import act, kept_database, make_logs, sums
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses tmpfs and limits of Linux")
 SIZE = 8 << 20
 PAGE = 4096
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _kept_database() -> Iterator[None]:
+    with kept_database():
+        yield
+
+
 @pytest.fixture(scope="module", name="logs")
 def _logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return make_logs(tmp_path_factory.mktemp("logs"), 3)
+
+
+@pytest.fixture(scope="module", name="expected")
+def _expected(logs: list[Path]) -> Sequence[Preferences | None]:
+    return sums(logs)
 
 
 @pytest.fixture(scope="module", name="begun")
@@ -87,9 +98,14 @@ def only(disk: Path, left: int) -> Iterator[None]:
 
 
 def test_full_disk(
-    small_disk: Path, tmp_path: Path, logs: list[Path], begun: Path, capsys: pytest.CaptureFixture[str]
+    small_disk: Path,
+    tmp_path: Path,
+    logs: list[Path],
+    expected: Sequence[Preferences | None],
+    begun: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    expected, more = sums(logs), make_logs(tmp_path, 1, seed=7)[0]
+    more = make_logs(tmp_path, 1, seed=7)[0]
     needed = sum(path.stat().st_size for path in begun.rglob("*") if path.is_file())
     for present in (0, 2):
         store = small_disk / str(present) / "votes.store"
@@ -107,8 +123,9 @@ def test_full_disk(
             assert said.endswith("nothing was changed")
             assert "No space left" in said or "disk" in said
             assert store.exists() == (present > 0)
+            assert len(list(store.parent.glob("votes.store.parts/*segment*"))) == present  # its own is gone again
             if present:
-                Store(store).verify()
+                assert not Store(store).verify().leftovers
                 assert Store(store).preferences() == expected[present]
             left += 3 * PAGE
             assert left < 2 * needed + 32 * PAGE
@@ -118,6 +135,18 @@ def test_full_disk(
         with only(small_disk, 0):
             assert Store(store).preferences() == expected[present + 1]  # a full disk is read
             assert "nothing was changed" in one_error(capsys, "ingest", more, "--store", store)
+
+
+def test_read_only_disk(
+    small_disk: Path, logs: list[Path], expected: Sequence[Preferences | None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = small_disk / "votes.store"
+    act(store, logs[:2])
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert Store(store).preferences() == expected[2]
+    Store(store).verify()
+    for command in (["ingest", logs[2], "--store", store], ["store", "compact", store]):
+        assert "the disk is read-only" in one_error(capsys, *command)
 
 
 @pytest.mark.parametrize("limit", [1000, 5000, 12_288, 20_000, 60_000])
@@ -155,7 +184,7 @@ def test_input_cut_short(store: Path, logs: list[Path], tmp_path: Path, capsys: 
 
 
 # -- damaged stores ------------------------------------------------------------------------------------------------
-def test_damaged_segments(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_segments(store: Path, logs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     draw = random.Random(1)
     segment = sorted((store.parent / f"{store.name}.parts").glob("*.parquet"))[1]
     content = segment.read_bytes()
@@ -170,11 +199,19 @@ def test_damaged_segments(store: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert segment.name in one_error(capsys, "rank", store)
     assert segment.name in one_error(capsys, "store", "verify", store)
     segment.unlink()
-    for work in (Store(store).preferences, Store(store).verify, Store(store).compact):
+    here = Store(store)
+    for work in (here.preferences, here.verify, here.compact, lambda: here.ingest(logs[2])):
         with pytest.raises(InputError, match=rf"{segment.name} is missing"):
             work()
     segment.write_bytes(content)
-    Store(store).verify()
+    here.verify()
+    parts, away = segment.parent, store.parent / "away"
+    parts.rename(away)
+    for work in (here.preferences, here.verify, here.compact, lambda: here.ingest(logs[2])):
+        with pytest.raises(InputError, match=r"its folder votes.store.parts is missing"):
+            work()
+    away.rename(parts)
+    here.ingest(logs[2])
 
 
 def test_damaged_catalogues(store: Path, logs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

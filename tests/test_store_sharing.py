@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -93,6 +94,15 @@ def test_a_killed_writer_holds_nothing(tmp_path: Path, logs: list[Path]) -> None
     assert first.kill(after=0) == (0, True)
     Store(store).ingest(logs[0], wait=0)
     assert Store(store).preferences() == sums(logs[:1])[1]
+
+
+def test_a_disk_that_gives_no_locks(tmp_path: Path, logs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(ConcordantError, match=r"votes.store: the disk gives no lock: No locks available"):
+        Store(tmp_path / "votes.store").ingest(logs[0], wait=0)
 
 
 def test_writers_at_once_lose_and_double_nothing(tmp_path: Path, logs: list[Path]) -> None:

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 import concordant as cc
-from concordant.commands import main
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.features import in_order, streamed
 from concordant.features.placing import place
 from concordant.features.streamed import FeatureFile
 from concordant.models.saving import load_model
 from concordant.rankers.edges import EdgeRanker
+from running import exit_status
 
 PLAIN: dict[str, Any] = {"structure": "log-odds", "order": "all", "ridge": 0.01}
 
@@ -262,6 +262,15 @@ def test_what_is_refused_in_memory_is_refused_from_disk(case: Any, order: str, t
         cc.AggregationRanker(**PLAIN).fit(FeatureFile(path), votes)
 
 
+@pytest.mark.parametrize("order", ["grouped", "shuffled"])
+def test_values_whose_squares_are_beyond_float64_are_one_clear_error(order: str, tmp_path: Path) -> None:
+    votes, table = log_and_table(4, order=order)
+    path = put(changed(table, "f1", 40, 1e200), tmp_path, "parquet")
+    for features in (cc.read_features(path), FeatureFile(path)):
+        with pytest.raises(InputError, match="the squares of 'f1' are beyond float64"):
+            cc.AggregationRanker(**PLAIN).fit(features, votes)
+
+
 def test_what_cannot_be_streamed_says_so_before_any_work(tmp_path: Path) -> None:
     votes, table = log_and_table(1)
     file = FeatureFile(put(table, tmp_path, "parquet"))
@@ -370,11 +379,7 @@ def concordant(capfdbinary: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(one) for one in arguments])
-            status = 0
-        except SystemExit as stop:
-            status = int(stop.code or 0)
+        status = exit_status(*arguments)
         sys.stdout.flush()
         out = capfdbinary.readouterr()
         return status, out.out.decode(), out.err.decode()
@@ -432,6 +437,24 @@ def test_the_commands_say_what_does_not_stream(concordant: Any) -> None:
     assert concordant("fit", "votes.parquet", "-f", path, "-m", "m", "-s", "log-odds", "--stream", "-q")[0] == 0
     pq.write_table(texts, "other.parquet")
     assert concordant("score", "-m", "m", "-f", "other.parquet", "--stream", "--abstain", "0.2", "--gamma", "1")[0] == 2
+
+
+def test_streamed_scores_are_refused_and_typed_as_those_in_memory(concordant: Any) -> None:
+    votes, table = log_and_table(7, texts=False)
+    put_votes(votes)
+    for column in ("query", "item"):
+        at = table.column_names.index(column)
+        table = table.set_column(at, column, table[column].dictionary_encode())
+    path = put(table, Path(), "arrow")
+    assert concordant("fit", "votes.parquet", "-f", path, "-m", "m", "-s", "log-odds", "--stream", "-q")[0] == 0
+    for way in ("--stream", "--in-memory"):
+        assert concordant("score", "-m", "m", "-f", path, way, "-o", f"scores{way}.parquet")[0] == 0
+    streamed, whole = (pq.read_table(f"scores{way}.parquet") for way in ("--stream", "--in-memory"))
+    assert streamed.schema.equals(whole.schema) and streamed["item"].equals(whole["item"])
+    twice = put(pa.concat_tables([table, table.slice(3, 1)]), Path(), "arrow")
+    told = {concordant("score", "-m", "m", "-f", twice, way) for way in ("--stream", "--in-memory")}
+    found = [each for each in told if each[0] == 2 and "rows 4 and" in each[2]]
+    assert len(found) == len(told), told
 
 
 def test_labels_are_matched_as_they_are_written(concordant: Any) -> None:

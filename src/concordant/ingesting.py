@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from concordant import __version__
+from concordant.engines.counting import with_columns
 from concordant.engines.duckdb import Settings
 from concordant.errors import InputError, UsageError
 from concordant.log.formats import Log, locate
@@ -20,7 +21,7 @@ from concordant.preferences import Preferences
 from concordant.reading import Reading, read_log
 from concordant.store.agreement import agree, agree_columns, facts_of
 from concordant.store.catalogue import Batch, Catalogue, Content, is_store, read_catalogue
-from concordant.store.commits import HERE, check_place, commit, now
+from concordant.store.commits import HERE, check_place, commit, confirm, now
 from concordant.store.compacting import Compacted, compact
 from concordant.store.contents import Looked, look, unchanged
 from concordant.store.exporting import export
@@ -170,6 +171,7 @@ class _Intake:
             looked = [look(part, known.values(), grown=self.grown) for part in self._files()]
             fresh, had = _sorted_out(looked, known)
             if looked and not fresh:
+                confirm(self.path)
                 return Taken(self.name, known=had, seconds=time.perf_counter() - begun)
             reading = self._read(fresh)
             unchanged(looked)
@@ -178,6 +180,7 @@ class _Intake:
             if not looked:
                 contents = [Content(fingerprint(prefs), 0, self.name, 0)]
                 if (there := known.get(contents[0].sha256)) is not None:
+                    confirm(self.path)
                     return Taken(self.name, known=(_as_known(self.name, there),), seconds=time.perf_counter() - begun)
             change = partial(self._added, reading=reading, contents=contents)
             if commit(self.path, change, by=__version__, wait=self.wait):
@@ -203,6 +206,7 @@ class _Intake:
             return Reading(self.prefs, len(self.prefs), self.name, {})
         log = self.log
         if 0 < len(fresh) < len(log.parts):
+            with_columns(log)  # new files have the columns of those that are known, or none of them is taken in
             log = replace(fresh[0].log, name=log.name, parts=tuple([file.log for file in fresh]))
         return read_log(log, **self.options)
 

@@ -12,13 +12,14 @@ from concordant.engines.spark_session import session, without_pandas_warning
 from concordant.log.formats import Log
 from concordant.spark.metrics import Evaluated, evaluate
 from concordant.spark.tables import Table
+from concordant.spark.telling import told
 
 __all__ = ["evaluated_on_spark"]
 
 
 def evaluated_on_spark(scores: str, labels: str, given: Mapping[str, Any]) -> tuple[pa.Table, list[str]]:
     """Return what is printed, and what was left out on the way, in words."""
-    with without_pandas_warning():
+    with without_pandas_warning(), told(scores):
         spark = session(given["master"])
 
         def judged(scorer: str) -> Evaluated:
@@ -32,9 +33,9 @@ def evaluated_on_spark(scores: str, labels: str, given: Mapping[str, Any]) -> tu
 
         first = judged(scores)
         second = judged(given["against"]) if given["against"] else None
-        told = [one.left_out for one in (first, second) if one is not None and one.left_out]
+        said = [one.left_out for one in (first, second) if one is not None and one.left_out]
         table = _by_query(first, second) if given["per_query"] else _means(first, second, given["level"])
-        return table, told + _undefined(first)
+        return table, said + _undefined(first)
 
 
 def _means(first: Evaluated, second: Evaluated | None, level: float) -> pa.Table:

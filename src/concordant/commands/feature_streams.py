@@ -45,11 +45,12 @@ def gigabytes(file: FeatureFile) -> str:
 def as_written(file: FeatureFile, prefs: Preferences) -> list[str]:
     """Say which labels have another type in the log than in the features."""
     told = []
-    for role, column, ours in (("items", file.item, prefs.items), ("queries", file.query, prefs.queries)):
+    for role, called, column, ours in (
+        ("item", "items", file.item, prefs.items),
+        ("query", "queries", file.query, prefs.queries),
+    ):
         if column is None or not len(ours):
             continue
-        kind = file.log.types[file.log.columns.index(column)]
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if pa.types.is_integer(kind) != pa.types.is_integer(ours.values.type):
-            told.append(f"{role}: {matched_as_written(ours)}")
+        if pa.types.is_integer(file.label_type(role)) != pa.types.is_integer(ours.values.type):
+            told.append(f"{called}: {matched_as_written(ours)}")
     return told

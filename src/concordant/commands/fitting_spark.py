@@ -17,6 +17,7 @@ from concordant.errors import UsageError
 from concordant.models.saving import save_model
 from concordant.rankers.aggregation import AggregationRanker
 from concordant.spark.learning import fit
+from concordant.spark.telling import told
 from concordant.store.catalogue import is_store
 
 __all__ = ["fit_on_spark"]
@@ -44,7 +45,7 @@ def fit_on_spark(ranker: Any, log: str, given: Mapping[str, Any]) -> None:
     sizes = {name: reading.pop(name) for name in ("memory_limit", "threads")}
     master = reading.pop("master", given["master"])
     del reading["engine"]
-    with Progress(given["quiet"], "learning"), without_pandas_warning():
+    with Progress(given["quiet"], "learning"), without_pandas_warning(), told(log):
         spark = session(master, **sizes)
         fit(ranker, log, given["features"], feature_columns=columns, feature_names=names, session=spark, **reading)
     place = save_model(ranker, given["model"], about={"log": log, "features": given["features"]})

@@ -56,8 +56,9 @@ __all__ = ["rank"]
 def rank(log: str, **options: Any) -> None:
     """Rank the items of LOG, per query, and say what it cannot support.
 
-    LOG is CSV, TSV, JSON Lines (also .gz), Parquet, Arrow, PrefLib, LETOR, or file.duckdb::table. Its columns are
-    recognised by their usual names; name others with --winner, --loser, --query and so on.
+    LOG is CSV, TSV, JSON Lines (also .gz), Parquet, Arrow, PrefLib, LETOR, a folder of files of one kind,
+    file.duckdb::table, or a store (concordant ingest). Its columns are recognised by their usual names; name others
+    with --winner, --loser, --query and so on.
 
     \b
     Examples:

@@ -19,6 +19,7 @@ from concordant.log.rejects import say
 from concordant.ranking import Ranking
 from concordant.spark.frames import JudgedQueries, TooLarge
 from concordant.spark.ranking import ranked, ranking_of, write_ranking
+from concordant.spark.telling import told
 from concordant.store.catalogue import is_store
 
 __all__ = ["check_folder", "is_folder", "rank_on_spark"]
@@ -45,6 +46,11 @@ def rank_on_spark(log: str, given: Mapping[str, Any], **options: Any) -> bool:
     """Rank on the executors and write; False, with nothing done, where that is the driver's work: a log that is one
     query, a store, or a PrefLib file.
     """
+    with told(log):
+        return _rank(log, given, options)
+
+
+def _rank(log: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
     output, quiet = given["output"], given["quiet"]
     if is_store(Path(log)) or locate(log).format == "preflib":
         return False
@@ -55,11 +61,11 @@ def rank_on_spark(log: str, given: Mapping[str, Any], **options: Any) -> bool:
             return False
         judged = judged.sized(look=False)  # a look at each query costs more than what it saves from
         skipped = judged.rejects() if "skip" in (given["on_error"], given["clicks"]) else ()
-    if judged.checks.refusing(skipped):
-        raise InputError(say(judged.name, judged.checks.refusing(skipped)))
-    told = [f"skipped: {say(judged.name, skipped)}"] if skipped else []
+    if refused := judged.checks.stopping(skipped):
+        raise InputError(say(judged.name, refused))
+    said = [f"skipped: {say(judged.name, skipped)}"] if skipped else []
     if not quiet:
-        told.append(f"{log}: {judged.kind}, {judged.total:,} rows, {judged.buckets:,} tasks on Spark")
+        said.append(f"{log}: {judged.kind}, {judged.total:,} rows, {judged.buckets:,} tasks on Spark")
     names = ("interval", "level", "seed", "replicates", "quasi", "across_components")
     asked = {**{name: given[name] for name in names}, **options}
     with Progress(quiet, "ranking queries"):
@@ -69,7 +75,7 @@ def rank_on_spark(log: str, given: Mapping[str, Any], **options: Any) -> bool:
             board, number, notes = _made(judged.sized(), given["structure"], asked, output)
     if number == 0:
         raise InputError(f"{judged.name}: no judgment is left")
-    for line in told:
+    for line in said:
         click.echo(one_line(line), err=True)
     if board is not None and output is not None:
         write(board.to_arrow(), output)

@@ -18,6 +18,7 @@ from concordant.commands.output import as_csv, check_output, one_line, show_tabl
 from concordant.commands.scoring_streams import put_stream
 from concordant.errors import UsageError
 from concordant.features.matrix import Features
+from concordant.features.repeats import refuse_repeats
 from concordant.models.saving import load_model
 
 __all__ = ["ranked", "run_score"]
@@ -51,6 +52,7 @@ def run_score(model: str, given: Mapping[str, Any]) -> None:
             raise UsageError(f"{given['features']}: abstention needs the features in memory (--in-memory)")
         if not given["quiet"]:
             click.echo(f"{given['features']}: streamed from disk, {gigabytes(file)}", err=True)
+        refuse_repeats(file)
         rows = put_stream(file, ranker.predict(file), given)
         if given["output"] is not None:
             _put(None, rows, given)

@@ -15,6 +15,7 @@ from concordant.engines.spark_session import session, without_pandas_warning
 from concordant.errors import UsageError
 from concordant.models.saving import load_model
 from concordant.spark.scoring import score
+from concordant.spark.telling import told
 
 __all__ = ["score_on_spark"]
 
@@ -29,6 +30,8 @@ def score_on_spark(model: str, given: Mapping[str, Any]) -> tuple[pa.Table | Non
             raise UsageError(
                 f"--{name.replace('_', '-')} is done in memory only: tiers need all items of a query at once"
             )
+    if given["stream"] is not None:
+        raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
     output = given["output"]
     folder = output is not None and is_folder(output)
     if folder:
@@ -37,7 +40,7 @@ def score_on_spark(model: str, given: Mapping[str, Any]) -> tuple[pa.Table | Non
         check_output(output, given["features"] if os.path.isfile(given["features"]) else None, "the file of features")
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given[f"feature_{role}"] is not None}
-    with without_pandas_warning():
+    with without_pandas_warning(), told(given["features"]):
         scored = score(ranker, given["features"], columns=columns, session=session(given["master"]))
         if folder:
             return None, scored.save(output.rstrip("/"))

@@ -26,7 +26,7 @@ RANKED = (
 
 def ranked_stream(file: FeatureFile, score: Any) -> Iterator[pa.Table]:
     """Yield query, item, score and rank of every row, in the order of the file (see ``scoring.ranked``)."""
-    kinds = [_label_type(file, column) for column in (file.query, file.item)]
+    kinds = [pa.string() if file.query is None else file.label_type("query"), file.label_type("item")]
     schema = pa.schema([("query", kinds[0]), ("item", kinds[1]), ("score", pa.float64()), ("place", pa.int64())])
 
     def rows() -> Iterator[pa.RecordBatch]:
@@ -46,13 +46,6 @@ def _labels(file: FeatureFile, role: str, begin: int, batch: pa.RecordBatch, pla
     if role == "query" and file.query is None:
         return pa.nulls(len(batch), pa.string())
     return column_labels(pa.chunked_array([batch.column(place)]), role, file.log, begin)
-
-
-def _label_type(file: FeatureFile, column: str | None) -> pa.DataType:
-    if column is None:
-        return pa.string()
-    kind = file.log.types[file.log.columns.index(column)]
-    return pa.int64() if pa.types.is_integer(kind) else pa.large_string()
 
 
 def put_stream(file: FeatureFile, score: Any, given: Mapping[str, Any]) -> int:

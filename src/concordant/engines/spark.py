@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,7 +24,22 @@ from concordant.log.formats import Log
 from concordant.log.listed import Lists
 from concordant.log.values import flat
 
-__all__ = ["Unread", "count_lists", "count_rows", "lists_frame", "row_groups", "rows_frame", "session", "with_columns"]
+__all__ = [
+    "FAILURES",
+    "Unread",
+    "chain",
+    "count_lists",
+    "count_rows",
+    "is_unsigned",
+    "lists_frame",
+    "row_groups",
+    "rows_frame",
+    "session",
+    "telling_line",
+    "with_columns",
+]
+FAILURES = (PySparkException, Py4JError, ConnectionError, EOFError, pa.ArrowInvalid)
+"""What comes up where Spark, a task or the Java process fails; the last three where the process is gone."""
 
 BROKEN_TEXT = ("MALFORMED", "FAILED_READ_FILE", "TextParsingException", "errors.InputError")
 """What Spark says of a text file that it cannot read."""
@@ -80,7 +95,7 @@ def count_rows(
     frame = rows_frame(log, roles, session)
     with told(log):
         table = _collected(frame)
-    unsigned = [role for role, column in roles.items() if _is_unsigned(log, column)]
+    unsigned = [role for role, column in roles.items() if is_unsigned(log, column)]
     found = {role: _gathered(table, place, role in unsigned) for place, role in enumerate(roles)}
     return found, _gathered(table, len(roles), False).to_numpy(zero_copy_only=False)
 
@@ -107,9 +122,9 @@ def count_lists(
     offsets = gathered.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     rows = gathered.flatten()
     return Lists(
-        {role: _signed(flat(table[role]), _is_unsigned(log, column)) for role, column in keys.items()},
+        {role: _signed(flat(table[role]), is_unsigned(log, column)) for role, column in keys.items()},
         {
-            role: _signed(flat(rows.field(place)), _is_unsigned(log, column))
+            role: _signed(flat(rows.field(place)), is_unsigned(log, column))
             for place, (role, column) in enumerate(entries.items())
         },
         offsets - offsets[0],
@@ -127,7 +142,7 @@ def _gathered(table: pa.Table, place: int, unsigned: bool) -> Any:
     return whole([narrow(_signed(chunk, unsigned)) for chunk in column.chunks], column.type)
 
 
-def _is_unsigned(log: Log, column: str) -> bool:
+def is_unsigned(log: Log, column: str) -> bool:
     """Whether a column holds integers of 64 bits without sign, which Spark has as decimals."""
     types = log.table.schema.types if isinstance(log.table, pa.Table) else log.types
     kinds = dict(zip(log.columns, types, strict=False))
@@ -147,31 +162,36 @@ def told(log: Log) -> Iterator[None]:
     """
     try:
         yield
-    except (PySparkException, Py4JError) as error:
-        said = _chain(error)
+    except FAILURES as error:
+        said = chain(error)
         ours = re.findall(r"concordant\.errors\.InputError: (.+)", said)
         if ours:
             raise Unread(f"{log.name}: {ours[-1].strip()}") from None
         if log.format in ("csv", "tsv", "json") and any(word in said for word in BROKEN_TEXT):
-            raise Unread(f"{log.name}: cannot be read: {_line(said)}") from None
+            raise Unread(f"{log.name}: cannot be read: {telling_line(said)}") from None
         if "OutOfMemoryError" in said or "MEMORY" in said:
-            raise InputError(f"{log.name}: Spark needs more memory: {_line(said)}; raise memory_limit") from None
-        raise InputError(f"{log.name}: Spark cannot read it: {_line(said)}") from None
+            raise InputError(f"{log.name}: Spark needs more memory: {telling_line(said)}; raise memory_limit") from None
+        raise InputError(f"{log.name}: Spark cannot read it: {telling_line(said)}") from None
 
 
-def _chain(error: BaseException) -> str:
-    """Return all that was said of an error, the cause of it last."""
-    if not isinstance(error, Py4JJavaError):
-        return str(error)
+def chain(error: BaseException) -> str:
+    """Return all that was said of an error, the cause of it last; the Java process may be gone."""
     said: list[str] = []
-    cause = error.java_exception
-    while cause is not None and len(said) < 10:
-        said.append(str(cause.toString()))
-        cause = cause.getCause()
+    try:
+        if isinstance(error, ConnectionError | Py4JNetworkError):
+            return f"the Java process of Spark is gone: {error}"
+        if not isinstance(error, Py4JJavaError):
+            return str(error)
+        cause = error.java_exception
+        while cause is not None and len(said) < 10:
+            said.append(str(cause.toString()))
+            cause = cause.getCause()
+    except (Py4JError, ConnectionError):
+        said.append("the Java process of Spark is gone")
     return "\n".join(said)
 
 
-def _line(said: str) -> str:
+def telling_line(said: str) -> str:
     """Return the most telling line of what Spark said: the first with an error class, else the last."""
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     chosen = next((line for line in reversed(lines) if "[" in line and "SQLSTATE" in line), lines[-1] if lines else "?")

@@ -40,10 +40,12 @@ class Moments:
     present: NDArray[np.int64]
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
     def of(cls, X: NDArray[np.floating[Any]], *, log: bool = False) -> Moments:
         """Take the moments of X, or of its signed logarithms.
 
-        Sums are of what exceeds the mean of the first rows, so no digits are lost to columns far from 0.
+        Sums are of what exceeds the mean of the first rows, so no digits are lost to columns far from 0. Where squares
+        are beyond float64 the deviation is infinite or NaN.
         """
         width = X.shape[1]
         shift: Floats | None = None
@@ -72,6 +74,7 @@ class Moments:
         mean = np.where(present == 0, 0.0, np.where(same, low, (0.0 if shift is None else shift) + excess))
         return cls(mean, np.where(same, 0.0, np.sqrt(np.maximum(squares / some - excess**2, 0.0))), present)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def __add__(self, other: object) -> Moments:
         """Return the moments of both sets of rows together; a column that is constant in them all has deviation 0.
 

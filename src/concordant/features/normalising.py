@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import InputError, UsageError, did_you_mean, few
 from concordant.features.matrix import Features, Matrix, check_values
 from concordant.features.moments import Moments, row_blocks, signed_log
 
@@ -69,10 +69,18 @@ class Normaliser:
     ) -> Normaliser:
         """Return the normaliser of rows whose moments are known (of their signed logarithms, with ``log=True``).
 
-        ``medians`` of the columns are needed where ``missing`` is 'median'.
+        ``medians`` of the columns are needed where ``missing`` is 'median'. Errors (InputError): no rows, columns whose
+        values are so large that their squares are beyond float64.
         """
         if rows == 0:
             raise InputError("a normaliser needs at least one row to learn from")
+        beyond = ~(np.isfinite(found.mean) & np.isfinite(found.deviation))
+        if beyond.any():
+            wrong = [called for called, each in zip(names, beyond, strict=True) if each]
+            raise InputError(
+                f"features: the squares of {few(wrong)} are beyond float64; "
+                "give them in a larger unit, or take logarithms (--log-features, log=True)"
+            )
         fill = {"median": medians, "zero": np.zeros(len(found.mean))}.get(self.missing, found.mean)
         if fill is None:
             raise UsageError("missing='median' needs the medians beside the moments")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concordant.engines.duckdb import Settings
-from concordant.engines.streams import over_stream
-from concordant.errors import InputError
 from concordant.features.alignment import refuse_missing, refuse_other_types
 from concordant.features.reading import column_labels
+from concordant.features.repeats import refuse_repeats, say_repeats
 from concordant.features.streamed import FeatureFile
 from concordant.labels import Labels
 from concordant.preferences import Preferences
@@ -82,9 +78,9 @@ def place(file: FeatureFile, prefs: Preferences) -> Placed:
         seen[found[found >= 0]] = True
     judged = int(np.count_nonzero(code >= 0))
     if judged > np.count_nonzero(seen):
-        _refuse_repeats(file, prefs, code, judged - int(np.count_nonzero(seen)))
+        _refuse_judged_twice(file, prefs, code, judged - int(np.count_nonzero(seen)))
     if judged < len(file):
-        _refuse_other_repeats(file, code)
+        refuse_repeats(file, code)
     absent = np.flatnonzero(~(seen[item] if many else seen))
     if len(absent):
         refuse_missing(len(file), prefs, np.searchsorted(start, absent, side="right") - 1, item[absent])
@@ -189,7 +185,7 @@ def _node(start: Ints, item: Codes, query: Ints, sought: Ints) -> Ints:
     return np.where(there, low, -1)
 
 
-def _refuse_repeats(file: FeatureFile, prefs: Preferences, code: Codes, repeats: int) -> None:
+def _refuse_judged_twice(file: FeatureFile, prefs: Preferences, code: Codes, repeats: int) -> None:
     order = np.argsort(code, kind="stable")
     again = np.flatnonzero((np.diff(code[order]) == 0) & (code[order[1:]] >= 0))[0]
     first, second = int(order[again]), int(order[again + 1])
@@ -199,43 +195,4 @@ def _refuse_repeats(file: FeatureFile, prefs: Preferences, code: Codes, repeats:
     else:
         query = int(np.searchsorted(start, code[first], side="right")) - 1
         called = f"query {prefs.queries[query]!r}, item {prefs.items[int(item[code[first]])]!r}"
-    _say_repeats(file, repeats, first, second, called)
-
-
-def _refuse_other_repeats(file: FeatureFile, code: Codes) -> None:
-    """Look for rows of one (query, item) among those that nobody judged; counted out of core."""
-    kinds = [pa.int64() if pa.types.is_integer(batch_type) else pa.large_string() for batch_type in _key_types(file)]
-    names = ["item", "query"][: len(kinds)]
-    schema = pa.schema([*zip(names, kinds, strict=True), ("row", pa.int64())])
-
-    def unjudged() -> Iterator[pa.RecordBatch]:
-        for begin, batch in file.labels():
-            rows = np.flatnonzero(code[begin : begin + len(batch)] < 0)
-            taken = [pc.take(batch.column(place), pa.array(rows)) for place in range(len(kinds))]
-            columns = [column.cast(kind) for column, kind in zip(taken, kinds, strict=True)]
-            yield pa.RecordBatch.from_arrays([*columns, pa.array(rows + begin)], schema=schema)
-
-    keys = ", ".join(names)
-    statement = (
-        f'WITH twice AS (SELECT {keys}, count(*) - 1 AS again, min("row", 2) AS places FROM stream GROUP BY {keys} '
-        f"HAVING count(*) > 1) SELECT {keys}, places[1] AS place_1, places[2] AS place_2, "
-        "(SELECT sum(again) FROM twice)::BIGINT AS repeats FROM twice ORDER BY place_1 LIMIT 1"
-    )
-    for found in over_stream(unjudged(), schema, statement, Settings(file.memory_limit), rows=1):
-        for row in found.to_pylist():
-            called = ", ".join(f"{role} {row[role]!r}" for role in reversed(names))
-            _say_repeats(file, row["repeats"], row["place_1"], row["place_2"], called)
-
-
-def _key_types(file: FeatureFile) -> list[pa.DataType]:
-    columns = [file.item, *([] if file.query is None else [file.query])]
-    kinds = [file.log.types[file.log.columns.index(column)] for column in columns]
-    return [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
-
-
-def _say_repeats(file: FeatureFile, repeats: int, first: int, second: int, called: str) -> None:
-    unit = "item" if file.query is None else "(query, item)"
-    raise InputError(
-        f"{file.log.name}: {repeats:,} of {len(file):,} rows repeat an earlier {unit}: rows {first + 1:,} and "
-        f"{second + 1:,} are both {called}; give each {unit} one row"
-    )
+    say_repeats(file, repeats, first, second, called)

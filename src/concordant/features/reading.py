@@ -23,7 +23,7 @@ from concordant.log.layouts import ALIASES, plain
 from concordant.log.tables import from_object
 from concordant.log.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, numbers
 
-__all__ = ["chosen_columns", "column_numbers", "column_labels", "read_features", "read_judged"]
+__all__ = ["chosen_columns", "column_labels", "column_numbers", "column_of", "read_features", "read_judged"]
 
 Floats = NDArray[np.float64]
 INDEX = re.compile(r"__index_level_[0-9]+__")
@@ -121,7 +121,7 @@ def _from_table(
     dtype: Any,
     label: str | tuple[str, ...] | None,
 ) -> tuple[Features, Floats | None]:
-    item, query, wanted, chosen = chosen_columns(log, columns, names, label)
+    item, query, wanted, chosen = chosen_columns(log.name, log.columns, columns, names, label)
     keys = [column for column in (item, query, wanted) if column is not None]
     table = _table(log, [column for column in (item, query) if column is not None], [*keys, *chosen])
     if len(table) == 0:
@@ -148,47 +148,58 @@ def _from_table(
 
 
 def chosen_columns(
-    log: Log, columns: Mapping[str, str], names: Sequence[str] | None, label: str | tuple[str, ...] | None = None
+    name: str,
+    known: Sequence[str],
+    columns: Mapping[str, str],
+    names: Sequence[str] | None,
+    label: str | tuple[str, ...] | None = None,
 ) -> tuple[str, str | None, str | None, list[str]]:
     """Return which columns of a table hold items, queries (if any), labels (if asked for) and features.
+
+    ``name`` is that of the table, ``known`` are its columns, ``columns`` and ``names`` as in ``read_features``.
 
     Errors (InputError): none or several columns of items, names that are not there, no column left for features.
     """
     unknown = [role for role in columns if role not in ("item", "query")]
     if unknown:
         raise UsageError(f"columns: unknown role {unknown[0]!r}; features have the roles item and query")
-    item, query = _column(log, "item", columns, ALIASES["item"]), _column(log, "query", columns, ALIASES["query"])
+    item, query = (column_of(name, known, role, columns, ALIASES[role]) for role in ("item", "query"))
     if item is None:
         raise InputError(
-            f"{log.name}: no column of items; {did_you_mean('item', log.columns)} Say which with "
-            "--feature-item (columns=)"
+            f"{name}: no column of items; {did_you_mean('item', known)} Say which with --feature-item (columns=)"
         )
-    wanted = label if label is None or isinstance(label, str) else _column(log, "label", {}, label)
-    if label is not None and (wanted is None or wanted not in log.columns):
-        raise InputError(f"{log.name}: no column of labels; {did_you_mean(str(wanted or label[0]), log.columns)}")
+    wanted = label if label is None or isinstance(label, str) else column_of(name, known, "label", {}, label)
+    if label is not None and (wanted is None or wanted not in known):
+        raise InputError(f"{name}: no column of labels; {did_you_mean(str(wanted or label[0]), known)}")
     keys = [column for column in (item, query, wanted) if column is not None]
-    others = [column for column in log.columns if column not in keys and not INDEX.fullmatch(column)]
+    others = [column for column in known if column not in keys and not INDEX.fullmatch(column)]
     chosen = others if names is None else list(names)
-    absent = [column for column in chosen if column not in log.columns]
+    absent = [column for column in chosen if column not in known]
     if absent:
-        raise InputError(f"{log.name}: no column {few(absent)}; {did_you_mean(absent[0], log.columns)}")
+        raise InputError(f"{name}: no column {few(absent)}; {did_you_mean(absent[0], known)}")
     if both := [column for column in chosen if column in keys]:
-        raise InputError(f"{log.name}: the column {both[0]!r} says which row it is (or its label); it is no feature")
+        raise InputError(f"{name}: the column {both[0]!r} says which row it is (or its label); it is no feature")
     if not chosen:
-        raise InputError(f"{log.name}: no column is left for features beside {few(keys)}")
+        raise InputError(f"{name}: no column is left for features beside {few(keys)}")
     return item, query, wanted, chosen
 
 
-def _column(log: Log, role: str, given: Mapping[str, str], aliases: Sequence[str]) -> str | None:
+def column_of(
+    name: str, known: Sequence[str], role: str, given: Mapping[str, str], aliases: Sequence[str]
+) -> str | None:
+    """Return the column that is given for a role or has one of its usual names; None where there is none.
+
+    Errors (InputError): one that is given and not there, several that could be it.
+    """
     if role in given:
-        if given[role] not in log.columns:
-            raise InputError(f"{log.name}: no column {given[role]!r}; {did_you_mean(given[role], log.columns)}")
+        if given[role] not in known:
+            raise InputError(f"{name}: no column {given[role]!r}; {did_you_mean(given[role], known)}")
         return given[role]
-    exact = [alias for alias in aliases if alias in log.columns]
-    found = exact or [column for column in log.columns if plain(column) in aliases]
+    exact = [alias for alias in aliases if alias in known]
+    found = exact or [column for column in known if plain(column) in aliases]
     if len(found) > 1:
         raise InputError(
-            f"{log.name}: {few(found)} could each be the {role}; say which one with --feature-{role} (columns=)"
+            f"{name}: {few(found)} could each be the {role}; say which one with --feature-{role} (columns=)"
         )
     return found[0] if found else None
 

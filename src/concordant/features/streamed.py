@@ -78,7 +78,7 @@ class FeatureFile:
                 "read_features reads it into memory"
             )
         self.log: Log = with_header(log)
-        self.item, self.query, _, chosen = chosen_columns(self.log, columns or {}, names)
+        self.item, self.query, _, chosen = chosen_columns(self.log.name, self.log.columns, columns or {}, names)
         if len(set(chosen)) < len(chosen):
             raise InputError(f"{self.log.name}: the feature names {few(chosen)} are not all different")
         self.names = tuple(chosen)
@@ -103,6 +103,13 @@ class FeatureFile:
     def narrow(self) -> bool:
         """Whether float32 holds every value as it is."""
         return all(_fits_float32(self._type(name)) for name in self.names)
+
+    def label_type(self, role: str) -> pa.DataType:
+        """int64 where the labels of items or queries are integers, large_string where they are texts."""
+        column = self.item if role == "item" else self.query
+        kind = None if column is None else self._type(column)
+        kind = kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
+        return pa.int64() if kind is not None and pa.types.is_integer(kind) else pa.large_string()
 
     def labels(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the columns of labels in parts, item first, each with the row that it begins with (from 0)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from concordant.log.rejects import Reason
 
-__all__ = ["Sought", "find"]
+__all__ = ["SAMPLES", "Sought", "find"]
 
 SAMPLES = 3
 

@@ -96,6 +96,7 @@ class StreamedColumns(Columns):
     def matrix(self) -> Matrix:
         raise UsageError(f"{self.file.log.name}: this needs the features in memory; read_features reads them")
 
+    @np.errstate(over="ignore", invalid="ignore")  # the normaliser refuses what is too large
     def equations(
         self, Y: Floats, start: Ints, weight: Floats, *, rows: NDArray[np.integer[Any]], intercept: str
     ) -> NormalEquations:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from concordant.engines import memory
 from concordant.errors import InputError
@@ -14,11 +18,11 @@ from concordant.log.checked import Checked
 from concordant.log.compared import check_comparisons
 from concordant.log.layouts import Layout
 from concordant.log.listed import MANY_CHOSEN, MANY_CLICKS, UNITS, check_lists
-from concordant.log.rejects import Reject
+from concordant.log.rejects import Reason, Reject, Verdict
 from concordant.log.values import flat
 from concordant.preferences import Preferences, counted_comparisons, counted_lists
 
-__all__ = ["ROWS", "Checks", "Refused"]
+__all__ = ["ROWS", "Checks", "Fault", "Refused"]
 
 ROWS = "rows"
 """Column that says how many rows of the log each tuple of values stands for."""
@@ -31,6 +35,15 @@ class Refused(InputError):
 
 
 @dataclass(frozen=True)
+class Fault:
+    """What is refused for one reason, and how often each value to blame occurs (as JSON; None: no value is)."""
+
+    reason: Reason
+    unit: str
+    values: dict[str | None, int]
+
+
+@dataclass(frozen=True)
 class Checks:
     """How the rows of a log are read, to be sent to tasks."""
 
@@ -40,6 +53,8 @@ class Checks:
     as_json: bool = False
     elsewhere: frozenset[str] = field(default_factory=frozenset)
     """Words for a side that are labels of items somewhere in the log."""
+    unsigned: frozenset[str] = field(default_factory=frozenset)
+    """Roles whose columns hold integers of 64 bits without sign, which Spark has as decimals."""
 
     @property
     def roles(self) -> dict[str, str]:
@@ -48,44 +63,86 @@ class Checks:
 
     def preferences(self, table: pa.Table) -> Preferences:
         """Return the preferences of all rows of some queries. Errors: Refused where rows are and none may be."""
-        checked, rejects, _ = self._checked(table)
-        if self.refusing(rejects):
+        checked, faults, _ = self._checked(table, shown=False)
+        if self.refusing([fault.reason for fault in faults]):
             raise Refused("rows that cannot be understood")
         if checked.empty:
             return Preferences.empty()
         build = counted_comparisons if self.layout.kind == "comparisons" else counted_lists
         return build(**checked.arguments)
 
-    def faults(self, table: pa.Table) -> tuple[list[Reject], dict[str, int]]:
-        """Return what is refused of these rows, without places, and how many of each unit (rows, lists) there are."""
-        _, rejects, sizes = self._checked(table)
-        return rejects, sizes
+    def faults(self, table: pa.Table) -> tuple[list[Fault], dict[str, int]]:
+        """Return what is refused of these rows, and how many of each unit (rows, lists) there are."""
+        _, faults, sizes = self._checked(table, shown=True)
+        return faults, sizes
 
-    def refusing(self, rejects: Sequence[Reject]) -> list[Reject]:
+    def stopping(self, rejects: Sequence[Reject]) -> list[Reject]:
         """Return those rejects that stop the reading: all, or with ``skip`` none but undecided clicks."""
+        reasons = self.refusing([each.reason for each in rejects])
+        return [each for each in rejects if each.reason in reasons]
+
+    def refusing(self, reasons: Sequence[Reason]) -> list[Reason]:
+        """Return those reasons that stop the reading."""
         many = (MANY_CLICKS, MANY_CHOSEN)
-        stopping = [each for each in rejects if self.on_error == "raise" or each.reason in many]
-        return [each for each in stopping if self.clicks != "skip" or each.reason not in many]
+        stopping = [each for each in reasons if self.on_error == "raise" or each in many]
+        return [each for each in stopping if self.clicks != "skip" or each not in many]
 
-    def _checked(self, table: pa.Table) -> tuple[Checked, list[Reject], dict[str, int]]:
+    def _checked(self, table: pa.Table, shown: bool) -> tuple[Checked, list[Fault], dict[str, int]]:
+        for role in self.unsigned & set(table.column_names):
+            place = table.column_names.index(role)
+            table = table.set_column(place, role, table[role].cast(pa.uint64()))
         if self.layout.kind == "comparisons":
-            return self._comparisons(table)
-        return self._lists(table)
+            return self._comparisons(table, shown)
+        return self._lists(table, shown)
 
-    def _comparisons(self, table: pa.Table) -> tuple[Checked, list[Reject], dict[str, int]]:
+    def _comparisons(self, table: pa.Table, shown: bool) -> tuple[Checked, list[Fault], dict[str, int]]:
         rows = flat(table[ROWS]).to_numpy(zero_copy_only=False)
         columns = {role: flat(table[role]) for role in self.roles}
+        kept = dict(columns) if shown else {}
         checked = check_comparisons(columns, rows, self.layout, as_json=self.as_json, elsewhere=self.elsewhere)
-        total = int(rows.sum(dtype=np.int64))
-        rejects = [Reject(reason, number, total) for reason, number in checked.verdict.rows(rows)]
-        return checked, rejects, {"rows": total}
+        faults = [
+            Fault(reason, "rows", self._blamed(kept.get(reason.role), at, rows[at]))
+            for reason, at in _refused(checked.verdict)
+        ]
+        return checked, faults, {"rows": int(rows.sum(dtype=np.int64))}
 
-    def _lists(self, table: pa.Table) -> tuple[Checked, list[Reject], dict[str, int]]:
+    def _lists(self, table: pa.Table, shown: bool) -> tuple[Checked, list[Fault], dict[str, int]]:
         given = self.layout.roles
         keys = {role: role for role in KEYS if role in given}
         lists = memory.count_lists(table, keys, {role: role for role in ENTRIES if role in given})
         checked, seen = check_lists(lists, self.layout, clicks=self.clicks, as_json=self.as_json)
-        rows, number, unit = lists.times[lists.owner], int(lists.times.sum()), UNITS[self.layout.kind]
-        rejects = [Reject(reason, some, lists.rows) for reason, some in seen.rows.rows(rows)]
-        rejects += [Reject(reason, some, number, unit=unit) for reason, some in seen.lists.rows(lists.times)]
-        return checked, rejects, {"rows": lists.rows, unit: number}
+        unit, owner, faults = UNITS[self.layout.kind], lists.owner, []
+        for verdict, whole in ((seen.rows, False), (seen.lists, True)):
+            for reason, at in _refused(verdict):
+                of = at if whole else owner[at]
+                column, where = lists.entries.get(reason.role), seen.blame[at] if whole else at
+                if reason.role in keys:
+                    column, where = lists.keys[reason.role], of
+                known = shown and not (where < 0).any()
+                found = self._blamed(column if known else None, where, lists.times[of])
+                faults.append(Fault(reason, unit if whole else "rows", found))
+        return checked, faults, {"rows": lists.rows, unit: int(lists.times.sum())}
+
+    def _blamed(self, column: Any, at: NDArray[Any], number: NDArray[Any]) -> dict[str | None, int]:
+        """Count each value of a column at some places, given how often each place occurs."""
+        if column is None:
+            return {None: int(number.sum(dtype=np.int64))}
+        taken = column.take(pa.array(at))
+        coded = taken if pa.types.is_dictionary(taken.type) else taken.dictionary_encode()
+        codes = pc.fill_null(coded.indices, len(coded.dictionary)).to_numpy(zero_copy_only=False)
+        total = np.zeros(len(coded.dictionary) + 1, np.int64)
+        np.add.at(total, codes, number)
+        found: dict[str | None, int] = {}
+        for value, some in zip([*coded.dictionary.to_pylist(), None], total.tolist(), strict=True):
+            written = value if self.as_json and isinstance(value, str) else json.dumps(value, default=str)
+            name = None if written == "null" else written
+            if some:
+                found[name] = found.get(name, 0) + some
+        return found
+
+
+def _refused(verdict: Verdict) -> Iterator[tuple[Reason, NDArray[np.int64]]]:
+    """Return each reason with the places that it is the reason of."""
+    if verdict.code is not None:
+        for place, reason in enumerate(verdict.reasons):
+            yield reason, np.flatnonzero(verdict.code == 1 + place)

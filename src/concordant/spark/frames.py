@@ -3,9 +3,10 @@
 The driver learns how many rows there are and whether one query is too large for a task; a task checks the rows of its
 queries as every engine does and makes Preferences of them. Only what is made of these leaves the task.
 
-Memory: Java holds no more than Spark's batches and a shuffle of packed blocks (4 to 12 bytes for a comparison), within
-the heap of the executor; a Python worker holds a block of 2^20 rows while it packs, and while it works the rows of its
-queries, ``TASK`` on average and ``MOST`` of one query, at about 200 bytes each. ``spark.executor.pyspark.memory`` sets
+Memory: Java holds no more than Spark's batches and a shuffle of packed blocks (4 to 30 bytes for a comparison), within
+the heap of the executor. A Python worker holds a block of 2^20 rows while it packs; while it works, the packed rows of
+its task and, at about 200 bytes each, the queries that it works on together: about ``TASK`` rows, or one query of at
+most ``MOST``. Beyond ``BUCKETS`` tasks their rows grow instead of their number. ``spark.executor.pyspark.memory`` sets
 a hard limit to the workers.
 """
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -33,10 +35,11 @@ from concordant.errors import InputError, UsageError, counted
 from concordant.log.compared import side_words
 from concordant.log.formats import Log, locate
 from concordant.log.layouts import find_layout
-from concordant.log.rejects import Reason, Reject, say
+from concordant.log.rejects import Reject, say
 from concordant.log.tables import from_object
 from concordant.preferences import Preferences
 from concordant.spark.checking import ROWS, Checks, Refused
+from concordant.spark.faults import FAULTS, as_rows, gathered
 from concordant.spark.spreading import BUCKET, PACKED, TooLarge, put_together, spread
 from concordant.spark.telling import told
 
@@ -46,15 +49,11 @@ TASK = 1 << 21
 """Rows of a log that a task is given, on average."""
 MOST = 1 << 22
 """Distinct judgments (rows, for lists) beyond which one query is left by the tasks and worked on by the driver."""
+BUCKETS = 1 << 14
+"""Tasks at most: a sender cuts each of its blocks of 2^20 rows into as many pieces, each with a head of its own."""
 Task = Callable[[Preferences], pa.Table]
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 WHITESPACE = " \t\n\r\v\f"
-FAULTS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("says", "role", "hint", "unit")),
-        *((name, pa.int64()) for name in ("number", "total")),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -112,6 +111,8 @@ class JudgedQueries:
                 f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}"
             )
         checks = Checks(layout, clicks, on_error, log.as_json)
+        unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
+        checks = replace(checks, unsigned=unsigned)
         frame = raw_frame(log, checks.roles, counter.session or engine_session())
         return cls(log.name, frame, checks, frame.sparkSession)
 
@@ -149,19 +150,12 @@ class JudgedQueries:
         return made
 
     def rejects(self) -> tuple[Reject, ...]:
-        """Return what is refused in the whole log: how many rows (or lists) for which reason."""
+        """Return what is refused in the whole log: how many rows (or lists) for which reason, and the values to blame
+        that occur most often.
+        """
         whole = replace(self, large=())
         with told(self.name):
-            found = whole._tasks(partial(_faults, checks=self.checks, most=self.most), FAULTS).toArrow().to_pylist()
-        totals: dict[str, int] = {}
-        numbers: dict[tuple[Reason, str], int] = {}
-        for row in found:
-            totals[row["unit"]] = totals.get(row["unit"], 0) + row["total"]
-            if row["says"] is not None:
-                key = Reason(row["says"], row["role"], row["hint"]), row["unit"]
-                numbers[key] = numbers.get(key, 0) + row["number"]
-        ordered = sorted(numbers.items(), key=lambda pair: (-pair[1], pair[0][0].says))
-        return tuple([Reject(reason, number, totals[unit], unit=unit) for (reason, unit), number in ordered])
+            return gathered(whole._tasks(partial(_faults, checks=self.checks, most=self.most), FAULTS))
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -170,7 +164,7 @@ class JudgedQueries:
             with told(self.name):
                 yield
         except Refused:
-            stopping = self.checks.refusing(self.rejects())
+            stopping = self.checks.stopping(self.rejects())
             raise InputError(say(self.name, stopping)) from None
 
     # -- how the work is cut ---------------------------------------------------------------------------------------
@@ -184,7 +178,8 @@ class JudgedQueries:
             if total == 0:
                 raise InputError(f"{self.name}: there are no rows")
             wanted = max(-(-total // task), self.session.sparkContext.defaultParallelism)
-            sized = replace(self, total=total, buckets=wanted if self.by_query else 1, most=most)._knowing_words()
+            buckets = min(wanted, BUCKETS) if self.by_query else 1
+            sized = replace(self, total=total, buckets=buckets, most=most)._knowing_words()
             large = sized._too_large() if largest > most else ()
         if not large:
             return sized
@@ -227,6 +222,8 @@ class JudgedQueries:
         return replace(self, checks=replace(self.checks, elsewhere=frozenset(found)))
 
     def _label(self, role: str) -> pa.DataType:
+        if role in self.checks.unsigned:
+            return pa.int64()
         if not self.checks.as_json:
             return pa.int64() if isinstance(self.frame.schema[role].dataType, sparks.IntegralType) else pa.string()
         quoted = fn.col(role).startswith('"')
@@ -267,10 +264,32 @@ def _made(
     table = put_together(batches, most)
     if table is None:
         return
-    prefs = checks.preferences(table)
-    del table
-    if len(prefs.queries):
-        yield from task(prefs).select(schema.names).cast(schema).to_batches()
+    for some in _pieces(table, TASK):
+        prefs = checks.preferences(some)
+        if len(prefs.queries):
+            yield from task(prefs).select(schema.names).cast(schema).to_batches()
+
+
+def _pieces(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+    """Yield the queries of a task some at a time, in pieces of about so many rows.
+
+    >>> votes = pa.table({"query": ["q", "p", "q", "r"], "winner": [1, 2, 3, 4]})
+    >>> [piece["winner"].to_pylist() for piece in _pieces(votes, 2)]
+    [[1, 3], [2, 4]]
+    """
+    if "query" not in table.column_names or len(table) <= rows + rows // 2:
+        yield table
+        return
+    codes = table["query"].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+    counts = np.bincount(codes)
+    piece = ((np.cumsum(counts) - 1) // rows)[codes]
+    order = np.argsort(piece, kind="stable")
+    sizes = np.bincount(piece)
+    table = table.take(pa.array(order))
+    begin = 0
+    for size in sizes[sizes > 0].tolist():
+        yield table.slice(begin, size)
+        begin += size
 
 
 def _faults(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> Iterator[pa.RecordBatch]:
@@ -278,12 +297,7 @@ def _faults(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> 
     table = put_together(batches, most, stopping=False)
     if table is None:
         return
-    rejects, sizes = checks.faults(table)
-    rows = [{"unit": unit, "number": 0, "total": size} for unit, size in sizes.items()]
-    for each in rejects:
-        reason = {"says": each.reason.says, "role": each.reason.role, "hint": each.reason.hint}
-        rows.append({**reason, "unit": each.unit, "number": each.number, "total": 0})
-    yield from pa.Table.from_pylist(rows, FAULTS).to_batches()
+    yield from as_rows(*checks.faults(table)).to_batches()
 
 
 def raw_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> DataFrame:

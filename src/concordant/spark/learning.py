@@ -112,7 +112,7 @@ def fit(
     judged = JudgedQueries.of(log, spark, **reading)
     plan, ridge, said = one_plan(ranker, judged.kind)
     if reading.get("on_error") == "skip" and (skipped := judged.rejects()):
-        if refused := judged.checks.refusing(skipped):
+        if refused := judged.checks.stopping(skipped):
             raise InputError(say(judged.name, refused))
         said.append(f"skipped: {say(judged.name, skipped)}")
     schema = target_columns(*judged.labels)

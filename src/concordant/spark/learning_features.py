@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from concordant.errors import InputError, did_you_mean, few
+from concordant.errors import InputError
 from concordant.features.matrix import FILL
 from concordant.features.moments import Moments
-from concordant.features.reading import INDEX
-from concordant.log.layouts import ALIASES, plain
+from concordant.features.reading import chosen_columns
 from concordant.log.values import CLEAN, MISSING, numbers
 from concordant.spark.tables import PLACE, Table
 
-__all__ = ["INTEGERS", "Examined", "FeatureFrame", "column_of", "examine", "matrix", "refuse_twice"]
+__all__ = ["INTEGERS", "Examined", "FeatureFrame", "examine", "matrix", "refuse_twice"]
 
 Floats = NDArray[np.float64]
 SHOWN = 4
@@ -50,24 +49,12 @@ class FeatureFrame:
 
         Errors (InputError): no column of items or several, a name that is not there, no column left for features.
         """
-        name, known = table.name, [column for column in table.columns if not INDEX.fullmatch(column)]
-        found = {role: column_of(known, role, columns, name) for role in ("query", "item")}
-        if found["item"] is None:
-            raise InputError(
-                f"{name}: no column of items; {did_you_mean('item', known)} Say which with --feature-item (columns=)"
-            )
-        keys = {role: column for role, column in found.items() if column is not None}
-        chosen = [one for one in known if one not in keys.values()] if names is None else list(names)
-        if absent := [one for one in chosen if one not in known]:
-            raise InputError(f"{name}: no column {few(absent)}; {did_you_mean(absent[0], known)}")
-        if both := [one for one in chosen if one in keys.values()]:
-            raise InputError(f"{name}: the column {both[0]!r} says which row it is; it is no feature")
-        if not chosen:
-            raise InputError(f"{name}: no column is left for features beside {few(keys.values())}")
+        item, query, _, chosen = chosen_columns(table.name, table.columns, columns, names)
+        keys = {role: column for role, column in (("query", query), ("item", item)) if column is not None}
         picked = [table.column(column).alias(role) for role, column in keys.items()]
         picked += [table.column(column).alias(f"x{place}") for place, column in enumerate(chosen)]
         picked += [fn.col(part) for part in PLACE if part in table.frame.columns]
-        return cls(table.frame.select(*picked), tuple(chosen), tuple(keys), name)
+        return cls(table.frame.select(*picked), tuple(chosen), tuple(keys), table.name)
 
     def labelled_like(self, schema: pa.Schema) -> tuple[FeatureFrame, list[str]]:
         """Return the features with labels of the types that the log has, and what was done, in words.
@@ -96,27 +83,6 @@ class FeatureFrame:
                 role, column.cast("bigint" if integers else "string")
             )  # of one width, to be hashed
         return replace(self, frame=frame), told
-
-
-def column_of(
-    known: Sequence[str], role: str, given: Mapping[str, str], name: str, aliases: Sequence[str] | None = None
-) -> str | None:
-    """Return the column that is given for a role or has one of its usual names; None where there is none.
-
-    Errors (InputError): one that is given and not there, several that could be it.
-    """
-    if role in given:
-        if given[role] not in known:
-            raise InputError(f"{name}: no column {given[role]!r}; {did_you_mean(given[role], known)}")
-        return given[role]
-    usual = ALIASES.get(role, tuple(aliases or ()))
-    found = [alias for alias in usual if alias in known]
-    found = found or [column for column in known if plain(column) in usual]
-    if len(found) > 1:
-        raise InputError(
-            f"{name}: {few(found)} could each be the {role}; say which one with --feature-{role} (columns=)"
-        )
-    return found[0] if found else None
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.errors import InputError, UsageError
+from concordant.features.reading import column_of
+from concordant.log.layouts import ALIASES
 from concordant.log.values import NUMBER
-from concordant.spark.learning_features import column_of
 from concordant.spark.tables import PLACE, Table
 from concordant.spark.telling import told
 
@@ -36,7 +37,7 @@ class ValuedFrame:
         name, known = table.name, list(table.columns)
         if role == "score":
             table = table.placed()
-        found = {one: column_of(known, one, given, name, (role,)) for one in (*KEYS, role)}
+        found = {one: column_of(name, known, one, given, ALIASES.get(one, (role,))) for one in (*KEYS, role)}
         for one in ("item", role):
             if found[one] is None:
                 raise InputError(f"{name}: no column of the {one}; columns there: {', '.join(known)}")

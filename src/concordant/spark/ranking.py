@@ -16,14 +16,20 @@ from concordant.labels import Labels
 from concordant.preferences import Preferences
 from concordant.ranking import FLAGS, Ranking, rank
 from concordant.spark.frames import JudgedQueries
+from concordant.spark.writing import whole_or_gone
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import STATUS as ENDS
+from concordant.uncertainty.intervals import CHEAP
 from concordant.uncertainty.standard_errors import method_for
 
 __all__ = ["rank_frame", "ranked", "ranking_of", "write_ranking"]
 
 STATUS = ("status", "iterations", "gradient")
+BESIDE = (*STATUS, "note", "interval")
+"""Columns beside those of ``Ranking.to_arrow``."""
 STOPPED = ENDS.index("stopped before convergence")
+WORDY = 2
+"""Judgments that one row of a log holds at most: wins of either side."""
 METHODS = pa.schema([("method", pa.string())])
 
 
@@ -41,9 +47,9 @@ def rank_frame(
     1e-10) in no order. Nothing is computed yet, but queries that no task can hold, by the driver, and for
     ``interval="auto"`` a pass over a log with ties or strengths that says which method ``auto`` stands for.
 
-    Errors: UsageError, also for ``auto`` where it would depend on the size of the whole log.
+    Errors: UsageError, also for ``auto`` where it would depend on how a large log is cut.
     """
-    return ranked(judged, structure, interval=interval, quasi=quasi, **asked).drop(*STATUS, "note")
+    return ranked(judged, structure, interval=interval, quasi=quasi, **asked).drop(*BESIDE)
 
 
 def ranked(
@@ -70,6 +76,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
     def column(name: str) -> Any:
         return table[name].to_numpy()[order]
 
+    methods = {method for said in pc.unique(table["interval"]).to_pylist() for method in said.split(" or ")}
     flags = pc.index_in(table["flag"], pa.array(FLAGS)).to_numpy()[order]
     return Ranking(
         queries=queries,
@@ -81,7 +88,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         **{name: column(name) for name in ("rank_lower", "rank_upper")},
         quasi_error=column("quasi_error") if "quasi_error" in table.column_names else None,
         structure=structure,
-        interval=interval,
+        interval=" or ".join(sorted(methods)) or interval,
         level=level,
         status={name: column(name)[first] for name in STATUS},
         notes=(*judged.notes, *sorted(pc.unique(table["note"]).drop_null().to_pylist())),
@@ -98,8 +105,8 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
     counts = {f"flag {name}": fn.count_if(fn.col("flag") == name) for name in FLAGS[1:]}
     counts |= {"rows": fn.count(fn.lit(1)), "stopped": fn.count_if(stopped), "split": fn.count_if(split)}
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
-    with judged.explained():
-        observed.drop(*STATUS, "note").write.mode("overwrite").parquet(folder)
+    with judged.explained(), whole_or_gone(folder):
+        observed.drop(*BESIDE).write.mode("overwrite").parquet(folder)
     found = seen.get
     notes = [*judged.notes]
     if found["stopped"]:
@@ -120,7 +127,13 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
         + [("lower", pa.float64()), ("upper", pa.float64()), ("judgments", pa.int64())]
         + [("rank_lower", pa.int64()), ("rank_upper", pa.int64()), ("flag", pa.string())]
         + [("quasi_error", pa.float64())] * quasi
-        + [("status", pa.int8()), ("iterations", pa.int32()), ("gradient", pa.float64()), ("note", pa.string())]
+        + [
+            ("status", pa.int8()),
+            ("iterations", pa.int32()),
+            ("gradient", pa.float64()),
+            ("note", pa.string()),
+            ("interval", pa.string()),
+        ]
     )
 
 
@@ -132,7 +145,10 @@ def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any]) -> pa.Ta
         table = table.append_column(name, pa.array(board.status[name][board.query]))
     note = np.full(len(board), None, object)
     note[:1] = "; ".join(board.notes) or None
-    return table.append_column("note", pa.array(note, pa.string()))
+    method = np.full(len(board), board.interval, object)
+    return table.append_column("note", pa.array(note, pa.string())).append_column(
+        "interval", pa.array(method, pa.string())
+    )
 
 
 # -- the method of intervals ---------------------------------------------------------------------------------------
@@ -142,9 +158,11 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
     if interval != "auto" or member.reads == "exposures":
         return interval
     if member.curvature is None:
+        if WORDY * judged.total * int(asked.get("replicates", 1000)) <= CHEAP:
+            return "bootstrap"
         raise UsageError(
-            f"on Spark interval='auto' cannot choose for {structure}: its bootstrap depends on the size of the whole "
-            "log; say bootstrap or none"
+            f"on Spark interval='auto' cannot choose for {structure} on {judged.total:,} rows: how many replicates of "
+            "its bootstrap are cheap depends on the whole log, and a task sees a part; say bootstrap or none"
         )
     roles = judged.frame.columns
     ties = asked.get("ties", "half") if "ties" in member.options else None

@@ -20,6 +20,7 @@ from concordant.rankers.per_query import QueryRankers
 from concordant.spark.learning_features import INTEGERS, FeatureFrame, examine, matrix, refuse_twice
 from concordant.spark.tables import PLACE, Table
 from concordant.spark.telling import told
+from concordant.spark.writing import whole_or_gone
 
 __all__ = ["Scored", "score"]
 
@@ -48,7 +49,8 @@ class Scored:
 
         Errors (InputError): values that are not finite or no numbers, with how many there are and where some stand.
         """
-        self._told(lambda: self.frame.write.mode("overwrite").parquet(folder))
+        with whole_or_gone(folder):
+            self._told(lambda: self.frame.write.mode("overwrite").parquet(folder))
         return int(self.placed.sparkSession.read.parquet(folder).count())
 
     def _told(self, work: Any) -> Any:

@@ -26,7 +26,19 @@ from concordant.engines.sql import identifier, literal
 from concordant.errors import InputError
 from concordant.store.migrations import FORMAT, migrated
 
-__all__ = ["Batch", "Catalogue", "Content", "Facts", "Segment", "is_store", "parts_folder", "read_catalogue", "write"]
+__all__ = [
+    "Batch",
+    "Catalogue",
+    "Content",
+    "Facts",
+    "Segment",
+    "changed",
+    "is_store",
+    "parts_folder",
+    "read_catalogue",
+    "sized",
+    "write",
+]
 
 MAGIC = b"DUCK"
 MAGIC_AT = 8
@@ -112,6 +124,27 @@ TABLES: dict[str, type[Any]] = {"batches": Batch, "contents": Content, "segments
 def parts_folder(store: Path) -> Path:
     """Return the folder of the segments of a store."""
     return store.with_name(f"{store.name}.parts")
+
+
+def sized(store: Path, segment: Segment) -> Path:
+    """Return the path of a segment that is there, with as many bytes as were written. Errors: InputError."""
+    path = parts_folder(store) / segment.file
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise InputError(f"{store}: its folder {path.parent.name} is missing; it belongs beside the file") from None
+        raise InputError(f"{store}: the segment {path.parent.name}/{path.name} is missing") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    if size != segment.bytes:
+        raise changed(store, path, f"{size:,} bytes instead of {segment.bytes:,}")
+    return path
+
+
+def changed(store: Path, path: Path, how: str) -> InputError:
+    """Return the error of a segment that is not what was written."""
+    return InputError(f"{store}: the segment {path.parent.name}/{path.name} was changed since it was written ({how})")
 
 
 def is_store(path: Path) -> bool:

@@ -21,11 +21,11 @@ from concordant.engines.duckdb import message
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.preferences import Preferences
 from concordant.store import files
-from concordant.store.catalogue import Batch, Catalogue, Segment, parts_folder, read_catalogue, write
+from concordant.store.catalogue import Batch, Catalogue, Segment, parts_folder, read_catalogue, sized, write
 from concordant.store.lock import WAIT, exclusive
 from concordant.store.segments import digest, write_segment
 
-__all__ = ["HERE", "check_place", "commit", "now"]
+__all__ = ["HERE", "check_place", "commit", "confirm", "now"]
 
 HERE = ""
 """The segment of a batch that is not written yet."""
@@ -56,14 +56,24 @@ def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catal
         _prepare(target, old)
         new, prefs = changed
         revision = 1 if old is None else old.facts.revision + 1
-        if prefs is not None:
-            segment = _written(prefs, parts_folder(target), revision)
-            new = replace(new, segments=(*new.segments, segment), batches=_placed(new.batches, segment))
-        new = replace(new, facts=replace(new.facts, by=by, revision=revision, created=new.facts.created or now()))
-        _put(new, target)
+        try:
+            if prefs is not None:
+                segment = _written(prefs, parts_folder(target), revision)
+                new = replace(new, segments=(*new.segments, segment), batches=_placed(new.batches, segment))
+            new = replace(new, facts=replace(new.facts, by=by, revision=revision, created=new.facts.created or now()))
+            _put(new, target)
+        except BaseException:
+            _take_back(target, revision)
+            raise
         with suppress(OSError):  # the change is made; what could not be removed, the next writer removes
             _tidy(target, new)
     return new
+
+
+def confirm(store: Path) -> None:
+    """Make the catalogue that is there outlast a power cut: its writer may have been killed before it could."""
+    with _told(store):
+        files.sync(Path(os.path.realpath(store)).parent)
 
 
 def _placed(batches: Sequence[Batch], segment: Segment) -> tuple[Batch, ...]:
@@ -83,6 +93,14 @@ def _put(catalogue: Catalogue, target: Path) -> None:
         raise
 
 
+def _take_back(target: Path, revision: int) -> None:
+    """Remove the segment of a commit that failed, unless its catalogue is in its place nevertheless."""
+    with suppress(OSError, InputError):  # what cannot be removed, the next writer removes
+        if not target.exists() or read_catalogue(target).facts.revision < revision:
+            for path in parts_folder(target).glob(f"{_numbered(revision)}-*"):
+                files.remove(path)
+
+
 def check_place(store: Path) -> Path:
     """Return the file that a store is, links followed, or refuse a place that no store can be written to."""
     target = Path(os.path.realpath(store))
@@ -90,6 +108,8 @@ def check_place(store: Path) -> Path:
         raise UsageError(f"{store} is a folder; a store is a file, with a folder beside it")
     if not target.parent.is_dir():
         raise UsageError(f"{store}: the folder {target.parent} does not exist")
+    if hasattr(os, "statvfs") and os.statvfs(target.parent).f_flag & os.ST_RDONLY:
+        raise ConcordantError(f"{store}: the disk is read-only, so nothing can be taken in or merged; it can be read")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise ConcordantError(f"{store}: no permission to write in the folder {target.parent}")
     log = target.with_name(f"{target.name}.wal")
@@ -113,8 +133,16 @@ def _told(store: Path) -> Iterator[None]:
 
 
 def _prepare(target: Path, old: Catalogue | None) -> None:
-    """Make the folder of segments; remove what killed writers left."""
+    """Make the folder of segments; remove what killed writers left.
+
+    A writer may have been killed when its catalogue had its name and the disk did not know it yet: until it does, what
+    the catalogue before it names must not go.
+    """
     folder = parts_folder(target)
+    if old is not None:
+        confirm(target)
+        for segment in old.segments:
+            sized(target, segment)
     files.make_folder(folder)
     unfinished = folder / UNFINISHED
     if old is None and not unfinished.exists():
@@ -141,7 +169,11 @@ def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> N
             files.remove(path)
 
 
+def _numbered(revision: int) -> str:
+    return f"segment-{revision:06d}"
+
+
 def _written(prefs: Preferences, folder: Path, revision: int) -> Segment:
-    path = folder / f"segment-{revision:06d}-{uuid4().hex[:8]}.parquet"
+    path = folder / f"{_numbered(revision)}-{uuid4().hex[:8]}.parquet"
     files.write_new(path, lambda temporary: write_segment(prefs, temporary))
     return Segment(path.name, digest(path), path.stat().st_size, prefs.distinct, len(prefs))

@@ -5,6 +5,7 @@ The system gives the lock back when its holder ends, however that ends: no lock 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -27,6 +28,8 @@ __all__ = ["WAIT", "exclusive", "lock_file"]
 
 WAIT = 10.0
 """Seconds that a writer waits for another one."""
+HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+"""What the system says where another process has the lock."""
 PAUSE = 0.05
 LONGEST = 1 << 16
 
@@ -51,7 +54,7 @@ def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
         raise ConcordantError(f"{store}: cannot be written: {error.strerror or error}") from None
     try:
         until = time.monotonic() + wait
-        while not _taken(handle):
+        while not _taken(handle, store):
             if time.monotonic() >= until:
                 raise ConcordantError(f"{store}: {_holder(path)} is writing to it; waited {wait:g} s (--wait SECONDS)")
             time.sleep(min(PAUSE, max(until - time.monotonic(), 0)))
@@ -60,19 +63,22 @@ def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
         try:
             yield
         finally:
-            os.ftruncate(handle, 0)
+            with suppress(OSError):
+                os.ftruncate(handle, 0)
     finally:
         os.close(handle)  # gives the lock back
 
 
-def _taken(handle: int) -> bool:
+def _taken(handle: int, store: Path) -> bool:
     try:
         if sys.platform == "win32":
             os.lseek(handle, LONGEST, os.SEEK_SET)  # beyond what is written: others may still read who holds it
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
+        if error.errno not in HELD:
+            raise ConcordantError(f"{store}: the disk gives no lock: {error.strerror or error}") from None
         return False
     return True
 
