@@ -181,6 +181,8 @@ def newton_blocks(  # type: ignore[no-untyped-def]
                 W[max(i, j), min(i, j)] += bends[e]
             _solve(n, W, b, d, near, x)
             x[0], x[held] = x[held], x[0]
+            if not np.isfinite(x[:n]).all():  # weights too far apart for a step: stay, and say so
+                break
             for e in range(end - begin):
                 move[e] = x[winner[begin + e]] - x[loser[begin + e]]
             if kind == SQUARED_HINGE and turn > BLIND and turn % 2 == 1:
