@@ -22,7 +22,7 @@ import pyarrow.parquet
 
 from benchmarks.cases import Case, Row
 from benchmarks.measure import load, machine
-from benchmarks.votes import write_queries
+from benchmarks.votes import write_queries, write_scattered
 
 MASTERS = ("duckdb", "local[2]", "local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
 PYTHON = "3g"
@@ -48,14 +48,17 @@ def on_spark(folder: Path, scale: float) -> Case:
     rows = int(1e8 * scale)
     case = Case(f"{rows:,} comparisons, 10,000 queries × 50 items, Spark beside DuckDB, whole commands")
     log = write_queries(folder / f"queries-{rows}-10000-50.parquet", rows, 10_000, 50)
-    for master in MASTERS:
+    scattered = write_scattered(folder / f"scattered-{rows // 5}.parquet", rows // 5, max(1, rows // 5000))
+    works = [(log, rows, master, "") for master in MASTERS]
+    works += [(scattered, rows // 5, master, f", {rows // 5:,} of scattered ids") for master in MASTERS[:2]]
+    for file, judgments, master, what in works:
         with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
-            figures = contender(str(log), master, Path(own), rows)
+            figures = contender(str(file), master, Path(own), judgments)
         seconds, peak = figures["seconds"], figures["peak MiB"]
         note = "" if master == "duckdb" else _note(figures)
         result = {"best": seconds, "first": seconds, "busy": figures["processor"], "peak": float(peak["all"])}
-        case.rows.append(Row(f"concordant rank, {master}", result, note))
-        print(f"    {master}: {seconds} s, {figures['processor']} s of processor, peak {peak} MiB, {note}", flush=True)
+        case.rows.append(Row(f"concordant rank, {master}{what}", result, note))
+        print(f"    {master}{what}: {seconds} s, {figures['processor']} s of processor, {peak} MiB, {note}", flush=True)
     duckdb, local, *_ = case.rows
     case.bar("local[2] / DuckDB, time", local.seconds / duckdb.seconds, "×", most=4)
     return case

@@ -61,3 +61,26 @@ def write_queries(path: Path, rows: int, queries: int, items: int, *, seed: int 
             out.write_table(pa.table([query, winner, loser], schema=schema))
     partial.rename(path)
     return path
+
+
+def write_scattered(path: Path, rows: int, queries: int, *, items: int = 50, seed: int = 3) -> Path:
+    """Write a Parquet log of scattered 64-bit ids: queries of so many items of 10^7, whose judgments hardly repeat."""
+    if path.exists():
+        return path
+    rng = np.random.default_rng(seed)
+    labels, catalogue = rng.integers(0, 2**62, queries), rng.integers(0, 2**62, 10**7)
+    item = (rng.integers(0, len(catalogue), (queries, 1)) + 200_003 * np.arange(items)) % len(catalogue)
+    ability = rng.normal(0, SPREAD, (queries, items)).astype(np.float32)
+    schema = pa.schema([("query", pa.int64()), ("winner", pa.int64()), ("loser", pa.int64())])
+    partial = path.with_suffix(".part")
+    with pq.ParquetWriter(partial, schema, compression="zstd") as out:
+        for begin in range(0, rows, 2_000_000):
+            n = min(2_000_000, rows - begin)
+            query, a = rng.integers(0, queries, n), rng.integers(0, items, n)
+            b = (a + rng.integers(1, items, n)) % items
+            a_wins = rng.random(n, np.float32) < 1 / (1 + np.exp(ability[query, b] - ability[query, a]))
+            first, second = catalogue[item[query, a]], catalogue[item[query, b]]
+            columns = [labels[query], np.where(a_wins, first, second), np.where(a_wins, second, first)]
+            out.write_table(pa.table(columns, schema=schema))
+    partial.rename(path)
+    return path

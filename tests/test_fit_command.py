@@ -332,6 +332,13 @@ def test_a_ridge_beside_a_regressor_is_refused(concordant) -> None:
     assert status == 2 and "--ridge is for linear scorers" in err
 
 
+def test_a_master_without_spark_is_refused(concordant) -> None:
+    assert concordant("fit", "votes.csv", "-f", "features.csv", "-m", "model")[0] == 0
+    for command in (("fit", "train.txt", "-m", "other"), ("score", "-m", "model", "-f", "features.csv")):
+        status, _, err = concordant(*command, "--master", "local")
+        assert status == 2 and "--master local belongs to --engine spark" in err
+
+
 def test_hints_name_the_options_of_the_command(concordant, folder: Path) -> None:
     _table(folder, lambda rows: rows[7].__setitem__(3, ""))
     assert "--missing mean" in concordant("fit", "votes.csv", "-f", "features.csv", "-m", "model")[2]

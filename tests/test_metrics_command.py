@@ -170,6 +170,7 @@ def test_queries_without_a_value_are_said(files, capsys):
     [
         (SCORES, LABELS, ["--metric", "ndgc@10"], ["did you mean 'ndcg'"]),
         (SCORES, LABELS, ["--metric", "ndcg@0"], ["at least 1"]),
+        (SCORES, LABELS, ["--master", "local"], ["--master local belongs to --engine spark"]),
         (SCORES, LABELS, ["--metric", "ndcg", "third.csv"], ["unknown metric 'third.csv'"]),
         (SCORES, LABELS, ["--convention", "sklern"], ["did you mean 'sklearn'"]),
         (SCORES, LABELS, ["--score", "points"], ["scores.csv", "no column 'points'", "'score'"]),

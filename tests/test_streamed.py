@@ -335,7 +335,7 @@ except (MemoryError, cc.InputError):
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are those of Linux")
 @pytest.mark.parametrize("order", ["grouped", "shuffled"])
 def test_a_table_larger_than_the_memory_is_fitted(order: str, tmp_path: Path) -> None:
-    queries, items, width = 5_000, 100, 100
+    queries, items, width = 7_500, 100, 100
     rng = np.random.default_rng(0)
     query, item = (
         np.repeat(np.arange(queries, dtype=np.int32), items),
@@ -351,7 +351,7 @@ def test_a_table_larger_than_the_memory_is_fitted(order: str, tmp_path: Path) ->
     winner, loser = np.argmax(x[:30_000].reshape(-1, 100), axis=1), np.argmin(x[:30_000].reshape(-1, 100), axis=1)
     votes = {"query": np.arange(300), "winner": winner, "loser": loser}
     pq.write_table(pa.table(votes), tmp_path / "votes.parquet")
-    limit = 224 << 20
+    limit = 320 << 20  # of the address space: the slack that threads reserve included
     quiet = {
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         "MALLOC_ARENA_MAX": "1",

@@ -12,7 +12,7 @@ import pyarrow as pa
 from concordant.commands.matching import Matched, match, query_names, read_valued
 from concordant.commands.one_list import of_one_list
 from concordant.commands.output import as_csv, one_line
-from concordant.errors import InputError
+from concordant.errors import InputError, UsageError
 from concordant.metrics.comparing import compare, summarise
 from concordant.metrics.lists import Floats
 from concordant.metrics.registry import metric
@@ -30,6 +30,8 @@ def run_evaluate(scores: str, labels: str, **given: Any) -> None:
         for text in told:
             _note(text, given["quiet"])
         return
+    if given["master"] is not None:
+        raise UsageError(f"--master {given['master']} belongs to --engine spark")
     judges = {name: metric(name, given["convention"]) for name in given["metrics"]}  # wrong names cost no reading
     columns = {role: given[role] for role in ("query", "item", "score", "label")}
     judged = read_valued(labels, "label", columns)

@@ -49,6 +49,8 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
 
         fit_on_spark(ranker, log, given)
         return
+    if given["master"] is not None:
+        raise UsageError(f"--master {given['master']} belongs to --engine spark")
     with Progress(quiet, f"reading {log}"):
         features, judged, told = _labels(log, given) if graded else _preferences(log, given)
     if not quiet and isinstance(features, FeatureFile):

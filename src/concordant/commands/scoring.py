@@ -38,6 +38,8 @@ def run_score(model: str, given: Mapping[str, Any]) -> None:
 
         _put(*score_on_spark(model, given), given)
         return
+    if given["master"] is not None:
+        raise UsageError(f"--master {given['master']} belongs to --engine spark")
     if given["output"] is not None:
         for name, what in READ.items():
             if given[name] is not None:

@@ -41,7 +41,8 @@ def score_on_spark(model: str, given: Mapping[str, Any]) -> tuple[pa.Table | Non
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given[f"feature_{role}"] is not None}
     with without_pandas_warning(), told(given["features"]):
-        scored = score(ranker, given["features"], columns=columns, session=session(given["master"]))
+        spark = session(given["master"], memory_limit=given["memory_limit"])
+        scored = score(ranker, given["features"], columns=columns, session=spark)
         if folder:
             return None, scored.save(output.rstrip("/"))
         table = scored.table()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -85,11 +86,10 @@ class StreamedColumns(Columns):
     def normaliser(self) -> Normaliser:
         """The normaliser of all rows of the file."""
         if self.moments is None:
-            self.moments = sum(self._moments(X) for _, X in self.file.blocks(missing=self.missing))  # type: ignore
+            self.moments = reduce(add, (self._moments(X) for _, X in self.file.blocks(missing=self.missing)))
         medians = None
         if self.unfitted.missing == "median":  # one column at a time
             medians = np.array([self.unfitted.median(self.file.column(name)) for name in self.file.names])
-        assert self.moments is not None
         return self.unfitted.with_moments(self.moments, self.file.names, len(self.file), medians)
 
     @property
@@ -111,7 +111,7 @@ class StreamedColumns(Columns):
         for X, row, node in rows_by_query(self.file, self.placed, seen=seen):
             total.add(signed_log(X) if self.unfitted.log else X, row, node)
         if self.moments is None:
-            self.moments = sum(found)  # type: ignore[assignment]
+            self.moments = reduce(add, found)
         scale = self.normaliser.scale
         assert scale is not None
         return total.equations().scaled(1.0 / scale) if self.unfitted.standardise else total.equations()
