@@ -3,7 +3,9 @@
 # make test      the whole test suite
 # make check     format, lint, types, architecture
 # make bench     side by side with peers (CASES="1 2" picks some); makes .venv-bench and .venv-arena
+# make docs      the documentation site, in docs/_build/html
 # make dist      wheel and source distribution in dist/
+# make test-lowest  the suite with the lowest versions of the dependencies (constraints-lowest.txt), in .venv-lowest
 
 SHELL := /bin/sh
 VENV := .venv
@@ -12,16 +14,24 @@ CASES ?= all
 JOBS ?= 2
 PYTHON ?=
 
-.PHONY: install demo test check format bench dist clean
+.PHONY: install demo test test-lowest check format bench docs dist clean
 
 install: $(VENV)/.test-stamp
 
 demo: $(VENV)/.base-stamp
 	$(BIN)/concordant demo --output demo-output
-	@echo "The rankings lie in $(CURDIR)/demo-output"
+	@echo "The rankings lie in $(CURDIR)/demo-output; open $(CURDIR)/demo-output/report.html in a browser"
 
 test: $(VENV)/.test-stamp
+	@sh tools/chromium.sh
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+# not with the lowest versions: figures of pages and a converter that are those of later ones, Spark, clusters, browsers
+test-lowest: .venv-lowest/.stamp
+	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup tests --ignore-glob='tests/test_spark_*' \
+		--ignore-glob='tests/test_docs*' --ignore-glob='tests/test_reproduction_*' --ignore=tests/test_report_browser.py \
+		--ignore=tests/test_distribution.py --ignore=tests/test_abstaining_real.py --deselect \
+		'tests/test_export.py::test_regressors_that_only_a_pickle_keeps[bagging]'
 
 check: $(VENV)/.test-stamp
 	$(BIN)/ruff format --check .
@@ -36,12 +46,16 @@ format: $(VENV)/.test-stamp
 bench: .venv-bench/.stamp .venv-arena/.stamp
 	.venv-bench/bin/python -m benchmarks $(CASES)
 
+docs: $(VENV)/.docs-stamp
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The site lies in $(CURDIR)/docs/_build/html/index.html"
+
 dist: $(VENV)/.test-stamp
 	$(BIN)/python -m pip install -q -c constraints.txt build
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-arena build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-arena .venv-lowest build docs/_build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # -- environments: a stamp file says that one is complete -----------------------------------------------------------
 $(VENV)/.made:
@@ -54,7 +68,16 @@ $(VENV)/.base-stamp: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.test-stamp: $(VENV)/.made pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e ".[test]"
+	touch $@ $(VENV)/.base-stamp $(VENV)/.docs-stamp
+
+$(VENV)/.docs-stamp: $(VENV)/.made pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[docs]"
 	touch $@ $(VENV)/.base-stamp
+
+.venv-lowest/.stamp: pyproject.toml constraints-lowest.txt
+	PYTHON="$(PYTHON)" sh tools/make-venv.sh .venv-lowest
+	.venv-lowest/bin/python -m pip install -q -c constraints-lowest.txt -e ".[test]"
+	touch $@
 
 .venv-bench/.stamp: pyproject.toml constraints.txt
 	PYTHON="$(PYTHON)" sh tools/make-venv.sh .venv-bench

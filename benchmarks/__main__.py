@@ -21,6 +21,7 @@ from benchmarks.measure import load, machine
 from benchmarks.near_pairs import near_pairs
 from benchmarks.ranked_lists import ranked_lists
 from benchmarks.scale import scale
+from benchmarks.serve import served
 from benchmarks.spark_scale import on_spark
 
 CASES = cases.CASES | {
@@ -32,6 +33,7 @@ CASES = cases.CASES | {
     "near-pairs": near_pairs,
     "scale": scale,
     "spark": on_spark,
+    "serve": served,
 }
 HERE = Path(__file__).resolve().parent
 PEERS = (
@@ -81,7 +83,7 @@ def _options() -> argparse.Namespace:
         default="all",
         choices=[*CASES, "all"],
         metavar="CASE",
-        help="1 … 7, graded-lists, ranked-lists, learning, audit, auc, near-pairs, scale, spark",
+        help="1 … 7, graded-lists, ranked-lists, learning, audit, auc, near-pairs, scale, spark, serve",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

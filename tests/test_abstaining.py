@@ -526,6 +526,10 @@ def test_distances_of_blocks_have_the_bits_of_single_pairs() -> None:
             assert pair_distances(X[k : k + 1], X[25 + k : 26 + k], norm)[0] == found[k]
         columns = (np.asfortranarray(part) for part in (X[:25], X[25:]))
         assert np.array_equal(found, pair_distances(*columns, norm))
+        for whole in (X, X.astype(np.float32)):
+            a, b = np.triu_indices(len(whole), 1)
+            few = [pair_distances(whole, whole, norm, a[k : k + 9], b[k : k + 9]) for k in range(0, len(a), 9)]
+            assert np.array_equal(pair_distances(whole, whole, norm, a, b), np.concatenate(few))
 
 
 # -- bad input -----------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "concordant"
 
 LAYERS = (
     ("errors",),
-    ("labels", "tally", "listing", "gains", "threads"),
+    ("labels", "tally", "listing", "gains", "threads", "progress", "frames"),
     # compiled loops on plain arrays
     ("kernels",),
     ("sampling",),
@@ -60,6 +60,10 @@ LAYERS = (
     ("abstaining",),
     # fitted rankers on disk
     ("models",),
+    # models that leave the house: to other formats, over HTTP
+    ("exporting", "serving"),
+    # one page that shows all of it
+    ("reporting",),
     # the same work on a cluster (extra)
     ("spark",),
     # the experiments of the papers
@@ -90,7 +94,8 @@ INSIDE_FUNCTIONS = {
     ("abstention/tiles.py", "concordant.kernels.near_blocks"): "start-up time: Numba, for many points only",
     ("abstention/near_pairs.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
     ("engines/counting.py", "concordant.engines.spark"): "optional: the extra spark",
-    ("ranking.py", "polars"): "optional: only whoever asks for a polars frame needs it",
+    ("frames.py", "polars"): "optional: only whoever asks for a polars frame needs it",
+    ("exporting/export.py", "concordant.exporting.onnx"): "optional: the extra onnx",
     ("commands/__init__.py", "concordant.errors"): "start-up time of --help",
     ("commands/rank.py", "concordant.commands.session"): "start-up time of rank --help",
     ("commands/fit.py", "concordant.commands.fitting"): "start-up time of fit --help",
@@ -98,6 +103,9 @@ INSIDE_FUNCTIONS = {
     ("commands/evaluate.py", "concordant.commands.evaluating"): "start-up time of evaluate --help",
     ("commands/audit.py", "concordant.commands.auditing"): "start-up time of audit --help",
     ("commands/counterexample.py", "concordant.commands.counterexampling"): "start-up time of --help",
+    ("commands/report.py", "concordant.commands.reporting"): "start-up time of report --help",
+    ("commands/export.py", "concordant.commands.exporting"): "start-up time of export --help",
+    ("commands/serve.py", "concordant.commands.serving"): "optional: the extra serve",
     ("commands/ingest.py", "concordant.commands.ingesting_logs"): "start-up time of ingest --help",
     ("commands/store.py", "concordant.commands.storing"): "start-up time of store --help",
     ("commands/reproduce.py", "concordant.commands.reproducing"): "start-up time of reproduce --help",
@@ -110,13 +118,15 @@ INSIDE_FUNCTIONS = {
     ("commands/evaluating.py", "concordant.commands.evaluating_spark"): "optional: the extra spark",
     ("commands/evaluating.py", "rich"): "start-up time when piped: nothing is drawn",
     ("commands/output.py", "rich"): "start-up time when piped: nothing is drawn",
-    ("commands/progress.py", "rich"): "start-up time when piped: no progress is shown",
+    ("commands/progress.py", "concordant.commands.bars"): "start-up time when piped: Rich, where progress is drawn",
 }
 MODULES = {"scikit-learn": "sklearn"}
 """Dependencies whose module has another name."""
 EXTRAS = {
     "torch": ("torch",),
     "spark": ("pyspark", "py4j"),
+    "serving": ("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_core"),
+    "exporting/onnx.py": ("onnx", "skl2onnx"),
     **dict.fromkeys((f"engines/spark{name}.py" for name in ("", "_session", "_sources")), ("pyspark", "py4j")),
     **dict.fromkeys((f"reproduction/{name}.py" for name in ("cifar_runs", "cifar_training", "resnet")), ("torch",)),
 }

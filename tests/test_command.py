@@ -230,6 +230,7 @@ def test_demo_writes_its_files_and_says_where(tmp_path, capsys):
         "ranking-gpt4-by-prompt.csv",
         "ranking-gpt4.csv",
         "ranking.csv",
+        "report.html",
     }
     overall = rows((folder / "ranking.csv").read_text())
     assert len(overall) == 59

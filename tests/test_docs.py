@@ -1,28 +1,116 @@
-"""The examples in the documents run and say what they show."""
+"""The documents run and say what they show; their links lead somewhere."""
 
 from __future__ import annotations
 
-import doctest
 import re
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+from conftest import SHARED, shared_data
+from documents import COMMAND, PAGES, ROOT, RUN, Block, Page, blocks
+from spark_session import spark_tests
+from terminal import ONE_THREAD
+
+MOST_EXCUSED = 10
+REASONS = ("downloads", "hours", "a cluster", "a GPU", "make", "needs a server", "JavaScript")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_examples_run(path: Path) -> None:
-    failed, _ = doctest.testfile(str(path), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert failed == 0
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").as_posix()
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def _page(path: Path) -> Any:
+    spark = any(block.notes.get("needs") == "spark" for block in blocks(path))
+    return pytest.param(path, id=_name(path), marks=spark_tests if spark else ())
+
+
+@pytest.mark.parametrize("path", [_page(path) for path in PAGES])
+def test_page_runs(path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    with tempfile.TemporaryDirectory(prefix="concordant-page-") as folder:
+        monkeypatch.chdir(folder)
+        for name, value in {"CONCORDANT_SHARED": str(SHARED), **ONE_THREAD}.items():
+            monkeypatch.setenv(name, value)
+        page = Page(Path(folder), SHARED)
+        try:
+            for block in blocks(path):
+                _need(block.notes.get("needs", ""), page, request)
+                try:
+                    wrong = page.run(block)
+                except Exception as problem:
+                    problem.add_note(f"{_name(path)}.md:{block.line}\n{block.text}")
+                    raise
+                assert not wrong, f"{_name(path)}.md:{block.line}\n{wrong}"
+        finally:
+            page.terminal.close()
+            monkeypatch.undo()
+
+
+def _need(what: str, page: Page, request: pytest.FixtureRequest) -> None:
+    if what.startswith("shared "):
+        shared_data(what.removeprefix("shared "))
+    elif what == "spark":
+        page.names["spark"] = request.getfixturevalue("spark")
+    else:
+        assert not what, f"no rule for what a block needs: {what!r}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=_name)
+def test_blocks_are_of_a_known_kind(path: Path) -> None:
+    for block in blocks(path):
+        where = f"{_name(path)}.md:{block.line}"
+        assert block.kind in RUN or block.kind in ("figure", "excused"), f"{where}: {block.kind!r}"
+        commands = block.kind == "figure" and "file" not in block.notes and COMMAND.findall(block.text)
+        assert not commands, (
+            f"{where}: commands in a block that does not run; console, sh or a reason (<!-- not run: -->)"
+        )
+
+
+def test_few_blocks_are_excused() -> None:
+    excused = [
+        (f"{_name(path)}.md:{block.line}", block.notes["not run"])
+        for path in PAGES
+        for block in blocks(path)
+        if block.kind == "excused"
+    ]
+    for where, reason in excused:
+        print(where, reason)
+        assert reason.startswith(REASONS), f"{where}: {reason!r} is not one of {REASONS}"
+    assert len(excused) <= MOST_EXCUSED
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CHANGELOG.md"], ids=_name)
 def test_links_lead_somewhere(path: Path) -> None:
-    targets = re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8"))
-    assert not [target for target in targets if not (path.parent / target).exists()]
+    links = re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8"))
+    assert not [target for target, _ in links if not (path.parent / target).exists()]
+    headings = [(path.parent / target if target else path, place) for target, place in links if place]
+    assert not [place for page, place in headings if page.suffix == ".md" and place not in _headings(page)]
 
 
-def test_some_examples_are_there() -> None:
-    assert len(doctest.DocTestParser().get_examples((ROOT / "docs" / "learning.md").read_text(encoding="utf-8"))) >= 4
+def _headings(page: Path) -> set[str]:
+    """Return the headings of a page as GitHub names them in links."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("$ concordant --version\nconcordant, version …\n", True),
+        ("$ concordant --version\nconcordant, version 9\n", False),
+        ("$ concordant rank none.csv\nerror: …\n", True),
+        ("$ concordant rank none.csv\n", False),
+        ("$ a=1\n$ echo $a\n1\n", True),
+        ("$ echo 1\n2\n", False),
+        ("$ false\n", False),
+    ],
+)
+def test_what_is_shown_is_what_is_said(tmp_path: Path, text: str, right: bool) -> None:
+    page = Page(tmp_path, SHARED)
+    try:
+        assert (page.run(Block(1, "console", text)) == "") == right
+    finally:
+        page.terminal.close()

@@ -180,7 +180,7 @@ def test_many_segments_are_worth_a_note(run: Any, monkeypatch: pytest.MonkeyPatc
         (["store", "verify", "monday.csv"], "monday.csv: the file is no store"),
         (["store", "export", "s"], "Missing option '--output'"),
         (["store", "export", "s", "-o", "x.json"], "unknown ending '.json'; allowed: .parquet, .csv, .tsv, .arrow"),
-        (["store", "compac", "s"], "Did you mean 'compact'"),
+        (["store", "compac", "s"], "No such command 'compac'"),
         (["rank", "s.store"], "no file s.store"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_plain_form_predicts_as_the_original(regressor, data) -> None:
     kind, plain = found
     assert np.allclose(plain.predict(X), fitted.predict(X), rtol=1e-12, atol=1e-12)
     values, arrays = plain.to_state()
-    again = restored_regressor(kind, values, arrays)
+    again = restored_regressor(kind, values, arrays, X.shape[1])
     assert np.array_equal(again.predict(X), plain.predict(X))
 
 
@@ -66,6 +67,43 @@ def test_missing_values_go_where_the_original_sends_them(regressor, data) -> Non
     assert np.allclose(plain.predict(X), fitted.predict(X), rtol=1e-12)
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_trees_give_a_row_the_same_bits_whatever_stands_beside_it(data, missing, monkeypatch) -> None:
+    X, y = data
+    if missing:
+        X = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    _, plain = plain_regressor(HistGradientBoostingRegressor(max_iter=12).fit(X, y))
+    X = X[:120]
+
+    def walk(row: np.ndarray) -> float:
+        total = 0.0
+        for node in plain.root.tolist():
+            while plain.left[node] != node:
+                x = row[plain.feature[node]]
+                left = plain.missing_left[node] if np.isnan(x) else x <= plain.threshold[node]
+                node = plain.left[node] if left else plain.right[node]
+            total += float(plain.value[node])
+        return plain.base + plain.scale * total
+
+    expected = np.array([walk(row) for row in X])
+    for block in (7, 300, 1 << 16):
+        monkeypatch.setattr("concordant.models.trees.BLOCK", block)
+        assert np.array_equal(plain.predict(X[:30]), expected[:30])
+        assert np.array_equal(plain.predict(np.asfortranarray(X)[30:]), expected[30:])
+    assert all(plain.predict(X[at : at + 1])[0] == expected[at] for at in range(0, 120, 40))
+    assert len(plain.predict(X[:0])) == 0
+
+
+def test_a_booster_is_read_once_and_pickled_as_its_text(data, monkeypatch) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y = data
+    _, plain = plain_regressor(lightgbm.LGBMRegressor(n_estimators=3, verbose=-1, n_jobs=1).fit(X, y))
+    size, expected = len(pickle.dumps(plain)), plain.predict(X)
+    assert len(pickle.dumps(plain)) == size
+    monkeypatch.setattr(lightgbm, "Booster", None)
+    assert np.array_equal(plain.predict(X), expected)
+
+
 def test_lightgbm_by_its_own_text(data) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     X, y = data
@@ -73,7 +111,7 @@ def test_lightgbm_by_its_own_text(data) -> None:
     kind, plain = plain_regressor(fitted)
     assert kind == "booster"
     values, arrays = plain.to_state()
-    assert np.array_equal(restored_regressor(kind, values, arrays).predict(X), fitted.booster_.predict(X))
+    assert np.array_equal(restored_regressor(kind, values, arrays, X.shape[1]).predict(X), fitted.booster_.predict(X))
 
 
 def test_what_has_no_plain_form_is_said(data) -> None:

@@ -166,7 +166,7 @@ def test_ctrl_c_while_duckdb_counts_is_an_interruption(votes, capsys, tmp_path, 
     def interrupted(*_):
         raise error
 
-    monkeypatch.setattr("concordant.engines.duckdb.count_rows", interrupted)
+    monkeypatch.setattr("concordant.engines.duckdb._gather", interrupted)
     said = call(capsys, "rank", votes, "-o", tmp_path / "ranking.csv")
     assert (said[0], said[1], said[2].strip()) == (130, "", "interrupted")
     assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from concordant.best_order.kemeny import optimal_order
     from concordant.counterexamples.finder import find_counterexample
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
+    from concordant.exporting.card import model_card
+    from concordant.exporting.export import export_model
     from concordant.features.matrix import Features
     from concordant.features.normalising import Normaliser
     from concordant.features.reading import read_features, read_judged
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from concordant.rankers.per_query import QueryRankers
     from concordant.ranking import Ranking, rank
     from concordant.reading import read
+    from concordant.reporting.report import Report, report
     from concordant.structures.registry import structure
     from concordant.surrogates.minimise import minimise
     from concordant.surrogates.registry import surrogate
@@ -76,6 +79,7 @@ _HOMES = {
     "QueryRankers": "rankers.per_query",
     "RankBoostRanker": "rankers.boosting",
     "Ranking": "ranking",
+    "Report": "reporting.report",
     "Store": "ingesting",
     "UsageError": "errors",
     "auc": "metrics.auc",
@@ -88,12 +92,14 @@ _HOMES = {
     "compare": "metrics.comparing",
     "consistency_bound": "abstention.bounds",
     "err": "metrics.err",
+    "export_model": "exporting.export",
     "find_counterexample": "counterexamples.finder",
     "kendall_tau": "metrics.kendall",
     "load_model": "models.saving",
     "mean_targets": "targets.mean_targets",
     "minimise": "surrogates.minimise",
     "ndcg": "metrics.ndcg",
+    "model_card": "exporting.card",
     "near_pairs": "abstention.near_pairs",
     "optimal_order": "best_order.kemeny",
     "pairwise_abstention_loss": "abstention.losses",
@@ -104,6 +110,7 @@ _HOMES = {
     "read_features": "features.reading",
     "read_judged": "features.reading",
     "reciprocal_rank": "metrics.relevant",
+    "report": "reporting.report",
     "sampled_abstention_loss": "abstention.sampled",
     "save_model": "models.saving",
     "structure": "structures.registry",
@@ -131,6 +138,7 @@ __all__ = [
     "QueryRankers",
     "RankBoostRanker",
     "Ranking",
+    "Report",
     "Store",
     "UsageError",
     "auc",
@@ -143,11 +151,13 @@ __all__ = [
     "compare",
     "consistency_bound",
     "err",
+    "export_model",
     "find_counterexample",
     "kendall_tau",
     "load_model",
     "mean_targets",
     "minimise",
+    "model_card",
     "ndcg",
     "near_pairs",
     "optimal_order",
@@ -159,6 +169,7 @@ __all__ = [
     "read_features",
     "read_judged",
     "reciprocal_rank",
+    "report",
     "sampled_abstention_loss",
     "save_model",
     "structure",

@@ -22,23 +22,57 @@ __all__ = [
 
 
 class ConcordantError(ValueError):
-    """Base of all errors that concordant raises on purpose."""
+    """Base of all errors that concordant raises on purpose.
+
+    >>> import concordant as cc
+    >>> try:
+    ...     cc.read("no-such-file.csv")
+    ... except cc.ConcordantError as problem:
+    ...     print(type(problem).__name__, problem)
+    InputError no file no-such-file.csv
+    """
 
 
 class InputError(ConcordantError):
-    """The log cannot be read, or rows of it cannot be understood."""
+    """The log cannot be read, or rows of it cannot be understood.
+
+    >>> import concordant as cc
+    >>> cc.read({"winner": ["a", "b"], "loser": ["b", None]})
+    Traceback (most recent call last):
+    concordant.errors.InputError: ...
+    """
 
 
 class UsageError(ConcordantError):
-    """An option or an argument that is not allowed here."""
+    """An option or an argument that is not allowed here.
+
+    >>> import concordant as cc
+    >>> cc.structure("bradly-terry")
+    Traceback (most recent call last):
+    concordant.errors.UsageError: unknown structure 'bradly-terry'; did you mean 'bradley-terry'? Known: ...
+    """
 
 
 class CannotRank(ConcordantError):
-    """The data do not determine what was asked for."""
+    """The data do not determine what was asked for.
+
+    >>> import concordant as cc
+    >>> try:
+    ...     cc.rank(cc.Preferences.from_comparisons(["a"], ["b"]), prior=0)
+    ... except cc.CannotRank as problem:
+    ...     print(str(problem)[:41])
+    the maximum likelihood does not exist: no
+    """
 
 
 class NoMaximumLikelihood(CannotRank):
-    """Plain maximum likelihood does not exist on these data."""
+    """Plain maximum likelihood does not exist on these data.
+
+    >>> import concordant as cc
+    >>> cc.rank(cc.Preferences.from_comparisons(["a"], ["b"]), prior=0)
+    Traceback (most recent call last):
+    concordant.errors.NoMaximumLikelihood: the maximum likelihood does not exist: no chain of wins limits 'b' ...
+    """
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -184,6 +184,11 @@ class Graphs:
     """Pair tables: for each graph the pairs that were judged, with the strength of wins either way and of ties.
 
     Pairs stand once (``first < second``), sorted by graph, first, second; with covariates once for each value.
+
+    >>> from concordant.preferences import Preferences
+    >>> graphs = Batch.whole(Preferences.from_comparisons(["a", "a", "b"], ["b", "b", "a"])).graphs
+    >>> graphs.wins.tolist(), graphs.losses.tolist()
+    ([2.0], [1.0])
     """
 
     node_start: Offsets
@@ -272,6 +277,7 @@ class Graphs:
             values, code = np.unique(
                 np.where(swap[:, None], -covariates, covariates) + 0.0, axis=0, return_inverse=True
             )
+            code = code.reshape(-1)  # NumPy 2.0 gives it a second axis
         sizes = [int(table[-1]), len(values), 4]
         outcome = swap.astype(np.int8) if tie is None else np.where(tie, np.int8(2), swap)
         place = _cells(node_start, size, table, winner, loser)

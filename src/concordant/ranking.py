@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from concordant.connectivity import Connectivity, connectivity
 from concordant.errors import UsageError
+from concordant.frames import as_pandas, as_polars
 from concordant.graphs import Batch, Graphs
 from concordant.labels import Labels
 from concordant.preferences import Preferences
+from concordant.progress import stage
 from concordant.structures.rankings import Rankings
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import CLOSED_FORM, STATUS, Scores
@@ -38,6 +40,11 @@ class Ranking:
     Rows stand by query, component, rank, item. Ranks restart in each component, because scores of two components
     cannot be compared; equal scores share the better rank. ``lower`` and ``upper`` bound the score, ``rank_lower``
     and ``rank_upper`` the ranks of a component together, at ``level``. NaN bounds: no interval was asked for.
+
+    >>> import concordant as cc
+    >>> board = cc.rank(cc.Preferences.from_comparisons(["a", "a", "b"], ["b", "b", "a"]))
+    >>> board.to_arrow().select(["item", "rank", "judgments"]).to_pylist()
+    [{'item': 'a', 'rank': 1, 'judgments': 3}, {'item': 'b', 'rank': 2, 'judgments': 3}]
     """
 
     queries: Labels
@@ -94,13 +101,11 @@ class Ranking:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        return as_pandas(self.to_arrow())
 
     def to_polars(self) -> Any:
         """Return the rows as a polars data frame (polars must be installed)."""
-        import polars
-
-        return polars.from_arrow(self.to_arrow())
+        return as_polars(self.to_arrow())
 
     @property
     def converged(self) -> bool:
@@ -151,16 +156,21 @@ def rank(
     member.check(prefs.kind, options)
     parts: list[_Part] = []
     done = 0
-    for codes in _blocks(prefs):
-        batch = Batch.whole(prefs, codes)
-        scores = member.function(batch, **options)
-        graphs = Rankings.of(batch).chain() if prefs.kind == "orders" and member.positions else batch.graphs
-        linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
-        limits = bounds(batch, scores, member, linked, wanted, options)
-        parts.append(_part(batch, graphs, scores, linked, limits, across_components))
-        done += len(codes)
-        if progress is not None:
-            progress(done, len(prefs.queries))
+    blocks = list(_blocks(prefs))
+    with stage("ranking queries", len(prefs.queries) if len(blocks) > 1 else None) as advance:
+        for codes in blocks:
+            batch = Batch.whole(prefs, codes)
+            with stage("scores"):
+                scores = member.function(batch, **options)
+            graphs = Rankings.of(batch).chain() if prefs.kind == "orders" and member.positions else batch.graphs
+            linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
+            with stage("intervals"):
+                limits = bounds(batch, scores, member, linked, wanted, options)
+            parts.append(_part(batch, graphs, scores, linked, limits, across_components))
+            done += len(codes)
+            advance(len(codes))
+            if progress is not None:
+                progress(done, len(prefs.queries))
     return _joined(prefs, structure, level, quasi, parts)
 
 

@@ -23,6 +23,7 @@ from concordant.log.preflib import read_preflib
 from concordant.log.rejects import Reason, Reject, Verdict, say
 from concordant.log.tables import from_object
 from concordant.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.progress import stage
 from concordant.store.catalogue import is_store
 from concordant.store.stored import read_as_log
 
@@ -182,7 +183,8 @@ def _read_comparisons(counter: Counter, layout: Layout, on_error: str) -> Readin
     total = int(rows.sum(dtype=np.int64))
     _some(log, total)
     raw = dict(found) if len(rows) <= MANY else None
-    checked = check_comparisons(found, rows, layout, as_json=log.as_json)
+    with stage("checking rows"):
+        checked = check_comparisons(found, rows, layout, as_json=log.as_json)
     rejects: tuple[Reject, ...] = ()
     if checked.verdict.code is not None:
         if raw is None:  # count again: the columns of a clean log are not kept for this
@@ -196,7 +198,8 @@ def _read_comparisons(counter: Counter, layout: Layout, on_error: str) -> Readin
             raise InputError(say(log.name, rejects))
         del raw
     pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
-    prefs = counted_comparisons(**checked.arguments)
+    with stage("adding up judgments"):
+        prefs = counted_comparisons(**checked.arguments)
     return Reading(prefs, total, log.name, roles, rejects)
 
 
@@ -220,7 +223,8 @@ def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> l
 def _places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) -> dict[Reason, Any]:
     log = counter.log
     columns = list(dict.fromkeys(roles.values()))
-    return find(counter.placed_rows(columns), roles, columns, sought, place=log.place, as_json=log.as_json)
+    with stage("looking for the lines of refused rows"):
+        return find(counter.placed_rows(columns), roles, columns, sought, place=log.place, as_json=log.as_json)
 
 
 # -- lists ---------------------------------------------------------------------------------------------------------
@@ -234,7 +238,8 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
     lists = counter.count_lists(keys, entries)
     total = lists.rows
     _some(log, total)
-    checked, verdicts = check_lists(lists, layout, clicks=clicks, as_json=log.as_json)
+    with stage("checking lists"):
+        checked, verdicts = check_lists(lists, layout, clicks=clicks, as_json=log.as_json)
     rejects: tuple[Reject, ...] = ()
     if verdicts.rows.code is not None or verdicts.lists.code is not None:
         samples = _places(counter, layout.roles, _sought_lists(lists, verdicts, log.as_json))
@@ -246,7 +251,9 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
             raise InputError(say(log.name if ours else f"{log.name}: no judgment is left", ours or rejects))
     if checked.empty:
         raise InputError(f"{log.name}: no judgment is left, every entry is missing")
-    return Reading(counted_lists(**checked.arguments), total, log.name, layout.roles, rejects)
+    with stage("adding up judgments"):
+        prefs = counted_lists(**checked.arguments)
+    return Reading(prefs, total, log.name, layout.roles, rejects)
 
 
 def _list_rejects(

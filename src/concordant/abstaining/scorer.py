@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from concordant.errors import InputError, UsageError
 from concordant.features.matrix import Features
 from concordant.features.normalising import Normaliser
+from concordant.progress import steps
 from concordant.rankers.estimator import Ranker
 from concordant.rankers.folding import folds
 from concordant.rankers.intake import Training, matched
@@ -118,7 +119,7 @@ def _queries(features: Features) -> NDArray[np.int32]:
 def cross_fitted(ranker: Any, training: Training, n: int, split: str, seed: int) -> Iterator[tuple[Any, Training]]:
     """Yield a ranker fitted without a part of the judgments, and that part, n times."""
     if training.prefs is not None:
-        for kept, held in folds(training.prefs, n, split=split, seed=seed):
+        for kept, held in steps("folds", folds(training.prefs, n, split=split, seed=seed), n):
             yield fit_scorer(ranker, replace(training, prefs=kept)), replace(training, prefs=held)
         return
     queries = len(training.start) - 1
@@ -128,7 +129,7 @@ def cross_fitted(ranker: Any, training: Training, n: int, split: str, seed: int)
             "ranker that is fitted already and rows it has not seen"
         )
     part = np.random.default_rng(seed).permutation(queries) % n
-    for number in range(n):
+    for number in steps("folds", range(n)):
         yield fit_scorer(ranker, _of_queries(training, part != number)), _of_queries(training, part == number)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from concordant.frames import as_pandas
 from concordant.graphs import Batch
 
 __all__ = ["Questions"]
@@ -66,4 +67,4 @@ class Questions:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        return as_pandas(self.to_arrow())

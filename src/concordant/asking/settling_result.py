@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from concordant.frames import as_pandas
 from concordant.graphs import Batch
 
 __all__ = ["FAR", "LEVEL", "NOTHING", "OPEN", "SETTLED", "SINGLE", "STATUS", "Settling"]
@@ -97,4 +98,4 @@ class Settling:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        return as_pandas(self.to_arrow())

@@ -27,6 +27,7 @@ from concordant.noise.noise import noise
 from concordant.populations.regret import check_ties
 from concordant.populations.shape import shapes
 from concordant.preferences import Preferences
+from concordant.progress import stage, steps
 from concordant.structures.adjacency import mean_adjacency
 from concordant.surrogates.choosing import Chosen, choose
 
@@ -113,11 +114,14 @@ def audit(
     _check(prefs, wanted)
     parts: list[_Part] = []
     done = 0
-    for codes in _some(prefs):
-        parts.append(_part(prefs, codes, wanted))
-        done += len(codes)
-        if progress is not None:
-            progress(done, len(prefs.queries))
+    blocks = list(_some(prefs))
+    with stage("auditing queries", len(prefs.queries) if len(blocks) > 1 else None) as advance:
+        for codes in blocks:
+            parts.append(_part(prefs, codes, wanted))
+            done += len(codes)
+            advance(len(codes))
+            if progress is not None:
+                progress(done, len(prefs.queries))
     return _joined(prefs, wanted, parts)
 
 
@@ -166,14 +170,16 @@ def _some(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
 def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Part:
     batch = Batch.whole(prefs, codes)
     mean = mean_adjacency(batch)
-    facts = shapes(mean)
-    best = best_orders(
-        mean,
-        exact_up_to=20 if wanted.exact else 12,
-        programme=wanted.exact,
-        time_limit=wanted.time_limit,
-        seed=wanted.seed,
-    )
+    with stage("cycles"):
+        facts = shapes(mean)
+    with stage("best orders"):
+        best = best_orders(
+            mean,
+            exact_up_to=20 if wanted.exact else 12,
+            programme=wanted.exact,
+            time_limit=wanted.time_limit,
+            seed=wanted.seed,
+        )
     by_pairs, best, noted = _judged_by_pairs(batch, mean, best, facts.acyclic, wanted)
     law = None
     found = []
@@ -182,15 +188,18 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
             judged = by_pairs[chosen.name]
         else:
             law = wanted.law.relevance(batch) if law is None else law
-            judged = judge_by_gains(chosen, law, chances=wanted.law.chances)
+            with stage(chosen.name):
+                judged = judge_by_gains(chosen, law, chances=wanted.law.chances)
         found.append(surrogate_rows(batch, chosen, judged))
     resampled = held = None
     if wanted.replicates:
         held = _held_out(prefs, codes, wanted)
-        resampled = noise(
-            batch, replicates=wanted.replicates, level=1 - wanted.level, seed=wanted.seed, place=best.place
-        )
-    settled, asked, said = _more_judgments(batch, wanted)
+        with stage("sampling noise"):
+            resampled = noise(
+                batch, replicates=wanted.replicates, level=1 - wanted.level, seed=wanted.seed, place=best.place
+            )
+    with stage("what to ask"):
+        settled, asked, said = _more_judgments(batch, wanted)
     return _Part(
         queries=query_rows(batch, facts, best, resampled),
         surrogates=tuple(found),
@@ -211,7 +220,8 @@ def _judged_by_pairs(
     members = [chosen for chosen in wanted.chosen if chosen.target == "pairwise"]
 
     def judged() -> dict[str, Judged]:
-        return {one.name: judge_by_pairs(one, batch, mean, net, best, acyclic, wanted.ties) for one in members}
+        by = steps("surrogates", members)
+        return {one.name: judge_by_pairs(one, batch, mean, net, best, acyclic, wanted.ties) for one in by}
 
     found, ahead = judged(), np.zeros(len(batch), bool)
     for one in found.values():

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from concordant.auditing.summary import summary
+from concordant.frames import as_pandas
 
 __all__ = ["Audit"]
 
@@ -25,6 +26,12 @@ class Audit:
     ``surrogates`` has a row for each query and surrogate: ``query, surrogate, phi, target, status, loss, regret,
     regret_at_most, consistent, flipped, above, below``. ``orders`` has a best order of each query: ``query, item,
     place``. Losses are per judgment (mean adjacency).
+
+    >>> import concordant as cc
+    >>> votes = cc.Preferences.from_comparisons(["a", "b", "a"], ["b", "c", "c"])
+    >>> found = cc.audit(votes, replicates=0)
+    >>> found.queries["acyclic"].to_pylist(), found.orders["item"].to_pylist()
+    ([True], ['a', 'b', 'c'])
     """
 
     queries: pa.Table
@@ -113,7 +120,7 @@ class Audit:
 
     def to_pandas(self) -> Any:
         """Return ``to_arrow`` as a pandas data frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        return as_pandas(self.to_arrow())
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)

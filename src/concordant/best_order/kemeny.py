@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from concordant.best_order.orders import METHODS, best_orders
 from concordant.errors import UsageError
+from concordant.frames import as_pandas
 from concordant.graphs import Batch
 from concordant.labels import Labels
 from concordant.preferences import Preferences
@@ -62,7 +63,7 @@ class OptimalOrders:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        return as_pandas(self.to_arrow())
 
     def __repr__(self) -> str:
         return (

@@ -82,8 +82,8 @@ class _Cuts:
 
     def _optimum(self, integer: bool) -> tuple[Floats | None, float | None]:
         """The optimum with the cycles so far, and what it proves; None where the time was over before."""
-        edges = np.fromiter((e for row in self.rows for e in row), np.int64)
-        start = np.concatenate(([0], np.cumsum([len(row) for row in self.rows])))
+        edges = np.fromiter((e for row in self.rows for e in row), np.int32)  # as HiGHS counts
+        start = np.concatenate(([0], np.cumsum([len(row) for row in self.rows]))).astype(np.int32)
         matrix = csr_array((np.ones(len(edges)), edges, start), shape=(len(self.rows), len(self.weight)))
         found = milp(
             self.weight,
@@ -123,7 +123,11 @@ class _Cuts:
     def _add_cycles(self, x: Floats) -> bool:
         """Add a shortest cycle through each edge, where its x add up to less than 1; whether there was any."""
         length = np.maximum(x, 0.0) + 1e-9  # of equal ones the cycle with the fewest edges
-        graph = csr_array((length, (self.winner, self.loser)), shape=(self.m, self.m))
+        ends = (
+            self.winner.astype(np.int32),
+            self.loser.astype(np.int32),
+        )  # the widest that dijkstra of SciPy 1.13 takes
+        graph = csr_array((length, ends), shape=(self.m, self.m))
         distance, before = dijkstra(graph, return_predecessors=True)
         around = length + distance[self.loser, self.winner]
         found = len(self.rows)

@@ -13,6 +13,9 @@ from typing import Any
 
 import click
 
+from concordant.commands.interrupts import Watch, watched
+from concordant.commands.saying import as_json, said_as, say
+
 __all__ = ["main"]
 
 COMMANDS = {
@@ -20,13 +23,24 @@ COMMANDS = {
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
     "score": "Score and rank items by a model that fit has kept.",
     "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",
+    "report": "Write one page to look at: ranking, who beats whom, audit, scorer, what to ask next.",
     "audit": "Say whether preferences, with a loss, can lead to the right order, and how sure that is.",
+    "export": "Write a model as ONNX, for Elasticsearch or Solr, or as JSON, with a model card.",
+    "serve": "Answer requests over HTTP by a model: score, rank, compare.",
     "ingest": "Take logs into a store, each exactly once.",
     "store": "Look into a store, verify it, make it smaller, write it out.",
     "reproduce": "Run the experiments of the papers again, their numbers beside ours.",
     "counterexample": "Votes that a loss ranks wrongly with any amount of data: found, explained, written as a log.",
     "demo": "Rank 59 language models by 8,931 human votes that come with the package.",
 }
+
+
+class Stopped(BaseException):
+    """The command was interrupted."""
+
+
+LONGEST = 2000
+"""Characters of a message: what a broken file holds can be of any length."""
 
 
 class _Lazy(click.Group):
@@ -41,6 +55,12 @@ class _Lazy(click.Group):
         command = getattr(importlib.import_module(f"concordant.commands.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # of which click would make an empty line
+            raise Stopped from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -61,36 +81,67 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command; errors that a user can mend are one line on stderr and exit status 2."""
+    """Run the command; errors that a user can mend are one line on stderr and exit status 2.
+
+    Ctrl-C and SIGTERM end it with one line and the status 130 or 143.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without UTF-8 shows ? for what it lacks
         sys.stdout.reconfigure(errors="replace")
+    with said_as(sys.argv[1:] if arguments is None else arguments):
+        with watched(_say_interrupted, to_the_end=arguments is None) as watch:
+            try:
+                status = _run(arguments, watch)
+            except (Stopped, KeyboardInterrupt, click.Abort):
+                watch.say()
+                status = watch.status
+        if status:
+            sys.exit(status)
+
+
+def _run(arguments: list[str] | None, watch: Watch) -> int:
+    """Run the command and return its exit status."""
     try:
-        cli.main(arguments, prog_name="concordant", standalone_mode=False)
+        _call(arguments, watch)
     except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        return stop.exit_code
     except click.exceptions.NoArgsIsHelpError as problem:
         click.echo(problem.format_message(), err=True)
-        sys.exit(2)
+        return 2
     except click.ClickException as problem:
-        _fail(problem.format_message())
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        sys.exit(130)
+        return _failed(problem.format_message())
     except BrokenPipeError:  # the reader of our output (head, less) has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except ValueError as problem:
         from concordant.errors import ConcordantError
 
         if not isinstance(problem, ConcordantError):
             raise
-        _fail(str(problem))
+        return _failed(str(problem))
     except MemoryError:
-        _fail("not enough memory")
+        return _failed("not enough memory")
     except OSError as problem:
-        _fail(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+        return _failed(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+    return 0
 
 
-def _fail(message: str) -> None:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
-    sys.exit(2)
+def _call(arguments: list[str] | None, watch: Watch) -> None:
+    try:
+        cli.main(arguments, prog_name="concordant", standalone_mode=False)
+    except BaseException:
+        if watch.caught is not None:  # whatever a library made of the signal
+            raise Stopped from None
+        raise
+
+
+def _failed(message: str) -> int:
+    text = " ".join(message.split())
+    more = len(text) - LONGEST
+    say("error", text if more <= 0 else f"{text[:LONGEST]} … ({more:,} more characters)", level="error")
+    return 2
+
+
+def _say_interrupted() -> None:
+    """Say so, on a terminal over the ^C that it shows."""
+    if sys.stderr.isatty() and not as_json():
+        sys.stderr.write("\r")
+    say("interrupted", "interrupted", level="error")

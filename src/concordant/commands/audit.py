@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from concordant.commands.log_options import reading_options, role_options
+from concordant.commands.progress import progress_options
 
 __all__ = ["audit"]
 
@@ -98,7 +99,7 @@ __all__ = ["audit"]
 @click.option(
     "--rows", type=click.IntRange(min=1), default=20, show_default=True, help="Queries in the table on a terminal."
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress, no summary on stderr.")
+@progress_options
 def audit(log: str, **options: Any) -> None:
     """Say whether the preferences of LOG, with a loss, can lead to the right order.
 

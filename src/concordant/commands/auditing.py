@@ -15,6 +15,7 @@ from concordant.commands.audit_tables import show_audit
 from concordant.commands.output import as_csv, check_output, one_line, plain, write, write_json
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
+from concordant.commands.saying import say
 from concordant.errors import UsageError
 from concordant.structures.registry import structure
 from concordant.surrogates.choosing import choose
@@ -42,13 +43,12 @@ def run_audit(log: str, **given: Any) -> None:
     if reading.rejects:
         tell([f"skipped: {reading.report()}"])
     prefs = reading.preferences.pool() if given["pool"] else reading.preferences
-    with Progress(quiet, "auditing queries") as report:
+    with Progress(quiet, "auditing"):
         found = audit(
             prefs,
             surrogates=names,
             **{name: given[name] for name in ("ties", "exact", "time_limit", "structure", "order", "replicates")},
             **{name: given[name] for name in ("level", "top", "ask", "seed")},
-            progress=report,
         )
     if output is not None:
         if output.lower().endswith(".json"):
@@ -56,13 +56,12 @@ def run_audit(log: str, **given: Any) -> None:
         else:
             write(_flat(found.to_arrow()), output)
         if not quiet:
-            click.echo(
-                f"wrote {output}: {len(found.queries):,} {'query' if len(found.queries) == 1 else 'queries'}", err=True
-            )
+            number = f"{len(found.queries):,} {'query' if len(found.queries) == 1 else 'queries'}"
+            say("wrote", f"wrote {output}: {number}", path=output)
     if found.edges is not None and given["edges"] is not None:
         write(found.edges, given["edges"])
         if not quiet:
-            click.echo(f"wrote {given['edges']}: {len(found.edges):,} preferences", err=True)
+            say("wrote", f"wrote {given['edges']}: {len(found.edges):,} preferences", path=given["edges"])
     if sys.stdout.isatty():
         show_audit(found, given["rows"])
     elif output is None:
@@ -70,10 +69,13 @@ def run_audit(log: str, **given: Any) -> None:
         sys.stdout.buffer.flush()
     if not quiet or sys.stdout.isatty():
         for line in found.summary:
-            click.echo(one_line(line), err=not sys.stdout.isatty())
+            if sys.stdout.isatty():
+                click.echo(one_line(line))
+            else:
+                say("summary", line)
     if not quiet:
         for note in found.notes:
-            click.echo(f"note: {one_line(note)}", err=True)
+            say("note", note)
 
 
 def _flat(table: pa.Table) -> pa.Table:

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from concordant.commands.progress import progress_options
+
 __all__ = ["counterexample"]
 
 
@@ -20,6 +22,7 @@ __all__ = ["counterexample"]
 @click.option(
     "--seed", type=int, metavar="S", help="Makes a search that cannot try all scores reproducible (default 0)."
 )
+@progress_options
 def counterexample(name: str, **options: Any) -> None:
     """Find votes that the surrogate NAME, with any amount of data, ranks wrongly, and write them as a log.
 

@@ -12,8 +12,9 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from concordant.commands.output import write
+from concordant.commands.output import output_folder, write
 from concordant.commands.progress import Progress
+from concordant.commands.saying import say
 from concordant.counterexamples.finder import Counterexample, find_counterexample
 from concordant.counterexamples.known import KNOWN
 from concordant.counterexamples.small_verdicts import Verdict, preference_surrogates
@@ -28,9 +29,7 @@ CLASSES = {"low noise": "low-noise", "acyclic": "acyclic", "any": "cyclic"}
 
 def run_counterexample(name: str, given: Mapping[str, Any]) -> None:
     """Print the votes and what surrogates make of them; with ``output`` write them as a log."""
-    folder = None if given["output"] is None else Path(given["output"])
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise UsageError(f"--output {folder} is a file; name a folder")
+    folder = None if given["output"] is None else output_folder(given["output"])
     chosen = {option: given[option] for option in SEARCHED if given[option] is not None}
     if name in KNOWN:
         if chosen:
@@ -39,14 +38,14 @@ def run_counterexample(name: str, given: Mapping[str, Any]) -> None:
     else:
         if name not in SURROGATES:
             raise UsageError(f"unknown surrogate or counterexample {name!r}; {did_you_mean(name, _names())}")
-        with Progress(False, "searching"):
+        with Progress(given["quiet"], "searching"):
             found = find_counterexample(name, **chosen)
     if found is None:
         click.echo(_nothing(name, chosen))
         return
     asked, taken = chosen.get("votes", found.votes.sum()), int(found.votes.sum())
-    if taken != asked:
-        click.echo(f"note: {asked} votes are too few to show it; taken are {taken:,}", err=True)
+    if taken != asked and not given["quiet"]:
+        say("note", f"{asked} votes are too few to show it; taken are {taken:,}")
     if folder is not None:
         _write(found, folder)  # before anything is printed: the reader of a pipe may be gone after some lines
     for line in _report(found):

@@ -14,11 +14,12 @@ from rich.table import Table
 from scipy.stats import kendalltau
 
 from concordant.agreement import majority_agreement, within_agreement
-from concordant.commands.output import remarks, write
-from concordant.errors import UsageError
+from concordant.commands.output import output_folder, put_file, remarks, write
+from concordant.commands.progress import Progress, progress_options
 from concordant.preferences import Preferences
 from concordant.ranking import Ranking, rank
 from concordant.reading import read
+from concordant.reporting.report import Report, report
 
 __all__ = ["demo"]
 
@@ -26,23 +27,25 @@ __all__ = ["demo"]
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--output", "-o", default="demo-output", show_default=True, metavar="DIR", help="Folder for the files.")
 @click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
-def demo(output: str, seed: int) -> None:
+@progress_options
+def demo(output: str, seed: int, quiet: bool) -> None:
     """Rank 59 language models by 8,931 votes of 124 people on their answers to 13 prompts.
 
     The votes are those of LLMFAO (D. Ustalov, CC BY 4.0) and come with the package. GPT-4 judged the same pairs; the
-    demonstration shows where the two agree.
+    demonstration shows where the two agree. Tables go to the folder, and report.html, a page to look at.
     """
-    folder = Path(output)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--output {output} is a file; name a folder")
-    people, gpt4 = _votes("crowd-comparisons.csv", cluster="worker"), _votes("gpt4-crowd-comparisons.csv")
-    overall = rank(people.pool(), seed=seed)
-    by_prompt = rank(people, seed=seed)
-    machine = rank(gpt4.pool(), seed=seed)
-    machine_by_prompt = rank(gpt4, seed=seed)
-    names = _prompt_names()
-    facts = _comparison(people, gpt4, overall, machine, by_prompt, machine_by_prompt, names)
+    folder = output_folder(output)
+    with Progress(quiet, "ranking models, people and GPT-4 beside each other"):
+        people, gpt4 = _votes("crowd-comparisons.csv", cluster="worker"), _votes("gpt4-crowd-comparisons.csv")
+        overall = rank(people.pool(), seed=seed)
+        by_prompt = rank(people, seed=seed)
+        machine = rank(gpt4.pool(), seed=seed)
+        machine_by_prompt = rank(gpt4, seed=seed)
+        names = _prompt_names()
+        facts = _comparison(people, gpt4, overall, machine, by_prompt, machine_by_prompt, names)
+        page = _report(people, gpt4, names, seed).html.encode()
     folder.mkdir(parents=True, exist_ok=True)
+    put_file(str(folder / "report.html"), lambda temporary: Path(temporary).write_bytes(page))
     for name, board in (
         ("ranking.csv", overall),
         ("ranking-by-prompt.csv", by_prompt),
@@ -64,6 +67,32 @@ def _prompt_names() -> dict[str, str]:
     text = (resources.files("concordant") / "data" / "llmfao" / "prompts.jsonl").read_text(encoding="utf-8")
     rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     return {str(row["id"]): str(row["slug"]) for row in rows}
+
+
+def _report(people: Preferences, gpt4: Preferences, names: dict[str, str], seed: int) -> Report:
+    """The page: prompts by their names, people and GPT-4 as those who judged."""
+    return report(
+        _named(people, names),
+        annotators={"people": _named(people, names), "GPT-4": _named(gpt4, names)},
+        column="judge",
+        title="59 language models by 8,931 votes of 124 people",
+        command="concordant demo",
+        seed=seed,
+    )
+
+
+def _named(votes: Preferences, names: dict[str, str]) -> Preferences:
+    """The same votes, each prompt under its name."""
+    assert votes.winner is not None and votes.loser is not None
+    queries = votes.queries.take(votes.query).to_pylist()
+    return Preferences.from_comparisons(
+        votes.items.take(votes.winner),
+        votes.items.take(votes.loser),
+        [names.get(str(label), str(label)) for label in queries],
+        tie=votes.tie,
+        count=votes.count,
+        cluster=None if votes.clusters is None or votes.cluster is None else votes.clusters.take(votes.cluster),
+    )
 
 
 def _scores(board: Ranking, query: int = 0) -> dict[Any, float]:
@@ -146,6 +175,7 @@ def _print(people: Preferences, overall: Ranking, machine: Ranking, facts: dict[
     )
     for note in remarks(overall):
         console.print(f"note: {note}")
+    console.print(f"[bold]A page to look at: {folder / 'report.html'}[/] (open it in a browser)\n", highlight=False)
     console.print(f"Written to {folder}{'/' if not str(folder).endswith('/') else ''}:", highlight=False)
     for path in sorted(folder.iterdir()):
         console.print(f"  {path.name}", highlight=False)

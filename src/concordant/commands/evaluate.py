@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from concordant.commands.progress import progress_options
+
 __all__ = ["evaluate"]
 
 
@@ -35,7 +37,7 @@ __all__ = ["evaluate"]
 @click.option("--engine", type=click.Choice(["memory", "spark"]), default="memory", show_default=True,
               help="Where the work is done; see docs/spark.md for spark.")  # fmt: skip
 @click.option("--master", metavar="URL", help="Master of Spark, such as local[4] or spark://HOST:PORT.")
-@click.option("--quiet", "-q", is_flag=True, help="No notes.")
+@progress_options
 def evaluate(scores: str, labels: str, more: tuple[str, ...], **options: Any) -> None:
     """Judge SCORES by the graded LABELS: mean and standard error of each metric over queries.
 

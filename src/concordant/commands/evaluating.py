@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import click
 import numpy as np
 import pyarrow as pa
 
 from concordant.commands.matching import Matched, match, query_names, read_valued
 from concordant.commands.one_list import of_one_list
 from concordant.commands.output import as_csv, one_line
+from concordant.commands.progress import Progress
+from concordant.commands.saying import say
 from concordant.errors import InputError, UsageError
 from concordant.metrics.comparing import compare, summarise
 from concordant.metrics.lists import Floats
 from concordant.metrics.registry import metric
+from concordant.progress import stage, steps
 
 __all__ = ["run_evaluate"]
 
@@ -25,7 +27,8 @@ def run_evaluate(scores: str, labels: str, **given: Any) -> None:
     if given["engine"] == "spark":
         from concordant.commands.evaluating_spark import evaluated_on_spark
 
-        table, told = evaluated_on_spark(scores, labels, given)
+        with Progress(given["quiet"], "evaluating"):
+            table, told = evaluated_on_spark(scores, labels, given)
         _show(table)
         for text in told:
             _note(text, given["quiet"])
@@ -34,17 +37,24 @@ def run_evaluate(scores: str, labels: str, **given: Any) -> None:
         raise UsageError(f"--master {given['master']} belongs to --engine spark")
     judges = {name: metric(name, given["convention"]) for name in given["metrics"]}  # wrong names cost no reading
     columns = {role: given[role] for role in ("query", "item", "score", "label")}
-    judged = read_valued(labels, "label", columns)
-    lists = match(read_valued(scores, "score", columns), judged, given["unmatched"])
+    with Progress(given["quiet"], "evaluating"):
+        with stage(f"reading {labels}"):
+            judged = read_valued(labels, "label", columns)
+        with stage(f"reading {scores}"):
+            valued = read_valued(scores, "score", columns)
+        with stage("matching rows"):
+            lists = match(valued, judged, given["unmatched"])
+        values = {name: _values(judges[name], lists) for name in steps("metrics", list(judges))}
     _note(lists.left_out, given["quiet"])
-    values = {name: _values(judge, lists) for name, judge in judges.items()}
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
     second: Matched | None = None
     if given["against"]:
-        second = match(read_valued(given["against"], "score", columns), judged, given["unmatched"])
+        with Progress(given["quiet"], f"evaluating {given['against']}"):
+            second = match(read_valued(given["against"], "score", columns), judged, given["unmatched"])
+            at = _places(queries, second, given)
+            other = {name: _values(judges[name], second)[at] for name in steps("metrics", list(judges))}
         _note(second.left_out, given["quiet"])
-        other = {name: _values(judge, second)[_places(queries, second, given)] for name, judge in judges.items()}
     if given["per_query"]:
         table = _by_query(values, other, queries)
     else:
@@ -131,4 +141,4 @@ def _cell(value: Any, text: Any) -> Any:
 
 def _note(text: str, quiet: bool) -> None:
     if text and not quiet:
-        click.echo(f"note: {one_line(text)}", err=True)
+        say("note", text)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from concordant.commands.log_options import reading_options, role_options
+from concordant.commands.progress import progress_options
 
 __all__ = ["fit"]
 
@@ -49,7 +50,7 @@ __all__ = ["fit"]
 @reading_options
 @click.option("--folds", type=click.IntRange(min=2), help="Folds of the cross-validation (default 3).")
 @click.option("--seed", default=0, show_default=True, help="Makes the model reproducible.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")
+@progress_options
 def fit(log: str, **options: Any) -> None:
     """Learn a scoring function of item features from the preferences in LOG and keep it in a directory.
 

@@ -6,17 +6,17 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import click
 import numpy as np
 import pyarrow as pa
 
 from concordant.commands.feature_files import is_letor, labelled_like, read_feature_file
 from concordant.commands.feature_streams import as_written, feature_stream, gigabytes
 from concordant.commands.matching import Matched, Valued, match, read_valued
-from concordant.commands.output import as_csv, one_line, show_table
+from concordant.commands.output import as_csv, show_table
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
 from concordant.commands.regressors import named_regressor
+from concordant.commands.saying import say
 from concordant.engines.counting import with_columns
 from concordant.errors import InputError, UsageError, counted
 from concordant.features.matrix import Features
@@ -25,6 +25,7 @@ from concordant.features.streamed import FeatureFile
 from concordant.log.formats import locate
 from concordant.models.directory import check_target
 from concordant.models.saving import save_model
+from concordant.progress import stage
 from concordant.rankers.aggregation import AggregationRanker
 from concordant.rankers.edges import EdgeRanker
 from concordant.rankers.lists import LOSSES, ListRanker
@@ -62,12 +63,13 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
         tell(told)
     with Progress(quiet, "learning"):
         _fit(ranker, features, judged, given)
-        agreement = _agreement(ranker, features, judged)
+        with stage("agreement with the judgments"):
+            agreement = _agreement(ranker, features, judged)
     place = save_model(ranker, given["model"], about={"log": log, "features": given["features"] or log})
     if not quiet:
         tell(told)
         _say(ranker, agreement, graded)
-        click.echo(f"wrote {place}/", err=True)
+        say("wrote", f"wrote {place}/", path=str(place))
     if hasattr(ranker, "cv_"):
         if sys.stdout.isatty():
             show_table(ranker.curve())
@@ -95,9 +97,9 @@ def _agreement(ranker: Any, features: Features | FeatureFile, judged: Any) -> fl
 def _say(ranker: Any, agreement: float | None, graded: bool) -> None:
     what = "nDCG@10" if graded else "concordance (pairs in the order of the judgments)"
     found = "nothing to compare the scores with" if agreement is None else f"{what} {agreement:.4f}"
-    click.echo(f"on the training data: {found}; solver: {ranker.status_['status']}", err=True)
+    say("fitted", f"on the training data: {found}; solver: {ranker.status_['status']}")
     for note in ranker.status_["notes"]:
-        click.echo(f"note: {one_line(str(note))}", err=True)
+        say("note", str(note))
 
 
 def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features | FeatureFile, Any, list[str]]:
@@ -110,7 +112,8 @@ def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features | Feature
         told.append(f"{log}: {reading.preferences.facts}")
     if file is not None:
         return file, reading.preferences, told + ([] if given["quiet"] else as_written(file, reading.preferences))
-    features = read_feature_file(given["features"], given, missing=given["missing"])
+    with stage(f"reading {given['features']}"):
+        features = read_feature_file(given["features"], given, missing=given["missing"])
     features, converted = labelled_like(features, reading.preferences)
     told += [] if given["quiet"] else converted
     return features, reading.preferences, told

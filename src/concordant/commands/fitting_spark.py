@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
 from concordant.commands.feature_files import listed
-from concordant.commands.output import one_line
 from concordant.commands.progress import Progress
 from concordant.commands.reading_log import asked_of
+from concordant.commands.saying import say
 from concordant.engines.spark_session import session, without_pandas_warning
 from concordant.errors import UsageError
 from concordant.models.saving import save_model
@@ -51,9 +49,7 @@ def fit_on_spark(ranker: Any, log: str, given: Mapping[str, Any]) -> None:
     place = save_model(ranker, given["model"], about={"log": log, "features": given["features"]})
     if not given["quiet"]:
         found = ranker.status_
-        click.echo(
-            f"{log}: {found['rows']:,} items of {found['queries']:,} queries; solver: {found['status']}", err=True
-        )
+        say("fitted", f"{log}: {found['rows']:,} items of {found['queries']:,} queries; solver: {found['status']}")
         for note in found["notes"]:
-            click.echo(f"note: {one_line(str(note))}", err=True)
-        click.echo(f"wrote {place}/", err=True)
+            say("note", str(note))
+        say("wrote", f"wrote {place}/", path=str(place))

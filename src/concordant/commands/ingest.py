@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from concordant.commands.log_options import reading_options, role_options
+from concordant.commands.progress import progress_options
 
 __all__ = ["ingest"]
 
@@ -24,7 +25,7 @@ __all__ = ["ingest"]
 @click.option("--grown", is_flag=True, help="Take in a file that begins with all of one that was taken in.")
 @click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, metavar="SECONDS",
               help="How long to wait while another process writes to the store.")  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")
+@progress_options
 def ingest(logs: tuple[str, ...], **options: Any) -> None:
     """Take each LOG into a store, exactly once: what is there already, by its content, is left out.
 

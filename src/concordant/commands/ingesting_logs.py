@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
-from concordant.commands.output import one_line
 from concordant.commands.progress import Progress
 from concordant.commands.reading_log import asked_of
+from concordant.commands.saying import say
 from concordant.errors import UsageError, counted, few
 from concordant.ingesting import Store, Taken
 
@@ -26,12 +24,13 @@ def run_ingest(logs: Sequence[str], given: Mapping[str, Any]) -> None:
     store = Store(given["store"])
     options = asked_of(given) | {name: given[name] for name in ("cluster", "covariates")}
     options["home"] = "left" if given["home"] else None
-    for log in logs:
-        with Progress(given["quiet"], f"taking in {log}"):
+    for number, log in enumerate(logs, 1):
+        place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
+        with Progress(given["quiet"], f"taking in {log}{place}"):
             taken = store.ingest(log, grown=given["grown"], wait=given["wait"], **options)
         if not given["quiet"]:
             for line in _said(taken):
-                click.echo(one_line(line), err=True)
+                say("ingested", line)
 
 
 def _said(taken: Taken) -> list[str]:

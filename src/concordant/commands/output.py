@@ -6,18 +6,19 @@ import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.feather
 import pyarrow.parquet
 
+from concordant.commands.interrupts import at_the_end
+from concordant.commands.saying import one_line, say
 from concordant.errors import UsageError
 from concordant.ranking import FLAGS, Ranking
 from concordant.structures.scores import STATUS
@@ -26,7 +27,9 @@ __all__ = [
     "as_csv",
     "check_output",
     "one_line",
+    "output_folder",
     "plain",
+    "put_file",
     "remarks",
     "show",
     "show_table",
@@ -38,11 +41,18 @@ __all__ = [
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
 
 
-def check_output(name: str, log: str | None = None, what: str = "the log", *, option: str = "--output") -> None:
+def check_output(
+    name: str,
+    log: str | None = None,
+    what: str = "the log",
+    *,
+    option: str = "--output",
+    endings: tuple[str, ...] = ENDINGS,
+) -> None:
     """Refuse an output whose ending says nothing, that cannot be written or is the log, before any work is done."""
     path = Path(name)
-    if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"{option} {name}: unknown ending {path.suffix!r}; allowed: {', '.join(ENDINGS)}")
+    if path.suffix.lower() not in endings:
+        raise UsageError(f"{option} {name}: unknown ending {path.suffix!r}; allowed: {', '.join(endings)}")
     if path.is_dir():
         raise UsageError(f"{option} {name} is a directory; name a file")
     folder = path.resolve().parent
@@ -50,10 +60,24 @@ def check_output(name: str, log: str | None = None, what: str = "the log", *, op
         raise UsageError(f"{option} {name}: the folder {path.parent} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {name}: no permission to write in the folder {path.parent}")
-    if log is not None and os.path.isdir(log) and folder.samefile(log):
+    inside = [log, f"{log}.parts"] if log else []  # the latter holds a store's segments
+    if any(os.path.isdir(place) and folder.samefile(place) for place in inside):
         raise UsageError(f"{option} {name} lies in the folder of {what}; name another folder")
     if log is not None and path.exists() and os.path.exists(log) and path.samefile(log):
         raise UsageError(f"{option} {name} is {what} itself; name another file")
+
+
+def output_folder(name: str) -> Path:
+    """Return the folder for the files of a command. Errors (UsageError): no name, a file, no permission to make it."""
+    folder = Path(name)
+    if not name:
+        raise UsageError("--output is empty; name a folder")
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise UsageError(f"--output {name}{'' if there == folder else f': {there.name}'} is a file; name a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f"--output {name}: no permission to write in the folder {there}")
+    return folder
 
 
 def write(table: pa.Table, name: str) -> None:
@@ -118,27 +142,27 @@ def write_json(data: Any, name: str) -> None:
     _put(name, lambda temporary: Path(temporary).write_text(text, encoding="utf-8"))
 
 
-def _put(name: str, fill: Callable[[str], object]) -> None:
-    """Fill a temporary file beside the target and move it into place."""
-    check_output(name)
+def put_file(name: str | os.PathLike[str], fill: Callable[[str], object], *, option: str = "--output") -> None:
+    """Write a file whole or not at all: ``fill`` writes to a temporary file beside it, which then takes its place.
+
+    A link stays one. Errors (UsageError): what the disk refuses; ``option`` is what named the file.
+    """
     path = Path(name).resolve()
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".concordant-", suffix=path.suffix.lower())
-        os.close(handle)
-    except OSError as error:
-        raise UsageError(f"--output {name}: {error.strerror}") from None
-    try:
-        fill(temporary)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise UsageError(f"--output {name}: {error.strerror or error}") from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    temporary = path.with_name(f".concordant-{uuid4().hex[:12]}{path.suffix.lower()}")
+    with at_the_end(lambda: temporary.unlink(missing_ok=True)):
+        try:
+            temporary.touch(exist_ok=False)  # with the permissions of any new file
+            fill(str(temporary))
+            os.replace(temporary, path)
+        except OSError as error:
+            raise UsageError(f"{option} {name}: {error.strerror or error}") from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _put(name: str, fill: Callable[[str], object]) -> None:
+    check_output(name)
+    put_file(name, fill)
 
 
 def as_csv(table: pa.Table, delimiter: str = ",") -> bytes:
@@ -173,7 +197,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def show(board: Ranking, *, rows: int, quiet: bool, table: bool) -> None:
+def show(board: Ranking, *, rows: int | None, quiet: bool, table: bool) -> None:
     """Print a table on a terminal, CSV into a pipe; notes to stderr."""
     if table:
         if sys.stdout.isatty():
@@ -183,16 +207,7 @@ def show(board: Ranking, *, rows: int, quiet: bool, table: bool) -> None:
             sys.stdout.buffer.flush()
     if not quiet:
         for note in remarks(board):
-            click.echo(f"note: {one_line(note)}", err=True)
-
-
-def one_line(text: str) -> str:
-    """Return a text of labels fit for a line of a terminal: line ends and other control characters escaped.
-
-    >>> print(one_line("a\\nb\\x1b[1m"))
-    a\\nb\\x1b[1m
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+            say("note", note)
 
 
 def remarks(board: Ranking) -> list[str]:
@@ -247,7 +262,7 @@ def show_table(table: pa.Table, rows: int = 40) -> None:
         console.print(f"… {len(table) - rows:,} more rows (--output F for all)", style="dim")
 
 
-def _print_table(board: Ranking, rows: int) -> None:
+def _print_table(board: Ranking, asked: int | None) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -256,10 +271,11 @@ def _print_table(board: Ranking, rows: int) -> None:
     begin = np.flatnonzero(np.diff(board.query, prepend=-1)) if len(board) else np.zeros(0, int)
     ends = np.append(begin[1:], len(board))
     split = bool((board.component > 1).any())
+    rows = asked or (60 if len(board) <= 60 and len(begin) == 1 else 20)
     shown_queries = list(zip(begin, ends))[: max(1, 60 // rows)]
     arrow = board.to_arrow()
     for start, end in shown_queries:
-        last = end if len(board.queries) == 1 and end - start <= 60 else min(end, start + rows)
+        last = min(end, start + rows)
         title = None if len(board.queries) == 1 else Text(one_line(f"query {board.queries[board.query[start]]}"))
         view = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
         for name in (

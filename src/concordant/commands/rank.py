@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from concordant.commands.log_options import reading_options, role_options
+from concordant.commands.progress import progress_options
 
 __all__ = ["rank"]
 
@@ -48,11 +49,10 @@ __all__ = ["rank"]
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
+    show_default="20, of a single query up to 60",
     help="Rows per query of the table on a terminal.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")
+@progress_options
 def rank(log: str, **options: Any) -> None:
     """Rank the items of LOG, per query, and say what it cannot support.
 

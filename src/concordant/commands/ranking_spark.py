@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
-from concordant.commands.output import one_line, show, write
+from concordant.commands import saying
+from concordant.commands.output import show, write
 from concordant.commands.progress import Progress
 from concordant.commands.reading_log import asked_of
 from concordant.engines.spark_session import without_pandas_warning
@@ -76,16 +75,16 @@ def _rank(log: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> boo
     if number == 0:
         raise InputError(f"{judged.name}: no judgment is left")
     for line in said:
-        click.echo(one_line(line), err=True)
+        saying.say("log", line)
     if board is not None and output is not None:
         write(board.to_arrow(), output)
     if output is not None and not quiet:
-        click.echo(f"wrote {output}: {number:,} rows", err=True)
+        saying.say("wrote", f"wrote {output}: {number:,} rows", path=output)
     if board is not None:
         show(board, rows=given["rows"], quiet=quiet, table=output is None or sys.stdout.isatty())
     elif not quiet:
         for note in notes:
-            click.echo(f"note: {one_line(note)}", err=True)
+            saying.say("note", note)
     return True
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from concordant.commands.progress import progress_options
+
 __all__ = ["reproduce"]
 
 
@@ -18,7 +20,7 @@ __all__ = ["reproduce"]
 @click.option("--output", "-o", default="reproduction-output", show_default=True, metavar="DIR",
               help="Folder for the tables and figures.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress, no notes.")
+@progress_options
 def reproduce(
     name: str | None, data: str | None, quick: bool, device: str, output: str, seed: int, quiet: bool
 ) -> None:

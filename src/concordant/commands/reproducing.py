@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from concordant.commands.output import output_folder
 from concordant.commands.progress import Progress
+from concordant.commands.saying import say
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.reproduction.experiments import EXPERIMENTS, Experiment, experiment
 from concordant.reproduction.outcome import Setting, write_figure, write_numbers
@@ -27,9 +29,7 @@ def run_reproduce(
         raise UsageError(f"--device {device}: only {able} computes elsewhere than on the cpu; name it")
     if whole_seed(seed) < 0:
         raise UsageError(f"--seed must be at least 0, not {seed}")
-    folder, root = Path(output), None if data is None else Path(data)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--output {output} is a file; name a folder")
+    folder, root = output_folder(output), None if data is None else Path(data)
     if root is not None and not root.is_dir():
         raise InputError(f"--data {data} is not a folder")
     failed: list[str] = []
@@ -37,7 +37,7 @@ def run_reproduce(
         if each.needs and not any(found(need, root) for need in each.needs):
             if name is not None:
                 find(each.needs[0], root)
-            click.echo(f"note: {each.name} is left out: no data set {' or '.join(each.needs)}", err=True)
+            say("note", f"{each.name} is left out: no data set {' or '.join(each.needs)}")
             continue
         failed += _run(each, Setting(root, quick, seed, device=device, output=folder), folder, quiet)
     if failed:
@@ -55,5 +55,5 @@ def _run(each: Experiment, setting: Setting, folder: Path, quiet: bool) -> list[
         failed.append(str(error))
     click.echo(outcome.markdown())
     if not quiet:
-        click.echo(f"written to {folder}: {', '.join(path.name for path in written)}", err=True)
+        say("wrote", f"written to {folder}: {', '.join(path.name for path in written)}", path=str(folder))
     return failed

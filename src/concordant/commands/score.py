@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from concordant.commands.progress import progress_options
+
 __all__ = ["score"]
 
 
@@ -51,7 +53,7 @@ __all__ = ["score"]
 @click.option("--engine", type=click.Choice(["memory", "spark"]), default="memory", show_default=True,
               help="Where the work is done; see docs/spark.md for spark.")  # fmt: skip
 @click.option("--master", metavar="URL", help="Master of Spark, such as local[4] or spark://HOST:PORT.")
-@click.option("--quiet", "-q", is_flag=True, help="No notes.")  # fmt: skip
+@progress_options
 def score(model: str, **options: Any) -> None:
     """Score and rank items by a fitted model: columns query, item, score, rank (1 = best of its query).
 

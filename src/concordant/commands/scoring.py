@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import click
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -14,12 +13,16 @@ from numpy.typing import NDArray
 from concordant.commands.abstaining import careful, said_of
 from concordant.commands.feature_files import read_feature_file
 from concordant.commands.feature_streams import feature_stream, gigabytes
-from concordant.commands.output import as_csv, check_output, one_line, show_table, write
+from concordant.commands.output import as_csv, check_output, show_table, write
+from concordant.commands.progress import Progress
+from concordant.commands.saying import say
 from concordant.commands.scoring_streams import put_stream
-from concordant.errors import UsageError
+from concordant.errors import UsageError, counted
 from concordant.features.matrix import Features
 from concordant.features.repeats import refuse_repeats
+from concordant.features.streamed import FeatureFile
 from concordant.models.saving import load_model
+from concordant.progress import stage
 
 __all__ = ["ranked", "run_score"]
 
@@ -36,7 +39,9 @@ def run_score(model: str, given: Mapping[str, Any]) -> None:
     if given["engine"] == "spark":
         from concordant.commands.scoring_spark import score_on_spark
 
-        _put(*score_on_spark(model, given), given)
+        with Progress(given["quiet"], "scoring"):
+            found = score_on_spark(model, given)
+        _put(*found, given)
         return
     if given["master"] is not None:
         raise UsageError(f"--master {given['master']} belongs to --engine spark")
@@ -47,35 +52,50 @@ def run_score(model: str, given: Mapping[str, Any]) -> None:
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     names = getattr(ranker, "feature_names_in_", None)
     names = None if names is None else [str(name) for name in names]
-    abstaining = careful(ranker, given, names)
+    with Progress(given["quiet"], "choosing when to abstain"):
+        abstaining = careful(ranker, given, names)
     file = feature_stream(given["features"], given, names)
     if file is not None:
         if abstaining is not None:
             raise UsageError(f"{given['features']}: abstention needs the features in memory (--in-memory)")
-        if not given["quiet"]:
-            click.echo(f"{given['features']}: streamed from disk, {gigabytes(file)}", err=True)
-        refuse_repeats(file)
-        rows = put_stream(file, ranker.predict(file), given)
-        if given["output"] is not None:
-            _put(None, rows, given)
+        _score_stream(ranker, file, given)
         return
-    features = read_feature_file(given["features"], given, missing=ranker.missing, names=names)
-    table = ranked(features, ranker.predict(features))
-    if abstaining is not None:
-        table = table.append_column("tier", pa.array(abstaining.tiers(features)))
-        if not given["quiet"]:
-            for said in said_of(abstaining):
-                click.echo(f"note: {one_line(said)}", err=True)
+    with Progress(given["quiet"], "scoring"):
+        with stage(f"reading {given['features']}"):
+            features = read_feature_file(given["features"], given, missing=ranker.missing, names=names)
+        with stage(counted(len(features), "rows")):
+            table = ranked(features, ranker.predict(features))
+        if abstaining is not None:
+            with stage("tiers"):
+                table = table.append_column("tier", pa.array(abstaining.tiers(features)))
+    if abstaining is not None and not given["quiet"]:
+        for said in said_of(abstaining):
+            say("note", said)
     _put(table, len(table), given)
+
+
+def _score_stream(ranker: Any, file: FeatureFile, given: Mapping[str, Any]) -> None:
+    if not given["quiet"]:
+        say("log", f"{given['features']}: streamed from disk, {gigabytes(file)}")
+    with Progress(given["quiet"], "scoring"):
+        with stage("looking for rows that repeat"):
+            refuse_repeats(file)
+        with stage("scores"):
+            scores = ranker.predict(file)
+        with stage("ranks"):
+            rows = put_stream(file, scores, given)
+    if given["output"] is not None:
+        _put(None, rows, given)
 
 
 def _put(table: pa.Table | None, rows: int, given: Mapping[str, Any]) -> None:
     """Write the table where it is wanted; None was written already."""
     if given["output"] is not None:
         if table is not None:
-            write(table, given["output"])
+            with Progress(given["quiet"], f"writing {given['output']}"):
+                write(table, given["output"])
         if not given["quiet"]:
-            click.echo(f"wrote {given['output']}: {rows:,} rows", err=True)
+            say("wrote", f"wrote {given['output']}: {rows:,} rows", path=given["output"])
     elif sys.stdout.isatty():
         show_table(table)
     else:

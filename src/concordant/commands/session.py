@@ -6,11 +6,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from concordant.commands.output import check_output, show, write
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
+from concordant.commands.saying import say
 from concordant.errors import UsageError
 from concordant.ranking import rank
 from concordant.structures.registry import structure
@@ -42,7 +41,7 @@ def run_rank(log: str, **given: Any) -> None:
         told.append(f"{log}: {prefs.facts}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
-    with Progress(quiet, "ranking queries") as report:
+    with Progress(quiet, "ranking"):
         board = rank(
             prefs,
             given["structure"],
@@ -52,14 +51,14 @@ def run_rank(log: str, **given: Any) -> None:
             replicates=given["replicates"],
             quasi=given["quasi"],
             across_components=given["across_components"],
-            progress=report,
             **options,
         )
     tell(told)
     if given["output"] is not None:
-        write(board.to_arrow(), given["output"])
+        with Progress(quiet, f"writing {given['output']}"):
+            write(board.to_arrow(), given["output"])
         if not quiet:
-            click.echo(f"wrote {given['output']}: {len(board):,} rows", err=True)
+            say("wrote", f"wrote {given['output']}: {len(board):,} rows", path=given["output"])
     show(board, rows=given["rows"], quiet=quiet, table=given["output"] is None or sys.stdout.isatty())
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from concordant.commands.progress import progress_options
+
 __all__ = ["store"]
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -25,16 +27,17 @@ def store() -> None:
     help="The logs that were taken in, a row each (in files and pipes: how each was read, too).",
 )
 @click.option("--output", "-o", metavar="F", help="Write the table to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl.")
-def info(file: str, batches: bool, output: str | None) -> None:
+@progress_options
+def info(file: str, batches: bool, output: str | None, quiet: bool) -> None:
     """Say what the store FILE holds."""
     from concordant.commands.storing import run_info
 
-    run_info(file, batches, output)
+    run_info(file, batches, output, quiet)
 
 
 @store.command(context_settings=SETTINGS, short_help="Check that FILE is what was written.")
 @click.argument("file")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing where all is well.")
+@progress_options
 def verify(file: str, quiet: bool) -> None:
     """Read all of the store FILE and check that it is what was written.
 
@@ -51,7 +54,7 @@ def verify(file: str, quiet: bool) -> None:
               help="How long to wait while another process writes to the store.")  # fmt: skip
 @click.option("--memory-limit", metavar="SIZE", help="Memory for merging, such as 4GB; beyond it goes to disk.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for merging.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")
+@progress_options
 def compact(file: str, wait: float, memory_limit: str | None, threads: int | None, quiet: bool) -> None:
     """Merge the segments of the store FILE into one: the same judgments, read faster."""
     from concordant.commands.storing import run_compact
@@ -62,7 +65,7 @@ def compact(file: str, wait: float, memory_limit: str | None, threads: int | Non
 @store.command(context_settings=SETTINGS, short_help="Write the judgments of FILE as a log.")
 @click.argument("file")
 @click.option("--output", "-o", required=True, metavar="F", help="A log: .parquet, .csv, .tsv or .arrow.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")
+@progress_options
 def export(file: str, output: str, quiet: bool) -> None:
     """Write the judgments of the store FILE as a log that concordant reads: equal judgments once, with their count."""
     from concordant.commands.storing import run_export

@@ -8,11 +8,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import click
 import pyarrow as pa
 
-from concordant.commands.output import as_csv, check_output, one_line, show_table, write
+from concordant.commands.output import as_csv, check_output, show_table, write
 from concordant.commands.progress import Progress
+from concordant.commands.saying import say
 from concordant.errors import counted, few
 from concordant.ingesting import Store
 from concordant.store.catalogue import Batch, Catalogue
@@ -24,7 +24,7 @@ MANY = 16
 """Segments from which on merging them is worth a word."""
 
 
-def run_info(file: str, batches: bool, output: str | None) -> None:
+def run_info(file: str, batches: bool, output: str | None, quiet: bool) -> None:
     """Show facts, or batches: a table on a terminal, CSV into a pipe, a file where one is named."""
     if output is not None:
         check_output(output, file, "the store")
@@ -38,8 +38,8 @@ def run_info(file: str, batches: bool, output: str | None) -> None:
     else:
         sys.stdout.buffer.write(as_csv(table))
         sys.stdout.buffer.flush()
-    if not batches and len(catalogue.segments) >= MANY:
-        click.echo(f"note: {len(catalogue.segments):,} segments; concordant store compact {file} merges them", err=True)
+    if not batches and not quiet and len(catalogue.segments) >= MANY:
+        say("note", f"{len(catalogue.segments):,} segments; concordant store compact {file} merges them")
 
 
 def run_verify(file: str, quiet: bool) -> None:
@@ -49,11 +49,10 @@ def run_verify(file: str, quiet: bool) -> None:
     if quiet:
         return
     size = f"{counted(found.segments, 'segments')}, {found.bytes:,} bytes"
-    click.echo(f"{file}: all is as it was written: {counted(found.judgments, 'judgments')} of "
-               f"{counted(found.batches, 'logs')} in {size}", err=True)  # fmt: skip
+    held = f"{counted(found.judgments, 'judgments')} of {counted(found.batches, 'logs')}"
+    say("verified", f"{file}: all is as it was written: {held} in {size}")
     if found.leftovers:
-        click.echo(one_line(f"note: harmless leftovers of a stopped writer, which the next one removes: "
-                            f"{few(found.leftovers)}"), err=True)  # fmt: skip
+        say("note", f"harmless leftovers of a stopped writer, which the next one removes: {few(found.leftovers)}")
 
 
 def run_compact(file: str, wait: float, memory_limit: str | None, threads: int | None, quiet: bool) -> None:
@@ -63,7 +62,7 @@ def run_compact(file: str, wait: float, memory_limit: str | None, threads: int |
     if not quiet:
         what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
         said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)
-        click.echo(f"{file}: {said}" if done.segments[0] > 1 else f"{file}: one segment already", err=True)
+        say("compacted", f"{file}: {said}" if done.segments[0] > 1 else f"{file}: one segment already")
 
 
 def run_export(file: str, output: str, quiet: bool) -> None:
@@ -79,10 +78,9 @@ def run_export(file: str, output: str, quiet: bool) -> None:
     options = [] if facts.clusters is None else ["--cluster cluster"]
     options += [f"--covariate {shlex.quote(name)}" for name in facts.covariates]
     how = f"; read it with {' '.join(options)}" if options else ""
-    click.echo(f"wrote {output}{how}", err=True)
+    say("wrote", f"wrote {output}{how}", path=output)
     if left_out:
-        click.echo(f"note: {counted(left_out, 'items')} known but in no judgment are not in it: a log has no row for "
-                   "them", err=True)  # fmt: skip
+        say("note", f"{counted(left_out, 'items')} known but in no judgment are not in it: a log has no row for them")
 
 
 def _facts(catalogue: Catalogue, *, grouped: bool) -> pa.Table:

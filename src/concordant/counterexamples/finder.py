@@ -116,6 +116,7 @@ def find_counterexample(
         ("items", items, 2, MOST_ITEMS),
         ("votes", votes, 10, MOST_VOTES),
         ("budget", budget, 1, None),
+        ("seed", seed, 0, None),
     ):
         if isinstance(number, bool) or not isinstance(number, int) or number < least or (most and number > most):
             limit = f"from {least} to {most:,}" if most else f"of at least {least}"

@@ -17,6 +17,7 @@ from concordant.log.formats import Log
 from concordant.log.headers import joined, with_header
 from concordant.log.listed import Lists
 from concordant.log.rows import is_array
+from concordant.progress import stage
 
 __all__ = ["ENGINES", "Counter", "choose", "open_log", "with_columns"]
 
@@ -92,13 +93,10 @@ class Counter:
         """Count with the engine; a text file that DuckDB refuses is read plainly, which answers or names the line."""
         try:
             if self.engine == "memory":
-                return with_memory()
+                with stage("counting rows in memory"):
+                    return with_memory()
             try:
                 return with_duckdb()
-            except (library.InterruptException, RuntimeError) as error:  # how DuckDB passes on Ctrl-C
-                if "interrupt" not in str(error).lower():
-                    raise
-                raise KeyboardInterrupt from None
             except library.OutOfMemoryException:
                 raise InputError(
                     f"{self.log.name}: counting needs more memory than memory_limit="
@@ -193,7 +191,7 @@ def choose(log: Log, engine: str | None, memory_limit: str | None, threads: int 
     bounded = memory_limit is not None or threads is not None
     if engine is None:
         engine = "memory" if log.format == "table" and not bounded else "duckdb"
-    if engine == "duckdb" and _beyond_duckdb(log):
+    if engine == "duckdb" and (_beyond_duckdb(log) or (log.gzipped and not duckdb.SEES_TRUNCATED_GZIP)):
         engine = "memory"
     return Counter(log, engine, settings)
 

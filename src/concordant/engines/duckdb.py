@@ -16,15 +16,19 @@ from numpy.typing import NDArray
 
 from concordant.engines import memory, sql
 from concordant.engines.columns import narrow, whole
+from concordant.engines.watched import watched
 from concordant.errors import InputError, UsageError
 from concordant.log.formats import Log
 from concordant.log.listed import Lists
 from concordant.log.values import flat
+from concordant.progress import stage
 
 __all__ = ["Settings", "connected", "count_lists", "count_rows", "database_columns", "fetch", "key_names", "table"]
 
 BATCH = 1 << 18
 MOST_THREADS = 1024
+SEES_TRUNCATED_GZIP = int(duckdb.__version__.split(".")[0]) >= 2
+"""Older ones read such a file as far as it goes and say nothing."""
 LONGEST = 1 << 24
 """Bytes of the longest line or object that DuckDB has to read; it sets aside buffers in proportion."""
 
@@ -61,9 +65,21 @@ def connected(settings: Settings, *, ordered: bool = False) -> Iterator[Any]:
             raise UsageError(f"DuckDB refuses memory_limit {settings.memory_limit!r}: {message(error)}") from None
         connection.execute("SET enable_progress_bar = false")  # DuckDB draws one where Python is interactive
         try:
-            yield connection
+            with _interrupted():
+                yield connection
         finally:
             connection.close()
+
+
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """Raise KeyboardInterrupt where DuckDB passes on Ctrl-C as an error of its own."""
+    try:
+        yield
+    except (duckdb.InterruptException, RuntimeError) as error:
+        if "interrupt" not in str(error).lower():
+            raise
+        raise KeyboardInterrupt from None
 
 
 def message(error: BaseException) -> str:
@@ -84,9 +100,10 @@ def _source(
     names = {column: column for column in columns}
     if log.format == "relation":
         unused = f"concordant_{uuid.uuid4().hex}"  # a name that no table of the user has
-        yield (lambda text: log.table.query(unused, text)), unused, names
+        with stage("counting rows"), _interrupted():
+            yield (lambda text: log.table.query(unused, text)), unused, names
         return
-    with connected(settings, ordered=ordered) as connection:
+    with connected(settings, ordered=ordered) as connection, watched(connection, "counting rows"):
         run = connection.sql
         if log.format in ("csv", "tsv"):
             yield run, _read_csv(log), {column: f"c{log.columns.index(column)}" for column in columns}
@@ -98,8 +115,16 @@ def _source(
         elif log.format == "database":
             yield run, _attached(connection, log), names
         else:
-            connection.register("concordant_log", memory.arrow_table(log, columns))
+            connection.register("concordant_log", _without_views(memory.arrow_table(log, columns)))
             yield run, "concordant_log", names
+
+
+def _without_views(found: pa.Table) -> pa.Table:
+    """Return the table with texts of the usual kind: DuckDB 1.4 ends the process on views."""
+    for place, field in enumerate(found.schema):
+        if pa.types.is_string_view(field.type):
+            found = found.set_column(place, field.name, found.column(place).cast(pa.large_string()))
+    return found
 
 
 def _path(log: Log) -> str:
@@ -172,7 +197,7 @@ def key_names(log: Log) -> tuple[str, ...]:
         f"read_json_objects({_path(log)}, format = '{form}', compression = '{packed}', "
         f"hive_partitioning = false, maximum_object_size = {LONGEST})"
     )
-    with connected(Settings()) as connection:
+    with connected(Settings()) as connection, watched(connection, "looking for columns"):
         return tuple(sorted(row[0] for row in connection.execute(statement).fetchall()))
 
 
@@ -226,7 +251,7 @@ def table(log: Log, columns: Sequence[str], settings: Settings) -> pa.Table:
 
 def fetch(settings: Settings, *statements: str) -> list[list[pa.Array]]:
     """Run statements over files and return the columns of each result, narrow as counts of a log are."""
-    with connected(settings) as connection:
+    with connected(settings) as connection, watched(connection, "adding up segments"):
         results = (connection.sql(statement) for statement in statements)
         return [_gather(result, len(result.columns)) for result in results]
 

@@ -8,6 +8,7 @@ import duckdb as library
 import pyarrow as pa
 
 from concordant.engines.duckdb import Settings, connected, message
+from concordant.engines.watched import watched
 from concordant.errors import InputError
 
 __all__ = ["memory_allowed", "over_stream"]
@@ -51,12 +52,14 @@ def over_stream(
             raised.append(error)
             raise
 
-    with connected(settings) as connection:
+    with connected(settings) as connection, watched(connection, "sorting rows"):
         connection.register("stream", pa.RecordBatchReader.from_batches(schema, source()))
         try:
             result = connection.sql(statement)
             new = getattr(result, "to_arrow_reader", None)  # DuckDB 1.4 and later; fetch_record_batch before
             yield from new(rows) if new is not None else result.fetch_record_batch(rows)
+        except library.InterruptException:
+            raise
         except library.OutOfMemoryException as error:
             raise InputError(f"sorting needs more memory or disk than there is: {message(error)}") from None
         except (library.Error, pa.ArrowException, OSError) as error:

@@ -22,6 +22,7 @@ from concordant.log.headers import with_header
 from concordant.log.layouts import ALIASES, plain
 from concordant.log.tables import from_object
 from concordant.log.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, numbers
+from concordant.progress import steps
 
 __all__ = ["chosen_columns", "column_labels", "column_numbers", "column_of", "read_features", "read_judged"]
 
@@ -127,7 +128,7 @@ def _from_table(
     if len(table) == 0:
         raise InputError(f"{log.name}: there are no rows")
     X = np.empty((len(table), len(chosen)), dtype)
-    for place, column in enumerate(chosen):
+    for place, column in enumerate(steps("features", chosen)):
         with np.errstate(over="ignore"):
             X[:, place] = column_numbers(table[column], column, log)
     features = Features.of(
@@ -172,6 +173,8 @@ def chosen_columns(
     if label is not None and (wanted is None or wanted not in known):
         raise InputError(f"{name}: no column of labels; {did_you_mean(str(wanted or label[0]), known)}")
     keys = [column for column in (item, query, wanted) if column is not None]
+    if len(set(keys)) < len(keys):
+        raise InputError(f"{name}: one column cannot be two of item, query and label: {few(keys)}")
     others = [column for column in known if column not in keys and not INDEX.fullmatch(column)]
     chosen = others if names is None else list(names)
     absent = [column for column in chosen if column not in known]

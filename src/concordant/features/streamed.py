@@ -17,6 +17,7 @@ from concordant.features.matrix import MISSING, check_values
 from concordant.features.reading import chosen_columns, column_numbers
 from concordant.log.formats import Log, locate
 from concordant.log.headers import ipc_reader, with_header
+from concordant.progress import stage
 
 __all__ = ["FeatureFile"]
 
@@ -147,14 +148,16 @@ class FeatureFile:
 
     def _parts(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         begin = 0
-        for path in self.log.paths:
-            try:
-                for batch in _batches(path, self.log.format, columns, rows):
-                    yield begin, batch
-                    begin += len(batch)
-            except (pa.ArrowException, OSError) as error:
-                said = str(error).strip().split("\n")[0][:200]
-                raise InputError(f"{path.name}: cannot be read as {self.log.format}: {said}") from None
+        with stage(f"rows of {self.log.name}", self.__dict__.get("_rows")) as advance:
+            for path in self.log.paths:
+                try:
+                    for batch in _batches(path, self.log.format, columns, rows):
+                        yield begin, batch
+                        begin += len(batch)
+                        advance(len(batch))
+                except (pa.ArrowException, OSError) as error:
+                    said = str(error).strip().split("\n")[0][:200]
+                    raise InputError(f"{path.name}: cannot be read as {self.log.format}: {said}") from None
 
 
 def _opened(path: Path) -> Any:

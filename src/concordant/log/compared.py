@@ -105,12 +105,18 @@ def _named(codes: Ints, names: pa.Array | None) -> pa.Array:
     return pa.array(codes) if names is None else pa.DictionaryArray.from_arrays(pa.array(codes), names)
 
 
+HEAVIEST = 1e100
+"""A weight beyond it (or below its inverse) would leave float64 in the squares of sums of weights."""
+
+
 def _weights(column: Any, verdict: Verdict, as_json: bool) -> NDArray[np.float64]:
-    hint = "A weight is a real number above 0."
+    hint = f"A weight is a real number above 0, from {1 / HEAVIEST:g} to {HEAVIEST:g}."
     read = numbers(column, as_json=as_json)
     refuse_numbers(verdict, read, "weight", hint)
     verdict.refuse(read.values == 0, Reason("have a weight of zero", "weight", hint))
     verdict.refuse(read.values < 0, Reason("have a negative weight", "weight", hint))
+    beyond = (read.values > HEAVIEST) | ((read.values > 0) & (read.values < 1 / HEAVIEST))
+    verdict.refuse(beyond, Reason("have a weight beyond what can be added and squared", "weight", hint))
     return np.asarray(read.values)
 
 

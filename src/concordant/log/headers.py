@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from concordant.errors import InputError, few
+from concordant.errors import InputError, UsageError, few
 from concordant.log.formats import Log, opened
 from concordant.log.judged import read_letor, read_qrels
 from concordant.log.rows import with_columns
@@ -23,8 +23,10 @@ __all__ = ["ipc_reader", "joined", "with_header"]
 def with_header(log: Log) -> Log:
     """Return the log with its columns; of a .txt file also the format.
 
-    Errors: a file that is not of its format; a folder whose files differ in their columns.
+    Errors: a file that is not of its format; a folder whose files differ in their columns; what only Spark opens.
     """
+    if log.on_spark:
+        raise UsageError(f"{log.name}: only the engine spark reads this")
     if log.parts:
         return joined(log, [with_header(part) for part in log.parts])
     if log.format == "txt":

@@ -60,7 +60,7 @@ def flat(column: Any) -> pa.Array:
         chunks = [chunk.dictionary_decode() for chunk in chunks]
     if len(chunks) == 1:
         return chunks[0]
-    return pa.concat_arrays(chunks) if chunks else pa.array([], TEXT if is_text(kind) else kind)
+    return pa.concat_arrays(chunks) if chunks else pa.nulls(0, TEXT if is_text(kind) else kind)
 
 
 def _text_dictionary(array: pa.Array) -> pa.DictionaryArray:

@@ -7,18 +7,18 @@ import io
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, few
 
-__all__ = ["Contents", "check_target", "read_directory", "write_directory"]
+__all__ = ["Contents", "check_target", "is_model", "read_directory", "write_directory"]
 
 STATE, HASHES = "model.json", "hashes.json"
 Arrays = Mapping[str, NDArray[Any]]
@@ -36,6 +36,8 @@ class Contents:
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Refuse a place that a model may not be written to; an older model there may be replaced."""
     target = Path(path)
+    if not os.fspath(path):
+        raise UsageError("the name of the model is empty; name a directory")
     if target.is_dir() and any(target.iterdir()) and not (target / HASHES).is_file():
         raise UsageError(f"{target}: the directory is not empty and holds no model; name another one")
     if target.exists() and not target.is_dir():
@@ -46,6 +48,11 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{target}: no permission to write in the folder {target.parent}")
     return target
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder is a model's directory, in which nothing else may lie."""
+    return (folder / HASHES).is_file() and (folder / STATE).is_file()
 
 
 def write_directory(path: str | os.PathLike[str], contents: Contents) -> Path:
@@ -60,19 +67,22 @@ def write_directory(path: str | os.PathLike[str], contents: Contents) -> Path:
     files[STATE] = f"{values}\n".encode()
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
     files[HASHES] = _listed(hashes)
-    made = Path(tempfile.mkdtemp(prefix=".concordant-", dir=target.absolute().parent))
+    place, token = Path(os.path.realpath(target)), uuid4().hex[:12]  # a link stays one
+    made, old = (place.with_name(f".concordant-{token}{end}") for end in ("", "-old"))
     try:
+        made.mkdir()
         for name, data in files.items():
             (made / name).write_bytes(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        made.chmod(0o777 & ~mask)
-        if target.exists():
-            shutil.rmtree(target)
-        made.replace(target)
+        if place.exists():
+            place.rename(old)
+        made.replace(place)
     except OSError as error:
-        shutil.rmtree(made, ignore_errors=True)
         raise UsageError(f"{target}: {error.strerror or error}") from None
+    finally:  # also after Ctrl-C: the old model or the new one, and nothing else
+        if old.exists() and not place.exists():
+            old.rename(place)
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
     return target
 
 
@@ -90,7 +100,7 @@ def read_directory(path: str | os.PathLike[str]) -> Contents:
     try:
         hashes = json.loads(raw)["files"]
         changed = raw != _listed(hashes)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         changed = True
     if changed:
         raise InputError(f"{folder / HASHES} was changed since the model was written")
@@ -103,15 +113,25 @@ def read_directory(path: str | os.PathLike[str]) -> Contents:
     for name, data in files.items():
         if hashlib.sha256(data).hexdigest() != hashes[name]:
             raise InputError(f"{folder / name} was changed since the model was written (its SHA-256 differs)")
-    values = json.loads(files.pop(STATE)) if STATE in files else None
+    values = _parsed(folder / STATE, files.pop(STATE)) if STATE in files else None
     if not isinstance(values, dict):
         raise InputError(f"{folder} holds no model: {STATE} is missing")
     arrays = {
-        name.removesuffix(".npy"): np.load(io.BytesIO(files.pop(name)), allow_pickle=False)
+        name.removesuffix(".npy"): _parsed(folder / name, files.pop(name))
         for name in sorted(files)
         if name.endswith(".npy")
     }
     return Contents(values, arrays, files)
+
+
+def _parsed(place: Path, data: bytes) -> Any:
+    """Return what a JSON document or an array holds. Errors (InputError): bytes that are neither, or hold a pickle."""
+    try:
+        if place.suffix == ".npy":
+            return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+        return json.loads(data)
+    except Exception as error:  # NumPy evaluates the header of an array: foreign bytes raise anything
+        raise InputError(f"{place}: cannot be read: {type(error).__name__}: {error}") from None
 
 
 def _listed(hashes: Mapping[str, str]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from scipy.special import expit
 from sklearn import linear_model
 from sklearn.neural_network import MLPRegressor
 
-from concordant.errors import InputError
+from concordant.errors import InputError, few
 from concordant.models.trees import Trees
 
 __all__ = ["Network", "PlainLinear", "PlainRegressor", "TextBooster", "plain_regressor", "restored_regressor"]
@@ -28,6 +29,7 @@ LINEAR = tuple(
         *("ARDRegression", "HuberRegressor", "SGDRegressor", "QuantileRegressor"),
     )
 )
+BOOSTERS = ("lightgbm", "xgboost")
 ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {
         "identity": lambda z: z,
@@ -123,21 +125,32 @@ class TextBooster:
         return None
 
     def predict(self, X: NDArray[Any]) -> Floats:
+        predict = self._booster.predict if self.package == "lightgbm" else self._booster.inplace_predict
+        return np.asarray(predict(X), np.float64)
+
+    @cached_property
+    def _booster(self) -> Any:
+        """The model as its package has it, read once."""
         try:
             module = importlib.import_module(self.package)
         except ImportError:
             raise InputError(f"the model is one of {self.package}, which is not installed") from None
         if self.package == "lightgbm":
-            return np.asarray(module.Booster(model_str=self.text).predict(X), np.float64)
+            return module.Booster(model_str=self.text)
         booster = module.Booster()
         booster.load_model(bytearray(self.text.encode()))
-        return np.asarray(booster.inplace_predict(X), np.float64)
+        return booster
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"package": self.package, "text": self.text}
 
     def to_state(self) -> State:
         return {"package": self.package}, {"text": np.frombuffer(self.text.encode(), np.uint8)}
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TextBooster:
+        if values["package"] not in BOOSTERS:  # it is imported to predict
+            raise InputError(f"the model names the package {values['package']!r}; known are {few(BOOSTERS)}")
         return cls(values["package"], arrays["text"].tobytes().decode())
 
 
@@ -162,9 +175,13 @@ def plain_regressor(regressor: Any) -> tuple[str, PlainRegressor] | None:
     return None
 
 
-def restored_regressor(kind: str, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> PlainRegressor:
-    """Return the regressor of a ``to_state``."""
+def restored_regressor(
+    kind: str, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], features: int
+) -> PlainRegressor:
+    """Return the regressor of a ``to_state``. Errors (InputError): an unknown kind, trees of more features."""
     if kind not in KINDS:
         raise InputError(f"the model holds a regressor of unknown kind {kind!r}")
     restored: PlainRegressor = KINDS[kind].from_state(values, arrays)
+    if isinstance(restored, Trees) and (restored.feature >= features).any():
+        raise InputError(f"the trees of the model ask for more than its {features:,} features")
     return restored

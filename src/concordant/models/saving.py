@@ -7,9 +7,11 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import concordant
 from concordant.abstaining.ranker import AbstainingRanker
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import ConcordantError, InputError, UsageError, did_you_mean
 from concordant.models.directory import Contents, check_target, read_directory, write_directory
 from concordant.models.regressors import plain_regressor, restored_regressor
 from concordant.rankers.kept import RANKERS
@@ -33,6 +35,16 @@ def save_model(
     ``about`` is kept beside the state (how the model was made).
 
     Errors: NotFittedError; UsageError when the place is taken or the regressor has no plain form.
+
+    >>> import tempfile
+    >>> import concordant as cc
+    >>> votes = cc.Preferences.from_comparisons(["b", "c", "c"], ["a", "a", "b"])
+    >>> features = {"item": ["a", "b", "c"], "length": [1.0, 2.0, 3.0]}
+    >>> ranker = cc.AggregationRanker("log-odds", order="all").fit(features, votes)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     same = cc.load_model(cc.save_model(ranker, f"{folder}/model"))
+    >>> bool((same.predict(features) == ranker.predict(features)).all())
+    True
     """
     target = check_target(path)
     values, arrays = ranker.to_state()
@@ -70,7 +82,12 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
 
     Every file's hash is checked first. No pickle is read unless ``unsafe_pickle=True`` asks for it.
 
-    Errors (InputError): no model, a changed byte, a newer format, an unknown ranker; UsageError for a pickle.
+    Errors (InputError): no model, a changed byte, a newer format, an unknown ranker, parts that do not fit together;
+    UsageError for a pickle.
+
+    >>> load_model("no-such-folder")
+    Traceback (most recent call last):
+    concordant.errors.InputError: no-such-folder: there is no model directory
     """
     found = read_directory(path)
     kept = found.values
@@ -83,20 +100,43 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
     name = str(kept.get("ranker"))
     if name not in KEPT:
         raise InputError(f"{path}: unknown ranker {name!r}; {did_you_mean(name, KEPT)}")
+    if PICKLE in found.files and not unsafe_pickle:
+        raise UsageError(
+            f"{path} holds a pickled regressor; loading a pickle runs whatever code is in it. If you trust where it "
+            "comes from: unsafe_pickle=True (--unsafe-load-pickle)"
+        )
+    try:
+        ranker = _restored(KEPT[name], found)
+        _try_out(ranker)
+    except ConcordantError:
+        raise
+    except Exception as error:  # the hashes hold, but whoever wrote them wrote something else than a model
+        raise InputError(f"{path}: the model cannot be restored: {type(error).__name__}: {error}") from error
+    return ranker
+
+
+def _restored(kind: type[Any], found: Contents) -> Any:
+    """Return the ranker with its regressor."""
     prefix = "regressor-"
     own = {key: array for key, array in found.arrays.items() if not key.startswith(prefix)}
-    ranker = KEPT[name].from_state(kept["state"], own)
-    held = kept["regressor"]
+    ranker = kind.from_state(found.values["state"], own)
+    held = found.values["regressor"]
     if held is None:
         return ranker
-    if held["kind"] != "pickle":
-        columns = {key.removeprefix(prefix): array for key, array in found.arrays.items() if key.startswith(prefix)}
-        ranker.regressor_ = restored_regressor(held["kind"], held["values"], columns)
+    if held["kind"] == "pickle":
+        ranker.regressor_ = pickle.loads(found.files[PICKLE])
         return ranker
-    if not unsafe_pickle:
-        raise UsageError(
-            f"{path} holds a pickled {held['class']}; loading a pickle runs whatever code is in it. If you trust where "
-            "it comes from: unsafe_pickle=True (--unsafe-load-pickle)"
-        )
-    ranker.regressor_ = pickle.loads(found.files[PICKLE])
+    columns = {key.removeprefix(prefix): array for key, array in found.arrays.items() if key.startswith(prefix)}
+    ranker.regressor_ = restored_regressor(held["kind"], held["values"], columns, ranker.n_features_in_)
     return ranker
+
+
+def _try_out(ranker: Any) -> None:
+    """Score a row of zeros: parts of a model that do not fit together fail here, not in the middle of a table."""
+    try:
+        with np.errstate(all="ignore"):
+            scores = np.asarray(ranker.predict(np.zeros((1, ranker.n_features_in_))), np.float64)
+    except ConcordantError:  # a package that is not installed, or rankers that ask for the query: predict says so
+        return
+    if scores.shape != (1,) or np.isnan(scores).any():
+        raise InputError("the model cannot be restored: it does not give a row a score")

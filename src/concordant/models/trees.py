@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,14 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeRegressor
 
-__all__ = ["Trees"]
+from concordant.errors import InputError
+
+__all__ = ["Trees", "joined"]
 
 Floats = NDArray[np.float64]
 FORESTS = (RandomForestRegressor, ExtraTreesRegressor)
 BLOCK = 1 << 16
-"""Rows that go down the trees together."""
+"""Rows, times trees, that go down together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +71,29 @@ class Trees:
         X = X.astype(np.float32) if self.single else X.astype(np.float64, copy=False)
         found = np.full(len(X), self.base)
         for begin in range(0, len(X), BLOCK):
-            part = X[begin : begin + BLOCK]
-            rows = np.arange(len(part))
+            part = np.ascontiguousarray(X[begin : begin + BLOCK])
             total = np.zeros(len(part))
-            for root in self.root:
-                node = np.full(len(part), root)
-                while True:
-                    x = part[rows, self.feature[node]]
-                    goes_left = np.where(np.isnan(x), self.missing_left[node], x <= self.threshold[node])
-                    below = np.where(goes_left, self.left[node], self.right[node])
-                    if (below == node).all():
-                        break
-                    node = below
-                total += self.value[node]
+            together = max(1, BLOCK // len(part))
+            for first in range(0, len(self.root), together):
+                for values in self.value[self._leaves(part, self.root[first : first + together])]:
+                    total += values  # tree by tree: a score has the same bits whatever rows stand beside it
             found[begin : begin + BLOCK] += self.scale * total
         return found
+
+    def _leaves(self, X: NDArray[Any], root: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the leaf of each tree that each row falls into, shape (trees, rows), level by level."""
+        values, row = X.ravel(), np.arange(len(X)) * X.shape[1]
+        gaps = bool(np.isnan(values).any())
+        node = np.repeat(root, len(X)).reshape(len(root), len(X))
+        while True:
+            x = values.take(self.feature.take(node) + row)
+            goes_left = x <= self.threshold.take(node)
+            if gaps:
+                goes_left = np.where(np.isnan(x), self.missing_left.take(node), goes_left)
+            below = np.where(goes_left, self.left.take(node), self.right.take(node))
+            if (below == node).all():
+                return node
+            node = below
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what JSON keeps and the arrays."""
@@ -93,74 +103,78 @@ class Trees:
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Trees:
-        """Return the trees of a ``to_state``."""
-        return cls(**arrays, base=values["base"], scale=values["scale"], single=values["single"])
+        """Return the trees of a ``to_state``. Errors (InputError): columns or children that are not those of trees."""
+        made = cls(**arrays, base=float(values["base"]), scale=float(values["scale"]), single=bool(values["single"]))
+        own = np.arange(made.feature.size)
+        below = (made.left, made.right)
+        columns = (made.feature, made.threshold, *below, made.missing_left, made.value)
+        whole = all(column.dtype.kind == "i" for column in (made.root, made.feature, *below))
+        if made.root.ndim != 1 or not whole or any(column.shape != own.shape for column in columns):
+            raise InputError("the trees of the model cannot be read: their columns do not go together")
+        ahead = all(((side >= own) & (side < len(own))).all() for side in below)  # else a walk may never end
+        if not ahead or not ((made.root >= 0) & (made.root < len(own))).all() or (made.feature < 0).any():
+            raise InputError("the trees of the model cannot be read: a node that is not there, or above its parent")
+        return made
 
 
 def _of_trees(trees: list[Any], base: float, scale: float) -> Trees | None:
     if any(tree.tree_.n_outputs != 1 for tree in trees):
         return None
-    parts = [tree.tree_ for tree in trees]
-    return _joined(
-        [part.node_count for part in parts],
-        [part.feature for part in parts],
-        [part.threshold for part in parts],
-        [part.children_left for part in parts],
-        [part.children_right for part in parts],
-        [part.children_left < 0 for part in parts],
-        [np.asarray(part.missing_go_to_left, bool) for part in parts],
-        [part.value[:, 0, 0] for part in parts],
-        base,
-        scale,
-        single=True,
-    )
+    parts = [
+        {
+            "feature": part.feature,
+            "threshold": part.threshold,
+            "left": part.children_left,
+            "right": part.children_right,
+            "leaf": part.children_left < 0,
+            "missing_left": np.asarray(part.missing_go_to_left, bool),
+            "value": part.value[:, 0, 0],
+        }
+        for part in (tree.tree_ for tree in trees)
+    ]
+    return joined(parts, base, scale, single=True)
 
 
 def _of_histograms(regressor: Any) -> Trees | None:
-    parts = [predictor.nodes for (predictor,) in regressor._predictors]
-    if any(part["is_categorical"].any() for part in parts) or regressor.loss not in ("squared_error", "absolute_error"):
+    nodes = [predictor.nodes for (predictor,) in regressor._predictors]
+    if any(part["is_categorical"].any() for part in nodes) or regressor.loss not in ("squared_error", "absolute_error"):
         return None
-    return _joined(
-        [len(part) for part in parts],
-        [part["feature_idx"] for part in parts],
-        [part["num_threshold"] for part in parts],
-        [part["left"].astype(np.int64) for part in parts],
-        [part["right"].astype(np.int64) for part in parts],
-        [part["is_leaf"].astype(bool) for part in parts],
-        [part["missing_go_to_left"].astype(bool) for part in parts],
-        [part["value"] for part in parts],
-        float(np.ravel(regressor._baseline_prediction)[0]),
-        1.0,
-        single=False,
-    )
+    parts = [
+        {
+            "feature": part["feature_idx"],
+            "threshold": part["num_threshold"],
+            "left": part["left"].astype(np.int64),
+            "right": part["right"].astype(np.int64),
+            "leaf": part["is_leaf"].astype(bool),
+            "missing_left": part["missing_go_to_left"].astype(bool),
+            "value": part["value"],
+        }
+        for part in nodes
+    ]
+    return joined(parts, float(np.ravel(regressor._baseline_prediction)[0]), 1.0, single=False)
 
 
-def _joined(
-    sizes: list[int],
-    feature: list[Any],
-    threshold: list[Any],
-    left: list[Any],
-    right: list[Any],
-    leaf: list[Any],
-    missing_left: list[Any],
-    value: list[Any],
-    base: float,
-    scale: float,
-    *,
-    single: bool,
-) -> Trees:
-    """Number the nodes of all trees through; a leaf becomes its own child and asks for feature 0."""
-    root = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
-    shift = np.repeat(root, sizes)
-    own, is_leaf = np.arange(int(np.sum(sizes))), np.concatenate(leaf)
+def joined(parts: Sequence[Mapping[str, NDArray[Any]]], base: float, scale: float, *, single: bool) -> Trees:
+    """Return trees as one: nodes are numbered through; a leaf becomes its own child and asks for feature 0.
+
+    Each tree has columns feature, threshold, left, right, leaf, missing_left and value, its root first.
+    """
+    sizes = [len(part["leaf"]) for part in parts]
+    root = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+    shift, own = np.repeat(root, sizes), np.arange(sum(sizes))
+
+    def column(name: str, kind: type) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, kind), *(part[name] for part in parts)])
+
+    leaf = column("leaf", bool)
     return Trees(
         root,
-        np.where(is_leaf, 0, np.concatenate(feature)).astype(np.int64),
-        np.where(is_leaf, 0.0, np.concatenate(threshold)).astype(np.float64),
-        np.where(is_leaf, own, np.concatenate(left) + shift),
-        np.where(is_leaf, own, np.concatenate(right) + shift),
-        np.concatenate(missing_left),
-        np.concatenate(value).astype(np.float64),
+        np.where(leaf, 0, column("feature", np.int64)).astype(np.int64),
+        np.where(leaf, 0.0, column("threshold", np.float64)).astype(np.float64),
+        np.where(leaf, own, column("left", np.int64) + shift),
+        np.where(leaf, own, column("right", np.int64) + shift),
+        column("missing_left", bool),
+        column("value", np.float64),
         base,
         scale,
         single,

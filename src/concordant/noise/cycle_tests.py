@@ -154,7 +154,8 @@ def chance_of_cycle(graphs: Graphs, tests: EdgeTests, threshold: Floats, doubt: 
             np.concatenate([first[ways[0]], second[ways[1]]]), np.concatenate([second[ways[0]], first[ways[1]]]),
         )  # fmt: skip
         one = block[first] == block[second]
-        links = csr_array((weight[one], (first[one], second[one])), shape=(graphs.nodes, graphs.nodes))
+        ends = first[one].astype(np.int32), second[one].astype(np.int32)  # older SciPy asks for these
+        links = csr_array((weight[one], ends), shape=(graphs.nodes, graphs.nodes))
         forest = minimum_spanning_tree(links).tocoo()
         spared = np.bincount(graphs.owner[forest.coords[0]], forest.data, len(graphs))
         total = np.bincount(graph, weight, len(graphs))

@@ -14,9 +14,10 @@ from concordant.errors import UsageError
 from concordant.graphs import Batch
 from concordant.populations.regret import CLOSE, order_loss
 from concordant.preferences import Preferences
+from concordant.progress import Stage, stage
 from concordant.sampling import deal, label_keys, uniform_bits
 from concordant.structures.adjacency import mean_adjacency
-from concordant.surrogates.choosing import choose
+from concordant.surrogates.choosing import Chosen, choose
 from concordant.surrogates.minimise import LEFT_OUT, minimise
 
 __all__ = ["HeldOut", "held_out_regrets"]
@@ -84,7 +85,21 @@ def held_out_regrets(
     if not len(codes):
         raise UsageError("no query has two judgments: there is nothing to hold out")
     excess = np.zeros((splits, HALVES, len(members), len(codes)))
-    for split in range(splits):
+    with stage("held-out judgments", splits * HALVES * len(members)) as advance:
+        _fill(excess, prefs, codes, members, seed, advance)
+    per_query = excess.mean(axis=(0, 1))
+    if len(codes) > 1:
+        error = per_query.std(axis=1, ddof=1) / math.sqrt(len(codes))
+    else:
+        error = np.sqrt(((excess[:, 0] - excess[:, 1]) ** 2 / 4).mean(axis=(0, 2)))
+    return HeldOut(tuple(names), codes, per_query, per_query.mean(axis=1), error, splits)
+
+
+def _fill(
+    excess: Floats, prefs: Preferences, codes: Nodes, members: Sequence[Chosen], seed: int, advance: Stage
+) -> None:
+    """Write the excess losses, shape (splits, halves, surrogates, queries)."""
+    for split in range(len(excess)):
         keys = label_keys(prefs.queries, seed + split)
         shares = deal(prefs.start, prefs.count, keys, HALVES)
         halves = [_half(prefs, codes, share) for share in shares]
@@ -97,12 +112,7 @@ def held_out_regrets(
                 found = minimise(chosen.member.objective(half, phi=chosen.phi))
                 charged = order_loss(rest, _broken(half, found.alpha, lot)) - best
                 excess[split, train, row] = np.where(found.status == LEFT_OUT, np.nan, charged)
-    per_query = excess.mean(axis=(0, 1))
-    if len(codes) > 1:
-        error = per_query.std(axis=1, ddof=1) / math.sqrt(len(codes))
-    else:
-        error = np.sqrt(((excess[:, 0] - excess[:, 1]) ** 2 / 4).mean(axis=(0, 2)))
-    return HeldOut(tuple(names), codes, per_query, per_query.mean(axis=1), error, splits)
+                advance()
 
 
 def _half(prefs: Preferences, codes: Nodes, share: Nodes) -> Batch:

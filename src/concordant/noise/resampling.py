@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from concordant.differences import LEVEL, Differences
 from concordant.graphs import Batch
 from concordant.noise.cycle_tests import has_cycle
+from concordant.progress import stage, steps
 from concordant.uncertainty.draws import Atoms, streams
 
 __all__ = ["Replicates", "condorcet", "cyclic_tables", "replicated"]
@@ -139,7 +140,8 @@ def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, se
     best = condorcet(net)
     prefs = batch.prefs
     parametric = prefs.kind == "comparisons" and prefs.cluster is None and prefs.weight is None
-    for graph, (atoms, pairs) in enumerate(zip(Atoms.of(batch, seed), _pairs(batch, net), strict=True)):
+    pieces = steps("graphs", zip(Atoms.of(batch, seed), _pairs(batch, net), strict=True), len(net))
+    for graph, (atoms, pairs) in enumerate(pieces):
         edges = slice(int(net.edge_start[graph]), int(net.edge_start[graph + 1]))
         drawn = min(int(number[graph]), 1) if len(atoms.count) == 1 else int(number[graph])  # all would be alike
         if drawn == 0:
@@ -151,17 +153,26 @@ def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, se
         shift[: pairs.edges][backward] = (pairs.votes[0] - pairs.votes[1])[: pairs.edges][backward]
         top = int(best[graph] - net.node_start[graph])
         same, cyclic, shifted, won = np.zeros(pairs.edges), 0, 0, 0
-        for row in pairs.drawn(atoms, drawn):
+        for row in _counted("replicates", pairs.drawn(atoms, drawn), drawn):
             same += (row > pairs.rounding).sum(axis=0)[: pairs.edges]
             cyclic += pairs.cyclic(row)
             won += pairs.wins_all(top, row) if best[graph] >= 0 else 0
             shifted += 0 if parametric else pairs.cyclic(row - shift)
         if parametric:
             rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([atoms.key, NEARBY])))
-            shifted = sum(pairs.cyclic(row) for row in pairs.nearby(rng, backward, drawn))
+            nearby_rows = _counted("replicates without cycles", pairs.nearby(rng, backward, drawn), drawn)
+            shifted = sum(pairs.cyclic(row) for row in nearby_rows)
         sign[edges], acyclic[graph], nearby[graph] = same / drawn, 1 - cyclic / drawn, shifted / drawn
         held[graph] = won / drawn if best[graph] >= 0 else np.nan
     return Replicates(sign, acyclic, held, nearby, number)
+
+
+def _counted(what: str, blocks: Iterator[Floats], replicates: int) -> Iterator[Floats]:
+    """Yield blocks of replicates and tell how many there were."""
+    with stage(what, replicates) as advance:
+        for block in blocks:
+            yield block
+            advance(len(block))
 
 
 def _pairs(batch: Batch, net: Differences) -> Iterator[Pairs]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -260,6 +260,19 @@ class AggregationRanker(RegressionRanker):
         if not hasattr(self, "cv_"):
             raise UsageError("nothing was chosen by cross-validation, so there is no curve; order='auto' makes one")
         return self.cv_.curve()
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all that scoring needs, and the curve of the cross-validation. Errors: NotFittedError."""
+        values, arrays = super().to_state()
+        return (values | {"curve": self.cv_.to_state()} if hasattr(self, "cv_") else values), arrays
+
+    @classmethod
+    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the fitted ranker of a ``to_state``; its scores have the same bits. Errors: InputError."""
+        made = super().from_state(values, arrays)
+        if values.get("curve") is not None:
+            made.cv_ = Curve.from_state(values["curve"])
+        return made
 
     def _fit(
         self, training: Training, columns: Columns, targets: Targets, ridge: float, prior: Informed | None

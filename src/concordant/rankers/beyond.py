@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, counted
+from concordant.progress import steps
 from concordant.rankers.choosing import target_weights
 from concordant.rankers.columns import Columns
 from concordant.rankers.concordance import Disagreement
@@ -79,7 +80,8 @@ def sure_ridge(
     split = "queries" if len(prefs.queries) >= 2 * n else "judgments"
     losses = np.zeros((n, len(ridges)))
     lost, weight = np.zeros((len(prefs.queries), len(ridges))), np.zeros(len(prefs.queries))
-    for fold, (train, held) in enumerate(folds(prefs, n, split=split, seed=seed)):
+    pieces = steps("choosing the ridge: folds", folds(prefs, n, split=split, seed=seed), n)
+    for fold, (train, held) in enumerate(pieces):
         judge = Disagreement(held, training.weight)
         for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
             if not edges:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, counted
 from concordant.preferences import Preferences
+from concordant.progress import steps
 from concordant.rankers.columns import Columns
 from concordant.rankers.concordance import Disagreement
 from concordant.rankers.curve import Curve
@@ -55,7 +56,8 @@ def cross_validate(
     assert training.prefs is not None
     tried = [{**plan.row, "ridge": ridge if regressor is None else np.nan} for plan in plans for ridge in ridges]
     losses = np.empty((n, len(tried)))
-    for fold, (train, held) in enumerate(folds(training.prefs, n, split=split, seed=seed)):
+    pieces = steps("cross-validation: folds", folds(training.prefs, n, split=split, seed=seed), n)
+    for fold, (train, held) in enumerate(pieces):
         judge = Disagreement(held, training.weight)
         for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
             if not edges:

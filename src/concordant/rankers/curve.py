@@ -10,10 +10,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from concordant.errors import InputError
+
 __all__ = ["Curve"]
 
 Floats = NDArray[np.float64]
 WIDTH = 40
+KINDS: Mapping[str, type[Any]] = {
+    "structure": object,
+    "order": object,
+    "gain": object,
+    "normalise": bool,
+    "ridge": np.float64,
+    "loss": np.float64,
+    "standard_error": np.float64,
+    "chosen": bool,
+}
+"""Columns of a curve, and what they hold."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,6 +91,32 @@ class Curve(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def to_state(self) -> dict[str, list[Any]]:
+        """Return the table as JSON keeps it: ridges that are not finite are texts.
+
+        >>> tried = {"structure": "borda", "order": "1", "gain": "identity", "normalise": False, "ridge": np.inf}
+        >>> kept = Curve.of([tried], np.array([[0.25], [0.5]])).to_state()
+        >>> kept["ridge"], Curve.from_state(kept)["ridge"].tolist()
+        (['inf'], [inf])
+        """
+        return {
+            name: [str(x) if isinstance(x, float) and not np.isfinite(x) else x for x in column.tolist()]
+            for name, column in self.columns.items()
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Curve:
+        """Return the table of a ``to_state``, without the losses of each fold. Errors (InputError): what is missing."""
+        try:
+            columns = {name: np.array(state[name], kind) for name, kind in KINDS.items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"the curve of a ranker cannot be read: {type(error).__name__} {error}") from None
+        if {column.shape for column in columns.values()} != {(int(columns["chosen"].size),)} or not columns[
+            "chosen"
+        ].any():
+            raise InputError("the curve of a ranker cannot be read: its columns do not belong together")
+        return cls(columns)
 
     def to_arrow(self) -> pa.Table:
         """Return the table."""

@@ -59,6 +59,12 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
     def foreign_(self) -> None:
         """None: rankers around regressors of others cannot be kept together (``to_state`` says so)."""
 
+    @property
+    def missing(self) -> str:
+        """What each of its rankers does with missing features."""
+        given = next(iter(self.rankers_.values())) if hasattr(self, "rankers_") else self.ranker
+        return "raise" if given is None else str(given.missing)
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit one ranker to each query's judgments; arguments as of any ranker (weights of queries change nothing)."""
         given = AggregationRanker("log-odds", order="all") if self.ranker is None else self.ranker
@@ -92,8 +98,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         named = getattr(self, "feature_names_in_", None)
-        any_ranker = next(iter(self.rankers_.values()))
-        features, has_names = rows_of(X, any_ranker.missing, None if named is None else tuple(named))
+        features, has_names = rows_of(X, self.missing, None if named is None else tuple(named))
         if features.query is None:
             raise UsageError("each query has a ranker of its own, so rows must say their query: (X, query, item)")
         if not has_names or named is None:
@@ -116,8 +121,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how well the scores agree with judgments, as ``Ranker.score`` does."""
         check_is_fitted(self)
-        any_ranker = next(iter(self.rankers_.values()))
-        held = learning_rows(X, y, any_ranker.missing, sample_weight)
+        held = learning_rows(X, y, self.missing, sample_weight)
         found, nodes = held.features, held.row
         if found.query is None:  # rows hold for every query: one row for each node
             assert held.prefs is not None

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from concordant.errors import UsageError
+from concordant.errors import InputError, UsageError
 from concordant.features.matrix import Matrix
 
 __all__ = ["check_regressor", "fit_regressor"]
@@ -46,7 +46,11 @@ def fit_regressor(regressor: Any, Z: Matrix, target: Floats, weight: Floats) -> 
     extra = {}
     if not np.allclose(weight, 1.0, rtol=1e-9, atol=0):
         extra[_weight_name(regressor)] = weight
-    return clone(regressor).fit(Z, target / unit, **extra), unit
+    try:
+        return clone(regressor).fit(Z, target / unit, **extra), unit
+    except ValueError as error:
+        what = f"the regressor {type(regressor).__name__} cannot learn from these {len(Z):,} rows"
+        raise InputError(f"{what}: {error}") from error
 
 
 def _weight_name(regressor: Any) -> str:

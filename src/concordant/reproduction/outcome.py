@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from concordant.errors import ConcordantError
 
@@ -92,15 +94,27 @@ def write_numbers(outcome: Outcome, folder: Path) -> list[Path]:
     written = []
     for name, rows in {"": outcome.summary, **outcome.tables}.items():
         path = folder / (f"{outcome.name}-{name}.csv" if name else f"{outcome.name}.csv")
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with _whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             columns = list(dict.fromkeys(column for row in rows for column in row))
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows({key: _number(value) for key, value in row.items()} for row in rows)
         written.append(path)
     text = folder / f"{outcome.name}.md"
-    text.write_text(outcome.markdown(), encoding="utf-8")
+    with _whole(text) as temporary:
+        temporary.write_text(outcome.markdown(), encoding="utf-8")
     return [*written, text]
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Yield where a file is written before it takes its place, whole or not at all."""
+    temporary = path.with_name(f".concordant-{uuid4().hex[:12]}{path.suffix}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _number(value: Any) -> Any:
@@ -133,6 +147,7 @@ def write_figure(outcome: Outcome, folder: Path) -> list[Path]:
         outcome.draw(figure)
         for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
             path = folder / f"{outcome.name}.{ending}"
-            figure.savefig(path, dpi=DPI, metadata=metadata)
+            with _whole(path) as temporary:
+                figure.savefig(temporary, dpi=DPI, metadata=metadata)
             written.append(path)
     return written

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import UsageError, did_you_mean
+from concordant.progress import steps
 from concordant.solvers.matrices import checked_rows
 from concordant.solvers.threshold_rules import Rule, Table
 from concordant.surrogates.graded import GradedLists
@@ -125,7 +126,7 @@ def _boost(table: Table, source: _Listed | _Graded, place: Ints, rounds: int, ch
     F, status = np.zeros(rows), "all rounds made"
     before = source.look(np.zeros(len(place)))
     made: list[tuple[Rule, float, float]] = []
-    for _ in range(rounds):
+    for _ in steps("rounds of boosting", range(rounds)):
         if choose == "r":
             rule = table.by_balance(np.bincount(place, before.potential, rows))
         else:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError, did_you_mean
 from concordant.preferences import Preferences
+from concordant.progress import steps as told
 from concordant.sampling import whole_seed
 from concordant.solvers.least_squares import LinearFit
 from concordant.solvers.matrices import checked_matrix, checked_ridge, checked_rows
@@ -177,7 +178,7 @@ def _run(
     halves = {t // 2: np.zeros(width) for t in wanted} if average == "suffix" else {}
     kept: dict[int, tuple[Floats, Floats]] = {0: (theta, theta)} if 0 in wanted else {}
     samples = source.samples(steps * batch, np.random.default_rng([int(seed < 0), abs(seed)]))
-    for t in range(steps):
+    for t in told("stochastic steps", range(steps)):
         loss, gradient = source.loss(theta, next(samples))
         for _ in range(batch - 1):
             more, other = source.loss(theta, next(samples))

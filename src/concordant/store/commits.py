@@ -53,10 +53,10 @@ def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catal
         changed = change(old)
         if changed is None:
             return None
-        _prepare(target, old)
         new, prefs = changed
         revision = 1 if old is None else old.facts.revision + 1
         try:
+            _prepare(target, old)
             if prefs is not None:
                 segment = _written(prefs, parts_folder(target), revision)
                 new = replace(new, segments=(*new.segments, segment), batches=_placed(new.batches, segment))
@@ -94,11 +94,19 @@ def _put(catalogue: Catalogue, target: Path) -> None:
 
 
 def _take_back(target: Path, revision: int) -> None:
-    """Remove the segment of a commit that failed, unless its catalogue is in its place nevertheless."""
+    """Remove what a commit that failed has written, unless its catalogue is in its place nevertheless."""
     with suppress(OSError, InputError):  # what cannot be removed, the next writer removes
-        if not target.exists() or read_catalogue(target).facts.revision < revision:
-            for path in parts_folder(target).glob(f"{_numbered(revision)}-*"):
+        there, folder = target.exists(), parts_folder(target)
+        unfinished = folder / UNFINISHED
+        if there and read_catalogue(target).facts.revision >= revision:
+            return
+        if there or unfinished.exists():  # else what lies there is of a store whose catalogue was moved away
+            for path in (*folder.glob(f"{_numbered(revision)}-*"), *_temporaries(target)):
                 files.remove(path)
+        if not there and folder.is_dir():
+            files.remove(files.temporary_name(unfinished))
+            files.remove(unfinished)
+            folder.rmdir()  # refused where anything is in it
 
 
 def check_place(store: Path) -> Path:
@@ -158,8 +166,7 @@ def _prepare(target: Path, old: Catalogue | None) -> None:
 
 def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> None:
     """Remove files of ours that the catalogue does not name: left by a killed writer, or merged into others."""
-    temporary = files.temporary_name(target)
-    for path in (temporary, temporary.with_name(f"{temporary.name}.wal")):
+    for path in _temporaries(target):
         if path.exists():
             files.remove(path)
     named = {segment.file for segment in catalogue.segments} if catalogue else set()
@@ -167,6 +174,12 @@ def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> N
         ours = path.name.lstrip(".").startswith(("segment-", UNFINISHED))
         if ours and path.name not in named and not (keep and path.name == UNFINISHED):
             files.remove(path)
+
+
+def _temporaries(target: Path) -> tuple[Path, Path]:
+    """Return where a catalogue is written before it has its name, and what DuckDB puts beside it."""
+    temporary = files.temporary_name(target)
+    return temporary, temporary.with_name(f"{temporary.name}.wal")
 
 
 def _numbered(revision: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from concordant.errors import InputError
 from concordant.log.formats import Log
+from concordant.progress import stage
 from concordant.store.catalogue import Content
 
 __all__ = ["Looked", "look", "unchanged"]
@@ -44,10 +45,14 @@ def look(log: Log, known: Iterable[Content], *, grown: bool = False) -> Looked:
         for content in known:
             ends.setdefault(content.bytes, []).append(content)
     sign, size = hashlib.sha256(), 0
+    whole_size = None if log.gzipped else log.path.stat().st_size
     stops = sorted(end for end in ends if end)
     whole: list[Content] = []
     try:
-        with gzip.open(log.path) if log.gzipped else open(log.path, "rb") as file:
+        with (
+            stage(f"looking at {log.name}", whole_size) as at,
+            gzip.open(log.path) if log.gzipped else open(log.path, "rb") as file,
+        ):
             for stop in stops:
                 size += _take(file, sign, stop - size)
                 if size < stop:
@@ -56,6 +61,7 @@ def look(log: Log, known: Iterable[Content], *, grown: bool = False) -> Looked:
                 whole = [content for content in ends[stop] if content.sha256 == held] or whole
             while taken := _take(file, sign, BLOCK):
                 size += taken
+                at.reach(size)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{log.name}: the gzip file is broken or truncated ({error})") from None
     except OSError as error:

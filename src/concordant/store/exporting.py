@@ -15,6 +15,7 @@ import pyarrow.parquet
 from concordant.errors import UsageError, few
 from concordant.listing import entry_owner
 from concordant.preferences import Preferences
+from concordant.progress import steps
 from concordant.store import files
 
 __all__ = ["check_ending", "export"]
@@ -53,7 +54,7 @@ def export(prefs: Preferences, path: Path) -> int:
         first = _table(prefs, blocks, 0)
         with _writer(temporary, path.suffix.lower(), first.schema) as writer:
             writer.write_table(first)
-            for begin in range(BLOCK, prefs.distinct, BLOCK):
+            for begin in steps("writing judgments", range(BLOCK, prefs.distinct, BLOCK)):
                 writer.write_table(_table(prefs, blocks, begin))
 
     files.write_new(path, fill)

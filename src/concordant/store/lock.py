@@ -48,25 +48,44 @@ def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
     if not wait >= 0:
         raise UsageError(f"wait must be a number of seconds of at least 0, not {wait!r}")
     path = lock_file(store)
+    until = time.monotonic() + wait
+    while True:
+        handle = _opened(path, store)
+        try:
+            while not _taken(handle, store):
+                if time.monotonic() >= until:
+                    holder = _holder(path)
+                    raise ConcordantError(f"{store}: {holder} is writing to it; waited {wait:g} s (--wait SECONDS)")
+                time.sleep(min(PAUSE, max(until - time.monotonic(), 0)))
+            if not _named(handle, path):
+                continue  # whoever held it made no store and has removed it
+            with suppress(OSError):  # a full disk: the lock holds unsigned
+                _sign(handle)
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    os.ftruncate(handle, 0)
+                    if not store.exists():  # there is nothing to be locked: leave nothing behind
+                        path.unlink(missing_ok=True)
+            return
+        finally:
+            os.close(handle)  # gives the lock back
+
+
+def _opened(path: Path, store: Path) -> int:
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise ConcordantError(f"{store}: cannot be written: {error.strerror or error}") from None
+
+
+def _named(handle: int, path: Path) -> bool:
+    """Whether the file that is open is still the one of this name."""
     try:
-        until = time.monotonic() + wait
-        while not _taken(handle, store):
-            if time.monotonic() >= until:
-                raise ConcordantError(f"{store}: {_holder(path)} is writing to it; waited {wait:g} s (--wait SECONDS)")
-            time.sleep(min(PAUSE, max(until - time.monotonic(), 0)))
-        with suppress(OSError):  # a full disk: the lock holds unsigned
-            _sign(handle)
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                os.ftruncate(handle, 0)
-    finally:
-        os.close(handle)  # gives the lock back
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _taken(handle: int, store: Path) -> bool:

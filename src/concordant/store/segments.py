@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from concordant.labels import Labels
 from concordant.listing import take_lists
 from concordant.preferences import Preferences
+from concordant.progress import steps
 
 __all__ = ["COVARIATE", "VALUES", "digest", "label_kind", "write_segment"]
 
@@ -59,7 +60,7 @@ def write_segment(prefs: Preferences, path: Path) -> None:
     columns = _comparisons(prefs) if prefs.kind == "comparisons" else _lists(prefs)
     writer = None
     try:
-        for block in columns:
+        for block in steps("writing judgments", columns, -(-max(prefs.distinct, 1) // BLOCK)):
             if writer is None:
                 writer = pa.parquet.ParquetWriter(path, block.schema, compression="zstd", write_page_checksum=True)
             writer.write_table(block)

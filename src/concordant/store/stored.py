@@ -13,6 +13,7 @@ import pyarrow as pa
 from concordant.engines.duckdb import Settings, message
 from concordant.errors import InputError, UsageError, few
 from concordant.preferences import Preferences
+from concordant.progress import steps
 from concordant.store.catalogue import Catalogue, Facts, Segment, changed, read_catalogue, sized
 from concordant.store.merging import merged
 from concordant.store.segments import digest
@@ -33,7 +34,7 @@ def read_stored(
         catalogue = read_catalogue(target)
         check(catalogue.facts)
         try:
-            paths = [checked(target, segment) for segment in catalogue.segments]
+            paths = [checked(target, segment) for segment in steps("checking segments", catalogue.segments)]
             return merged(paths, catalogue.facts, settings or Settings()), catalogue
         except (InputError, duckdb.Error, pa.ArrowException) as error:
             if read_catalogue(target).facts.revision != catalogue.facts.revision:

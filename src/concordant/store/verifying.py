@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from concordant.errors import InputError, counted
+from concordant.progress import steps
 from concordant.store.catalogue import Catalogue, Segment, parts_folder, read_catalogue
 from concordant.store.stored import checked
 
@@ -53,7 +54,7 @@ def verify(store: Path) -> Verified:
 
 
 def _wrong(target: Path, catalogue: Catalogue) -> Iterator[str]:
-    for segment in catalogue.segments:
+    for segment in steps("segments", catalogue.segments):
         try:
             yield from _of_segment(checked(target, segment), segment)
         except InputError as error:

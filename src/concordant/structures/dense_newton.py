@@ -8,12 +8,14 @@ line search, and no difference of two large objectives that rounding could turn.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.graphs import Graphs
+from concordant.progress import steps
 from concordant.structures.scores import CONVERGED, STOPPED
 
 __all__ = ["WIDEST", "DenseFit", "fit_dense", "precision", "safe_step"]
@@ -77,23 +79,27 @@ def fit_dense(
     iterations, gradient = np.zeros(len(chosen), np.int64), np.zeros(len(chosen))
     too_wide = np.zeros(len(chosen), bool)
     order = np.argsort(size, kind="stable")
-    position = 0
-    while position < len(order):
-        m = int(size[order[position]])
-        end = int(np.searchsorted(size[order], m, side="right"))
-        step = max(1, CACHED // max(m * m, 1))
-        while position < end:
-            here = order[position : min(position + step, end)]
-            position += len(here)
-            if m == 0:
-                continue
-            nodes = graphs.node_start[:-1][chosen[here]][:, None] + np.arange(m)
-            above = _matrices(graphs, chosen[here], m)
-            same = component[nodes]
-            value[nodes], status[here], iterations[here], gradient[here], too_wide[here] = _newton(
-                above, same, prior, None if mean is None else mean[nodes], tolerance, max_iterations
-            )
+    for here in steps("graphs", _stacks(size, order)):
+        m = int(size[here[0]])
+        nodes = graphs.node_start[:-1][chosen[here]][:, None] + np.arange(m)
+        above = _matrices(graphs, chosen[here], m)
+        same = component[nodes]
+        value[nodes], status[here], iterations[here], gradient[here], too_wide[here] = _newton(
+            above, same, prior, None if mean is None else mean[nodes], tolerance, max_iterations
+        )
     return DenseFit(status, iterations, gradient, too_wide)
+
+
+def _stacks(size: Ints, order: Ints) -> list[Ints]:
+    """Cut graphs, ordered by size, into stacks of one size that fit the cache; empty graphs are left out."""
+    stacks, ordered, position = [], size[order], int(np.searchsorted(size[order], 1))
+    while position < len(order):
+        m = int(ordered[position])
+        step = max(1, CACHED // (m * m))
+        end = min(position + step, int(np.searchsorted(ordered, m, side="right")))
+        stacks.append(order[position:end])
+        position = end
+    return stacks
 
 
 def _matrices(graphs: Graphs, chosen: Ints, m: int) -> Floats:
@@ -216,7 +222,8 @@ def solve_stack(matrix: Floats, right: Floats, relative: Floats) -> Floats:
         p += z
     for g in np.flatnonzero(rho > goal):
         scale = np.sqrt(inverse[g])
-        x[g] = scale * np.linalg.solve(matrix[g] * scale[:, None] * scale, scale * right[g])
+        with suppress(np.linalg.LinAlgError):  # weights too far apart for float64: what was reached stands
+            x[g] = scale * np.linalg.solve(matrix[g] * scale[:, None] * scale, scale * right[g])
     return x
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.listing import take_lists
+from concordant.progress import steps
 from concordant.structures.dense_newton import QUADRATIC, RETREAT, SURE, UNKNOWN, precision, safe_step
 from concordant.structures.newton_system import System
 from concordant.structures.problem import Problem
@@ -49,7 +50,8 @@ def fit_sparse(problem: Problem, *, tolerance: float, max_iterations: int) -> Fi
     cuts = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), problem.graphs]
     if len(cuts) == 2:
         return _fit(problem, tolerance, max_iterations)
-    parts = [_fit(problem.part(a, b), tolerance, max_iterations) for a, b in pairwise(cuts)]
+    pieces = steps("graphs", list(pairwise(cuts)))
+    parts = [_fit(problem.part(a, b), tolerance, max_iterations) for a, b in pieces]
     return Fit(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Fit)))
 
 

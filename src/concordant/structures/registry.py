@@ -76,7 +76,11 @@ class Structure:
 
 
 def structure(name: str) -> Structure:
-    """Look a structure up by its name; the error for an unknown one suggests the closest."""
+    """Look a structure up by its name; the error for an unknown one suggests the closest.
+
+    >>> structure("borda").name
+    'borda'
+    """
     if not isinstance(name, str) or name not in STRUCTURES:
         raise UsageError(f"unknown structure {name!r}; {did_you_mean(str(name), STRUCTURES)}")
     return STRUCTURES[name]

@@ -104,7 +104,11 @@ class Surrogate:
 
 
 def surrogate(name: str) -> Surrogate:
-    """Look a surrogate up by its name; the error for an unknown one suggests the closest."""
+    """Look a surrogate up by its name; the error for an unknown one suggests the closest.
+
+    >>> surrogate("ranknet").phi
+    'logistic'
+    """
     if name not in SURROGATES:
         raise UsageError(f"unknown surrogate {name!r}; {did_you_mean(name, SURROGATES)}")
     return SURROGATES[name]

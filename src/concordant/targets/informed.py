@@ -14,6 +14,7 @@ from concordant.errors import InputError, UsageError, counted
 from concordant.features.alignment import Alignment
 from concordant.graphs import Batch, Graphs
 from concordant.preferences import Preferences
+from concordant.progress import stage
 from concordant.sampling import deal, label_keys, uniform_bits
 from concordant.solvers.edges import fit_edges
 from concordant.solvers.matrices import products
@@ -109,21 +110,24 @@ def informed_prior(
     tau2_curve: tuple[tuple[float, float], ...] = ()
     notes: list[str] = []
     if ridge == "auto":
-        found = _peak(problem.likelihood_of_precision, PRECISIONS, COARSE[0])
+        with stage("choosing the ridge of the pairwise scorer"):
+            found = _peak(problem.likelihood_of_precision, PRECISIONS, COARSE[0])
         precision = max(found, key=lambda value: found[value])
         ridge_curve = tuple((value / problem.total, found[value]) for value in sorted(found))
         notes.extend(_edge("ridge", precision, PRECISIONS, precision / problem.total))
     else:
         precision = float(ridge) * problem.total
     if tau2 == "auto":
-        found = _peak(lambda value: problem.likelihood_of_variance(precision, value), VARIANCES, COARSE[1])
+        with stage("choosing the variance of the scores"):
+            found = _peak(lambda value: problem.likelihood_of_variance(precision, value), VARIANCES, COARSE[1])
         variance = max(found, key=lambda value: found[value])
         alone = (0.0, problem.likelihood_of_variance(precision, 0.0))
         tau2_curve = (alone, *((value, found[value]) for value in sorted(found)))
         notes.extend(_edge("τ²", variance, VARIANCES, variance))
     else:
         variance = float(tau2)
-    theta = problem.fit(problem.whole.graphs, precision)
+    with stage("fitting the pairwise scorer"):
+        theta = problem.fit(problem.whole.graphs, precision)
     mean = centre(alignment.start, products(X, theta)[alignment.row])
     return Informed(mean, variance, theta, precision / problem.total, ridge_curve, tau2_curve, tuple(notes))
 

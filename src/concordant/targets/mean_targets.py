@@ -16,6 +16,7 @@ from concordant.graphs import Batch
 from concordant.labels import Labels
 from concordant.listing import take_lists
 from concordant.preferences import Preferences
+from concordant.progress import steps
 from concordant.sampling import label_keys, quick_draws
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import STOPPED, Scores
@@ -123,7 +124,7 @@ def mean_targets_of_orders(
     quick = None
     if function is find_structure("log-odds"):
         quick = LogOddsTargets.of(prefs, work.key, work.options, gain, inverse)
-    return [work.targets(k, quick) for k in ks]
+    return [work.targets(k, quick) for k in (steps("targets", ks) if len(ks) > 1 else ks)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,14 +167,18 @@ class _Work:
             quick_draws(int(drawn[~exact & ~covered].sum()) * k)
         stopped = 0
         held = np.diff(self.prefs.start) if k is None else np.where(exact, np.diff(self.prefs.start), k)
-        for group in (exact, ~exact & blocks, ~exact & ~blocks):
-            for codes in _some_queries(np.flatnonzero(group & ~covered), drawn * (size + held), self.block):
-                y, none, unfinished = self._gains(codes, k, bool(exact[codes[0]]), bool(blocks[codes[0]]))
-                zero[codes] = none
-                per_round = total[codes] // k if blocks[codes[0]] and k is not None else np.ones(len(codes), np.int64)
-                at_nodes = take_lists(start, codes)[1]
-                value[at_nodes], error[at_nodes] = _mean_and_error(y, size[codes], drawn[codes], per_round)
-                stopped += unfinished
+        groups = (exact, ~exact & blocks, ~exact & ~blocks)
+        cost = drawn * (size + held)
+        pieces = [
+            some for group in groups for some in _some_queries(np.flatnonzero(group & ~covered), cost, self.block)
+        ]
+        for codes in steps("subsets", pieces):
+            y, none, unfinished = self._gains(codes, k, bool(exact[codes[0]]), bool(blocks[codes[0]]))
+            zero[codes] = none
+            per_round = total[codes] // k if blocks[codes[0]] and k is not None else np.ones(len(codes), np.int64)
+            at_nodes = take_lists(start, codes)[1]
+            value[at_nodes], error[at_nodes] = _mean_and_error(y, size[codes], drawn[codes], per_round)
+            stopped += unfinished
         weight = total / (max(int(total.sum()), 1) * np.maximum(size, 1))
         return Targets(start, value, error, weight, drawn, zero, exact, k, stopped)
 

@@ -22,7 +22,11 @@ IDLE = 10
 
 @dataclass(frozen=True)
 class Fit:
-    """How a scorer was trained; the scorer itself was changed in place."""
+    """How a scorer was trained; the scorer itself was changed in place.
+
+    >>> Fit(status="converged", steps=3, value=0.5, gradient=1e-9, values=(0.7, 0.5, 0.5)).status
+    'converged'
+    """
 
     status: str
     """"converged" when gradient ≤ tolerance · max(1, |value|); else "stopped before convergence"."""

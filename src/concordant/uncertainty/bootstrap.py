@@ -19,6 +19,7 @@ from concordant.connectivity import connectivity
 from concordant.errors import UsageError
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
+from concordant.progress import stage, steps
 from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.scores import Scores
 from concordant.uncertainty.contrasts import Gauge
@@ -146,7 +147,7 @@ def bootstrap(
     if function is bradley_terry and plain:
         size = np.diff(batch.node_start)
         small = (size >= FAST_NODES[0]) & (size <= FAST_NODES[1])
-        for graph in np.flatnonzero(small):
+        for graph in steps("graphs", np.flatnonzero(small)):
             own = slice(int(batch.node_start[graph]), int(batch.node_start[graph + 1]))
             values[:, own], unlimited[graph] = _together(
                 _one_graph(batch, int(graph)), point.value[own], refit, replicates, (seed, clustered), workers
@@ -262,15 +263,16 @@ def _together(
     def work(stream: Stream) -> tuple[Floats, int]:
         draws = stream.draw(atoms)
         scores, solved = chord.fit(draws)
-        left = np.flatnonzero(~solved)
-        if len(left) == 0:
-            return scores, 0
-        again = _replicated(batch, draws[left][:, atoms.member] * atoms.multiplicity)
-        values, bad = refit(again)
-        scores[left] = values.reshape(len(left), -1)
-        return scores, int(bad.sum())
+        left, beyond = np.flatnonzero(~solved), 0
+        if len(left):
+            again = _replicated(batch, draws[left][:, atoms.member] * atoms.multiplicity)
+            values, bad = refit(again)
+            scores[left], beyond = values.reshape(len(left), -1), int(bad.sum())
+        advance(stream.end - stream.begin)
+        return scores, beyond
 
-    parts = in_threads(work, list(streams(len(atoms.count), replicates)), threads)
+    with stage("bootstrap", replicates) as advance:
+        parts = in_threads(work, list(streams(len(atoms.count), replicates)), threads)
     return np.concatenate([scores for scores, _ in parts]), sum(bad for _, bad in parts)
 
 
@@ -292,7 +294,7 @@ def _one_by_one(
     width = len(part.judgment)
     step = int(np.clip((1 << 22) // max(width, 1), 1, replicates))
     kept: list[tuple[int, NDArray[np.int64]]] = [(0, np.zeros((0, len(own.member)), np.int64)) for own in atoms]
-    for begin in range(0, replicates, step):
+    for begin in steps("bootstrap", range(0, replicates, step)):
         end = min(begin + step, replicates)
         times = np.empty((end - begin, width), np.int64)
         for graph, own in enumerate(atoms):

@@ -18,6 +18,7 @@ from scipy.special import ndtri
 from concordant.connectivity import Connectivity
 from concordant.errors import UsageError
 from concordant.graphs import Batch
+from concordant.progress import stage, steps
 from concordant.sampling import whole_seed
 from concordant.structures.curvature import Curvature
 from concordant.structures.scores import Scores
@@ -77,12 +78,14 @@ def rank_intervals(
     meat = Meat.of(batch, curvature).matrix() if intervals.method == "sandwich" else None
     units = Units.of(batch, curvature, gauge)
     part = np.flatnonzero(np.isin(units.graph, chosen))
-    for ids, n, matrix in stacks(units, curvature, gauge, meat, part):
-        nodes = ids[:, :n]
-        pairs = _pairs(matrix[:, :n, :n], scores.value[nodes], gauge.group[nodes], certain[nodes])
-        critical = _drawn_quantile(matrix[:, :n, :n], pairs, level, seed) if drawn else _sidak(pairs, level)
-        above, below = _certain(scores.value[nodes], pairs, critical)
-        _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
+    with stage("rank intervals", len(part)) as advance:
+        for ids, n, matrix in stacks(units, curvature, gauge, meat, part):
+            nodes = ids[:, :n]
+            pairs = _pairs(matrix[:, :n, :n], scores.value[nodes], gauge.group[nodes], certain[nodes])
+            critical = _drawn_quantile(matrix[:, :n, :n], pairs, level, seed) if drawn else _sidak(pairs, level)
+            above, below = _certain(scores.value[nodes], pairs, critical)
+            _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
+            advance(len(ids))
     how = "max |t| of all differences" if drawn else "Šidák over all differences"
     return RankIntervals(lower, upper, level, how)
 
@@ -105,7 +108,7 @@ def rank_intervals_of_replicates(
     error = np.sqrt((moved**2).mean(axis=0))
     lower, upper = ranks_from_intervals(batch, boot.scores, gauge, error, certain, level=level, draws=moved)
     size = np.diff(batch.node_start)
-    for graph in np.flatnonzero((size <= PAIRWISE) & (size > 1)):
+    for graph in steps("rank intervals", np.flatnonzero((size <= PAIRWISE) & (size > 1))):
         nodes = np.arange(batch.node_start[graph], batch.node_start[graph + 1])[None, :]
         own = moved[:, nodes[0]]
         matrix = (own.T @ own / len(own))[None]

@@ -1,0 +1,115 @@
+"""What ``concordant report`` does once its arguments are known: read, look into all of it, write one page."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from concordant.commands.feature_files import labelled_like, read_feature_file
+from concordant.commands.output import check_output, put_file
+from concordant.commands.progress import Progress, tell
+from concordant.commands.reading_log import read_given_log
+from concordant.commands.saying import say
+from concordant.errors import UsageError
+from concordant.models.saving import load_model
+from concordant.preferences import Preferences
+from concordant.reporting.annotators import groups_of
+from concordant.reporting.report import report
+from concordant.structures.registry import structure
+
+__all__ = ["run_report"]
+
+PAGES = (".html", ".htm")
+UNSAID = ("output", "quiet", "log_format")
+"""Options that do not change what the page shows."""
+
+
+def run_report(log: str, given: Mapping[str, Any]) -> None:
+    """Read, make the report, write the page; notes and progress go to stderr."""
+    quiet, output = given["quiet"], given["output"]
+    _check_places(log, given)
+    structure(given["structure"])  # a wrong name should not cost the reading of a large log
+    model = None
+    if given["model"] is not None:
+        model = load_model(given["model"], unsafe_pickle=given["unsafe_load_pickle"])
+    with Progress(quiet, f"reading {log}"):
+        reading = read_given_log(log, given, given["cluster"])
+        prefs = reading.preferences
+        told = [f"skipped: {reading.report()}"] if reading.rejects else []
+        annotators = _annotators(log, given)
+        features, said = _features(given, model, prefs)
+    told += [] if quiet else [f"{log}: {prefs.facts}", *said]
+    with Progress(quiet, "making the report"):
+        made = report(
+            prefs,
+            features=features,
+            model=model,
+            annotators=annotators,
+            column=given["group"] or given["cluster"],
+            title=Path(log).name if given["title"] is None else given["title"],
+            command=_as_written(click.get_current_context()),
+            **{name: given[name] for name in ("structure", "interval", "level", "replicates", "ask", "audit", "seed")},
+        )
+        text = made.html.encode()
+        put_file(output, lambda temporary: Path(temporary).write_bytes(text))
+    tell(told)
+    if not quiet:
+        for note in made.data["left_out"]:
+            say("note", note)
+        say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
+
+
+def _check_places(log: str, given: Mapping[str, Any]) -> None:
+    """Refuse an output that is no page, cannot be written, or is one of the files that are read."""
+    output = given["output"]
+    for name, what in ((log, "the log"), (given["features"], "the file of features"), (given["model"], "the model")):
+        check_output(output, name, what, endings=PAGES)
+    if given["features"] is None:
+        for name in ("feature_item", "feature_query", "feature_columns"):
+            if given[name] is not None:
+                raise UsageError(f"--{name.replace('_', '-')} is about --features, which is not given")
+    if given["model"] is None and given["unsafe_load_pickle"]:
+        raise UsageError("--unsafe-load-pickle is about --model, which is not given")
+
+
+def _annotators(log: str, given: Mapping[str, Any]) -> Mapping[str, Preferences] | None:
+    """The judgments of each group, where another column than that of the clusters says who judged."""
+    if given["group"] is None or given["group"] == given["cluster"]:
+        return None
+    return groups_of(read_given_log(log, given, given["group"]).preferences)
+
+
+def _features(given: Mapping[str, Any], model: Any, prefs: Preferences) -> tuple[Any, list[str]]:
+    if given["features"] is None:
+        return None, []
+    names = getattr(model, "feature_names_in_", None)
+    names = None if names is None else [str(name) for name in names]
+    if names is not None and given["feature_columns"] is not None:
+        raise UsageError("--feature-columns means nothing with --model: its features are those that it was fitted on")
+    missing = "keep" if model is None else str(getattr(model, "missing", "raise"))
+    features = read_feature_file(given["features"], given, missing=missing, names=names)
+    return labelled_like(features, prefs)
+
+
+def _as_written(ctx: click.Context) -> str:
+    """Return the command that makes the page again, with the options that were given."""
+    log = os.fspath(ctx.params["log"])
+    words = ["concordant", str(ctx.info_name), f"./{log}" if log.startswith("-") else log]
+    for option in ctx.command.params:
+        name = str(option.name)
+        if not isinstance(option, click.Option) or name in UNSAID:
+            continue
+        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        value = ctx.params[name]
+        if option.is_flag:
+            words.append(option.opts[0] if value or not option.secondary_opts else option.secondary_opts[0])
+        else:
+            words += [max(option.opts, key=len), str(value)]
+    return shlex.join([*words, "-o", "report.html"])

@@ -1,0 +1,1 @@
+"""Models that leave the house: ONNX, Elasticsearch, Solr, plain JSON, and a model card."""

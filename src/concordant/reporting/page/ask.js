@@ -1,0 +1,31 @@
+// Which pairs to ask next.
+
+function drawAsk(view) {
+  const body = bodyOf("ask");
+  body.replaceChildren();
+  if (!view.ask || !view.ask.length) {
+    body.append(...paragraphs([report.absent?.ask ?? "No questions were looked for in this view."], "absent"));
+    return;
+  }
+  const rows = view.ask.map((row) => ({ ...row, one: label(row.first), other: label(row.second) }));
+  const most = Math.max(0, ...rows.map((row) => row.gain).filter(Number.isFinite));
+  const columns = [
+    ["number", "No.", "number", whole],
+    ["one", "Ask", "text", labelled],
+    ["other", "against", "text", labelled],
+    ["reason", "Why", "text"],
+    ["judgments", "Judgments so far", "number", count, -1],
+    ["share", "Won by the first", "number", (x) => percent(x), -1],
+    ["predicted", "Expected", "number", (x) => percent(x), -1],
+    ["gain", "Gain", "number", (x) => gainShown(x, most), -1],
+  ].filter(([key]) => rows.some((row) => known(row[key])));
+  body.append(gridOf(`Pairs to ask next: ${view.name}`, rows, columns).node);
+}
+
+/** A gain with a bar of its length. */
+function gainShown(gain, most) {
+  const length = make("span");
+  const share = gain === "inf" ? 1 : most > 0 ? Math.max(0, gain ?? 0) / most : 0;
+  length.style.width = `${100 * share}%`;
+  return make("span", { class: "gain" }, make("span", { class: "bar", "aria-hidden": "true" }, length), fixed(gain, 3));
+}

@@ -1,0 +1,501 @@
+"""Hostile inputs for every command: good files of each format, ways to break them, and options nobody should give.
+
+A ``Case`` is drawn from a ``random.Random``, so that hypothesis can shrink it, and a seed can repeat it.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+
+from running import exit_status
+
+__all__ = ["COMMANDS", "Case", "broken_model", "draw_case", "good_files", "good_folder", "sealed"]
+
+PAIRS = ["a,b", "b,a", "a,c", "b,c", "c,b", "a,b", "c,d", "d,a"]
+VOTES = "winner,loser\n" + "".join(f"{pair}\n" for pair in PAIRS)
+FEATURES = "item,x,y\na,1,0.5\nb,2,-1\nc,0,3\nd,4,0\n"
+LETOR = "".join(f"{(7 * i + i // 4) % 3} qid:{i // 4} 1:{i % 5 / 2} 2:{i % 3}\n" for i in range(40)).encode()
+PREFLIB = (
+    b"# FILE NAME: x.soc\n# NUMBER ALTERNATIVES: 3\n# NUMBER VOTERS: 5\n# ALTERNATIVE NAME 1: A\n"
+    b"# ALTERNATIVE NAME 2: B\n# ALTERNATIVE NAME 3: C\n3: 1,2,3\n2: 2,3,1\n"
+)
+TEXTS = {
+    "sides.csv": "left,right,winner,query,worker\na,b,left,q,w\nb,c,right,q,w\nc,a,tie,r,v\na,c,left,r,v\n",
+    "scored.csv": "home_team,away_team,home_score,away_score,neutral\na,b,1,0,False\nb,c,2,2,True\nc,a,0,3,False\n",
+    "clicks.csv": "query,session,position,item,clicked\nq,1,1,a,0\nq,1,2,b,1\nq,2,1,b,1\nq,2,2,a,0\n",
+    "orders.csv": "query,judgment,item,rank\nq,1,a,1\nq,1,b,2\nq,2,b,1\nq,2,a,1\nq,2,c,2\n",
+    "ratings.csv": "user,item,rating\n1,a,3\n1,b,5\n2,a,4\n2,c,1\n",
+    "scores.csv": "query,item,score\n,a,1.5\n,b,0.5\n,c,-1\n,d,0\n",
+    "labels.csv": "item,label\na,2\nb,1\nc,0\nd,1\n",
+    "weights.csv": "winner,loser,weight,count\na,b,1,2\nb,a,0.5,1\nb,c,2,3\nc,a,1,1\n",
+}
+CELLS = [
+    *("1e400", "-1e400", "1" * 31, "-0", "-0.0", "NaN", "nan", "inf", "-inf", "Infinity", "1e308", "-1e308", "1e-320"),
+    *("9223372036854775807", "9223372036854775808", "-9223372036854775809", "0x10", "1_000", "１２", "1e5", "1.5"),
+    *("", " ", '"', '""', "'", ",", "\t", "\r", "\n", "\\", "\x00", "\x1b[31m", "\ufeff", "\u202e"),
+    *("👩‍🚀", "é", "e\u0301"),
+    *("null", "None", "true", "left", "tie", "[1]", "{}", '{"a":1}', "=1+1", "'; DROP TABLE t; --"),
+    *("../../x", "[/red]"),
+    *("%s", "{0}", "$(id)", "a" * 5000, "qid:1", "1:", ":1", "1:nan", "#", "2 qid:x 1:1"),
+]
+VALUES = [
+    *("0", "-1", "1", "2", "3", "0.5", "-0.0", "1e-9", "0.999999", "1e400", "nan", "inf", "-inf"),
+    *("1" * 31, "2147483648"),
+    *("9223372036854775808", "", " ", "x", "١", "1_0", "0x1", "auto", "all", "none", "\x1b[1m"),
+    *("a\nb", "é", "../x", "--help"),
+]
+ROLES = ["winner", "loser", "left", "right", "outcome", "query", "weight", "count", "item", "rating", "session", "rank"]
+INTS = [
+    *("0", "1", "2", "3", "7", "20", "-1"),
+    "2147483648",
+    "9223372036854775807",
+    "9223372036854775808",
+    "1" * 31,
+    "x",
+]
+FLOATS = [*("0", "1", "0.5", "-0.0", "1e-9", "0.999999", "-1", "3"), *("1e300", "1e400", "nan", "inf", "-inf", "x")]
+SIZES = ["1KB", "1MB", "0GB", "-1GB", "1e9GB", "99999999999TB", "nanGB", "80%", "4GB", "2GB", "", " ", "x"]
+COLUMNS = [
+    "winner",
+    "loser",
+    "item",
+    "query",
+    "x",
+    "y",
+    "left",
+    "rank",
+    "clicked",
+    "no such",
+    "",
+    "a\nb",
+    "\x1b",
+    "'\"",
+]
+READING: dict[str, list[str]] = {
+    **{f"--{role}": COLUMNS for role in ROLES},
+    "--kind": ["comparisons", "selections", "choices", "orders", "ratings", "labels", "x", ""],
+    "--clicks": ["first", "last", "skip", "x"],
+    "--on-error": ["skip", "raise", "x"],
+    "--engine": ["memory", "duckdb", "x"],
+    "--memory-limit": SIZES,
+    "--threads": ["1", "2", *INTS],
+    "--cluster": COLUMNS,
+    "--master": ["", "x"],
+}
+STRUCTURES = ["bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"]
+STRUCTURES += ["eigenvector", "counting", "cascade", "x", ""]
+LOSSES = ["gain-regression", "difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet"]
+LOSSES += ["rankboost", "margin-based", "x", ""]
+PHIS = ["hinge", "squared-hinge", "logistic", "exponential", "x", ""]
+ENDINGS = [*("csv", "tsv", "parquet", "arrow", "json", "jsonl") * 3, "feather", "xlsx", "", "CSV"]
+FLAG: list[str] = []
+FEATURE = {"--feature-item": COLUMNS, "--feature-query": COLUMNS, "--stream": FLAG, "--in-memory": FLAG}
+OPTIONS: dict[str, dict[str, list[str]]] = {
+    "rank": READING
+    | {"--structure": STRUCTURES, "--prior": FLOATS, "--ties": ["half", "davidson", "x"], "--covariate": COLUMNS}
+    | {"--home": FLAG, "--neutral": COLUMNS, "--interval": ["hessian", "sandwich", "bootstrap", "none", "x"]}
+    | {"--replicates": INTS, "--level": FLOATS, "--quasi": FLAG, "--pool": FLAG, "--across-components": FLAG}
+    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"]},
+    "fit": READING
+    | FEATURE
+    | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
+    | {"--gain": ["2^s-1", "2^s", "identity", "x"], "--informed": FLAG, "--not-informed": FLAG, "--ridge": VALUES}
+    | {"--regressor": ["linear", "hist-gradient-boosting", "network", "lightgbm", "xgboost", "x"], "--seed": INTS}
+    | {"--log-features": FLAG, "--as-given": FLAG, "--missing": ["mean", "median", "zero", "x"], "--folds": INTS}
+    | {"--feature-columns": [*COLUMNS, "x,y", "x,x", ","]},
+    "score": FEATURE
+    | {"--abstain": FLOATS, "--abstain-by": ["distance", "risk", "x"], "--gamma": VALUES, "--norm": ["1", "2", "inf"]}
+    | {"--share": FLOATS, "--memory-limit": SIZES, "--unsafe-load-pickle": FLAG, "--quiet": FLAG},
+    "evaluate": {"--convention": ["burges", "sklearn", "trec", "xgboost", "lightgbm", "letor4", "x"]}
+    | {"--metric": ["ndcg", "err@3", "map", "precision@0", "auc", "kendall-tau", "pairwise-loss", "mrr@-1", "ndcg@x"]}
+    | {"--per-query": FLAG, "--unmatched": ["skip", "x"], "--level": FLOATS, "--query": COLUMNS, "--item": COLUMNS}
+    | {"--score": COLUMNS, "--label": COLUMNS},
+    "audit": READING
+    | {"--surrogate": [*LOSSES, "ranknet:hinge", ":", "a:b:c"], "--ties": ["heavier", "paper"], "--exact": FLAG}
+    | {"--time-limit": FLOATS, "--structure": STRUCTURES, "--order": VALUES, "--replicates": INTS, "--level": FLOATS}
+    | {"--top": INTS, "--ask": INTS, "--pool": FLAG, "--seed": INTS, "--rows": INTS, "--quiet": FLAG},
+    "counterexample": {"--phi": PHIS, "--items": INTS, "--within": ["low-noise", "acyclic", "any", "x"]}
+    | {"--votes": INTS, "--budget": ["0", "-1", "1", "50", "x", "1e400"], "--seed": INTS},
+    "ingest": READING
+    | {
+        "--covariate": COLUMNS,
+        "--home": FLAG,
+        "--neutral": COLUMNS,
+        "--grown": FLAG,
+        "--wait": ["0", "-1", "nan", "x"],
+    },
+    "store info": {"--batches": FLAG},
+    "store verify": {"--quiet": FLAG},
+    "store compact": {"--wait": ["0", "-1", "nan", "x"], "--memory-limit": SIZES, "--threads": ["1", "2", *INTS]},
+    "store export": {"--quiet": FLAG},
+    "reproduce": {"--device": ["cuda", "x", ""], "--seed": INTS},
+    "demo": {"--seed": ["-1", "x", "1e400", "", "1" * 31]},
+    "report": READING | {"--seed": INTS, "--level": FLOATS, "--quiet": FLAG},
+    "export": {"--to": ["onnx", "elasticsearch", "solr", "json", "x", ""], "--quiet": FLAG},
+}
+COMMANDS = list(OPTIONS)
+
+
+@dataclass
+class Case:
+    """A command line, the files it meets, and the names that it may write or change where it succeeds."""
+
+    arguments: list[str]
+    files: dict[str, bytes] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+
+
+# -- what is good -----------------------------------------------------------------------------------------------------
+@functools.cache
+def good_files() -> dict[str, bytes]:
+    """Return a small file of every format that holds a log, features, scores or labels."""
+    votes = pa.table({"winner": [pair[0] for pair in PAIRS], "loser": [pair[2] for pair in PAIRS]})
+    features = pa.table({"item": ["a", "b", "c", "d"], "x": [1.0, 2, 0, 4], "y": [0.5, -1, 3, 0]})
+    lines = "".join(json.dumps(row) + "\n" for row in votes.to_pylist())
+    made = {name: text.encode() for name, text in TEXTS.items()}
+    made |= {"votes.csv": VOTES.encode(), "features.csv": FEATURES.encode(), "votes.jsonl": lines.encode()}
+    made |= {"votes.tsv": VOTES.replace(",", "\t").encode(), "votes.json": json.dumps(votes.to_pylist()).encode()}
+    made |= {"votes.csv.gz": gzip.compress(VOTES.encode(), mtime=0), "train.svm": LETOR, "train.txt": LETOR}
+    made |= {"x.qrels": b"1 0 a 2\n1 0 b 0\n1 0 c 1\n1 0 d 0\n", "x.soc": PREFLIB, "train.txt.gz": gzip.compress(LETOR)}
+    for name, table in (("votes", votes), ("features", features)):
+        for ending, write in (("parquet", pa.parquet.write_table), ("arrow", pa.feather.write_feather)):
+            buffer = io.BytesIO()
+            write(table, buffer)
+            made[f"{name}.{ending}"] = buffer.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "votes.duckdb")
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE votes AS SELECT 'a' AS winner, 'b' AS loser")
+        made["votes.duckdb"] = path.read_bytes()
+    return made
+
+
+@functools.cache
+def good_folder(kind: str) -> dict[str, bytes]:
+    """Return the files of a fitted model or of a store, as the commands make them."""
+    commands = {
+        "model": ["fit", "votes.csv", "-f", "features.csv", "-m", "model", "--loss", "ranknet", "-q"],
+        "trees": ["fit", "train.txt", "-m", "trees", "-r", "hist-gradient-boosting", "-q"],
+        "network": ["fit", "train.txt", "-m", "network", "-r", "network", "-q"],
+        "s.store": ["ingest", "votes.csv", "--store", "s.store", "-q"],
+    }
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            inputs = ("votes.csv", "features.csv", "train.txt")
+            for name in inputs:
+                Path(name).write_bytes(good_files()[name])
+            assert exit_status(*commands[kind]) == 0
+            made = {path.as_posix(): path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
+        finally:
+            os.chdir(before)
+    return {name: data for name, data in made.items() if name not in inputs}
+
+
+# -- what is broken ---------------------------------------------------------------------------------------------------
+def broken(random: Random, data: bytes) -> bytes:
+    """Return bytes that were cut, flipped, repeated, refilled or given a hostile cell; sometimes the same ones."""
+    how = random.choice(
+        ["same", "cut", "flip", "repeat", "cell", "cell", "cell", "noise", "insert", "deep", "encoding"]
+    )
+    if how == "noise" or not data:
+        return random.randbytes(random.choice([0, 1, 7, 300]))
+    at = random.randrange(len(data))
+    if how == "cut":
+        return data[:at]
+    if how == "flip":
+        changed = bytearray(data)
+        for _ in range(random.choice([1, 2, 20])):
+            changed[random.randrange(len(data))] ^= 1 << random.randrange(8)
+        return bytes(changed)
+    if how == "repeat":
+        return data[:at] + data[random.randrange(at + 1) :]
+    if how == "insert":
+        return data[:at] + random.choice(CELLS).encode("utf-8", "replace") + data[at:]
+    if how == "cell":
+        return _other_cell(random, data)
+    if how == "deep":
+        return _deep(random, data)
+    if how == "encoding":
+        return data.decode("utf-8", "replace").encode(random.choice(["utf-16", "utf-8-sig", "utf-32"]))
+    return data
+
+
+def _other_cell(random: Random, data: bytes) -> bytes:
+    """A field between separators becomes a hostile one; JSON gets the value as it is, or as a text."""
+    marks = [at for at, byte in enumerate(data) if byte in b',\n\t :"']
+    if len(marks) < 2:
+        return data
+    place = random.randrange(len(marks) - 1)
+    cell = random.choice(CELLS).encode()
+    return data[: marks[place] + 1] + cell + data[marks[place + 1] :]
+
+
+def _deep(random: Random, data: bytes) -> bytes:
+    """JSON of 10^5 levels, alone or as a value."""
+    many = 100_000
+    opened, closed = random.choice([(b"[", b"]"), (b'{"a":', b"}")])
+    deep = opened * many + (b"1" + closed * many if random.random() < 0.7 else b"")
+    return random.choice([deep, b'{"winner":' + deep + b',"loser":"b"}\n', data + deep, data.replace(b'"a"', deep, 1)])
+
+
+def broken_model(random: Random, kind: str) -> dict[str, bytes]:
+    """Return a model with broken files; often with hashes that fit them, as someone who means harm would write them."""
+    files = dict(good_folder(kind))
+    name = random.choice(sorted(files))
+    if random.random() < 0.6 and name.endswith(".json"):
+        files[name] = broken_json(random, files[name])
+    else:
+        files[name] = broken(random, files[name])
+    if random.random() < 0.2:
+        files.pop(random.choice(sorted(files)))
+    return sealed(files, kind) if random.random() < 0.75 else files
+
+
+def sealed(files: dict[str, bytes], kind: str) -> dict[str, bytes]:
+    """Return the files of a model with a list of hashes that fits them."""
+    own = {
+        name.split("/")[1]: hashlib.sha256(data).hexdigest()
+        for name, data in sorted(files.items())
+        if not name.endswith("hashes.json")
+    }
+    sign = hashlib.sha256(json.dumps(own).encode()).hexdigest()
+    return files | {f"{kind}/hashes.json": (json.dumps({"files": own, "of this list": sign}, indent=1) + "\n").encode()}
+
+
+def broken_json(random: Random, data: bytes) -> bytes:
+    """Return a document with one value, anywhere in it, that is missing or of another type."""
+    document = json.loads(data)
+    others = [None, True, -1, 0, 10**30, 1e308, float("nan"), "x", "", [], {}, [[]], {"a": 1}, [1, "x"], ["a", "b"]]
+    at, steps = document, random.randrange(1, 7)
+    while True:
+        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
+        if not keys:
+            break
+        key, steps = random.choice(keys), steps - 1
+        if steps and isinstance(at[key], dict | list) and at[key]:
+            at = at[key]
+            continue
+        if isinstance(at, dict) and random.random() < 0.3:
+            del at[key]
+        else:
+            at[key] = random.choice(others)
+        break
+    return json.dumps(document).encode()
+
+
+# -- command lines ----------------------------------------------------------------------------------------------------
+LOGS = ["votes.csv", "votes.tsv", "votes.jsonl", "votes.json", "votes.csv.gz", "votes.parquet", "votes.arrow", "x.soc"]
+LOGS += ["train.svm", "train.txt", "x.qrels", "sides.csv", "scored.csv", "clicks.csv", "orders.csv", "ratings.csv"]
+LOGS += ["weights.csv", "votes.duckdb"]
+TABLES = [
+    "features.csv",
+    "features.csv",
+    "features.parquet",
+    "features.arrow",
+    "train.txt",
+    "train.txt.gz",
+    "scores.csv",
+]
+
+
+def draw_case(random: Random, command: str) -> Case:
+    """Draw a case of one command."""
+    case = Case(command.split())
+    PARTS[command.split()[0]](random, case)
+    known = list(OPTIONS[command].items())
+    for _ in range(random.choice([0, 0, 1, 1, 2, 4])):
+        name, values = random.choice(known)
+        case.arguments += [name, random.choice(values)] if values else [name]
+    if random.random() < 0.02:
+        case.arguments.append(random.choice(["--no-such", "extra", "", "-", "--output", "-o"]))
+    return case
+
+
+def _log(random: Random, case: Case, names: list[str] = LOGS) -> str:
+    """Add a log, mostly broken, to the case: a file, a folder of files, a store, or nothing under its name."""
+    how = random.random()
+    if how < 0.06 and names is LOGS:
+        case.files |= _broken_one(random, good_folder("s.store"))
+        return "s.store"
+    if how < 0.1:
+        return random.choice(["nothing.csv", "", "-", ".", "..", "x" * 300, "a::b", "votes.xlsx"])
+    name = random.choice(names)
+    data = good_files()[name] if random.random() < 0.25 else broken(random, good_files()[name])
+    if how < 0.14:
+        case.files |= {f"folder/{name}": data, f"folder/b-{name}": good_files()[name]}
+        return "folder"
+    if how < 0.2:  # what the ending says is not what the file is
+        other = random.choice(names)
+        case.files[other] = data
+        return other
+    case.files[name] = data
+    return f"{name}::votes" if name.endswith(".duckdb") and random.random() < 0.9 else name
+
+
+def _broken_one(random: Random, files: dict[str, bytes]) -> dict[str, bytes]:
+    name = random.choice(sorted(files))
+    return files | {name: broken(random, files[name])} if random.random() < 0.8 else files
+
+
+def _output(random: Random, case: Case, option: str = "--output") -> None:
+    if random.random() < 0.6:
+        name = random.choice(["out", "out", "out", "out", "out", "no/such/out"]) + "." + random.choice(ENDINGS)
+        if random.random() < 0.05:
+            name = random.choice([*case.files, "", ".", "a\nb.csv", "x" * 300 + ".csv"])
+        if "out" in name or not any(name in argument for argument in case.arguments):  # what it reads may not change
+            case.named.add(name)
+        case.arguments += [option, name]
+
+
+def _rank(random: Random, case: Case) -> None:
+    case.arguments.append(_log(random, case))
+    _output(random, case)
+
+
+def _audit(random: Random, case: Case) -> None:
+    _rank(random, case)
+    if random.random() < 0.2:
+        _output(random, case, "--edges")
+    case.arguments += ["--replicates", "20"]
+
+
+def _fit(random: Random, case: Case) -> None:
+    case.arguments.append(_log(random, case))
+    if random.random() < 0.8:
+        case.arguments += ["--features", _log(random, case, TABLES)]
+    name = random.choice(["out", "out", "out", "no/such/out", "folder", "votes.csv", ""])
+    case.arguments += ["--model", name]
+    case.named.add(name)
+
+
+def _with_model(random: Random, case: Case) -> None:
+    kind = random.choice(["model", "model", "trees", "network"])
+    case.files |= good_folder(kind) if random.random() < 0.3 else broken_model(random, kind)
+    case.arguments += ["--model", kind]
+
+
+def _score(random: Random, case: Case) -> None:
+    _with_model(random, case)
+    case.arguments += ["--features", _log(random, case, TABLES)]
+    if random.random() < 0.2:
+        case.arguments += ["--judgments", _log(random, case)]
+    if random.random() < 0.2:
+        case.arguments += ["--judged-features", _log(random, case, TABLES)]
+    _output(random, case)
+
+
+def _evaluate(random: Random, case: Case) -> None:
+    case.arguments += [_log(random, case, ["scores.csv", "scores.csv", *TABLES])]
+    case.arguments += [_log(random, case, ["labels.csv", "labels.csv", "x.qrels", "train.txt", "votes.json"])]
+    if random.random() < 0.2:
+        case.arguments += ["--against", _log(random, case, ["scores.csv", "labels.csv"])]
+
+
+def _counterexample(random: Random, case: Case) -> None:
+    case.arguments.append(random.choice([*LOSSES, "theorem-2", "theorem-3", "orderings"]))
+    case.arguments += ["--budget", "30"]
+    if random.random() < 0.4:
+        case.files["votes.csv"] = b""
+        name = random.choice(["out", "votes.csv", "no/such/out", "", "\x1b[1m"])
+        case.arguments += ["--output", name]
+        case.named |= {name, "no"}
+
+
+def _ingest(random: Random, case: Case) -> None:
+    case.arguments += [_log(random, case) for _ in range(random.choice([1, 1, 1, 2]))]
+    store = random.choice(["out.store", "s.store", "no/such/out.store", "votes.csv", "folder", ""])
+    if store == "s.store" and "s.store" not in case.files:
+        case.files |= _broken_one(random, good_folder("s.store"))
+    case.arguments += ["--store", store]
+    case.named |= {f"{store}{more}" for more in ("", ".parts", ".lock")}
+
+
+def _store(random: Random, case: Case) -> None:
+    case.files |= _broken_one(random, good_folder("s.store"))
+    case.arguments.append(random.choice(["s.store", "s.store", "s.store", _log(random, case)]))
+    command = case.arguments[1]
+    if command == "compact":
+        case.named |= {"s.store", "s.store.parts", "s.store.lock"}
+    elif command == "export":
+        name = random.choice(["out", "s"]) + "." + random.choice(ENDINGS)
+        case.arguments += ["--output", name]
+        case.named.add(name)
+    elif command == "info":
+        _output(random, case)
+
+
+def _reproduce(random: Random, case: Case) -> None:
+    data = {
+        "data/u.data": b"1\t1\t5\t0\n1\t2\t3\t0\n2\t1\t4\t0\n",
+        "data/u.item": b"1|Toy Story (1995)|01-Jan-1995||x|0|0|0|1|1|1|0|0|0|0|0|0|0|0|0|0|0|0|0\n",
+        "data/S1.txt": LETOR,
+        "data/mslr_merged_by_query.svm.gz": gzip.compress(LETOR),
+        "data/data_batch_1.bin": bytes(3073 * 2),
+        "data/test_batch.bin": bytes(3073),
+    }
+    for name in random.sample(sorted(data), 3):
+        case.files[name] = broken(random, data[name])
+    case.arguments.append(random.choice(["table1", "fig2", "fig3", "fig4", "images", "x", ""]))
+    case.arguments += [
+        "--quick",
+        "--data",
+        random.choice(["data", "data", "nothing", "", "\x1b[1m"]),
+        "--output",
+        "out",
+    ]
+    case.named.add("out")
+
+
+def _demo(random: Random, case: Case) -> None:
+    case.files["votes.csv"] = b""
+    case.arguments += ["--output", random.choice(["votes.csv", "x" * 300, "votes.csv/x"])]
+
+
+def _report(random: Random, case: Case) -> None:
+    case.arguments.append(_log(random, case))
+    if random.random() < 0.3:
+        case.arguments += ["--features", _log(random, case, TABLES)]
+    if random.random() < 0.3:
+        _with_model(random, case)
+    case.arguments += ["--output", random.choice(["out.html", "out.html", "out.csv", "no/such/out.html", "votes.csv"])]
+    case.named |= {"out.html", "out.csv"}
+
+
+def _export(random: Random, case: Case) -> None:
+    _with_model(random, case)
+    case.arguments += ["--to", random.choice(["onnx", "elasticsearch", "solr", "json"])]
+    case.arguments += ["--output", random.choice(["out", "out.json", "out.onnx", "no/such/out", "model"])]
+    case.named |= {"out", "out.json", "out.onnx"}
+
+
+PARTS: dict[str, Callable[[Random, Case], None]] = {
+    "rank": _rank,
+    "fit": _fit,
+    "score": _score,
+    "evaluate": _evaluate,
+    "audit": _audit,
+    "counterexample": _counterexample,
+    "ingest": _ingest,
+    "store": _store,
+    "reproduce": _reproduce,
+    "demo": _demo,
+    "report": _report,
+    "export": _export,
+}

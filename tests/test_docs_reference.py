@@ -1,0 +1,136 @@
+"""The reference has every public name and every command, and each says what it is."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import concordant
+from concordant.commands import cli
+from documents import ROOT
+
+API = ROOT / "docs" / "api"
+DIRECTIVE = re.compile(r"^\.\. auto(?:function|class|exception|data):: (\S+)$", re.MULTILINE)
+
+
+def _listed() -> list[str]:
+    return [name for page in sorted(API.glob("*.rst")) for name in DIRECTIVE.findall(page.read_text(encoding="utf-8"))]
+
+
+def _thing(name: str) -> Any:
+    """Return what a dotted name stands for."""
+    parts = name.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError as missing:
+            if not (missing.name or "").startswith("concordant"):
+                pytest.skip(f"{name} needs {missing.name}")
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(f"{name} is nowhere")
+
+
+def test_every_public_name_is_listed_once() -> None:
+    listed = _listed()
+    assert len(listed) == len(set(listed))
+    names = {f"concordant.{name}" for name in concordant.__all__} - {"concordant.torch"}
+    assert not names - set(listed), "public, and in no page of docs/api"
+    assert not {name for name in listed if name.count(".") == 1} - names, "in docs/api, and not public"
+
+
+def test_every_name_for_tensors_is_listed() -> None:
+    torch = pytest.importorskip("torch") and importlib.import_module("concordant.torch")
+    assert not {f"concordant.torch.{name}" for name in torch.__all__} - set(_listed())
+
+
+def test_names_that_documents_import_are_listed() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    imported = re.findall(r"^(?:>>> )?from (concordant\.[\w.]+) import ([\w, ]+)$", text, re.MULTILINE)
+    names = {f"{module}.{name.strip()}" for module, names in imported for name in names.split(",")}
+    assert len(names) > 5
+    same = {id(_thing(name)) for name in _listed()}
+    assert not [name for name in sorted(names) if id(_thing(name)) not in same]
+
+
+@pytest.mark.parametrize("name", _listed())
+def test_docstring(name: str) -> None:
+    thing = _thing(name)
+    if not (isinstance(thing, type) or callable(thing)):
+        return  # data: its module says what it is
+    text = thing.__doc__ or ""
+    first = re.split(r"\n\s*\n", text.strip())[0]
+    assert re.search(r"[.:?]$", first), f"{name} does not begin with a sentence: {first!r}"
+    if re.fullmatch(r"concordant\.(torch\.)?\w+", name):
+        assert ">>> " in text, f"{name} has no example"
+
+
+def _commands(
+    command: click.Command, words: tuple[str, ...] = ("concordant",)
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield words, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inside = command.get_command(context, name)
+            assert inside is not None
+            yield from _commands(inside, (*words, name))
+
+
+def test_every_option_says_what_it_does() -> None:
+    silent = [
+        f"{' '.join(words)} {option.opts[0]}"
+        for words, command in _commands(cli)
+        for option in command.params
+        if isinstance(option, click.Option) and not (option.help or option.hidden)
+    ]
+    assert not silent
+
+
+def test_site_is_built(tmp_path: Path) -> None:
+    pytest.importorskip("furo")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            "-b",
+            "html",
+            "-d",
+            tmp_path / "read",
+            "docs",
+            tmp_path / "site",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = (tmp_path / "site" / "api" / "commands.html").read_text(encoding="utf-8")
+    for words, command in _commands(cli):
+        assert f'id="{"-".join(words)}"' in shown
+        assert all(option.opts[0] in shown for option in command.params if isinstance(option, click.Option))
+    pages = {
+        page.relative_to(tmp_path / "site").as_posix(): page.read_text(encoding="utf-8")
+        for page in (tmp_path / "site").rglob("*.html")
+    }
+    for name in _listed():
+        assert any(f'id="{name}"' in text for text in pages.values()), f"{name} is on no page"
+    assert not [name for name, text in pages.items() if "TypeAliasForwardRef" in text], "signatures nobody wrote so"
+    loaded = r'<(?:script|link|img|iframe)\b[^>]*(?:src|href)="(?:https?:)?//'
+    assert not [name for name, text in pages.items() if re.search(loaded, text)], "pages that need a network"
