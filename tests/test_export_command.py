@@ -61,6 +61,7 @@ REFUSED = [
     (["--card", "{model}/README.md"], "--card {model}/README.md lies in a model"),
     (["--to", "json", "-o", "{out}", "--card", "{out}"], "both name"),
     (["--to", "json", "-o", "{out}", "--log", "{log}"], "--log means nothing here"),
+    (["--to", "json", "-o", "{out}", "--winner", "w"], "--winner means nothing here"),
     (["--card", "{out}", "--of-query", "1"], "--of-query means nothing here"),
     (["--card", "{out}", "--log", "{log}"], "needs --features"),
     (["--card", "{out}", "--held-out-features", "{log}"], "means nothing without --held-out"),

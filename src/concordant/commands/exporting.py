@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from concordant.commands.feature_files import is_letor, labelled_like, read_feature_file
+from concordant.commands.log_options import ROLES
 from concordant.commands.output import put_file
 from concordant.commands.progress import Progress
 from concordant.commands.reading_log import read_given_log
@@ -58,7 +59,8 @@ def _check(given: Mapping[str, Any]) -> None:
         raise UsageError("nothing to write: give --to and --output, or --card, or all of them")
     if given["to"] is not None and given["to"] not in FORMATS:
         raise UsageError(f"--to {given['to']}: unknown format; {did_you_mean(given['to'], FORMATS)}")
-    if card is None and (useless := [name for name in READ if given[name] is not None]):
+    for_card = (*READ, "kind", "feature_item", "feature_query", *ROLES)
+    if card is None and (useless := [name for name in for_card if given[name] is not None]):
         raise UsageError(f"--{useless[0].replace('_', '-')} means nothing here: it is for --card")
     if output is None and (useless := [name for name in ("feature_names", "of_query") if given[name] is not None]):
         raise UsageError(f"--{useless[0].replace('_', '-')} means nothing here: it is for --output")

@@ -1,12 +1,13 @@
-"""Options that every command has that reads a preference log: the roles of columns and how rows are read."""
+"""Options that several commands have: the roles of columns, how rows of a log are read, when not to order items."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-__all__ = ["ROLES", "reading_options", "role_options"]
+__all__ = ["ROLES", "abstention_options", "reading_options", "role_options"]
 
 ROLES = (
     *("query", "winner", "loser", "left", "right", "outcome", "weight", "count"),
@@ -61,3 +62,31 @@ def reading_options(command: Any) -> Any:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def abstention_options(cost: str) -> Callable[[Any], Any]:
+    """Add what makes a command leave pairs without order; ``cost`` is what it says of ``--abstain``."""
+
+    def added(command: Any) -> Any:
+        for option in reversed(
+            (
+                click.option("--abstain", metavar="COST", type=float, help=cost),
+                click.option("--abstain-by", type=click.Choice(["distance", "risk"]),
+                             help="What makes it risky: items near to each other (default), or a high estimated risk."),
+                click.option("--gamma", metavar="G",
+                             help="Distance up to which items are too near, in standardised features; auto (default) "
+                             "chooses it by --judgments."),
+                click.option("--norm", type=click.Choice(["1", "2", "inf"]), help="Of the distance; default: inf."),
+                click.option("--share", metavar="S", type=float,
+                             help="Share of the judged pairs left without order, at most."),
+                click.option("--judgments", metavar="LOG",
+                             help="Held-out judgments (any preference log, or labels in a LETOR file) to choose when "
+                             "by."),
+                click.option("--judged-features", metavar="F",
+                             help="Features of the items of LOG; default: those of --features."),
+            )
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return added

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from concordant.commands.log_options import abstention_options
 from concordant.commands.progress import progress_options
 
 __all__ = ["score"]
@@ -22,31 +23,10 @@ __all__ = ["score"]
 @click.option("--memory-limit", metavar="SIZE", help="Memory for F, such as 4GB; a larger one stays on disk.")
 @click.option("--feature-item", metavar="C", help="Column of F with the item.")
 @click.option("--feature-query", metavar="C", help="Column of F with the query.")
-@click.option(
-    "--abstain",
-    metavar="COST",
-    type=float,
-    help="Order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1). "
-    "Adds the column tier: items of one tier are not ordered.",
+@abstention_options(
+    "Order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1). "
+    "Adds the column tier: items of one tier are not ordered."
 )
-@click.option(
-    "--abstain-by",
-    type=click.Choice(["distance", "risk"]),
-    help="What makes it risky: items near to each other (default), or a high estimated risk.",
-)
-@click.option(
-    "--gamma",
-    metavar="G",
-    help="Distance up to which items are too near, in standardised features; auto (default) chooses it by --judgments.",
-)
-@click.option("--norm", type=click.Choice(["1", "2", "inf"]), help="Of the distance; default: inf.")
-@click.option("--share", metavar="S", type=float, help="Share of the judged pairs left without order, at most.")
-@click.option(
-    "--judgments",
-    metavar="LOG",
-    help="Held-out judgments (any preference log, or labels in a LETOR file) to choose when by.",
-)
-@click.option("--judged-features", metavar="F", help="Features of the items of LOG; default: those of --features.")
 @click.option(
     "--unsafe-load-pickle", is_flag=True, help="Load a model that holds a pickle. A pickle runs whatever code is in it."
 )

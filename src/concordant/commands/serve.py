@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from concordant.commands.log_options import abstention_options
 from concordant.commands.progress import progress_options
 
 __all__ = ["serve"]
@@ -32,26 +33,9 @@ __all__ = ["serve"]
               show_default=True, help="In which a whole request must have arrived.")  # fmt: skip
 @click.option("--feature-item", metavar="C", help="Column of F with the item.")
 @click.option("--feature-query", metavar="C", help="Column of F with the query.")
-@click.option(
-    "--abstain",
-    metavar="COST",
-    type=float,
-    help="Compare and order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1).",
+@abstention_options(
+    "Compare and order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1)."
 )
-@click.option(
-    "--abstain-by",
-    type=click.Choice(["distance", "risk"]),
-    help="What makes it risky: items near to each other (default), or a high estimated risk.",
-)
-@click.option(
-    "--gamma",
-    metavar="G",
-    help="Distance up to which items are too near, in standardised features; auto (default) chooses it by --judgments.",
-)
-@click.option("--norm", type=click.Choice(["1", "2", "inf"]), help="Of the distance; default: inf.")
-@click.option("--share", metavar="S", type=float, help="Share of the judged pairs left without order, at most.")
-@click.option("--judgments", metavar="LOG", help="Held-out judgments to choose when by.")
-@click.option("--judged-features", metavar="F", help="Features of the items of LOG; default: those of --features.")
 @click.option(
     "--unsafe-load-pickle", is_flag=True, help="Load a model that holds a pickle. A pickle runs whatever code is in it."
 )
