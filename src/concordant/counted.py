@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError
 from concordant.labels import Labels
 from concordant.listing import canonical_lists, take_lists
-from concordant.tally import BITS, bit_width, float_codes, pack, tally, unpack
+from concordant.tally import BITS, bit_width, exact_sum, float_codes, pack, refuse_beyond, tally, unpack
 
 __all__ = [
     "Counted",
@@ -90,7 +90,9 @@ class Counted:
 
 # -- counting ----------------------------------------------------------------------------------------------------
 def count_comparisons(part: C, query: Ints, count: Integers | None) -> C:
-    """Put raw rows into canonical order, equal ones once."""
+    """Put raw rows into canonical order, equal ones once. Errors: InputError where counts leave 64 bits in sum."""
+    if count is not None:
+        refuse_beyond(exact_sum(count))
     winner, loser, tie, covariates = part.winner, part.loser, part.tie, part.covariates
     assert winner is not None and loser is not None
     if tie is not None and not tie.any():
@@ -163,6 +165,8 @@ def _tally_rows(
 
 def count_lists(part: C, query: Ints, count: Integers | None) -> C:
     assert part.list_start is not None and part.list_item is not None and part.list_value is not None
+    if count is not None:
+        refuse_beyond(exact_sum(count))
     cluster = part.cluster if part.cluster is not None else np.zeros(len(query), np.int32)
     each = np.ones(len(query), np.int64) if count is None else np.asarray(count, np.int64)
     kept, amount, start, item, value = canonical_lists(

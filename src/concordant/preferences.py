@@ -29,6 +29,7 @@ from concordant.errors import UsageError, counted, few
 from concordant.judgments import clean_comparisons, clean_orders, clean_ratings, clean_selections
 from concordant.labels import Labels
 from concordant.sampling import deal, label_keys
+from concordant.tally import exact_sum
 
 __all__ = ["KINDS", "Preferences", "counted_comparisons", "counted_lists"]
 
@@ -77,7 +78,7 @@ class Preferences(Counted):
         if self.kind == "comparisons":
             facts["ties"] = 0 if self.tie is None else int(self.count[self.tie].sum(dtype=np.int64))
         if self.list_start is not None:
-            facts["entries"] = int((np.diff(self.list_start) * self.count).sum())
+            facts["entries"] = exact_sum(self.count, np.diff(self.list_start))
         if self.clusters is not None:
             facts["clusters"] = len(self.clusters)
         if len(self.declared):

@@ -20,6 +20,7 @@ from concordant.progress import stage
 from concordant.structures.rankings import Rankings
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import CLOSED_FORM, STATUS, Scores
+from concordant.tally import exact_bincount
 from concordant.uncertainty.intervals import Bounds, Wanted, bounds
 
 __all__ = ["FLAGS", "Ranking", "rank"]
@@ -261,13 +262,12 @@ def _touches(batch: Batch) -> NDArray[np.int64]:
         shift = np.repeat(np.cumsum(length) - length - prefs.list_start[:-1][batch.judgment], length)
         item = prefs.list_item[np.arange(int(length.sum())) - shift]
         node = batch.node_of(np.repeat(batch.graph, length), item)
-        return np.bincount(node, np.repeat(batch.multiplicity, length), nodes).astype(np.int64)
+        return exact_bincount(node, np.repeat(batch.multiplicity, length), nodes)
     if prefs.winner is None or prefs.loser is None:
         return np.zeros(nodes, np.int64)
-    total = np.zeros(nodes)
-    for column in (prefs.winner, prefs.loser):
-        total += np.bincount(batch.node_of(batch.graph, column[batch.judgment]), batch.multiplicity, nodes)
-    return total.astype(np.int64)
+    sides = (batch.node_of(batch.graph, column[batch.judgment]) for column in (prefs.winner, prefs.loser))
+    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in sides)
+    return won + lost
 
 
 def _flags(graphs: Graphs, linked: Connectivity) -> NDArray[np.int8]:

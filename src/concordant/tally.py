@@ -8,7 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BITS", "Key", "bit_width", "float_codes", "pack", "tally", "unpack"]
+from concordant.errors import InputError
+
+__all__ = [
+    "BITS",
+    "MOST",
+    "Key",
+    "bit_width",
+    "exact_bincount",
+    "exact_sum",
+    "float_codes",
+    "pack",
+    "refuse_beyond",
+    "tally",
+    "unpack",
+]
 
 Key = NDArray[np.int64]
 Integers = NDArray[np.integer[Any]]
@@ -16,6 +30,43 @@ Integers = NDArray[np.integer[Any]]
 BITS = 62
 """A key of more bits does not fit into one integer."""
 BLOCK = 1 << 22
+MOST = (1 << 63) - 1
+"""The most judgments that there can be: what 64 bits with a sign hold, and what ``len`` can say."""
+
+
+def exact_sum(values: Integers, times: Integers | None = None) -> int:
+    """Return the sum of integers, each times another one where these are given, however large it is.
+
+    >>> exact_sum(np.array([1 << 62, 1 << 62])) == 1 << 63, exact_sum(np.array([1 << 62, 1]), np.array([4, 3]))
+    (True, 18446744073709551619)
+    """
+    about = values.sum(dtype=np.float64) if times is None else (values.astype(np.float64) * times).sum()
+    if about < 1 << 62:
+        return int(values.sum(dtype=np.int64) if times is None else (values.astype(np.int64) * times).sum())
+    total = 0
+    for begin in range(0, len(values), BLOCK):
+        part = values[begin : begin + BLOCK].astype(object)
+        total += int(sum(part if times is None else part * times[begin : begin + BLOCK].astype(object)))
+    return total
+
+
+def exact_bincount(place: NDArray[np.integer[Any]], count: Integers, size: int) -> NDArray[np.int64]:
+    """Return the sum of the counts at each place 0 … size − 1, exactly where float64 would round.
+
+    >>> exact_bincount(np.array([0, 0]), np.array([1 << 60, 1]), 2).tolist() == [(1 << 60) + 1, 0]
+    True
+    """
+    if count.sum(dtype=np.float64) < 1 << 52:
+        return np.bincount(place, count, size).astype(np.int64)
+    total = np.zeros(size, np.int64)
+    np.add.at(total, place, count)
+    return total
+
+
+def refuse_beyond(total: int, what: str = "the counts") -> None:
+    """Raise InputError where counts add up to more than 64 bits with a sign can hold."""
+    if total > MOST:
+        raise InputError(f"{what} add up to {total:,}; at most {MOST:,} (2^63 − 1) can be counted")
 
 
 def bit_width(size: int) -> int:

@@ -9,11 +9,33 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import InputError
 from concordant.log.rejects import Reason, Verdict
-from concordant.log.values import INFINITE, MISSING, NO_LABEL, NULL_BYTE, WRONG, Read, numbers
+from concordant.log.values import (
+    BEYOND,
+    CLEAN,
+    FRACTION,
+    INEXACT,
+    INFINITE,
+    MISSING,
+    NO_LABEL,
+    NULL_BYTE,
+    WRONG,
+    Read,
+    integers,
+)
+from concordant.tally import MOST, exact_sum, refuse_beyond
 
-__all__ = ["Checked", "Columns", "Ints", "kept", "read_integers", "refuse_labels", "refuse_numbers", "times"]
+__all__ = [
+    "Checked",
+    "Columns",
+    "Ints",
+    "kept",
+    "read_integers",
+    "refuse_labels",
+    "refuse_numbers",
+    "times",
+    "whole_numbers",
+]
 
 Columns = dict[str, Any]
 Ints = NDArray[np.integer]
@@ -56,21 +78,31 @@ def read_integers(columns: Columns, verdict: Verdict, role: str, as_json: bool, 
     if role not in columns:
         return None
     hint = f"A {role} is an integer, {least} or more."
-    read = numbers(columns.pop(role), as_json=as_json)
+    return whole_numbers(columns.pop(role), verdict, role, hint, as_json, least)
+
+
+def whole_numbers(column: Any, verdict: Verdict, role: str, hint: str, as_json: bool, least: int) -> NDArray[np.int64]:
+    """Read a column of integers exactly, and refuse what is none or below ``least``; that comes out as ``least``."""
+    read = integers(column, as_json=as_json)
     refuse_numbers(verdict, read, role, hint)
-    values = read.values
-    bad = (values != np.floor(values)) | (values < least) | (values > 2.0**53)
-    verdict.refuse(bad, Reason(f"have a {role} that is not an integer of at least {least}", role, hint))
-    return np.where(bad, least, values).astype(np.int64)
+    low, bad = read.values < least, read.values < least
+    if read.fault is not None:
+        said = "a real number of 2^53 or more, which may stand for another integer"
+        for code, is_ in ((INEXACT, said), (BEYOND, f"beyond {MOST:,} (2^63 − 1)")):
+            verdict.refuse(read.fault == code, Reason(f"have a {role} that is {is_}", role, hint))
+        low = (low & (read.fault == CLEAN)) | (read.fault == FRACTION)
+        bad = bad | (read.fault != CLEAN)
+    verdict.refuse(low, Reason(f"have a {role} that is not an integer of at least {least}", role, hint))
+    return np.where(bad, least, read.values).astype(np.int64)
 
 
-def times(rows: Ints, count: Ints | None) -> Ints:
-    """Return rows × count, where 2^62 is out of reach."""
+def times(rows: Ints, count: Ints | None, fine: NDArray[np.bool_] | None) -> Ints:
+    """Return rows × count, 0 for the refused ones. Errors: InputError where that leaves 64 bits in sum."""
     if count is None:
         return rows
-    if float((count.astype(np.float64) * rows).sum()) >= 2.0**62:
-        raise InputError("the counts add up to more than 2^62")
-    return np.asarray(count.astype(np.int64) * rows)
+    count = count.astype(np.int64) if fine is None else np.where(fine, count, 0)
+    refuse_beyond(exact_sum(count, rows))
+    return np.asarray(count * rows)
 
 
 def kept(arguments: dict[str, Any], fine: NDArray[np.bool_] | None) -> dict[str, Any]:

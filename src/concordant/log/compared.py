@@ -69,9 +69,9 @@ def check_comparisons(
         for name, values in arguments["covariates"].items():
             arguments["covariates"][name] = np.where(swap, -values, values)
     arguments["tie"] = None if sign is None or not (sign == 0).any() else sign == 0
-    arguments["count"] = times(rows, count)
-    arguments |= {"winner": _named(ours, names), "loser": _named(theirs, names)}
     fine = verdict.fine
+    arguments["count"] = times(rows, count, fine)
+    arguments |= {"winner": _named(ours, names), "loser": _named(theirs, names)}
     return Checked(kept(arguments, fine), verdict, fine is not None and not fine.any())
 
 
@@ -257,11 +257,11 @@ def _expand_wins(
 ) -> Checked:
     """Make of a row with two numbers of wins the comparisons it stands for."""
     fine = verdict.fine if verdict.fine is not None else np.ones(len(rows), bool)
-    often = times(rows, count)
+    often = times(rows, count, fine)
     parts = []
     for number, first, second, sign in ((wins[0], ours, theirs, 1.0), (wins[1], theirs, ours, -1.0)):
         part = {name: value for name, value in arguments.items() if name != "covariates"}
-        part |= {"winner": _named(first, names), "loser": _named(second, names), "count": times(often, number)}
+        part |= {"winner": _named(first, names), "loser": _named(second, names), "count": times(often, number, fine)}
         part["covariates"] = {name: sign * values for name, values in arguments["covariates"].items()}
         parts.append(kept(part, fine & (number > 0)))
     joined = {name: _joined(parts[0][name], parts[1][name]) for name in parts[0]}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
-from concordant.log.checked import Checked, Columns, Ints, refuse_labels, refuse_numbers, times
+from concordant.log.checked import Checked, Columns, Ints, refuse_labels, refuse_numbers, times, whole_numbers
 from concordant.log.layouts import Layout
 from concordant.log.rejects import Reason, Verdict
 from concordant.log.values import CLEAN, MISSING, Read, flags, labels, numbers
@@ -146,11 +146,7 @@ def _positions(lists: Lists, verdict: Verdict, as_json: bool) -> NDArray[np.int6
     if "position" not in lists.entries:
         return None
     hint = "A position is an integer, 1 (top) or more."
-    read = numbers(lists.entries["position"], as_json=as_json)
-    refuse_numbers(verdict, read, "position", hint)
-    bad = (read.values != np.floor(read.values)) | (read.values < 1) | (read.values > 2.0**53)
-    verdict.refuse(bad, Reason("have a position that is not an integer of at least 1", "position", hint))
-    return np.where(bad, 1, read.values).astype(np.int64)
+    return whole_numbers(lists.entries["position"], verdict, "position", hint, as_json, 1)
 
 
 def _counts(lists: Lists, seen: ListVerdicts, owner: NDArray[np.int64], as_json: bool) -> NDArray[np.int64] | None:
@@ -158,14 +154,11 @@ def _counts(lists: Lists, seen: ListVerdicts, owner: NDArray[np.int64], as_json:
     if "count" not in lists.entries:
         return None
     hint = "A count is an integer, 1 or more, and the same in all rows of a list."
-    read = numbers(lists.entries["count"], as_json=as_json)
-    refuse_numbers(seen.rows, read, "count", hint)
-    bad = (read.values != np.floor(read.values)) | (read.values < 1) | (read.values > 2.0**53)
-    seen.rows.refuse(bad, Reason("have a count that is not an integer of at least 1", "count", hint))
-    first = read.values[lists.offsets[:-1]]
-    differs = np.flatnonzero(read.values != first[owner])
+    values = whole_numbers(lists.entries["count"], seen.rows, "count", hint, as_json, 1)
+    first = values[lists.offsets[:-1]]
+    differs = np.flatnonzero(values != first[owner])
     _refuse_entries(seen, owner, differs, Reason("have rows with different counts", "count", hint))
-    return np.asarray(np.maximum(first, 1), np.int64)
+    return first
 
 
 def _refuse_entries(seen: ListVerdicts, owner: NDArray[np.int64], entries: NDArray[np.int64], reason: Reason) -> None:
@@ -271,7 +264,7 @@ def _finished(
         if role in arguments:
             arguments[role] = arguments[role].filter(pa.array(chosen))
     arguments |= {"offsets": offsets, "item": item, "value": values[entries]}
-    arguments["count"] = times(lists.times, number_of)[chosen]
+    arguments["count"] = times(lists.times, number_of, chosen)[chosen]
     return Checked(arguments, seen.lists, not chosen.any())
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from concordant.errors import InputError, few
 from concordant.log.formats import Log, opened
+from concordant.tally import refuse_beyond
 
 __all__ = ["read_preflib"]
 
@@ -48,6 +49,7 @@ def read_preflib(log: Log) -> dict[str, Any]:
     """
     file = _parse(log)
     _check_header(log, file)
+    refuse_beyond(sum(file.counts), f"{log.name}: the counts")
     items = [item for order in file.orders for tier in order for item in tier]
     ranks = [float(rank) for order in file.orders for rank, tier in enumerate(order, 1) for _ in tier]
     sizes = [sum(map(len, order)) for order in file.orders]
@@ -75,7 +77,7 @@ def _parse(log: Log) -> _File:
                 _header_line(file, line, where)
             elif line:
                 count, _, order = line.partition(":")
-                if not re.fullmatch(r"\d{1,15}", count.strip(), re.ASCII) or not order.strip():
+                if not re.fullmatch(r"\d{1,40}", count.strip(), re.ASCII) or not order.strip():
                     raise InputError(f"{where} is not of the form 'count: order', {line[:40]!r}")
                 if int(count) == 0:
                     raise InputError(f"{where} counts 0 voters")

@@ -9,10 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from concordant.errors import InputError
-from concordant.labels import as_label_array
 from concordant.log.formats import Log
+from concordant.tally import MOST
 
 __all__ = ["as_columns", "from_object"]
+
+LABELS = frozenset({"query", "cluster", "winner", "loser", "item", "session", "judgment"})
+NUMBERS = frozenset({"weight", "count", "position", "rank", "rating", "tie", "clicked", "chosen"})
+"""Roles whose values are labels, and numbers or flags; columns of a table by other names may be either."""
 
 
 def from_object(source: Any) -> Log:
@@ -97,7 +101,13 @@ def _as_arrow(column: Any, role: str) -> Any:
 
 
 def _say_types(column: Any, role: str) -> None:
-    try:
-        as_label_array(column)
-    except InputError as error:
-        raise InputError(f"the column of {role}: {error}") from None
+    """Raise InputError that says what a column that is none for Arrow holds, and what it may hold."""
+    values = [value for value in column if value is not None]
+    kinds = sorted({type(value).__name__ for value in values})
+    wide = [value for value in values if isinstance(value, int) and not -MOST <= value <= MOST]
+    if wide and kinds == ["int"]:
+        raise InputError(f"the column of {role} holds {wide[0]}, beyond 64 bits with sign")
+    what = "labels must be all texts or all 64-bit integers" if role in LABELS else "values must be all of one type"
+    if role in NUMBERS or role.startswith("covariate "):
+        what = "values must be all numbers"
+    raise InputError(f"the column of {role}: {what}; found {', '.join(kinds)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concordant.errors import InputError
+from concordant.tally import MOST
 
 __all__ = [
+    "BEYOND",
     "CLEAN",
+    "FRACTION",
+    "INEXACT",
     "INFINITE",
     "MISSING",
     "NO_LABEL",
@@ -26,14 +31,18 @@ __all__ = [
     "WRONG",
     "Read",
     "flags",
+    "integers",
     "labels",
     "numbers",
     "texts",
 ]
 
-CLEAN, MISSING, WRONG, INFINITE, NULL_BYTE, NO_LABEL = range(6)
+CLEAN, MISSING, WRONG, INFINITE, NULL_BYTE, NO_LABEL, FRACTION, INEXACT, BEYOND = range(9)
 TEXT = pa.dictionary(pa.int32(), pa.large_string())
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+DIGITS = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
+EXACT = 1 << 53
+"""From here on float64 has no room for every integer."""
 INFINITIES = frozenset({"nan", "inf", "infinity", "+inf", "-inf", "+infinity", "-infinity", "-nan", "+nan"})
 Codes = NDArray[np.int8]
 
@@ -144,6 +153,60 @@ def numbers(column: Any, *, as_json: bool = False) -> Read:
             values = np.where(finite, values, 0.0)
         return Read(values, fault)
     return Read(np.zeros(len(array)), np.full(len(array), WRONG, np.int8))
+
+
+def integers(column: Any, *, as_json: bool = False) -> Read:
+    """Read integers exactly, as int64; 3.0 and 3e0 are 3.
+
+    Codes: MISSING, WRONG and INFINITE as for numbers, FRACTION (not whole), BEYOND (more than 64 bits with a sign) and
+    INEXACT (a real number of 2^53 or more, which may stand for its neighbours).
+    """
+    array = _json_texts(flat(column)) if as_json else flat(column)
+    kind = array.type
+    if pa.types.is_decimal(kind):
+        array = array.dictionary_encode()
+        coded = [_of_decimal(value) for value in array.dictionary.to_pylist()]
+    elif pa.types.is_dictionary(kind):
+        read, words = numbers(array.dictionary), array.dictionary
+        fault = np.zeros(len(words), np.int8) if read.fault is None else read.fault
+        coded = [(int(value), CLEAN) for value in np.where(abs(read.values) < EXACT, read.values, 0)]
+        digits = pc.match_substring_regex(words, f"^{DIGITS.pattern}$").to_numpy(zero_copy_only=False)
+        for place in np.flatnonzero(~digits | (abs(read.values) >= EXACT)):
+            word = words[int(place)].as_py()
+            coded[place] = (0, int(fault[place])) if fault[place] else _of_text(word, float(read.values[place]))
+    elif pa.types.is_integer(kind):
+        exact = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
+        beyond = exact > np.uint64(MOST) if pa.types.is_uint64(kind) else np.zeros(len(exact), bool)
+        missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else np.zeros(len(exact), bool)
+        codes = np.where(missing, MISSING, np.where(beyond, BEYOND, CLEAN)).astype(np.int8)
+        return Read(np.where(beyond, 0, exact).astype(np.int64), _some(codes))
+    else:
+        read = numbers(array)
+        codes = np.zeros(len(array), np.int8) if read.fault is None else read.fault.copy()
+        codes[(codes == CLEAN) & (read.values != np.floor(read.values))] = FRACTION
+        codes[(codes == CLEAN) & (abs(read.values) >= EXACT)] = INEXACT
+        return Read(np.where(codes == CLEAN, read.values, 0).astype(np.int64), _some(codes))
+    values, codes = (np.array(column) for column in zip(*coded, (0, MISSING), strict=True))
+    place = pc.fill_null(array.indices, len(coded)).to_numpy(zero_copy_only=False)
+    return Read(values.astype(np.int64)[place], _some(codes.astype(np.int8)[place]))
+
+
+def _of_decimal(value: Decimal) -> tuple[int, int]:
+    """Return the integer that an exact number is, or 0 and what is wrong with it."""
+    if not value.is_finite():
+        return 0, INFINITE
+    if value != value.to_integral_value():
+        return 0, FRACTION
+    return (int(value), CLEAN) if abs(value) <= MOST else (0, BEYOND)
+
+
+def _of_text(word: str, about: float) -> tuple[int, int]:
+    """Return the integer that a text is, or 0 and what is wrong with it; ``about`` is the number as float64."""
+    if DIGITS.fullmatch(word):
+        return _of_decimal(Decimal(word.strip()))
+    if abs(about) >= EXACT:
+        return 0, INEXACT
+    return _of_decimal(Decimal(word.strip()))
 
 
 def flags(column: Any, *, as_json: bool = False) -> Read:
@@ -271,8 +334,8 @@ def _json_texts(array: pa.Array) -> pa.Array:
     if pa.types.is_null(array.type):
         return array
     plain: list[str | None] = []
-    for text, value in zip(array.dictionary.to_pylist(), _json_values(array), strict=True):
-        plain.append(value if isinstance(value, str) or value is None else text)
+    for value in _json_values(array):  # a real number as float64 has it, whatever digits stand in the file
+        plain.append(value if isinstance(value, str) or value is None else json.dumps(value, ensure_ascii=False))
     try:
         return flat(pa.array(plain, pa.large_string()).take(array.indices))
     except UnicodeEncodeError:

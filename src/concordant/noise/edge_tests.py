@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtr
 from scipy.stats import binom
 
 from concordant.graphs import Batch
 from concordant.tally import bit_width
 
-__all__ = ["BETS", "EdgeTests", "edge_tests"]
+__all__ = ["BETS", "EdgeTests", "edge_tests", "sides_taken"]
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -87,28 +87,38 @@ def edge_tests(batch: Batch) -> EdgeTests:
     prefs, graphs = batch.prefs, batch.graphs
     independent = prefs.kind in (None, "comparisons") and prefs.cluster is None
     if prefs.weight is None and prefs.cluster is None and prefs.kind != "ratings":
-        up, down = np.rint(graphs.wins).astype(np.int64), np.rint(graphs.losses).astype(np.int64)
+        up, down, votes = sides_taken(graphs.wins, graphs.losses)
         exact = np.ones(len(up), bool)
-        return EdgeTests(
-            _tail(up, up + down), _tail(down, up + down), up + down, np.minimum(up, down), exact, independent
-        )
+        return EdgeTests(_tail(up, votes), _tail(down, votes), votes, np.minimum(up, down), exact, independent)
     pair, net, times = _draws(batch)
     most = np.zeros(len(graphs))
     least = np.full(len(graphs), np.inf)
     np.maximum.at(most, graphs.graph[pair], np.abs(net))
     np.minimum.at(least, graphs.graph[pair], np.abs(net))
     unit = (least >= most * (1 - SAME))[graphs.graph]
-    up, down = (
-        np.bincount(pair[side], times[side], len(unit)).astype(np.int64) for side in (net > 0, net < 0)
-    )  # fmt: skip
-    above, below = _tail(up, up + down), _tail(down, up + down)
+    up, down, votes = sides_taken(
+        *(np.bincount(pair[side], times[side], len(unit)).astype(np.float64) for side in (net > 0, net < 0))
+    )
+    above, below = _tail(up, votes), _tail(down, votes)
     bet = ~unit[pair]
     share = net[bet] / most[graphs.graph[pair[bet]]]
     for p, sign in ((above, 1.0), (below, -1.0)):
         with np.errstate(divide="ignore"):  # all is lost where λ = 1 and x = −W
             logs = np.stack([_sums(pair[bet], times[bet], np.log1p(rate * sign * share), len(unit)) for rate in BETS])
         p[~unit] = np.minimum(_inverse_mean(logs[:, ~unit]), 1.0)
-    return EdgeTests(above, below, up + down, np.minimum(up, down), unit, independent)
+    return EdgeTests(above, below, votes, np.minimum(up, down), unit, independent)
+
+
+def sides_taken(up: Floats, down: Floats) -> tuple[Whole, Whole, Whole]:
+    """Return votes for, against and of either side as integers; from 2^53 on they are those of float64.
+
+    >>> [int(votes[0]) >> 61 for votes in sides_taken(np.array([2.0**62]), np.array([2.0**62]))]
+    [2, 1, 3]
+    """
+    most = np.nextafter(2.0**63, 0)
+    votes = np.minimum(np.rint(up) + np.rint(down), most).astype(np.int64)
+    won = np.minimum(np.minimum(np.rint(up), most).astype(np.int64), votes)
+    return won, votes - won, votes
 
 
 def _draws(batch: Batch) -> tuple[Whole, Floats, Floats]:
@@ -155,8 +165,8 @@ def _inverse_mean(logs: Floats) -> Floats:
 
 def _tail(wins: Whole, votes: Whole) -> Floats:
     """P(Bin(votes, ½) ≥ wins)."""
-    width = int(votes.max(initial=0)) + 1
-    cells, place = np.unique(wins * width + votes, return_inverse=True)
-    won, cast = cells // width, cells % width
+    (won, cast), place = np.unique(np.stack([wins, votes]), axis=1, return_inverse=True)
     tail = np.where(won > 0, binom.sf(won - 1, np.maximum(cast, 1), 0.5), 1.0)
+    if (many := cast >= 1 << 53).any():  # a normal law to 1e-12, where not every integer has a float64 of its own
+        tail[many] = ndtr((cast[many] - 2.0 * won[many]) / np.sqrt(cast[many]))
     return np.asarray(tail[place.ravel()], np.float64)

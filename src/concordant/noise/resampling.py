@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from concordant.differences import LEVEL, Differences
 from concordant.graphs import Batch
 from concordant.noise.cycle_tests import has_cycle
+from concordant.noise.edge_tests import sides_taken
 from concordant.progress import stage, steps
 from concordant.uncertainty.draws import Atoms, streams
 
@@ -107,14 +108,14 @@ class Pairs:
 
     def nearby(self, rng: np.random.Generator, backward: Flags, replicates: int) -> Iterator[Floats]:
         """Net votes in samples of the acyclic population, each pair with as many votes as take a side in the data."""
-        total = np.rint(self.votes.sum(axis=0)).astype(np.int64)
+        total = sides_taken(*self.votes)[2]
         chance = (self.votes[0] + 0.5) / (total + 1.0)
         chance[: self.edges][backward] = 0.5
         chance[self.edges :] = 0.5
         some = max(1, CELLS // max(len(total), 1))
         for begin in range(0, replicates, some):
             wins = rng.binomial(total, chance, size=(min(some, replicates - begin), len(total)))
-            yield (2 * wins - total).astype(np.float64)
+            yield np.asarray(2.0 * wins - total, np.float64)
 
 
 def condorcet(net: Differences) -> Nodes:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 
 from concordant.preferences import Preferences
 from concordant.rankers.plans import Plan, options_of
+from concordant.tally import refuse_beyond
 from concordant.targets.mean_targets import mean_targets
 from concordant.targets.result import said_of_targets
 
@@ -129,7 +130,7 @@ def facts_of(targets: DataFrame) -> TargetFacts:
     found = targets.agg(
         fn.count(fn.lit(1)).alias("rows"),
         over_queries(fn.lit(1)).alias("queries"),
-        over_queries(fn.col("judgments")).alias("judgments"),
+        fn.sum(fn.when(head, fn.col("judgments").cast("decimal(38,0)"))).alias("judgments"),
         over_queries((fn.col("size") == 1).cast("long")).alias("single"),
         over_queries(fn.col("zero")).alias("zero"),
         over_queries((fn.col("zero") > 0).cast("long")).alias("with_zero"),
@@ -139,4 +140,7 @@ def facts_of(targets: DataFrame) -> TargetFacts:
         fn.sum(weight * fn.col("target") * fn.col("target")).alias("spread"),
         fn.sum(weight * fn.col("error") * fn.col("error")).alias("noise"),
     ).first()
-    return TargetFacts(**{name: value or 0 for name, value in found.asDict().items()})
+    values = {name: value or 0 for name, value in found.asDict().items()}
+    values["judgments"] = int(values["judgments"])  # a decimal, so that the sum cannot wrap around
+    refuse_beyond(values["judgments"])
+    return TargetFacts(**values)

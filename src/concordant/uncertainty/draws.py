@@ -13,14 +13,18 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.errors import UsageError
 from concordant.graphs import Batch
 from concordant.sampling import label_keys
+from concordant.tally import MOST, exact_sum
 
 __all__ = ["Atoms", "Stream", "in_threads", "multinomial", "streams"]
 
 Counts = NDArray[np.int64]
 MANY = 256
 """From so many cells on Poisson draws, mended to the right total, are faster."""
+LARGE = 1 << 40
+"""From so many draws on the mending would take too many, and a mean of Poisson draws may be too large."""
 HELD = 1 << 22
 """Numbers of one stream."""
 LONGEST = 50
@@ -59,6 +63,11 @@ class Atoms:
                 atoms.append(cls(times, np.arange(len(times)), np.ones(len(times), np.int64), key))
             else:
                 labels, member = np.unique(cluster[batch.judgment[held]], return_inverse=True)
+                if exact_sum(times) * len(labels) > MOST:
+                    raise UsageError(
+                        f"the bootstrap draws each of {len(labels):,} clusters many times, and {exact_sum(times):,} "
+                        f"judgments many times may be more than {MOST:,} (2^63 − 1)"
+                    )
                 atoms.append(cls(np.ones(len(labels), np.int64), member.astype(np.int64), times, key))
         return atoms
 
@@ -95,7 +104,7 @@ def multinomial(rng: np.random.Generator, count: Counts, replicates: int) -> Cou
     [10, 10]
     """
     total = int(count.sum())
-    if len(count) < MANY or total == 0:
+    if len(count) < MANY or total == 0 or total >= LARGE:
         if total == 0:
             return np.zeros((replicates, len(count)), np.int64)
         return rng.multinomial(total, count / total, size=replicates)
