@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, core, settings
 
+from seeds import GIVEN, seed
 from spark_session import spark
 
 __all__ = ["spark"]
@@ -16,9 +17,18 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("CONCORDANT_SHARED", ROOT.parent / "shared" / "data"))
 SMALL = ROOT / "tests" / "data"
 
-settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "local")
+settings.register_profile("fixed", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("drawn", settings.get_profile("fixed"), derandomize=False, print_blob=True)
+settings.load_profile("fixed" if GIVEN is None else "drawn")
+
+
+def pytest_configure() -> None:
+    if GIVEN is not None:
+        core.global_force_seed = seed(0)
+
+
+def pytest_report_header() -> str:
+    return "examples: the same in every run" if GIVEN is None else f"examples: drawn from CONCORDANT_SEED={GIVEN}"
 
 
 def shared_data(name: str) -> Path:

@@ -12,19 +12,24 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import click
 import duckdb
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
+from concordant.commands import cli
 from running import exit_status
 
-__all__ = ["COMMANDS", "Case", "broken_model", "draw_case", "good_files", "good_folder", "sealed"]
+__all__ = [
+    *("COMMANDS", "READS", "WRITES", "Case", "broken_model", "draw_case", "every_command", "good_files"),
+    *("good_folder", "read_and_written", "sealed"),
+]
 
 PAIRS = ["a,b", "b,a", "a,c", "b,c", "c,b", "a,b", "c,d", "d,a"]
 VOTES = "winner,loser\n" + "".join(f"{pair}\n" for pair in PAIRS)
@@ -146,18 +151,82 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "reproduce": {"--device": ["cuda", "x", ""], "--seed": INTS},
     "demo": {"--seed": ["-1", "x", "1e400", "", "1" * 31]},
     "report": READING | {"--seed": INTS, "--level": FLOATS, "--quiet": FLAG},
-    "export": {"--to": ["onnx", "elasticsearch", "solr", "json", "x", ""], "--quiet": FLAG},
+    "export": {"--name": COLUMNS, "--license": VALUES, "--no-audit": FLAG, "--quiet": FLAG},
 }
 COMMANDS = list(OPTIONS)
+WRITES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("rank", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    "fit": ("model",),
+    "evaluate": (),
+    "audit": ("output", "edges"),
+    "ingest": ("store",),
+    "export": ("output", "card"),
+    "serve": (),
+    "store info": ("output",),
+    "store verify": (),
+    "store compact": ("file",),
+    "store export": ("output",),
+}
+"""Parameters of each command that name what it writes: files, folders, stores."""
+READS: dict[str, tuple[str, ...]] = {
+    "rank": ("log",),
+    "fit": ("log", "features"),
+    "score": ("model", "features", "judgments", "judged_features"),
+    "evaluate": ("scores", "labels", "more", "against"),
+    "audit": ("log",),
+    "report": ("log", "features", "model"),
+    "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
+    "serve": ("model", "features", "judgments", "judged_features"),
+    "ingest": ("logs",),
+    "reproduce": ("name", "data"),
+    "counterexample": ("name",),
+    "demo": (),
+    **dict.fromkeys(("store info", "store verify", "store export"), ("file",)),
+    "store compact": (),
+}
+"""Parameters that name what it reads, and never changes (or, of counterexample and reproduce, what to do)."""
 
 
 @dataclass
 class Case:
-    """A command line, the files it meets, and the names that it may write or change where it succeeds."""
+    """A command line and the files it meets; ``named`` are names that it may write beside those of its options."""
 
     arguments: list[str]
     files: dict[str, bytes] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
+
+
+# -- what a command line names -----------------------------------------------------------------------------------------
+def every_command() -> Iterator[tuple[str, click.Command]]:
+    """Yield each command with its name; of a group its own commands, as ``store info``."""
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {inner}", one) for inner, one in command.commands.items())
+        else:
+            yield name, command
+
+
+def read_and_written(arguments: list[str]) -> tuple[set[str], set[str]]:
+    """Return the names that a command line reads, and those it may write, by the parser of the command itself."""
+    known = dict(every_command())
+    size = next((size for size in (1, 2) if " ".join(arguments[:size]) in known), 0)
+    if not size:
+        return set(), set()
+    name = " ".join(arguments[:size])
+    values = known[name].make_context(name, arguments[size:], resilient_parsing=True).params
+
+    def named(parameters: tuple[str, ...]) -> set[str]:
+        given = [values.get(parameter) for parameter in parameters]
+        flat = [one for value in given for one in (value if isinstance(value, tuple | list) else [value])]
+        return {os.path.normpath(one) for one in flat if isinstance(one, str) and one}
+
+    written = named(WRITES[name])
+    if name in ("ingest", "store compact"):
+        written |= {f"{store}{more}" for store in written for more in (".parts", ".lock")}
+    return named(READS[name]), written
 
 
 # -- what is good -----------------------------------------------------------------------------------------------------
@@ -322,6 +391,8 @@ def draw_case(random: Random, command: str) -> Case:
     known = list(OPTIONS[command].items())
     for _ in range(random.choice([0, 0, 1, 1, 2, 4])):
         name, values = random.choice(known)
+        if name in case.arguments and random.random() < 0.9:  # twice is refused
+            continue
         case.arguments += [name, random.choice(values)] if values else [name]
     if random.random() < 0.02:
         case.arguments.append(random.choice(["--no-such", "extra", "", "-", "--output", "-o"]))
@@ -359,8 +430,6 @@ def _output(random: Random, case: Case, option: str = "--output") -> None:
         name = random.choice(["out", "out", "out", "out", "out", "no/such/out"]) + "." + random.choice(ENDINGS)
         if random.random() < 0.05:
             name = random.choice([*case.files, "", ".", "a\nb.csv", "x" * 300 + ".csv"])
-        if "out" in name or not any(name in argument for argument in case.arguments):  # what it reads may not change
-            case.named.add(name)
         case.arguments += [option, name]
 
 
@@ -380,9 +449,7 @@ def _fit(random: Random, case: Case) -> None:
     case.arguments.append(_log(random, case))
     if random.random() < 0.8:
         case.arguments += ["--features", _log(random, case, TABLES)]
-    name = random.choice(["out", "out", "out", "no/such/out", "folder", "votes.csv", ""])
-    case.arguments += ["--model", name]
-    case.named.add(name)
+    case.arguments += ["--model", random.choice(["out", "out", "out", "no/such/out", "folder", "votes.csv", ""])]
 
 
 def _with_model(random: Random, case: Case) -> None:
@@ -413,9 +480,7 @@ def _counterexample(random: Random, case: Case) -> None:
     case.arguments += ["--budget", "30"]
     if random.random() < 0.4:
         case.files["votes.csv"] = b""
-        name = random.choice(["out", "votes.csv", "no/such/out", "", "\x1b[1m"])
-        case.arguments += ["--output", name]
-        case.named |= {name, "no"}
+        case.arguments += ["--output", random.choice(["out", "votes.csv", "no/such/out", "", "\x1b[1m"])]
 
 
 def _ingest(random: Random, case: Case) -> None:
@@ -424,19 +489,14 @@ def _ingest(random: Random, case: Case) -> None:
     if store == "s.store" and "s.store" not in case.files:
         case.files |= _broken_one(random, good_folder("s.store"))
     case.arguments += ["--store", store]
-    case.named |= {f"{store}{more}" for more in ("", ".parts", ".lock")}
 
 
 def _store(random: Random, case: Case) -> None:
     case.files |= _broken_one(random, good_folder("s.store"))
     case.arguments.append(random.choice(["s.store", "s.store", "s.store", _log(random, case)]))
     command = case.arguments[1]
-    if command == "compact":
-        case.named |= {"s.store", "s.store.parts", "s.store.lock"}
-    elif command == "export":
-        name = random.choice(["out", "s"]) + "." + random.choice(ENDINGS)
-        case.arguments += ["--output", name]
-        case.named.add(name)
+    if command == "export":
+        case.arguments += ["--output", random.choice(["out", "s"]) + "." + random.choice(ENDINGS)]
     elif command == "info":
         _output(random, case)
 
@@ -460,7 +520,6 @@ def _reproduce(random: Random, case: Case) -> None:
         "--output",
         "out",
     ]
-    case.named.add("out")
 
 
 def _demo(random: Random, case: Case) -> None:
@@ -475,14 +534,16 @@ def _report(random: Random, case: Case) -> None:
     if random.random() < 0.3:
         _with_model(random, case)
     case.arguments += ["--output", random.choice(["out.html", "out.html", "out.csv", "no/such/out.html", "votes.csv"])]
-    case.named |= {"out.html", "out.csv"}
 
 
 def _export(random: Random, case: Case) -> None:
     _with_model(random, case)
     case.arguments += ["--to", random.choice(["onnx", "elasticsearch", "solr", "json"])]
-    case.arguments += ["--output", random.choice(["out", "out.json", "out.onnx", "no/such/out", "model"])]
-    case.named |= {"out", "out.json", "out.onnx"}
+    case.arguments += ["--output", random.choice(["out", "out.json", "out.onnx", "no/such/out", "model", "votes.csv"])]
+    if random.random() < 0.3:
+        case.arguments += ["--card", random.choice(["out.md", "out", "model", "no/such/out.md", "votes.csv"])]
+        if random.random() < 0.5:
+            case.arguments += ["--log", _log(random, case), "--features", _log(random, case, TABLES)]
 
 
 PARTS: dict[str, Callable[[Random, Case], None]] = {

@@ -24,6 +24,7 @@ from concordant import ConcordantError, InputError, Preferences
 from concordant.ingesting import Store
 from concordant.store import migrations
 from concordant.store.stored import read_stored
+from seeds import seed
 from store_disks import Disk, Moment, write_disk
 from store_faults import (
     COMPACT,
@@ -92,14 +93,14 @@ def test_killed_at_200_random_moments(tmp_path: Path, logs: list[Path], expected
     """Stores grow while their writers are killed; each writer begins with what the one before it was killed in."""
     kills: Counter[int] = Counter()
 
-    def chains(seed: int) -> None:
-        draw = random.Random(seed)
+    def chains(number: int) -> None:
+        draw = random.Random(seed(number))
         chain = 0
-        while kills[seed] < KILLS / AT_ONCE:
-            store = tmp_path / f"{seed}-{chain}.store"
+        while kills[number] < KILLS / AT_ONCE:
+            store = tmp_path / f"{number}-{chain}.store"
             for died in _grown_under_kills(store, logs, expected, draw):
-                kills[seed] += died
-                if kills[seed] >= KILLS / AT_ONCE:
+                kills[number] += died
+                if kills[number] >= KILLS / AT_ONCE:
                     break
             chain += 1
 

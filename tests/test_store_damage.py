@@ -19,6 +19,7 @@ from concordant import ConcordantError, InputError, Preferences
 from concordant.commands import main
 from concordant.ingesting import Store
 from concordant.store.catalogue import read_catalogue
+from seeds import seed
 from store_faults import act, kept_database, make_logs, sums
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses tmpfs and limits of Linux")
@@ -185,7 +186,7 @@ def test_input_cut_short(store: Path, logs: list[Path], tmp_path: Path, capsys: 
 
 # -- damaged stores ------------------------------------------------------------------------------------------------
 def test_damaged_segments(store: Path, logs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    draw = random.Random(1)
+    draw = random.Random(seed(1))
     segment = sorted((store.parent / f"{store.name}.parts").glob("*.parquet"))[1]
     content = segment.read_bytes()
     damages = [content[:size] for size in (0, 3, len(content) // 2, len(content) - 1)] + [content + b"\0"]
@@ -215,7 +216,7 @@ def test_damaged_segments(store: Path, logs: list[Path], capsys: pytest.CaptureF
 
 
 def test_damaged_catalogues(store: Path, logs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    draw = random.Random(2)
+    draw = random.Random(seed(2))
     before = Store(store).preferences()
     content = store.read_bytes()
     damages = [content[:size] for size in (*range(0, 20, 4), *range(PAGE, len(content), len(content) // 12))]
