@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import glob
+import re
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -21,14 +23,18 @@ from concordant.errors import InputError, UsageError
 from concordant.log.formats import Log
 from concordant.log.listed import Lists
 from concordant.log.values import flat
-from concordant.progress import stage
+from concordant.progress import listener, stage
 
-__all__ = ["Settings", "connected", "count_lists", "count_rows", "database_columns", "fetch", "key_names", "table"]
+__all__ = [
+    *("Settings", "connected", "count_lists", "count_rows", "database_columns", "fetch", "key_names", "message"),
+    *("pattern", "table", "with_log"),
+]
 
 BATCH = 1 << 18
 MOST_THREADS = 1024
 SEES_TRUNCATED_GZIP = int(duckdb.__version__.split(".")[0]) >= 2
 """Older ones read such a file as far as it goes and say nothing."""
+CLASS = re.compile(r"^\w+ Error: | - file system.*$", re.DOTALL)
 LONGEST = 1 << 24
 """Bytes of the longest line or object that DuckDB has to read; it sets aside buffers in proportion."""
 
@@ -46,12 +52,17 @@ class Settings:
 
 
 @contextmanager
-def connected(settings: Settings, *, ordered: bool = False) -> Iterator[Any]:
-    """Open a private in-memory database that may spill to a folder of its own, and nothing from the network."""
+def connected(settings: Settings, *, files: Iterable[Path] = (), ordered: bool = False) -> Iterator[Any]:
+    """Open a private in-memory database that sees the ``files`` it is for and a folder of its own to spill to.
+
+    Nothing else can be opened by it, whatever a statement, a view or a name in a file says: no other file, no address,
+    no extension; its configuration is locked.
+    """
     with tempfile.TemporaryDirectory(prefix="concordant-") as folder:
         config: dict[str, str] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
             "temp_directory": folder,
             "preserve_insertion_order": "true" if ordered else "false",
         }
@@ -63,12 +74,38 @@ def connected(settings: Settings, *, ordered: bool = False) -> Iterator[Any]:
             connection = duckdb.connect(":memory:", config=config)
         except duckdb.Error as error:
             raise UsageError(f"DuckDB refuses memory_limit {settings.memory_limit!r}: {message(error)}") from None
-        connection.execute("SET enable_progress_bar = false")  # DuckDB draws one where Python is interactive
+        _confine(connection, [Path(folder)], files)
         try:
             with _interrupted():
                 yield connection
         finally:
             connection.close()
+
+
+def _confine(connection: Any, folders: Iterable[Path], files: Iterable[Path]) -> None:
+    """Take from a connection all that it does not need, and the means to take it back."""
+    told = "false" if listener() is None else "true"  # DuckDB draws one where Python is interactive; counts only with
+    connection.execute(f"SET enable_progress_bar = {told}")
+    connection.execute("SET enable_progress_bar_print = false")
+    allowed = [name for path in files for name in dict.fromkeys((str(path.absolute()), pattern(path)))]
+    connection.execute(f"SET allowed_directories = [{', '.join(sql.literal(str(folder)) for folder in folders)}]")
+    connection.execute(f"SET allowed_paths = [{', '.join(map(sql.literal, allowed))}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def pattern(path: Path) -> str:
+    """Return a path as the pattern that only it matches: DuckDB takes the paths of tables for patterns.
+
+    >>> pattern(Path("/logs/day[1]*.csv"))
+    '/logs/day[[]1][*].csv'
+    """
+    return glob.escape(str(path.absolute()))
+
+
+def with_log(database: Path) -> tuple[Path, Path]:
+    """Return a database file and the log of changes that DuckDB may find beside it."""
+    return database, database.with_name(f"{database.name}.wal")
 
 
 @contextmanager
@@ -85,6 +122,8 @@ def _interrupted() -> Iterator[None]:
 def message(error: BaseException) -> str:
     """Return what DuckDB says in one line, without its class prefix and its advice on its own options."""
     text = str(error).strip().split("\n\n")[0]
+    if "disabled by configuration" in text or "disabled through configuration" in text:
+        return f"it would open what it was not asked for, which is refused: {CLASS.sub('', text)[:160]}"
     for cut in ("\nPossible fixes", "\nPossible Solution", " Try ", "\nLINE "):
         text = text.split(cut)[0]
     for prefix in ("Invalid Input Error: ", "IO Error: ", "Binder Error: ", "Catalog Error: ", "Parser Error: "):
@@ -103,7 +142,8 @@ def _source(
         with stage("counting rows"), _interrupted():
             yield (lambda text: log.table.query(unused, text)), unused, names
         return
-    with connected(settings, ordered=ordered) as connection, watched(connection, "counting rows"):
+    files = with_log(log.path) if log.format == "database" and log.path is not None else log.paths
+    with connected(settings, files=files, ordered=ordered) as connection, watched(connection, "counting rows"):
         run = connection.sql
         if log.format in ("csv", "tsv"):
             yield run, _read_csv(log), {column: f"c{log.columns.index(column)}" for column in columns}
@@ -128,7 +168,7 @@ def _without_views(found: pa.Table) -> pa.Table:
 
 
 def _path(log: Log) -> str:
-    paths = [sql.literal(glob.escape(str(path.absolute()))) for path in log.paths]
+    paths = [sql.literal(pattern(path)) for path in log.paths]
     return f"[{', '.join(paths)}]" if log.parts else paths[0]
 
 
@@ -155,12 +195,14 @@ def _read_json(log: Log, columns: Sequence[str]) -> str:
 
 
 def _attached(connection: Any, log: Log) -> str:
-    connection.execute(f"ATTACH {sql.literal(str(log.path))} AS concordant_file (READ_ONLY)")
     schema, name = _table_of(connection, log)
     return f"concordant_file.{sql.identifier(schema)}.{sql.identifier(name)}"
 
 
 def _table_of(connection: Any, log: Log) -> tuple[str, str]:
+    """Attach the database of a log and return the schema and the name of its table."""
+    assert log.path is not None
+    connection.execute(f"ATTACH {sql.literal(str(log.path.absolute()))} AS concordant_file (READ_ONLY)")
     found = connection.execute(
         "SELECT DISTINCT schema_name, table_name FROM duckdb_columns() WHERE database_name = 'concordant_file'"
     ).fetchall()
@@ -168,15 +210,14 @@ def _table_of(connection: Any, log: Log) -> tuple[str, str]:
         if log.table in (name, f"{schema}.{name}"):
             return schema, name
     known = ", ".join(sorted(name for _, name in found)) or "none"
-    assert log.path is not None
     raise InputError(f"{log.path.name}: no table {log.table!r}; tables there: {known}")
 
 
 def database_columns(log: Log) -> tuple[str, ...]:
     """Return the columns of a table in a database file."""
-    with connected(Settings()) as connection:
+    assert log.path is not None
+    with connected(Settings(), files=with_log(log.path)) as connection:
         try:
-            connection.execute(f"ATTACH {sql.literal(str(log.path))} AS concordant_file (READ_ONLY)")
             schema, name = _table_of(connection, log)
             rows = connection.execute(
                 "SELECT column_name FROM duckdb_columns() WHERE database_name = 'concordant_file' "
@@ -197,7 +238,7 @@ def key_names(log: Log) -> tuple[str, ...]:
         f"read_json_objects({_path(log)}, format = '{form}', compression = '{packed}', "
         f"hive_partitioning = false, maximum_object_size = {LONGEST})"
     )
-    with connected(Settings()) as connection, watched(connection, "looking for columns"):
+    with connected(Settings(), files=log.paths) as connection, watched(connection, "looking for columns"):
         return tuple(sorted(row[0] for row in connection.execute(statement).fetchall()))
 
 
@@ -249,9 +290,9 @@ def table(log: Log, columns: Sequence[str], settings: Settings) -> pa.Table:
         return _reader(run(f"SELECT {chosen} FROM {source}")).read_all()
 
 
-def fetch(settings: Settings, *statements: str) -> list[list[pa.Array]]:
+def fetch(settings: Settings, files: Sequence[Path], *statements: str) -> list[list[pa.Array]]:
     """Run statements over files and return the columns of each result, narrow as counts of a log are."""
-    with connected(settings) as connection, watched(connection, "adding up segments"):
+    with connected(settings, files=files) as connection, watched(connection, "adding up segments"):
         results = (connection.sql(statement) for statement in statements)
         return [_gather(result, len(result.columns)) for result in results]
 

@@ -21,8 +21,6 @@ def watched(connection: Any, what: str) -> Iterator[None]:
     if listener() is None:
         yield
         return
-    connection.execute("SET enable_progress_bar = true")  # without it DuckDB does not count
-    connection.execute("SET enable_progress_bar_print = false")
     ended = threading.Event()
     with stage(what) as at:
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.engines.duckdb import Settings, fetch
+from concordant.engines.duckdb import Settings, fetch, pattern
 from concordant.engines.sql import identifier, literal
 from concordant.preferences import Preferences, counted_comparisons, counted_lists
 from concordant.store.catalogue import Facts
@@ -21,7 +20,7 @@ __all__ = ["merged"]
 
 def merged(paths: Sequence[Path], facts: Facts, settings: Settings) -> Preferences:
     """Return the preferences that segments hold together. Errors: those of DuckDB."""
-    files = ", ".join(literal(glob.escape(str(path.absolute()))) for path in paths)
+    files = ", ".join(literal(pattern(path)) for path in paths)
     source = f"read_parquet([{files}], hive_partitioning = false)"
     names = _columns(facts)
     chosen = ", ".join(identifier(name) for name in names)
@@ -32,7 +31,7 @@ def merged(paths: Sequence[Path], facts: Facts, settings: Settings) -> Preferenc
         statement = f'SELECT {chosen}, {total} FROM {source} WHERE "count" > 0 GROUP BY {chosen}'
     item = '"winner"' if facts.kind == "comparisons" else 'unnest("items")'
     in_none = f'SELECT DISTINCT "query", {item} AS "item" FROM {source} WHERE "count" = 0'
-    columns, known = fetch(settings, statement, in_none)
+    columns, known = fetch(settings, paths, statement, in_none)
     found = dict(zip((*names, "count"), columns, strict=True))
     declared = (known[0], known[1]) if len(known[0]) else None
     return (_comparisons if facts.kind == "comparisons" else _lists)(found, facts, declared)
