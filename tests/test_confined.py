@@ -72,7 +72,10 @@ def database_of(folder: Path) -> str:
 def test_a_view_of_tables_of_its_database_is_read(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as database:
         database.execute("CREATE TABLE t AS SELECT 'a' AS winner, 'b' AS loser; CREATE VIEW votes AS FROM t")
-    assert read(database_of(tmp_path)) == read({"winner": ["a"], "loser": ["b"]})
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "d.duckdb").symlink_to(tmp_path / "d.duckdb")
+    for folder in (tmp_path, tmp_path / "link"):
+        assert read(database_of(folder)) == read({"winner": ["a"], "loser": ["b"]})
 
 
 @pytest.mark.usefixtures("secret")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import tempfile
 import uuid
@@ -103,9 +104,10 @@ def pattern(path: Path) -> str:
     return glob.escape(str(path.absolute()))
 
 
-def with_log(database: Path) -> tuple[Path, Path]:
-    """Return a database file and the log of changes that DuckDB may find beside it."""
-    return database, database.with_name(f"{database.name}.wal")
+def with_log(database: Path) -> list[Path]:
+    """Return a database file, where a link to it leads, and the log of changes that DuckDB may find beside either."""
+    real = Path(os.path.realpath(database))
+    return [path for file in (database, real) for path in (file, file.with_name(f"{file.name}.wal"))]
 
 
 @contextmanager

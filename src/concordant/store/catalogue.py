@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from concordant.engines.duckdb import Settings, connected, message
+from concordant.engines.duckdb import Settings, connected, message, with_log
 from concordant.engines.sql import identifier, literal
 from concordant.errors import InputError
 from concordant.store.migrations import FORMAT, migrated
@@ -225,7 +225,7 @@ def _is_database(path: Path) -> bool:
 def _tables(path: Path) -> dict[str, Any]:
     """Return the tables of a catalogue: ``store`` as a mapping, the others as lists of rows."""
     try:
-        with connected(Settings(threads=1)) as connection:
+        with connected(Settings(threads=1), files=with_log(path)) as connection:
             connection.execute(f"ATTACH {literal(str(path.absolute()))} AS catalogue (READ_ONLY)")
             columns = connection.execute(
                 "SELECT table_name, list(column_name) FROM duckdb_columns() WHERE database_name = 'catalogue' "
