@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "concordant"
 
 LAYERS = (
     ("errors",),
-    ("labels", "tally", "listing", "gains", "threads", "progress", "frames"),
+    ("labels", "tally", "listing", "gains", "threads", "progress", "frames", "json_values"),
     # compiled loops on plain arrays
     ("kernels",),
     ("sampling",),
@@ -93,6 +93,7 @@ INSIDE_FUNCTIONS = {
     ("abstention/cells.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
     ("abstention/tiles.py", "concordant.kernels.near_blocks"): "start-up time: Numba, for many points only",
     ("abstention/near_pairs.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
+    ("models/trees.py", "concordant.kernels.tree_walks"): "start-up time: Numba, for many rows only",
     ("engines/counting.py", "concordant.engines.spark"): "optional: the extra spark",
     ("frames.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("exporting/export.py", "concordant.exporting.onnx"): "optional: the extra onnx",

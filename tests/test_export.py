@@ -22,9 +22,8 @@ from threadpoolctl import threadpool_limits
 
 import concordant as cc
 from concordant.commands.feature_files import labelled_like
-from concordant.exporting.boosters import booster_trees
 from concordant.exporting.terms import terms_of
-from concordant.models.regressors import TextBooster
+from concordant.models.boosters import booster_text, booster_trees
 from exported import (
     LINEAR,
     NETWORKS,
@@ -320,7 +319,7 @@ def test_boosters_beyond_sums_of_trees_are_refused(settings_of: dict[str, Any], 
     X = np.abs(np.random.default_rng(0).normal(size=(200, 2)))
     made = lightgbm.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1, **settings_of).fit(X, X[:, 0] + 1)
     with pytest.raises(cc.UsageError, match=said):
-        booster_trees(TextBooster.of(made))
+        booster_trees(*booster_text(made))
 
 
 def test_lightgbm_takes_a_missing_value_it_never_saw_for_zero() -> None:
@@ -328,7 +327,7 @@ def test_lightgbm_takes_a_missing_value_it_never_saw_for_zero() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
     made = lightgbm.LGBMRegressor(n_estimators=10, verbose=-1, n_jobs=1).fit(X, X[:, 0] * X[:, 1])
     X[::2, 0], X[1::3, 1] = np.nan, np.nan
-    assert np.abs(booster_trees(TextBooster.of(made)).predict(X) - made.booster_.predict(X)).max() <= 1e-12
+    assert np.abs(booster_trees(*booster_text(made)).predict(X) - made.booster_.predict(X)).max() <= 1e-12
 
 
 def test_lightgbm_forest_and_categories() -> None:
@@ -337,14 +336,14 @@ def test_lightgbm_forest_and_categories() -> None:
     forest = lightgbm.LGBMRegressor(
         n_estimators=5, boosting_type="rf", subsample=0.5, subsample_freq=1, verbose=-1, n_jobs=1
     ).fit(X, X[:, 0] ** 2)
-    assert np.abs(booster_trees(TextBooster.of(forest)).predict(X) - forest.predict(X)).max() <= 1e-12
+    assert np.abs(booster_trees(*booster_text(forest)).predict(X) - forest.predict(X)).max() <= 1e-12
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         grouped = lightgbm.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1).fit(
             X, X[:, 0] % 2, categorical_feature=[0]
         )
     with pytest.raises(cc.UsageError, match="splits on categories"):
-        booster_trees(TextBooster.of(grouped))
+        booster_trees(*booster_text(grouped))
 
 
 @pytest.mark.parametrize("settings_of", [{"booster": "dart"}, {"booster": "gblinear"}, {"objective": "count:poisson"}])
@@ -353,4 +352,4 @@ def test_xgboost_beyond_sums_of_trees_is_refused(settings_of: dict[str, Any]) ->
     X = np.random.default_rng(0).random((100, 2))
     made = xgboost.XGBRegressor(n_estimators=2, n_jobs=1, **settings_of).fit(X, X[:, 0])
     with pytest.raises(cc.UsageError, match=next(iter(settings_of.values()))):
-        booster_trees(TextBooster.of(made))
+        booster_trees(*booster_text(made))

@@ -187,13 +187,21 @@ def array(values: object) -> bytes:
 DEEP = b"[" * 100_000
 MODELS = {
     "a deep list of hashes": ("model", {"hashes.json": DEEP}, "hashes.json was changed"),
-    "a deep model": ("model", {"model.json": DEEP}, "model.json: cannot be read: RecursionError"),
-    "no JSON": ("model", {"model.json": b"{"}, "model.json: cannot be read: JSONDecodeError"),
-    "an array of text": ("model", {"coef.npy": array(["x", "y"])}, "could not convert string to float"),
+    "a deep model": ("model", {"model.json": DEEP}, "model.json is nested too deeply"),
+    "no JSON": ("model", {"model.json": b"{"}, "model.json is not valid JSON"),
+    "an array of text": (
+        "model",
+        {"coef.npy": array(["x", "y"])},
+        "coef.npy: cannot be read: ValueError: an array of <U1",
+    ),
     "a cut array": ("model", {"coef.npy": array([1.0, 2.0])[:-3]}, "coef.npy: cannot be read: ValueError"),
     "an array that is code": ("model", {"coef.npy": array([1.0]).replace(b"'<f8'", b"f() ]")}, "cannot be read"),
     "an endless tree": ("trees", {"regressor-left.npy": array([0, 0])}, "columns do not go together"),
-    "a layer too few": ("network", {"regressor-weight-0.npy": array([[1.0]])}, "cannot be restored"),
+    "a layer too few": (
+        "network",
+        {"regressor-weight-0.npy": array([[1.0]])},
+        "do not follow each other to one output",
+    ),
 }
 
 

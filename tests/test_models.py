@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from concordant.errors import InputError, UsageError
+from concordant.models.boosters import booster_text
 from concordant.models.directory import Contents, read_directory, write_directory
 from concordant.models.regressors import plain_regressor, restored_regressor
 
@@ -91,27 +91,29 @@ def test_trees_give_a_row_the_same_bits_whatever_stands_beside_it(data, missing,
         assert np.array_equal(plain.predict(X[:30]), expected[:30])
         assert np.array_equal(plain.predict(np.asfortranarray(X)[30:]), expected[30:])
     assert all(plain.predict(X[at : at + 1])[0] == expected[at] for at in range(0, 120, 40))
+    monkeypatch.setattr("concordant.models.trees.MANY", 0)  # compiled loops
+    assert np.array_equal(plain.predict(X), expected)
     assert len(plain.predict(X[:0])) == 0
 
 
-def test_a_booster_is_read_once_and_pickled_as_its_text(data, monkeypatch) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
+@pytest.mark.parametrize(("gaps", "compiled"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
+def test_a_booster_as_plain_trees_has_the_bits_of_its_package(package, gaps, compiled, data, monkeypatch) -> None:
+    module = pytest.importorskip(package)
     X, y = data
-    _, plain = plain_regressor(lightgbm.LGBMRegressor(n_estimators=3, verbose=-1, n_jobs=1).fit(X, y))
-    size, expected = len(pickle.dumps(plain)), plain.predict(X)
-    assert len(pickle.dumps(plain)) == size
-    monkeypatch.setattr(lightgbm, "Booster", None)
-    assert np.array_equal(plain.predict(X), expected)
-
-
-def test_lightgbm_by_its_own_text(data) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
-    X, y = data
-    fitted = lightgbm.LGBMRegressor(n_estimators=10, verbose=-1, n_jobs=1).fit(X, y)
+    if gaps:
+        X = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    options = {"verbose": -1} if package == "lightgbm" else {"base_score": 0.3}
+    made = {"lightgbm": "LGBMRegressor", "xgboost": "XGBRegressor"}[package]
+    fitted = getattr(module, made)(n_estimators=60, n_jobs=1, **options).fit(X, y)
     kind, plain = plain_regressor(fitted)
-    assert kind == "booster"
     values, arrays = plain.to_state()
-    assert np.array_equal(restored_regressor(kind, values, arrays, X.shape[1]).predict(X), fitted.booster_.predict(X))
+    again = restored_regressor(kind, values, arrays, X.shape[1])
+    monkeypatch.setattr("concordant.models.trees.MANY", 0 if compiled else 1 << 22)
+    assert kind == "trees" and np.array_equal(again.predict(X), fitted.predict(X).astype(np.float64))
+    name, text = booster_text(fitted)  # the form in which models were kept before
+    old = restored_regressor("booster", {"package": name}, {"text": np.frombuffer(text.encode(), np.uint8)}, X.shape[1])
+    assert np.array_equal(old.predict(X), again.predict(X))
 
 
 def test_what_has_no_plain_form_is_said(data) -> None:

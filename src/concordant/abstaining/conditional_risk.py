@@ -71,7 +71,15 @@ class ConditionalRisk:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> ConditionalRisk:
         """Return the estimate of a ``to_arrays``. Errors: InputError."""
-        knots, risk = (np.array(arrays[name], np.float64) for name in ("risk-difference", "risk"))
+        found = [arrays.get(name) for name in ("risk-difference", "risk")]
+        if any(array is None or array.dtype.kind != "f" or array.ndim != 1 for array in found):
+            raise InputError("the state of the ranker cannot be read: its estimate of the risk is missing")
+        knots, risk = (np.array(array, np.float64) for array in found)
+        chances = (
+            (np.diff(knots) > 0).all() and (np.diff(risk) <= 0).all() and (risk <= 1).all() if len(knots) else True
+        )
         if not (np.isfinite(knots).all() and np.isfinite(risk).all() and len(risk) == max(len(knots), 1)):
             raise InputError("the state of the ranker cannot be read: its estimate of the risk has no finite knots")
+        if not chances or (risk < 0).any():
+            raise InputError("the state of the ranker cannot be read: its risk is no chance that falls with difference")
         return cls(knots, risk)

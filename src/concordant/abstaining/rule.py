@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.abstaining.conditional_risk import ConditionalRisk
-from concordant.errors import InputError
+from concordant.abstention.norms import NORMS
+from concordant.json_values import Fields
 
 __all__ = ["BY", "REASONS", "PairDecisions", "Rule"]
 
@@ -92,17 +93,24 @@ class Rule:
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Rule:
         """Return the rule of a ``to_state``. Errors: InputError."""
-        try:
-            gamma = None if values["gamma"] is None else float(values["gamma"])
-            risk = ConditionalRisk.from_arrays(arrays) if "risk" in arrays else None
-            made = cls(values["by"], values["norm"], float(values["cost"]), gamma, risk, float(values["limit"]))
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"the state of the ranker cannot be read: {type(error).__name__} {error}") from None
-        if made.by not in BY or (made.by == "risk" and risk is None):
-            raise InputError(f"the state of the ranker cannot be read: it does not say how to abstain ({made.by!r})")
-        return made
+        given = Fields(values, "the state of the ranker")
+        by, norm = given.text("by", BY), given.text("norm", NORMS)
+        cost, limit = given.number("cost"), _bound(given, "limit")
+        gamma = None if given["gamma"] is None else _bound(given, "gamma")
+        risk = ConditionalRisk.from_arrays(arrays) if "risk" in arrays else None
+        if not 0 <= cost <= 1:
+            raise given.wrong(f"cost must be from 0 to 1, not {cost:g}")
+        if by == "risk" and risk is None:
+            raise given.wrong(f"it does not say how to abstain ({by!r})")
+        return cls(by, norm, cost, gamma, risk, limit)
+
+
+def _bound(given: Fields, name: str) -> float:
+    """A number of at least 0, or infinity, which is kept as text."""
+    found = math.inf if given[name] == "inf" else given.number(name)
+    if found < 0:
+        raise given.wrong(f"{name} must be at least 0, not {found:g}")
+    return found
 
 
 def _number(value: float | None) -> float | str | None:

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from concordant.abstaining.params import check_params
 from concordant.abstaining.risk_coverage import RiskCoverage
 from concordant.abstaining.rule import Rule
 from concordant.abstaining.scorer import unfrozen
-from concordant.errors import InputError
+from concordant.errors import InputError, few
 from concordant.features.normalising import Normaliser
+from concordant.json_values import Fields
 from concordant.rankers.kept import RANKERS
 from concordant.rankers.state import plain_values
 
@@ -92,26 +94,38 @@ def _state_of(ranker: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 def _restore(made: Any, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Give an AbstainingRanker the state of ``to_state``. Errors: InputError."""
     own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
+    given = Fields(values, "the state of the ranker")
+    made.normaliser_ = Normaliser.from_dict(given["normaliser"])
+    made.n_features_in_ = len(made.normaliser_.names)
+    inside = given["inside"]
+    if inside is None:
+        made.ranker_ = None  # whoever reads the model sets regressor_
+    else:
+        held = {name: array for name, array in arrays.items() if not name.startswith(OWN)}
+        kind = Fields(inside, "the ranker inside").text("ranker", tuple(RANKERS))
+        made.ranker_ = RANKERS[kind].from_state(inside["state"], held)
+        if made.ranker_.n_features_in_ != made.n_features_in_:
+            raise given.wrong(f"the ranker inside does not take {made.n_features_in_:,} features")
+    params = given.fields("params").values
+    if unknown := set(params) - set(made.get_params(deep=False)):
+        raise given.wrong(f"unknown parameters {few(sorted(unknown))}")
+    made.set_params(**{**params, "ranker": made.ranker_})
+    made.gamma = float(made.gamma) if made.gamma == "inf" else made.gamma
+    if inside is not None:
+        check_params(made)
+    made.rule_ = Rule.from_state(given.fields("rule").values, own)
     try:
-        inside = values["inside"]
-        if inside is None:
-            made.ranker_ = None  # whoever reads the model sets regressor_
-        else:
-            held = {name: array for name, array in arrays.items() if not name.startswith(OWN)}
-            made.ranker_ = RANKERS[inside["ranker"]].from_state(inside["state"], held)
-        made.set_params(**{**values["params"], "ranker": made.ranker_})
-        made.gamma = float(made.gamma) if made.gamma == "inf" else made.gamma
-        made.rule_ = Rule.from_state(values["rule"], own)
-        made.curve_ = None if values["curve"] is None else _curve(values["curve"], own)
-        made.normaliser_ = Normaliser.from_dict(values["normaliser"])
-        made.n_features_in_ = len(made.normaliser_.names)
-        if values["names"] is not None:
-            made.feature_names_in_ = np.array(values["names"], object)
-        made.status_ = {**values["status"], "gamma": made.rule_.gamma}
+        made.curve_ = None if given["curve"] is None else _curve(given["curve"], own)
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"the state of the ranker cannot be read: {type(error).__name__} {error}") from None
+        raise given.wrong(f"{type(error).__name__} {error}") from None
+    if given["names"] is not None:
+        names = given.texts("names")
+        if len(names) != made.n_features_in_ or names != tuple(getattr(made.ranker_, "feature_names_in_", names)):
+            raise given.wrong("the names of its features are not those of the ranker inside")
+        made.feature_names_in_ = np.array(names, object)
+    made.status_ = {**given.fields("status").values, "gamma": made.rule_.gamma}
 
 
 def _curve(facts: Mapping[str, Any], own: Mapping[str, NDArray[Any]]) -> RiskCoverage:

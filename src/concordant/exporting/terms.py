@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from concordant.abstaining.ranker import AbstainingRanker
 from concordant.abstaining.scorer import unfrozen
 from concordant.errors import UsageError, few
-from concordant.exporting.boosters import booster_trees
 from concordant.exporting.thresholds import trees_of_given, trees_of_rules
 from concordant.features.moments import signed_log
 from concordant.features.normalising import Normaliser
-from concordant.models.regressors import Network, PlainLinear, TextBooster, plain_regressor
+from concordant.models.boosters import booster_text, booster_trees
+from concordant.models.regressors import Network, PlainLinear, plain_regressor
 from concordant.models.trees import Trees
 from concordant.rankers.boosting import RankBoostRanker
 from concordant.rankers.estimator import Ranker
@@ -173,9 +173,9 @@ def _of_regressor(regressor: Any, begun: Terms, notes: list[str]) -> Terms:
     begun = replace(begun, ranker=f"{begun.ranker} with {type(regressor).__name__}", notes=tuple(notes))
     found = plain_regressor(regressor)
     plain: Any = _of_torch(regressor) if found is None else found[1]
+    if plain is None and (booster := booster_text(regressor)) is not None:
+        plain = booster_trees(*booster)  # says what it has that trees cannot say
     unit = begun.unit
-    if isinstance(plain, TextBooster):
-        plain = booster_trees(plain)
     if isinstance(plain, PlainLinear):
         return replace(begun, weights=plain.coef * unit, intercept=plain.intercept * unit)
     if isinstance(plain, Network):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError, did_you_mean, few
 from concordant.features.matrix import Features, Matrix, check_values
 from concordant.features.moments import Moments, row_blocks, signed_log
+from concordant.json_values import Fields
 
 __all__ = ["FILLS", "Normaliser"]
 
@@ -142,23 +143,26 @@ class Normaliser:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Normaliser:
-        """Return the normaliser of a ``to_dict``; InputError when something is missing or of another length."""
-        try:
-            columns = {name: np.asarray(state[name], np.float64) for name in ("mean", "scale", "fill")}
-            made = cls(
-                bool(state["standardise"]),
-                bool(state["log"]),
-                str(state["missing"]),
-                tuple(str(name) for name in state["names"]),
-                **columns,
-                absent=np.asarray(state["absent"], np.int64),
-                constant=np.asarray(state["constant"], bool),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"the state of the normaliser cannot be read: {type(error).__name__} {error}") from None
-        sizes = {len(made.names), *(len(column) for column in columns.values())}
-        if len(sizes) > 1 or not all(np.isfinite(column).all() for column in columns.values()):
-            raise InputError("the state of the normaliser cannot be read: columns of different length, or not finite")
+        """Return the normaliser of a ``to_dict``; InputError when something is missing or of another type or length."""
+        given = Fields(state, "the state of the normaliser")
+        columns = {name: np.array(given.numbers(name), np.float64) for name in ("mean", "scale", "fill")}
+        made = cls(
+            given.flag("standardise"),
+            given.flag("log"),
+            given.text("missing", FILLS),
+            given.texts("names"),
+            **columns,
+            absent=np.array(given.wholes("absent"), np.int64),
+            constant=np.array(given.flags("constant"), bool),
+        )
+        assert made.absent is not None and made.constant is not None
+        sizes = {len(made.names), len(made.absent), len(made.constant), *(len(column) for column in columns.values())}
+        if len(sizes) > 1:
+            raise given.wrong("its columns are of different length")
+        if not (columns["scale"] > 0).all():
+            raise given.wrong("a scale is not above 0")
+        if len(set(made.names)) < len(made.names):
+            raise given.wrong("a name is there twice")
         return made
 
     def _fitted(self) -> tuple[Floats, Floats, Floats]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from concordant.errors import InputError, few
+from concordant.json_values import json_value
 from concordant.log.formats import Log, opened
 
 __all__ = ["delimited_rows", "is_array", "json_object", "json_row", "json_rows", "with_columns"]
@@ -156,7 +157,7 @@ def json_records(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line (or the place in the array) and the object of every row."""
     if log.array:
         with opened(log) as text:
-            values = _loads(text.read(), f"{log.name}: the file")
+            values = json_value(text.read(), f"{log.name}: the file")
         for place, value in enumerate(values, 1):
             yield place, _object(value, f"{log.name}: row {place:,}")
         return
@@ -177,23 +178,6 @@ def _lines(text: Any) -> Iterator[str]:
         yield rest
 
 
-def _loads(text: str, where: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except RecursionError:
-        raise InputError(f"{where} is nested too deeply") from None
-    except ValueError as error:
-        raise InputError(f"{where} is not valid JSON: {error}") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{few(sorted({name for name in names if names.count(name) > 1}))} occurs twice in one object")
-    return found
-
-
 def _object(value: Any, where: str) -> dict[str, Any]:
     if value is None:
         return {}
@@ -210,7 +194,7 @@ def json_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
 
 def json_object(line: str, where: str) -> dict[str, Any] | None:
     """Return the object of a line of JSON Lines, None of a blank line; ``where`` begins the message of an error."""
-    return _object(_loads(line, where), where) if line.strip(" \t\r\n") else None
+    return _object(json_value(line, where), where) if line.strip(" \t\r\n") else None
 
 
 def json_row(line: str, columns: Sequence[str], where: str) -> Row | None:

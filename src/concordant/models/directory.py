@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, few
+from concordant.json_values import Fields, json_value
 
 __all__ = ["Contents", "check_target", "is_model", "read_directory", "write_directory"]
 
@@ -98,9 +100,9 @@ def read_directory(path: str | os.PathLike[str]) -> Contents:
         raise InputError(f"{folder} holds no model: {HASHES} is missing")
     raw = (folder / HASHES).read_bytes()
     try:
-        hashes = json.loads(raw)["files"]
+        hashes = Fields(json_value(raw, HASHES), HASHES).fields("files").values
         changed = raw != _listed(hashes)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (InputError, TypeError):
         changed = True
     if changed:
         raise InputError(f"{folder / HASHES} was changed since the model was written")
@@ -126,12 +128,27 @@ def read_directory(path: str | os.PathLike[str]) -> Contents:
 
 def _parsed(place: Path, data: bytes) -> Any:
     """Return what a JSON document or an array holds. Errors (InputError): bytes that are neither, or hold a pickle."""
+    if place.suffix != ".npy":
+        return json_value(data, str(place))
     try:
-        if place.suffix == ".npy":
-            return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-        return json.loads(data)
+        return _array(data)
     except Exception as error:  # NumPy evaluates the header of an array: foreign bytes raise anything
         raise InputError(f"{place}: cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """Return the numbers of a file in NumPy's format, as many as its bytes hold, before room is made for them."""
+    stream = io.BytesIO(data)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("not of version 1.0 of NumPy's format")
+    shape, _, kind = np.lib.format.read_array_header_1_0(stream)
+    if kind.kind not in "biuf" or min(shape, default=0) < 0:
+        raise ValueError(f"an array of {kind}, shape {shape}")
+    if math.prod(shape) * kind.itemsize != len(data) - stream.tell():
+        raise ValueError(f"an array of shape {shape} and type {kind} in {len(data) - stream.tell():,} bytes")
+    stream.seek(0)
+    found: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return found.astype(kind.newbyteorder("="), order="C", copy=False)
 
 
 def _listed(hashes: Mapping[str, str]) -> bytes:

@@ -1,11 +1,9 @@
-"""Regressors of other packages as plain values and arrays: linear models, networks, trees, and boosters' own texts."""
+"""Regressors of other packages as plain values and arrays: linear models, networks, trees."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -15,10 +13,12 @@ from scipy.special import expit
 from sklearn import linear_model
 from sklearn.neural_network import MLPRegressor
 
-from concordant.errors import InputError, few
+from concordant.errors import InputError, UsageError
+from concordant.json_values import Fields
+from concordant.models.boosters import booster_text, booster_trees
 from concordant.models.trees import Trees
 
-__all__ = ["Network", "PlainLinear", "PlainRegressor", "TextBooster", "plain_regressor", "restored_regressor"]
+__all__ = ["Network", "PlainLinear", "PlainRegressor", "plain_regressor", "restored_regressor"]
 
 Floats = NDArray[np.float64]
 State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
@@ -29,7 +29,6 @@ LINEAR = tuple(
         *("ARDRegression", "HuberRegressor", "SGDRegressor", "QuantileRegressor"),
     )
 )
-BOOSTERS = ("lightgbm", "xgboost")
 ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {
         "identity": lambda z: z,
@@ -68,7 +67,7 @@ class PlainLinear:
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> PlainLinear:
-        return cls(arrays["coef"], values["intercept"])
+        return cls(_floats(arrays, "coef", 1), Fields(values, "the linear model").number("intercept"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,63 +99,28 @@ class Network:
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Network:
-        layers = range(values["layers"])
-        return cls(
-            tuple(arrays[f"weight-{place}"] for place in layers),
-            tuple(arrays[f"bias-{place}"] for place in layers),
-            values["activation"],
-        )
+        given = Fields(values, "the network of the model")
+        layers = range(given.whole("layers", 1))
+        if len(arrays) != 2 * len(layers):
+            raise given.wrong(f"it has {len(arrays):,} arrays for {len(layers):,} layers")
+        weights = tuple(_floats(arrays, f"weight-{place}", 2) for place in layers)
+        biases = tuple(_floats(arrays, f"bias-{place}", 1) for place in layers)
+        wide = [weight.shape[1] for weight in weights]
+        follows = [weight.shape[0] for weight in weights[1:]] == wide[:-1] and wide[-1] == 1
+        if not follows or [len(bias) for bias in biases] != wide:
+            raise given.wrong("its layers do not follow each other to one output")
+        return cls(weights, biases, given.text("activation", tuple(ACTIVATIONS)))
 
 
-@dataclass(frozen=True, eq=False)
-class TextBooster:
-    """A LightGBM or XGBoost model in the text format of its package, which must be installed to score with it."""
-
-    package: str
-    text: str
-
-    @classmethod
-    def of(cls, regressor: Any) -> TextBooster | None:
-        name = type(regressor).__module__.split(".")[0]
-        if name == "lightgbm" and hasattr(regressor, "booster_"):
-            return cls(name, regressor.booster_.model_to_string())
-        if name == "xgboost" and hasattr(regressor, "get_booster"):
-            return cls(name, bytes(regressor.get_booster().save_raw("json")).decode())
-        return None
-
-    def predict(self, X: NDArray[Any]) -> Floats:
-        predict = self._booster.predict if self.package == "lightgbm" else self._booster.inplace_predict
-        return np.asarray(predict(X), np.float64)
-
-    @cached_property
-    def _booster(self) -> Any:
-        """The model as its package has it, read once."""
-        try:
-            module = importlib.import_module(self.package)
-        except ImportError:
-            raise InputError(f"the model is one of {self.package}, which is not installed") from None
-        if self.package == "lightgbm":
-            return module.Booster(model_str=self.text)
-        booster = module.Booster()
-        booster.load_model(bytearray(self.text.encode()))
-        return booster
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"package": self.package, "text": self.text}
-
-    def to_state(self) -> State:
-        return {"package": self.package}, {"text": np.frombuffer(self.text.encode(), np.uint8)}
-
-    @classmethod
-    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TextBooster:
-        if values["package"] not in BOOSTERS:  # it is imported to predict
-            raise InputError(f"the model names the package {values['package']!r}; known are {few(BOOSTERS)}")
-        return cls(values["package"], arrays["text"].tobytes().decode())
+def _floats(arrays: Mapping[str, NDArray[Any]], name: str, dimensions: int) -> Floats:
+    """An array of finite numbers. Errors (InputError)."""
+    found = arrays.get(name)
+    if found is None or found.dtype.kind != "f" or found.ndim != dimensions or not np.isfinite(found).all():
+        raise InputError(f"the regressor of the model cannot be read: {name} is no array of finite numbers")
+    return found
 
 
-KINDS: Mapping[str, Any] = MappingProxyType(
-    {"linear": PlainLinear, "trees": Trees, "network": Network, "booster": TextBooster}
-)
+KINDS: Mapping[str, Any] = MappingProxyType({"linear": PlainLinear, "trees": Trees, "network": Network})
 
 
 def plain_regressor(regressor: Any) -> tuple[str, PlainRegressor] | None:
@@ -172,16 +136,33 @@ def plain_regressor(regressor: Any) -> tuple[str, PlainRegressor] | None:
             return kind, regressor
         if (plain := member.of(regressor)) is not None:
             return kind, plain
-    return None
+    if (booster := booster_text(regressor)) is None:
+        return None
+    try:
+        return "trees", booster_trees(*booster)
+    except UsageError:  # trees that split on categories, say
+        return None
 
 
 def restored_regressor(
     kind: str, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], features: int
 ) -> PlainRegressor:
-    """Return the regressor of a ``to_state``. Errors (InputError): an unknown kind, trees of more features."""
-    if kind not in KINDS:
+    """Return the regressor of a ``to_state``.
+
+    Errors (InputError): an unknown kind, parts that do not fit each other, or not so many features.
+    """
+    restored: PlainRegressor
+    if kind == "booster":  # models of 0.7 and before hold the text of LightGBM or XGBoost
+        text = arrays["text"].tobytes().decode()
+        restored = booster_trees(Fields(values, "the booster of the model").text("package"), text)
+    elif kind in KINDS:
+        restored = KINDS[kind].from_state(values, arrays)
+    else:
         raise InputError(f"the model holds a regressor of unknown kind {kind!r}")
-    restored: PlainRegressor = KINDS[kind].from_state(values, arrays)
     if isinstance(restored, Trees) and (restored.feature >= features).any():
         raise InputError(f"the trees of the model ask for more than its {features:,} features")
+    wide = restored.coef if isinstance(restored, PlainLinear) else None
+    wide = restored.weights[0] if isinstance(restored, Network) else wide
+    if wide is not None and len(wide) != features:
+        raise InputError(f"the regressor of the model takes {len(wide):,} features, the model has {features:,}")
     return restored

@@ -92,7 +92,7 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
     found = read_directory(path)
     kept = found.values
     version = kept.get("format")
-    if not isinstance(version, int) or version > FORMAT:
+    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= FORMAT:
         raise InputError(
             f"{path}: a model of format {version!r}, written by concordant {kept.get('concordant')!r}; this version "
             f"reads formats up to {FORMAT}"
@@ -108,8 +108,8 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
     try:
         ranker = _restored(KEPT[name], found)
         _try_out(ranker)
-    except ConcordantError:
-        raise
+    except ConcordantError as error:
+        raise type(error)(f"{path}: {str(error)[:1000]}") from None
     except Exception as error:  # the hashes hold, but whoever wrote them wrote something else than a model
         raise InputError(f"{path}: the model cannot be restored: {type(error).__name__}: {error}") from error
     return ranker

@@ -17,6 +17,8 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeRegressor
 
 from concordant.errors import InputError
+from concordant.json_values import Fields
+from concordant.threads import in_ranges
 
 __all__ = ["Trees", "joined"]
 
@@ -24,6 +26,11 @@ Floats = NDArray[np.float64]
 FORESTS = (RandomForestRegressor, ExtraTreesRegressor)
 BLOCK = 1 << 16
 """Rows, times trees, that go down together."""
+MANY = 1 << 22
+"""Rows times trees beyond which compiled loops do it."""
+MOST_TREES, DEEPEST = 100_000, 10_000
+"""Trees, and levels of one, beyond which a model is refused: each costs a step of its own."""
+WHAT = "the trees of the model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +57,8 @@ class Trees:
     scale: float
     single: bool
     """Whether x is rounded to float32 before it is compared, as scikit-learn's own trees do."""
+    single_sum: bool = False
+    """Whether the values are added up in float32, from the base on, as XGBoost does."""
 
     @classmethod
     def of(cls, regressor: Any) -> Trees | None:
@@ -69,16 +78,29 @@ class Trees:
         """Return f of each row of X, shape (rows,)."""
         X = np.asarray(X)
         X = X.astype(np.float32) if self.single else X.astype(np.float64, copy=False)
-        found = np.full(len(X), self.base)
+        if len(X) * len(self.root) > MANY:
+            return self._compiled(np.ascontiguousarray(X))
+        found = np.full(len(X), 0.0 if self.single_sum else self.base)
         for begin in range(0, len(X), BLOCK):
             part = np.ascontiguousarray(X[begin : begin + BLOCK])
-            total = np.zeros(len(part))
+            total = np.full(len(part), self.base, np.float32) if self.single_sum else np.zeros(len(part))
             together = max(1, BLOCK // len(part))
             for first in range(0, len(self.root), together):
-                for values in self.value[self._leaves(part, self.root[first : first + together])]:
+                leaves = self._leaves(part, self.root[first : first + together])
+                for values in self.value[leaves].astype(total.dtype, copy=False):
                     total += values  # tree by tree: a score has the same bits whatever rows stand beside it
             found[begin : begin + BLOCK] += self.scale * total
         return found
+
+    def _compiled(self, X: NDArray[Any]) -> Floats:
+        """As ``predict``, in threads; the bits are the same."""
+        from concordant.kernels.tree_walks import add_leaves
+
+        total = np.full(len(X), self.base, np.float32) if self.single_sum else np.zeros(len(X))
+        value = self.value.astype(total.dtype)
+        nodes = (self.root, self.feature, self.threshold, self.left, self.right, self.missing_left, value)
+        in_ranges(lambda first, last: add_leaves(X, *nodes, first, last, total), np.full(len(X), float(len(self.root))))
+        return np.asarray((0.0 if self.single_sum else self.base) + self.scale * total.astype(np.float64), np.float64)
 
     def _leaves(self, X: NDArray[Any], root: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the leaf of each tree that each row falls into, shape (trees, rows), level by level."""
@@ -98,23 +120,61 @@ class Trees:
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what JSON keeps and the arrays."""
         names = ("root", "feature", "threshold", "left", "right", "missing_left", "value")
-        values = {"base": self.base, "scale": self.scale, "single": self.single}
+        values = {"base": self.base, "scale": self.scale, "single": self.single, "single_sum": self.single_sum}
         return values, {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Trees:
         """Return the trees of a ``to_state``. Errors (InputError): columns or children that are not those of trees."""
-        made = cls(**arrays, base=float(values["base"]), scale=float(values["scale"]), single=bool(values["single"]))
-        own = np.arange(made.feature.size)
-        below = (made.left, made.right)
-        columns = (made.feature, made.threshold, *below, made.missing_left, made.value)
-        whole = all(column.dtype.kind == "i" for column in (made.root, made.feature, *below))
-        if made.root.ndim != 1 or not whole or any(column.shape != own.shape for column in columns):
-            raise InputError("the trees of the model cannot be read: their columns do not go together")
-        ahead = all(((side >= own) & (side < len(own))).all() for side in below)  # else a walk may never end
-        if not ahead or not ((made.root >= 0) & (made.root < len(own))).all() or (made.feature < 0).any():
-            raise InputError("the trees of the model cannot be read: a node that is not there, or above its parent")
+        given = Fields(values, WHAT)
+        scalars: Any = {name: given.number(name) for name in ("base", "scale")}
+        scalars["single"] = given.flag("single")
+        scalars["single_sum"] = "single_sum" in values and given.flag("single_sum")
+        kinds = {"root": "i", "feature": "i", "threshold": "f", "left": "i", "right": "i", "missing_left": "b"}
+        if sorted(arrays) != sorted([*kinds, "value"]) or any(
+            arrays[name].dtype.kind != kind or arrays[name].ndim != 1 for name, kind in (kinds | {"value": "f"}).items()
+        ):
+            raise given.wrong("their columns do not go together")
+        columns: Any = {name: array.astype(TYPES[array.dtype.kind], copy=False) for name, array in arrays.items()}
+        made = cls(**columns, **scalars)
+        made.check()
         return made
+
+    def check(self) -> None:
+        """Refuse what are no trees: a walk from each root ends in a leaf of its own with a finite value.
+
+        Errors (InputError): columns of different lengths; children that are not there, above their parent or of two
+        parents; numbers that are not finite; more trees or levels than ``MOST_TREES`` and ``DEEPEST``.
+        """
+        own = np.arange(self.feature.size)
+        below = (self.left, self.right)
+        if any(column.shape != own.shape for column in (self.threshold, *below, self.missing_left, self.value)):
+            raise InputError(f"{WHAT} cannot be read: their columns do not go together")
+        if len(self.root) > MOST_TREES:
+            raise InputError(f"the model has {len(self.root):,} trees; at most {MOST_TREES:,} are allowed")
+        ahead = all(((side >= own) & (side < len(own))).all() for side in below)  # else a walk may never end
+        if not ahead or not ((self.root >= 0) & (self.root < len(own))).all() or (self.feature < 0).any():
+            raise InputError(f"{WHAT} cannot be read: a node that is not there, or above its parent")
+        inner = self.left != own
+        parents = np.bincount(self.root, minlength=len(own))
+        for side in below:
+            parents += np.bincount(side[inner], minlength=len(own))
+        if (inner != (self.right != own)).any() or (parents > 1).any():
+            raise InputError(f"{WHAT} cannot be read: a node with one child, or with two parents")
+        if np.isnan(self.threshold).any() or not np.isfinite(self.value).all():
+            raise InputError(f"{WHAT} cannot be read: thresholds or values are not finite")
+        if not (np.isfinite(self.base) and np.isfinite(self.scale)):
+            raise InputError(f"{WHAT} cannot be read: base or scale is not finite")
+        level = self.root
+        for _ in range(DEEPEST):
+            level = level[inner[level]]
+            if len(level) == 0:
+                return
+            level = np.concatenate((self.left[level], self.right[level]))
+        raise InputError(f"a tree of the model has more than {DEEPEST:,} levels")
+
+
+TYPES = {"i": np.int64, "f": np.float64, "b": np.bool_}
 
 
 def _of_trees(trees: list[Any], base: float, scale: float) -> Trees | None:
@@ -154,7 +214,9 @@ def _of_histograms(regressor: Any) -> Trees | None:
     return joined(parts, float(np.ravel(regressor._baseline_prediction)[0]), 1.0, single=False)
 
 
-def joined(parts: Sequence[Mapping[str, NDArray[Any]]], base: float, scale: float, *, single: bool) -> Trees:
+def joined(
+    parts: Sequence[Mapping[str, NDArray[Any]]], base: float, scale: float, *, single: bool, single_sum: bool = False
+) -> Trees:
     """Return trees as one: nodes are numbered through; a leaf becomes its own child and asks for feature 0.
 
     Each tree has columns feature, threshold, left, right, leaf, missing_left and value, its root first.
@@ -178,4 +240,5 @@ def joined(parts: Sequence[Mapping[str, NDArray[Any]]], base: float, scale: floa
         base,
         scale,
         single,
+        single_sum,
     )

@@ -119,17 +119,24 @@ class RankBoostRanker(Ranker):
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fitted ranker of a ``to_state``; its scores have the same bits. Errors: InputError."""
         made = restored(cls, values)
-        lacking = [name for name in COLUMNS if name not in arrays]
-        if lacking or len({len(arrays[name]) for name in COLUMNS}) > 1:
+        columns: dict[str, Any] = {name: arrays[name] for name in COLUMNS if name in arrays}
+        kinds = {name: "f" if name in ("threshold", "alpha", "z") else "i" for name in COLUMNS}
+        if len(columns) < len(COLUMNS) or any(
+            column.dtype.kind != kinds[name] or column.ndim != 1 or len(column) != len(columns["alpha"])
+            for name, column in columns.items()
+        ):
             raise InputError(
                 "the state of the ranker cannot be read: columns of its rules are missing or not of one length"
             )
         width = made.n_features_in_
-        columns: dict[str, Any] = {
-            name: np.asarray(arrays[name], np.float64 if name in ("threshold", "alpha", "z") else np.int64)
-            for name in COLUMNS
-        }
         if not ((columns["feature"] >= 0) & (columns["feature"] < width)).all():
             raise InputError(f"the state of the ranker cannot be read: a rule is not on one of the {width:,} features")
+        if not (
+            np.isfinite(columns["alpha"]).all()
+            and not np.isnan(columns["threshold"]).any()
+            and (np.abs(columns["direction"]) == 1).all()
+            and np.isin(columns["missing"], (0, 1)).all()
+        ):
+            raise InputError("the state of the ranker cannot be read: a rule with numbers that no rule has")
         made.rules_ = RankBoost(**columns, features=width, status=str(made.status_["status"]))
         return made

@@ -20,7 +20,7 @@ from concordant.rankers.concordance import Disagreement
 from concordant.rankers.intake import Training, learning_rows, matched, rows_of
 from concordant.rankers.streaming import StreamedColumns, StreamedTraining, scores_of_file, scores_of_nodes
 
-__all__ = ["Ranker", "agreement"]
+__all__ = ["Ranker", "agreement", "sure"]
 
 Floats = NDArray[np.float64]
 
@@ -67,13 +67,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return one score per row, higher is better; only differences within a query mean something.
 
         X takes any form that ``fit`` takes, or is a plain matrix. The score of a row does not depend on other rows.
-        Errors: NotFittedError; InputError for feature names that differ (saying which) or values that are not finite.
+        Errors: NotFittedError; InputError for feature names that differ (saying which), values that are not finite, or
+        so large that scores are not.
         """
         check_is_fitted(self)
-        if isinstance(X, FeatureFile):
-            return scores_of_file(X, self._scores_of, self._names, self._missing)
-        features, named = rows_of(X, self._missing, self._names)
-        return self._scores_of(matched(features, named, self._names, self.n_features_in_))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(X, FeatureFile):
+                return sure(scores_of_file(X, self._scores_of, self._names, self._missing))
+            features, named = rows_of(X, self._missing, self._names)
+            return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how well the scores agree with judgments (1 is best), for model selection.
@@ -142,6 +144,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(names, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+
+def sure(values: NDArray[Any], what: str = "their scores are") -> NDArray[Any]:
+    """Return scores, or rows that scores are made of. Errors (InputError): some are not finite."""
+    wrong = ~np.isfinite(values) if values.ndim == 1 else np.isinf(values).any(axis=1)
+    if wrong.any():
+        raise InputError(
+            f"{int(wrong.sum()):,} of {len(values):,} rows have features so large that {what} not finite "
+            f"(first: row {int(wrong.argmax()) + 1:,})"
+        )
+    return values
 
 
 def agreement(held: Training, scores: Floats) -> float:

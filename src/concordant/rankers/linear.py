@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError
 from concordant.features.matrix import Matrix
-from concordant.rankers.estimator import Ranker
-from concordant.rankers.state import described, restored
+from concordant.json_values import Fields
+from concordant.rankers.estimator import Ranker, sure
+from concordant.rankers.state import described, numbers_of, restored
 
 __all__ = ["LinearRanker", "known", "linear_scores"]
 
@@ -77,7 +78,7 @@ class LinearRanker(Ranker):
     def _scores(self, Z: Matrix) -> Floats:
         if hasattr(self, "coef_standardised_"):
             return linear_scores(Z, self.coef_standardised_)
-        found = np.asarray(self.regressor_.predict(Z), np.float64).reshape(len(Z)) * self.regressor_unit_
+        found = np.asarray(self.regressor_.predict(sure(Z)), np.float64).reshape(len(Z)) * self.regressor_unit_
         if not hasattr(self, "scorer_standardised_"):
             return found
         return found + linear_scores(known(Z), self.scorer_standardised_)
@@ -98,18 +99,13 @@ class LinearRanker(Ranker):
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fitted ranker of a ``to_state``; its scores have the same bits. Errors: InputError."""
         made = restored(cls, values)
-        try:
-            if "regressor_unit" in values:
-                made.regressor_unit_ = float(values["regressor_unit"])
-                if "scorer" in arrays:
-                    made.scorer_standardised_ = np.array(arrays["scorer"], np.float64)
-                return made
-            theta = np.array(arrays["coef"], np.float64)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"the state of the ranker cannot be read: {type(error).__name__} {error}") from None
-        if theta.shape != (made.n_features_in_,) or not np.isfinite(theta).all():
-            raise InputError(
-                f"the state of the ranker cannot be read: it has no {made.n_features_in_:,} finite coefficients"
-            )
-        made.coef_standardised_ = theta
+        width = made.n_features_in_
+        if "regressor_unit" in values:
+            made.regressor_unit_ = Fields(values, "the state of the ranker").number("regressor_unit")
+            if "scorer" in arrays:
+                made.scorer_standardised_ = numbers_of(arrays, "scorer", width)
+            return made
+        if made.missing == "keep":
+            raise InputError("the state of the ranker cannot be read: a linear scorer keeps no missing values")
+        made.coef_standardised_ = numbers_of(arrays, "coef", width)
         return made

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError, few
 from concordant.features.matrix import Features
+from concordant.json_values import Fields
 from concordant.labels import Labels
 from concordant.rankers.aggregation import AggregationRanker
 from concordant.rankers.boosting import RankBoostRanker
@@ -163,18 +164,24 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
     def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fitted rankers of a ``to_state``. Errors: InputError."""
         made = cls()
-        try:
-            made.rankers_ = {}
-            for place, (label, state) in enumerate(zip(values["queries"], values["states"], strict=True)):
-                held = {name.partition("-")[2]: a for name, a in arrays.items() if name.partition("-")[0] == str(place)}
-                made.rankers_[label] = SINGLE[state["ranker"]].from_state(state, held)
-            made.names_ = tuple(str(name) for name in values["names"])
-            if values["named"]:
-                made.feature_names_in_ = np.array(made.names_, object)
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"the state of the rankers cannot be read: {type(error).__name__} {error}") from None
+        given = Fields(values, "the state of the rankers")
+        labels, states, made.names_ = given["queries"], given["states"], given.texts("names")
+        if not isinstance(labels, list) or not isinstance(states, list) or len(labels) != len(states):
+            raise given.wrong("queries and states do not go together")
+        kinds = {type(label) for label in labels}
+        if not (kinds <= {str} or kinds <= {int}) or len(set(labels)) < len(labels):
+            raise given.wrong("queries must be different texts, or different integers")
+        made.rankers_ = {}
+        for place, (label, state) in enumerate(zip(labels, states)):
+            inside = Fields(state, f"the ranker of query {label!r}")
+            held = {name.partition("-")[2]: a for name, a in arrays.items() if name.partition("-")[0] == str(place)}
+            ranker = SINGLE[inside.text("ranker", tuple(SINGLE))].from_state(state, held)
+            if ranker.foreign_ is not None or ranker.normaliser_.names != made.names_:
+                raise inside.wrong("it is not one of these features alone")
+            inside.fields("status").texts("notes")
+            made.rankers_[label] = ranker
+        if given.flag("named"):
+            made.feature_names_in_ = np.array(made.names_, object)
         if made.rankers_:
             made.ranker = clone(next(iter(made.rankers_.values())))
         made.n_features_in_ = len(made.names_)

@@ -24,6 +24,7 @@ import pyarrow as pa
 from concordant.engines.duckdb import Settings, connected, message, with_log
 from concordant.engines.sql import identifier, literal
 from concordant.errors import InputError
+from concordant.json_values import json_value
 from concordant.store.migrations import FORMAT, migrated
 
 __all__ = [
@@ -180,7 +181,7 @@ def read_catalogue(path: Path) -> Catalogue:
         facts = Facts(
             **{name: known.get(name) for name in ("clusters", "cluster")},
             **{name: known[name] for name in ("kind", "items", "queries", "created", "by")},
-            covariates=tuple(json.loads(known["covariates"])),
+            covariates=tuple(json_value(known["covariates"], f"{path}: the list of covariates")),
             revision=int(known["revision"]),
         )
         rows = {name: tuple([kind(**row) for row in tables[name]]) for name, kind in TABLES.items()}
