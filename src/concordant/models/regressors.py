@@ -152,7 +152,7 @@ def restored_regressor(
     Errors (InputError): an unknown kind, parts that do not fit each other, or not so many features.
     """
     restored: PlainRegressor
-    if kind == "booster":  # models of 0.7 and before hold the text of LightGBM or XGBoost
+    if kind == "booster":  # older models hold the text of LightGBM or XGBoost
         text = arrays["text"].tobytes().decode()
         restored = booster_trees(Fields(values, "the booster of the model").text("package"), text)
     elif kind in KINDS:
