@@ -2,14 +2,18 @@
 
 import csv
 import gzip
+import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import concordant as cc
 from concordant import ranking
+from concordant.commands.output import remarks, write
 from concordant.errors import UsageError
 from concordant.preferences import counted_comparisons, counted_lists
+from concordant.ranking import FLAGS
 from concordant.structures.registry import STRUCTURES
 from conftest import shared_data
 
@@ -334,9 +338,9 @@ def test_ranks_across_components_are_as_unsure_as_these_are_apart(interval):
     board = table(cc.rank(votes, interval=interval, replicates=200, across_components=True))
     bounds = [(board[x]["rank_lower"], board[x]["rank_upper"]) for x in "abcxy"]
     expected = [(1, 3), (2, 4), (3, 5), (1, 5), (1, 5)]  # in its own component a is first, b second, c third
-    assert bounds == (expected if interval != "none" else [(0, 0)] * 5)
+    assert bounds == (expected if interval != "none" else [(None, None)] * 5)
     within = table(cc.rank(votes, interval=interval, replicates=200))
-    assert within["a"]["rank_upper"] == (1 if interval != "none" else 0)
+    assert within["a"]["rank_upper"] == (1 if interval != "none" else None)
 
 
 @pytest.mark.parametrize("interval", ["hessian", "bootstrap"])
@@ -349,3 +353,39 @@ def test_seeds_are_integers(interval):
             cc.rank(votes, interval=interval, seed=seed, replicates=50)
         with pytest.raises(UsageError, match="seed"):
             votes.folds(2, seed=seed)
+
+
+# -- what is said of scores that the data do not limit ---------------------------------------------------------------
+OPTIONS = {"prior": ({"prior": 0.01}, {"prior": 1.0}), "c0": ({"c0": 0.25}, {"c0": 1.0})}
+
+
+@pytest.mark.parametrize("name", sorted(STRUCTURES))
+def test_scores_without_limit_rest_on_what_is_said(name):
+    """The score of an item that never lost moves with the option that it rests on, or is the largest share."""
+    member = STRUCTURES[name]
+    assert [other for other in OPTIONS if other in member.options] == [member.unlimited][: member.unlimited != "shares"]
+    if "comparisons" not in member.kinds:
+        return
+    votes = counted_comparisons(["x", "a", "b", "x", "a"], ["a", "b", "a", "b", "b"], count=np.array([4, 3, 2, 1, 1]))
+    made = [cc.rank(votes, name, interval="none", **how) for how in OPTIONS.get(member.unlimited, ({}, {}))]
+    assert [FLAGS[board.flag[0]] for board in made] == ["never lost"] * 2
+    lead = [board.score[0] - board.score[1] for board in made]
+    if member.unlimited == "shares":
+        most = {"borda": 2.0, "budgeted-borda": 1.0, "counting": 1.0}[name]  # of two opponents, both beaten always
+        assert made[0].score[0] == pytest.approx(most, rel=1e-12)
+    else:
+        assert lead[0] > 1.05 * lead[1] > 0
+    assert [note.split(": they ")[1] for note in remarks(made[0]) if "never lost" in note] == [f"{member.beyond} (x)"]
+
+
+def test_without_intervals_rank_bounds_are_missing_everywhere(tmp_path):
+    board = cc.rank(counted_comparisons(["x", "a"], ["a", "x"]), interval="none")
+    for name in ("rank_lower", "rank_upper"):
+        assert board.to_arrow()[name].to_pylist() == [None, None]
+        assert board.to_pandas()[name].isna().all()
+        assert board.to_polars()[name].to_list() == [None, None]
+    for ending in ("csv", "json", "jsonl", "parquet", "arrow"):
+        write(board.to_arrow(), str(tmp_path / f"board.{ending}"))
+    assert (tmp_path / "board.csv").read_text().splitlines()[1] == "all,1,a,1,0,,,2,,,"
+    assert json.loads((tmp_path / "board.json").read_text())[0]["rank_upper"] is None
+    assert pq.read_table(tmp_path / "board.parquet")["rank_lower"].null_count == 2

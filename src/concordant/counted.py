@@ -17,18 +17,11 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError
 from concordant.labels import Labels
 from concordant.listing import canonical_lists, take_lists
-from concordant.tally import BITS, bit_width, exact_sum, float_codes, pack, refuse_beyond, tally, unpack
+from concordant.tally import BITS, bit_width, exact_sum, float_codes, pack, read_only, refuse_beyond, tally, unpack
 
 __all__ = [
-    "Counted",
-    "count_comparisons",
-    "count_lists",
-    "declare",
-    "encode_query",
-    "identical",
-    "keep",
-    "merge",
-    "pool",
+    *("ARRAYS", "Counted", "count_comparisons", "count_lists", "declare", "encode_query"),
+    *("identical", "keep", "merge", "pool"),
 ]
 
 ONE_QUERY = "all"
@@ -37,6 +30,11 @@ Integers = NDArray[np.integer[Any]]
 Offsets = NDArray[np.int64]
 Floats = NDArray[np.float64]
 C = TypeVar("C", bound="Counted")
+ARRAYS = (
+    *("start", "count", "winner", "loser", "tie", "weight", "covariates"),
+    *("list_start", "list_item", "list_value", "cluster", "declared"),
+)
+"""Fields that are arrays: none of them can be written."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +69,17 @@ class Counted:
     clusters: Labels | None = None
     declared: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     """(query, item) codes of items that are known but in no judgment, sorted."""
+    told: tuple[str, ...] = ()
+    """What was noted when the log was read; it is no part of what is compared."""
+
+    def __post_init__(self) -> None:
+        for name in ARRAYS:
+            if (column := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(column))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: state[name] for name in self.__dataclass_fields__})  # without what was cached
+        self.__post_init__()
 
     @property
     def distinct(self) -> int:
@@ -80,12 +89,13 @@ class Counted:
     @cached_property
     def query(self) -> Ints:
         """Query code of each distinct judgment."""
-        return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.start))
+        return read_only(np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.start)))
 
     @cached_property
     def members(self) -> tuple[Offsets, Ints]:
         """The items of each query: offsets (queries + 1) and item codes in ascending order."""
-        return members(self)
+        start, item = members(self)
+        return read_only(start), read_only(item)
 
 
 # -- counting ----------------------------------------------------------------------------------------------------
@@ -191,6 +201,7 @@ def merge(a: C, b: C) -> C:
     queries, query_a, query_b = a.queries.union(b.queries)
     items, item_a, item_b = a.items.union(b.items)
     part = type(a)(kind=a.kind, queries=queries, items=items, covariate_names=a.covariate_names)
+    part = replace(part, told=tuple(dict.fromkeys((*a.told, *b.told))))
     query = np.concatenate([query_a[a.query], query_b[b.query]])
     count = np.concatenate([a.count, b.count])
     if a.clusters is not None and b.clusters is not None and a.cluster is not None and b.cluster is not None:

@@ -50,6 +50,8 @@ class Taken:
     """The preferences that were added, in one line."""
     skipped: str = ""
     """What was left out of the log, with ``on_error='skip'``."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how the log was read, and its labels that look alike."""
 
     @property
     def new(self) -> bool:
@@ -185,7 +187,8 @@ class _Intake:
             change = partial(self._added, reading=reading, contents=contents)
             if commit(self.path, change, by=__version__, wait=self.wait):
                 seconds = time.perf_counter() - begun
-                return Taken(self.name, reading.rows, len(prefs), seconds, had, prefs.facts, reading.report())
+                found = (prefs.facts, reading.report(), reading.notes)
+                return Taken(self.name, reading.rows, len(prefs), seconds, had, *found)
             # another process took some of it in meanwhile: look again
 
     def _files(self) -> tuple[Log, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError
 
-__all__ = ["Labels"]
+__all__ = ["Labels", "look_alike", "look_alikes", "plain_form"]
 
 Codes = NDArray[np.int32]
 _BLOCK = 1 << 22
@@ -218,3 +221,125 @@ def _encode_texts(array: pa.Array) -> tuple[Labels, Codes]:
     lookup = np.zeros(len(array.dictionary), np.int32)
     lookup[used.to_numpy()] = pc.index_in(values, ordered).to_numpy(zero_copy_only=False)
     return Labels(ordered), lookup[array.indices.to_numpy(zero_copy_only=False)]
+
+
+# -- labels that look like others --------------------------------------------------------------------------------------
+INVISIBLE = (
+    r"[\p{Cf}\x{00}-\x{08}\x{0e}-\x{1f}\x{7f}-\x{84}\x{86}-\x{9f}\x{034f}\x{115f}\x{1160}\x{180b}-\x{180f}"
+    r"\x{fe00}-\x{fe0f}]"
+)
+SPACE = r"[\s\p{Z}]+"
+WRITTEN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?$"
+NUMBER = re.compile(WRITTEN, re.IGNORECASE)
+WAYS: dict[str, Callable[[str], str]] = {
+    "white space": lambda text: re.sub(r"\s+", " ", text).strip(),
+    "case": lambda text: text.lower(),
+    "Unicode form": lambda text: unicodedata.normalize("NFKC", text),
+    "invisible characters": lambda text: "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cc", "Mn")),
+    "how a number is written": lambda text: str(plain_form(pa.array([text]))[0]) if NUMBER.match(text) else text,
+}
+"""In what two labels may differ that look alike, and what makes them equal then."""
+SHOWN = 3
+
+
+def plain_form(texts: pa.Array) -> pa.Array:
+    """Return what is left of texts without case, outer and repeated white space, Unicode forms, invisible characters
+    and ways to write a number: texts that look alike have one plain form.
+
+    >>> plain_form(pa.array([" b", "B\\u200b", "e\\u0301", "\\xe9", "01.50"])).to_pylist()
+    ['b', 'b', 'é', 'é', '1.5']
+    """
+    form = pc.ascii_lower(pc.ascii_trim_whitespace(texts.cast(pa.large_string())))
+    wide = pc.invert(pc.string_is_ascii(form))
+    if pc.any(wide).as_py():
+        some = pc.utf8_normalize(form.filter(wide), form="NFKC")
+        some = pc.replace_substring_regex(pc.utf8_lower(some), INVISIBLE, "")
+        form = pc.replace_with_mask(form, wide, pc.replace_substring_regex(some, SPACE, " "))
+    letters = np.frombuffer(form.buffers()[2] or b"", np.uint8)
+    odd = pc.match_substring(form, "  ")
+    if ((letters < ord(" ")) | (letters == 0x7F)).any():
+        odd = pc.or_(odd, pc.match_substring_regex(form, r"[\x00-\x1f\x7f]"))
+    if pc.any(odd).as_py():
+        some = pc.replace_substring_regex(pc.replace_substring_regex(form.filter(odd), SPACE, " "), INVISIBLE, "")
+        form = pc.replace_with_mask(form, odd, some)
+    form = pc.utf8_trim(form, " ")
+    number = pc.match_substring_regex(form, WRITTEN)
+    return pc.replace_with_mask(form, number, _plain_numbers(form.filter(number))) if pc.any(number).as_py() else form
+
+
+def _plain_numbers(texts: pa.Array) -> pa.Array:
+    """Return numbers in decimal notation without signs and zeros that say nothing."""
+    power = pc.match_substring(texts, "e")
+    if pc.any(power).as_py():
+        plain = [format(Decimal(text), "f") for text in texts.filter(power).to_pylist()]
+        texts = pc.replace_with_mask(texts, power, pa.array(plain, pa.large_string()))
+    ended = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+    texts = pc.utf8_ltrim(pc.if_else(pc.match_substring(texts, "."), ended, texts), "+")
+    begun = pc.match_substring_regex(texts, r"^-?(0[0-9]|\.)")
+    if pc.any(begun).as_py():
+        some = pc.replace_substring_regex(texts.filter(begun), r"^(-?)0+([0-9])", r"\1\2")
+        texts = pc.replace_with_mask(texts, begun, pc.replace_substring_regex(some, r"^(-?)\.", r"\10."))
+    return pc.if_else(pc.is_in(texts, pa.array(["", "-", "-0"], texts.type)), "0", texts)
+
+
+def look_alikes(labels: Labels, what: str) -> tuple[str, ...]:
+    """Say which labels differ from others only in what is easily overlooked; ``what`` they are: items, queries, …
+
+    >>> look_alikes(Labels.encode(["a", " b", "b", "c"])[0], "items")
+    ("2 items differ from others only in white space and are kept apart: ' b' and 'b'",)
+    """
+    if not len(labels) or pa.types.is_integer(labels.values.type):
+        return ()
+    form = plain_form(labels.values)
+    if form.equals(labels.values):  # the labels are distinct, and so are their forms
+        return ()
+    coded = form.dictionary_encode()
+    code = coded.indices.to_numpy()
+    often = np.bincount(code)
+    said = []
+    blank = np.flatnonzero(code == pc.index(coded.dictionary, "").as_py())
+    if len(blank):
+        shown = ", ".join(ascii(labels[place]) for place in blank[:SHOWN])
+        are = f"{len(blank):,} {what} are" if len(blank) > 1 else f"one of the {what} is"
+        said.append(f"{are} nothing but white space or invisible characters: {shown}")
+    alike = np.flatnonzero(often[code] > 1)
+    if len(alike):
+        order = alike[np.argsort(code[alike], kind="stable")]
+        groups = np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
+        groups.sort(key=lambda group: int(group[0]))
+        named = [[labels[place] for place in group[:SHOWN]] for group in groups[:SHOWN]]
+        ways = list(dict.fromkeys(way for group in groups[:100] for way in _ways(labels[group[0]], labels[group[1]])))
+        shown = "; ".join(" and ".join(_shown(label) for label in group) for group in named)
+        more = f" and {len(groups) - SHOWN:,} more such groups" if len(groups) > SHOWN else ""
+        said.append(
+            f"{len(alike):,} {what} differ from others only in {', '.join(ways)} and are kept apart: {shown}{more}"
+        )
+    return tuple(said)
+
+
+def look_alike(label: Any, known: Labels) -> str:
+    """Say which of the known labels a label that is not among them looks like; nothing where none does.
+
+    >>> look_alike("b", Labels.encode(["a", " b"])[0])
+    "; 'b' is there as ' b', which differs in white space"
+    """
+    if not len(known) or isinstance(label, int) != bool(pa.types.is_integer(known.values.type)):
+        return ""
+    if isinstance(label, int):
+        return ""
+    form = plain_form(pa.array([label], pa.large_string()))[0]
+    place = pc.index(plain_form(known.values), form).as_py()
+    if place < 0:
+        return ""
+    other = known[place]
+    return f"; {_shown(label)} is there as {_shown(other)}, which differs in {', '.join(_ways(label, other))}"
+
+
+def _shown(label: str) -> str:
+    return repr(label) if label.isprintable() and unicodedata.is_normalized("NFC", label) else ascii(label)
+
+
+def _ways(one: str, other: str) -> list[str]:
+    """In what two labels differ that look alike: in one way, or all in which they do."""
+    alone = [way for way, plain in WAYS.items() if plain(one) == plain(other)]
+    return alone[:1] or [way for way, plain in WAYS.items() if plain(one) != one or plain(other) != other]

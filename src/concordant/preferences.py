@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.counted import (
+    ARRAYS,
     Counted,
     count_comparisons,
     count_lists,
@@ -27,9 +28,9 @@ from concordant.counted import (
 )
 from concordant.errors import UsageError, counted, few
 from concordant.judgments import clean_comparisons, clean_orders, clean_ratings, clean_selections
-from concordant.labels import Labels
+from concordant.labels import Labels, look_alikes
 from concordant.sampling import deal, label_keys
-from concordant.tally import exact_sum
+from concordant.tally import exact_sum, read_only
 
 __all__ = ["KINDS", "Preferences", "counted_comparisons", "counted_lists"]
 
@@ -60,7 +61,7 @@ class Preferences(Counted):
     def judgments(self) -> NDArray[np.int64]:
         """Number of judgments of each query."""
         total = np.concatenate(([0], np.cumsum(self.count, dtype=np.int64)))
-        return np.asarray(np.diff(total[self.start]), np.int64)
+        return read_only(np.asarray(np.diff(total[self.start]), np.int64))
 
     def summary(self) -> dict[str, Any]:
         """Numbers a person wants to see first.
@@ -84,6 +85,16 @@ class Preferences(Counted):
         if len(self.declared):
             facts["never judged"] = len(self.declared)
         return facts
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of the judgments: what was noted when they were read, and labels that look alike.
+
+        >>> Preferences.from_comparisons(["a", "b"], ["b", " b"]).notes
+        ("2 items differ from others only in white space and are kept apart: ' b' and 'b'",)
+        """
+        named = (("items", self.items), ("queries", self.queries), ("clusters", self.clusters))
+        return (*self.told, *(note for what, labels in named if labels for note in look_alikes(labels, what)))
 
     def __repr__(self) -> str:
         return f"Preferences({self.facts})"
@@ -119,7 +130,7 @@ class Preferences(Counted):
         same = self.kind == other.kind and self.queries == other.queries and self.items == other.items
         if not (same and self.covariate_names == other.covariate_names and self.clusters == other.clusters):
             return False
-        return all(identical(getattr(self, name), getattr(other, name)) for name in _COLUMNS)
+        return all(identical(getattr(self, name), getattr(other, name)) for name in ARRAYS)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -220,22 +231,6 @@ class Preferences(Counted):
         """Count ratings; one judgment holds all ratings of a query (or of a query and ``judgment``)."""
         clean = clean_ratings(query, item, rating, judgment=judgment)
         return counted_lists(**clean) if clean else cls.empty()
-
-
-_COLUMNS = (
-    "start",
-    "count",
-    "winner",
-    "loser",
-    "tie",
-    "weight",
-    "covariates",
-    "list_start",
-    "list_item",
-    "list_value",
-    "cluster",
-    "declared",
-)
 
 
 def counted_comparisons(

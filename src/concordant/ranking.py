@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from concordant.progress import stage
 from concordant.structures.rankings import Rankings
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import CLOSED_FORM, STATUS, Scores
-from concordant.tally import exact_bincount
+from concordant.tally import exact_bincount, read_only
 from concordant.uncertainty.intervals import Bounds, Wanted, bounds
 
 __all__ = ["FLAGS", "Ranking", "rank"]
@@ -36,7 +36,7 @@ BLOCK = 2_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """Items in order of their scores, per query and component.
+    """Items in order of their scores, per query and component; immutable.
 
     Rows stand by query, component, rank, item. Ranks restart in each component, because scores of two components
     cannot be compared; equal scores share the better rank. ``lower`` and ``upper`` bound the score, ``rank_lower``
@@ -61,7 +61,7 @@ class Ranking:
     judgments: NDArray[np.int64]
     """Judgments that touch the item."""
     rank_lower: NDArray[np.int64]
-    """Best rank that is compatible with the data; 0 without intervals."""
+    """Best rank that is compatible with the data; 0 without intervals (in tables it is missing then)."""
     rank_upper: NDArray[np.int64]
     flag: NDArray[np.int8]
     """Index into FLAGS."""
@@ -70,11 +70,22 @@ class Ranking:
     structure: str
     interval: str
     level: float
-    status: dict[str, NDArray[Any]]
+    status: Mapping[str, NDArray[Any]]
     """Per query: status (index into STATUS), iterations, gradient."""
-    coefficients: dict[str, Floats] = field(default_factory=dict)
+    coefficients: Mapping[str, Floats] = field(default_factory=dict)
     """Per query: covariates' coefficients, the logarithm of Davidson's ν ("ties"), with "s.e. of …" beside each."""
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).copy().items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, read_only(value))
+            elif isinstance(value, dict):
+                object.__setattr__(self, name, {key: read_only(column) for key, column in value.items()})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: state[name] for name in self.__dataclass_fields__})  # without what was cached
+        self.__post_init__()
 
     def __len__(self) -> int:
         return len(self.item)
@@ -82,6 +93,8 @@ class Ranking:
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table with the columns of the contract, then rank bounds and flag."""
         quasi = {} if self.quasi_error is None else {"quasi_error": self.quasi_error}
+        without = self.rank_lower == 0
+        bounds = {name: pa.array(getattr(self, name), mask=without) for name in ("rank_lower", "rank_upper")}
         flags = pa.DictionaryArray.from_arrays(pa.array(self.flag), pa.array(FLAGS)).cast(pa.string())
         return pa.table(
             {
@@ -93,8 +106,7 @@ class Ranking:
                 "lower": self.lower,
                 "upper": self.upper,
                 "judgments": self.judgments,
-                "rank_lower": self.rank_lower,
-                "rank_upper": self.rank_upper,
+                **bounds,
                 "flag": flags,
                 **quasi,
             }
@@ -317,5 +329,5 @@ def _joined(prefs: Preferences, name: str, level: float, quasi: bool, parts: Seq
         level=level,
         status=status,
         coefficients=coefficients,
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        notes=tuple(dict.fromkeys((*prefs.notes, *(note for part in parts for note in part.notes)))),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from concordant.engines.duckdb import Settings
 from concordant.errors import InputError, UsageError
 from concordant.log.compared import check_comparisons
 from concordant.log.formats import Log, locate
-from concordant.log.layouts import Layout, find_layout
+from concordant.log.layouts import Layout, find_layout, notes_of
 from concordant.log.listed import CLICKS, MANY_CHOSEN, MANY_CLICKS, UNITS, Lists, ListVerdicts, check_lists
 from concordant.log.places import Sought, find
 from concordant.log.preflib import read_preflib
@@ -45,6 +45,11 @@ class Reading:
     name: str
     roles: Mapping[str, str]
     rejects: tuple[Reject, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of how the log was read, and labels that look alike."""
+        return self.preferences.notes
 
     def report(self) -> str:
         """Return one line about all that was refused; empty when nothing was."""
@@ -82,6 +87,9 @@ def read(
     ``engine`` is duckdb (files), memory (tables) or spark, which also reads addresses (s3a://, hdfs://), tables of
     its catalogue (``spark::TABLE``) and its DataFrames; or a SparkSession. ``master`` is the cluster of a new session
     (default: this machine). ``memory_limit`` ('4GB') and ``threads`` bound DuckDB, or the session that is made.
+
+    What a reader should know of the log is in ``notes`` of what is returned: labels that differ only in white space,
+    case, Unicode form or invisible characters, a column that is taken for the strength of comparisons, trimmed fields.
 
     Errors: InputError with the number of rows, samples with line and value, and what is allowed; UsageError.
 
@@ -148,8 +156,11 @@ def read_log(
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
     try:
         if layout.kind == "comparisons":
-            return _read_comparisons(counter, layout, on_error)
-        return _read_lists(counter, layout, clicks, on_error)
+            reading = _read_comparisons(counter, layout, on_error)
+        else:
+            reading = _read_lists(counter, layout, clicks, on_error)
+        told = notes_of(log, layout.roles, columns or {})
+        return replace(reading, preferences=replace(reading.preferences, told=told)) if told else reading
     except InputError as error:
         if str(error).startswith(log.name):
             raise

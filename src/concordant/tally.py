@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ __all__ = [
     "exact_sum",
     "float_codes",
     "pack",
+    "read_only",
     "refuse_beyond",
     "tally",
     "unpack",
@@ -26,12 +27,24 @@ __all__ = [
 
 Key = NDArray[np.int64]
 Integers = NDArray[np.integer[Any]]
+T = TypeVar("T", bound=np.generic)
 
 BITS = 62
 """A key of more bits does not fit into one integer."""
 BLOCK = 1 << 22
 MOST = (1 << 63) - 1
 """The most judgments that there can be: what 64 bits with a sign hold, and what ``len`` can say."""
+
+
+def read_only(values: NDArray[T]) -> NDArray[T]:
+    """Return an array that cannot be written, over the same memory; the one given stays as it is.
+
+    >>> read_only(np.zeros(1)).flags.writeable
+    False
+    """
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def exact_sum(values: Integers, times: Integers | None = None) -> int:

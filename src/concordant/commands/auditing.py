@@ -42,6 +42,9 @@ def run_audit(log: str, **given: Any) -> None:
         reading = read_given_log(log, given, given["cluster"])
     if reading.rejects:
         tell([f"skipped: {reading.report()}"])
+    if not quiet:
+        for note in reading.notes:
+            say("note", note)
     prefs = reading.preferences.pool() if given["pool"] else reading.preferences
     with Progress(quiet, "auditing"):
         found = audit(

@@ -9,16 +9,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.errors import UsageError
+from concordant.errors import UsageError, few
 from concordant.features.matrix import Features
 from concordant.features.reading import read_features
 from concordant.labels import Labels
 from concordant.log.formats import locate
 from concordant.log.headers import with_header
+from concordant.log.layouts import plain
 from concordant.preferences import Preferences
 from concordant.store.catalogue import is_store
 
-__all__ = ["is_letor", "labelled_like", "listed", "matched_as_written", "read_feature_file"]
+__all__ = ["is_letor", "labelled_like", "listed", "matched_as_written", "read_feature_file", "said_of_names"]
+
+LABELS = frozenset({"label", "labels", "relevance", "rel", "grade", "rating", "score", "target", "clicked"})
+"""Names that columns of judgments have, in plain spelling."""
 
 
 def is_letor(source: str) -> bool:
@@ -52,6 +56,18 @@ def read_feature_file(
             f"({', '.join(list(names)[:4])}, …)"
         )
     return read_features(source, columns=columns, missing=keep, width=len(names))
+
+
+def said_of_names(source: str, names: Sequence[str], given: Mapping[str, Any]) -> list[str]:
+    """Say which columns were taken for features though they are called as labels are."""
+    odd = [name for name in names if plain(name) in LABELS]
+    if not odd or given.get("feature_columns") is not None:
+        return []
+    columns = "the columns" if len(odd) > 1 else "the column"
+    return [
+        f"{source}: {columns} {few(odd)} {'are' if len(odd) > 1 else 'is'} taken for a feature; "
+        "--feature-columns chooses others"
+    ]
 
 
 def labelled_like(features: Features, prefs: Preferences) -> tuple[Features, list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.commands.feature_files import is_letor, labelled_like, read_feature_file
+from concordant.commands.feature_files import is_letor, labelled_like, read_feature_file, said_of_names
 from concordant.commands.feature_streams import as_written, feature_stream, gigabytes
 from concordant.commands.matching import Matched, Valued, match, read_valued
 from concordant.commands.output import as_csv, show_table
@@ -58,7 +58,9 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
         told.append(f"{given['features']}: streamed from disk, {gigabytes(features)}")
     if not quiet:
         size = f"{counted(len(features), 'rows')} of {counted(len(features.names), 'features')}"
-        told.append(f"{given['features'] or log}: {size}")
+        source = given["features"] or log
+        told.append(f"{source}: {size}")
+        told += [f"note: {note}" for note in said_of_names(source, features.names, given)]
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
     with Progress(quiet, "learning"):
@@ -109,7 +111,7 @@ def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features | Feature
     reading = read_given_log(log, given)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     if not given["quiet"]:
-        told.append(f"{log}: {reading.preferences.facts}")
+        told += [f"{log}: {reading.preferences.facts}", *(f"note: {note}" for note in reading.notes)]
     if file is not None:
         return file, reading.preferences, told + ([] if given["quiet"] else as_written(file, reading.preferences))
     with stage(f"reading {given['features']}"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from concordant.commands.feature_files import listed
+from concordant.commands.feature_files import listed, said_of_names
 from concordant.commands.progress import Progress
 from concordant.commands.reading_log import asked_of
 from concordant.commands.saying import say
@@ -50,6 +50,7 @@ def fit_on_spark(ranker: Any, log: str, given: Mapping[str, Any]) -> None:
     if not given["quiet"]:
         found = ranker.status_
         say("fitted", f"{log}: {found['rows']:,} items of {found['queries']:,} queries; solver: {found['status']}")
-        for note in found["notes"]:
+        odd = said_of_names(given["features"], [str(name) for name in ranker.feature_names_in_], given)
+        for note in (*found["notes"], *odd):
             say("note", str(note))
         say("wrote", f"wrote {place}/", path=str(place))

@@ -31,6 +31,8 @@ def run_ingest(logs: Sequence[str], given: Mapping[str, Any]) -> None:
         if not given["quiet"]:
             for line in _said(taken):
                 say("ingested", line)
+            for note in taken.notes:
+                say("note", note)
 
 
 def _said(taken: Taken) -> list[str]:

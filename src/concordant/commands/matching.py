@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from concordant.engines import duckdb, memory
 from concordant.engines.counting import choose, with_columns
 from concordant.errors import InputError, few
+from concordant.labels import Labels, look_alike
 from concordant.log.formats import Log, locate
 from concordant.log.layouts import ALIASES, plain
 from concordant.log.values import INFINITE, MISSING, NULL_BYTE, labels, numbers
@@ -169,7 +170,7 @@ def match(scores: Valued, labels_: Valued, unmatched: str) -> Matched:
     if not found.any():
         raise InputError(
             f"no row of {scores.log.name} matches {labels_.log.name} by query and item; first rows: "
-            f"{scores.named(0)} and {labels_.named(0)}"
+            f"{scores.named(0)} and {labels_.named(0)}{_alike(scores, 0, labels_)}"
         )
     used = np.zeros(len(right), np.bool_)
     used[partner[found]] = True
@@ -215,8 +216,16 @@ def _lacking(valued: Valued, found: NDArray[np.bool_], what: str, other: Valued)
     row = int(np.flatnonzero(~found)[0])
     return (
         f"{int((~found).sum()):,} of {len(found):,} rows of {valued.log.name} have no {what} in {other.log.name} "
-        f"(first: {valued.named(row)})"
+        f"(first: {valued.named(row)}{_alike(valued, row, other)})"
     )
+
+
+def _alike(valued: Valued, row: int, other: Valued) -> str:
+    """Say which label of another file the item or the query of a row looks like."""
+    said = look_alike(valued.item[row].as_py(), Labels.encode(other.item)[0])
+    if not said and valued.query is not None and other.query is not None:
+        said = look_alike(valued.query[row].as_py(), Labels.encode(other.query)[0])
+    return said
 
 
 def query_names(query: pa.Array | None) -> list[str]:

@@ -21,6 +21,7 @@ from concordant.commands.interrupts import at_the_end
 from concordant.commands.saying import one_line, say
 from concordant.errors import UsageError
 from concordant.ranking import FLAGS, Ranking
+from concordant.structures.registry import structure
 from concordant.structures.scores import STATUS
 
 __all__ = [
@@ -228,7 +229,8 @@ def remarks(board: Ranking) -> list[str]:
         if code and count:
             labels = [board.items[i] for i in board.item[board.flag == code][:5]]
             shown = ", ".join(str(label) for label in dict.fromkeys(labels))
-            meaning = "have no score of their own" if name == "never compared" else "have scores that rest on the prior"
+            own = "have no score of their own"
+            meaning = own if name == "never compared" else structure(board.structure).beyond
             notes.append(f"{count:,} items {name}: they {meaning} ({shown}{', …' if count > 5 else ''})")
     if len(board.queries) == 1:
         for name, value in board.coefficients.items():
@@ -298,7 +300,7 @@ def _print_table(board: Ranking, asked: int | None) -> None:
             cells: list[Any] = [str(row["component"])] if split else []
             cells.append(str(row["rank"]))
             if board.interval != "none":
-                cells.append(f"{row['rank_lower']}–{row['rank_upper']}")
+                cells.append("–" if row["rank_lower"] is None else f"{row['rank_lower']}–{row['rank_upper']}")
             cells += [Text(one_line(str(row["item"]))), f"{row['score']:.3f}", _interval(row), f"{row['judgments']:,}"]
             if board.flag[start:end].any():
                 cells.append(row["flag"])

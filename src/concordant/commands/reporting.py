@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from concordant.commands.feature_files import labelled_like, read_feature_file
+from concordant.commands.feature_files import labelled_like, read_feature_file, said_of_names
 from concordant.commands.output import check_output, put_file
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
@@ -60,7 +60,7 @@ def run_report(log: str, given: Mapping[str, Any]) -> None:
         put_file(output, lambda temporary: Path(temporary).write_bytes(text))
     tell(told)
     if not quiet:
-        for note in made.data["left_out"]:
+        for note in (*prefs.notes, *made.data["left_out"]):
             say("note", note)
         say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
 
@@ -94,7 +94,8 @@ def _features(given: Mapping[str, Any], model: Any, prefs: Preferences) -> tuple
         raise UsageError("--feature-columns means nothing with --model: its features are those that it was fitted on")
     missing = "keep" if model is None else str(getattr(model, "missing", "raise"))
     features = read_feature_file(given["features"], given, missing=missing, names=names)
-    return labelled_like(features, prefs)
+    features, said = labelled_like(features, prefs)
+    return features, said + ([] if names else said_of_names(given["features"], features.names, given))
 
 
 def _as_written(ctx: click.Context) -> str:

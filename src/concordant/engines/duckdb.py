@@ -23,6 +23,7 @@ from concordant.engines.watched import watched
 from concordant.errors import InputError, UsageError
 from concordant.log.formats import Log
 from concordant.log.listed import Lists
+from concordant.log.rows import BLANK
 from concordant.log.values import flat
 from concordant.progress import listener, stage
 
@@ -148,7 +149,7 @@ def _source(
     with connected(settings, files=files, ordered=ordered) as connection, watched(connection, "counting rows"):
         run = connection.sql
         if log.format in ("csv", "tsv"):
-            yield run, _read_csv(log), {column: f"c{log.columns.index(column)}" for column in columns}
+            yield run, _trimmed(log, _read_csv(log)), {column: f"c{log.columns.index(column)}" for column in columns}
         elif log.format == "json":
             yield run, _read_json(log, columns), names
         elif log.format == "parquet":
@@ -184,6 +185,15 @@ def _read_csv(log: Log) -> str:
         f"allow_quoted_nulls = true, strict_mode = true, null_padding = false, ignore_errors = false, "
         f"compression = '{packed}', hive_partitioning = false, max_line_size = {LONGEST}, buffer_size = {2 * LONGEST})"
     )
+
+
+def _trimmed(log: Log, source: str) -> str:
+    """Return the source with fields trimmed, where the log says so; what is empty then is missing."""
+    if not log.trimmed:
+        return source
+    blank = sql.literal(BLANK)
+    columns = ", ".join(f"nullif(trim(c{place}, {blank}), '') AS c{place}" for place in range(len(log.columns)))
+    return f"(SELECT {columns} FROM {source})"
 
 
 def _read_json(log: Log, columns: Sequence[str]) -> str:

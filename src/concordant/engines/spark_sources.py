@@ -18,7 +18,7 @@ from concordant.engines.memory import arrow_table
 from concordant.engines.spark_session import without_pandas_warning
 from concordant.errors import InputError, few
 from concordant.log.formats import Log
-from concordant.log.rows import json_object, json_row
+from concordant.log.rows import BLANK, json_object, json_row
 
 __all__ = ["Unread", "opened", "own", "source"]
 
@@ -219,8 +219,10 @@ def _delimited(log: Log, session: SparkSession) -> DataFrame:
     )  # fmt: skip
     frame = reader.csv(_paths(log))
     last = len(log.columns) - 1
-    texts = [f"nullif(c{place}, '') AS c{place}" for place in range(last)]
-    return frame.selectExpr(*texts, f"nullif(regexp_replace(c{last}, '\r$', ''), '') AS c{last}")
+    values = [f"c{place}" for place in range(last)] + [f"regexp_replace(c{last}, '\r$', '')"]
+    if log.trimmed:
+        values = [f"btrim({value}, '{BLANK}')" for value in values]
+    return frame.selectExpr(*[f"nullif({value}, '') AS c{place}" for place, value in enumerate(values)])
 
 
 def _json(log: Log, columns: Sequence[str], session: SparkSession) -> DataFrame:

@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, counted
 from concordant.features.matrix import Features
-from concordant.labels import Labels
+from concordant.labels import Labels, look_alike
 from concordant.preferences import Preferences
 
 __all__ = ["Alignment", "align", "refuse_missing", "refuse_other_types"]
+
+SOUGHT = 4
+"""Labels without features that are compared with the labels of features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +57,8 @@ def align(features: Features, prefs: Preferences) -> Alignment:
     row = _rows(key, sought)
     missing |= (key[row] != sought) if len(key) else True
     if missing.any():
-        refuse_missing(len(features), prefs, query[missing], item[missing])
+        known = (features.items, None if features.query is None else features.queries)
+        refuse_missing(len(features), prefs, query[missing], item[missing], known)
     judged = np.zeros(len(features), bool)
     judged[row] = True
     return Alignment(start, row, np.flatnonzero(~judged))
@@ -85,15 +89,27 @@ def refuse_other_types(items: Labels, queries: Labels | None, prefs: Preferences
             )
 
 
-def refuse_missing(rows: int, prefs: Preferences, query: NDArray[np.integer], item: NDArray[np.integer]) -> None:
-    """Raise InputError for items with preferences that none of the rows is about."""
+def refuse_missing(
+    rows: int,
+    prefs: Preferences,
+    query: NDArray[np.integer],
+    item: NDArray[np.integer],
+    known: tuple[Labels, Labels | None],
+) -> None:
+    """Raise InputError for items with preferences that none of the rows is about.
+
+    ``known`` are labels of items and, if there are any, of queries of the features, among which look-alikes are sought.
+    """
     shown = "; ".join(
         f"query {prefs.queries[q]!r}, item {prefs.items[i]!r}"
         for q, i in zip(query[:4].tolist(), item[:4].tolist(), strict=True)
     )
     more = f"; and {len(query) - 4:,} more" if len(query) > 4 else ""
     nodes = int(prefs.members[0][-1])
+    alike = next(filter(None, (look_alike(prefs.items[i], known[0]) for i in item[:SOUGHT].tolist())), "")
+    if not alike and known[1] is not None:
+        alike = next(filter(None, (look_alike(prefs.queries[q], known[1]) for q in query[:SOUGHT].tolist())), "")
     raise InputError(
         f"{len(query):,} of {nodes:,} items with preferences have no features ({shown}{more}); the features hold "
-        f"{counted(rows, 'rows')}"
+        f"{counted(rows, 'rows')}{alike}"
     )

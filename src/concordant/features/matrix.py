@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, counted, few
 from concordant.labels import Labels
+from concordant.tally import read_only
 
 __all__ = ["MISSING", "Features", "check_values"]
 
@@ -81,10 +82,16 @@ class Features:
         (items, item_codes), (queries, query_codes) = labels["item"], labels.get("query", (Labels.empty(), None))
         _refuse_twice(items, item_codes, queries, query_codes, name)
         check_values(matrix, called, missing=missing, name=name)
-        if matrix.flags.writeable:
-            matrix = matrix.view()
-            matrix.flags.writeable = False
         return cls(matrix, items, item_codes, queries, query_codes, called)
+
+    def __post_init__(self) -> None:
+        for name in ("X", "item", "query"):
+            if (column := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(column))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: state[name] for name in self.__dataclass_fields__})  # without what was cached
+        self.__post_init__()
 
     def __len__(self) -> int:
         return len(self.X)
@@ -98,9 +105,7 @@ class Features:
         """Return the rows of a mask or of row numbers, with the labels that they use."""
         items, item = _used(self.items, self.item[rows])
         queries, query = (self.queries, None) if self.query is None else _used(self.queries, self.query[rows])
-        X = self.X[rows]
-        X.flags.writeable = False
-        return Features(X, items, item, queries, query, self.names)
+        return Features(self.X[rows], items, item, queries, query, self.names)
 
     def where(self, row: int) -> str:
         """Say which query and item a row stands for."""

@@ -83,7 +83,9 @@ def place(file: FeatureFile, prefs: Preferences) -> Placed:
         refuse_repeats(file, code)
     absent = np.flatnonzero(~(seen[item] if many else seen))
     if len(absent):
-        refuse_missing(len(file), prefs, np.searchsorted(start, absent, side="right") - 1, item[absent])
+        refuse_missing(
+            len(file), prefs, np.searchsorted(start, absent, side="right") - 1, item[absent], _some_labels(file)
+        )
     nodes_of_item = None
     if many:
         first = np.concatenate(([0], np.cumsum(np.bincount(item, minlength=known))))
@@ -92,6 +94,16 @@ def place(file: FeatureFile, prefs: Preferences) -> Placed:
     found_all = Placed(start, code, nodes_of_item, runs.whole and not many, len(file) - judged)
     file.placed = (prefs, found_all)
     return found_all
+
+
+def _some_labels(file: FeatureFile) -> tuple[Labels, Labels | None]:
+    """The labels of items and queries in the first block of rows."""
+    begin, batch = next(iter(file.labels()))
+    found = [
+        Labels.encode(column_labels(pa.chunked_array([batch.column(place)]), role, file.log, begin))[0]
+        for place, role in enumerate(("item", "query")[: batch.num_columns])
+    ]
+    return found[0], found[1] if len(found) > 1 else None
 
 
 def _short(number: int) -> Any:

@@ -209,7 +209,7 @@ def column_of(
 
 def _table(log: Log, texts: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Return the columns; of a CSV file parsed by Arrow at once, unless it finds something to complain about."""
-    if log.format in ("csv", "tsv") and not log.parts:
+    if log.format in ("csv", "tsv") and not log.parts and not log.trimmed:
         kinds = {column: pa.large_string() if column in texts else pa.float64() for column in columns}
         try:
             return pa.csv.read_csv(

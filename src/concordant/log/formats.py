@@ -70,6 +70,9 @@ class Log:
     """The line of the header of a CSV or TSV file; blank lines may stand before it."""
     lines: NDArray[np.int64] | None = None
     """The line of each row of ``table``, where it was read from a text file."""
+    trimmed: bool = False
+    """Whether every field after the first of every row of a CSV or TSV file begins with a space: these are no part of
+    the fields, which are read without outer white space."""
     types: tuple[pa.DataType, ...] = ()
     """The types of the columns, where a file says them."""
     parts: tuple[Log, ...] = ()

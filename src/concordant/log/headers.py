@@ -55,7 +55,8 @@ def joined(log: Log, parts: Sequence[Log]) -> Log:
         if differs:
             file = Path(part.name).name
             raise InputError(f"{log.name}: the files of a log have the same columns, but {file} {differs}")
-    header = max(part.header for part in parts)
+    header, trimmed = max(part.header for part in parts), all(part.trimmed for part in parts)
+    parts = [replace(part, trimmed=trimmed) for part in parts]
     return replace(parts[0], name=log.name, header=header, table=None, lines=None, parts=tuple(parts))
 
 

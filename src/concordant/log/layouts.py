@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from concordant.errors import InputError, UsageError, few
+from concordant.log.formats import Log
 
-__all__ = ["ALIASES", "KINDS", "PAIRS", "WEAK", "Layout", "find_layout"]
+__all__ = ["ALIASES", "KINDS", "PAIRS", "WEAK", "Layout", "find_layout", "notes_of"]
 
 KINDS = ("comparisons", "selections", "choices", "orders", "ratings")
 
@@ -82,6 +83,19 @@ class Layout:
     def sided(self) -> bool:
         """Whether a row names two sides (and not a winner and a loser)."""
         return "left" in self.roles
+
+
+def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what a log was taken for without being asked."""
+    said = []
+    if log.trimmed:
+        said.append(f"{log.name}: every field after the first begins with a space; fields are read trimmed")
+    if "weight" in roles and "weight" not in given:
+        said.append(
+            f"{log.name}: the column {roles['weight']!r} is read as the strength of each comparison (weight); "
+            "name it as the count (--count) where it says how often a row was seen"
+        )
+    return tuple(said)
 
 
 def plain(name: str) -> str:

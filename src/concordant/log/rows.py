@@ -14,11 +14,13 @@ from concordant.errors import InputError, few
 from concordant.json_values import json_value
 from concordant.log.formats import Log, opened
 
-__all__ = ["delimited_rows", "is_array", "json_object", "json_row", "json_rows", "with_columns"]
+__all__ = ["BLANK", "delimited_rows", "is_array", "json_object", "json_row", "json_rows", "with_columns"]
 
 csv.field_size_limit(1 << 30)
 SURROGATE = re.compile("[\ud800-\udfff]")
 Row = tuple[str | None, ...]
+BLANK = " \t"
+"""What is left out around fields that are read trimmed."""
 
 
 def with_columns(log: Log) -> Log:
@@ -31,17 +33,35 @@ def with_columns(log: Log) -> Log:
     first = next(_records(log), None)
     if first is None:
         raise InputError(f"{log.name}: the file is empty")
-    line, named = first[0], tuple(first[1])
+    line, named, trimmed = first[0], tuple(first[1]), _spaced_throughout(log)
+    if trimmed:
+        named = tuple([name.strip(BLANK) for name in named])
     twice = sorted({name for name in named if named.count(name) > 1 and name})
     if twice:
         raise InputError(f"{log.name}: the header (line {line}) names {few(twice)} more than once")
     if any("\0" in name for name in named):
-        raise InputError(f"{log.name}: the header (line {line}) holds a null byte; is this a text file?")
-    return replace(log, columns=named, header=line)
+        raise InputError(
+            f"{log.name}: the header (line {line}) holds a null byte; is this a text file, and not in UTF-16?"
+        )
+    return replace(log, columns=named, header=line, trimmed=trimmed)
 
 
-def _records(log: Log) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line where each record begins and its fields; blank lines are skipped."""
+def _spaced_throughout(log: Log) -> bool:
+    """Whether every field after the first of every row begins with a space, or is empty.
+
+    It is told at the header, but where that looks so.
+    """
+    header = next(_records(log, spaces=True))[1]
+    if len(header) < 2 or not all(name.startswith(" ") for name in header[1:]):
+        return False
+    return all(not field or field.startswith(" ") for _, fields in _records(log, spaces=True) for field in fields[1:])
+
+
+def _records(log: Log, *, spaces: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line where each record begins and its fields; blank lines are skipped.
+
+    With ``spaces`` a space before an opening quote is kept.
+    """
     done = 0
     with opened(log) as text:
         reader = csv.reader(_unspaced(text, log.delimiter), delimiter=log.delimiter, strict=True)
@@ -55,7 +75,9 @@ def _records(log: Log) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error:
             pass
-    yield from itertools.islice(_lenient_records(log), done, None)  # answers, or names the line and what is wrong
+    yield from itertools.islice(
+        _lenient_records(log, spaces), done, None
+    )  # answers, or names the line and what is wrong
 
 
 def _unspaced(text: Iterable[str], delimiter: str) -> Iterator[str]:
@@ -67,7 +89,7 @@ def _unspaced(text: Iterable[str], delimiter: str) -> Iterator[str]:
         yield line
 
 
-def _lenient_records(log: Log) -> Iterator[tuple[int, list[str]]]:
+def _lenient_records(log: Log, spaces: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield what ``_records`` does, character by character.
 
     As DuckDB has it, one space may stand before an opening quote, and spaces after a closing one.
@@ -78,7 +100,9 @@ def _lenient_records(log: Log) -> Iterator[tuple[int, list[str]]]:
     while at < size:
         begin, fields = line, []
         while True:
+            space = " " if spaces and text.startswith(' "', at) else ""
             field, at, line = _field(log, text, at, line, begin)
+            field = space + field
             fields.append(field)
             if at >= size or text[at] != log.delimiter:
                 break
@@ -128,6 +152,8 @@ def delimited_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]
     for line, fields in records:
         if len(fields) != width and not (len(fields) == width + 1 and fields[-1] == ""):
             raise InputError(f"{log.name}: line {line:,} has {len(fields):,} fields, the header has {width:,}")
+        if log.trimmed:
+            fields = [field.strip(BLANK) for field in fields]
         yield line, tuple([fields[place] or None for place in places])
 
 

@@ -10,16 +10,22 @@ import numpy as np
 from concordant.errors import counted
 from concordant.reporting.values import short
 from concordant.reporting.views import View
+from concordant.structures.registry import structure
 
 __all__ = ["in_short"]
 
 Sentence = list[str | int]
 """Parts of a sentence: texts, and items as their numbers in the data."""
 LIMITLESS = {
-    "never lost": " never lost: only the prior keeps its score finite.",
-    "separated": " stands where wins and losses set no limit: only the prior keeps its score finite.",
+    "never lost": " never lost: ",
+    "separated": " stands where wins and losses set no limit: ",
 }
-"""Why the best score may mean little, by flag."""
+KEEPS = {
+    "prior": "only the prior keeps its score finite.",
+    "c0": "only c0, added to the wins of either side, keeps its score finite.",
+    "shares": "its score is a share of wins, which does not say by how far it leads.",
+}
+"""Why the best score may mean little, by flag and by what such scores rest on."""
 
 
 def in_short(views: list[View], shown: list[dict[str, Any]], level: float) -> list[Sentence]:
@@ -70,7 +76,7 @@ def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[S
         ]
         yield [f"{_untold(last - 1, size - 1)} by these judgments."]
     if reason := LIMITLESS.get(str(shown["ranking"]["flag"][0])):
-        yield [item, reason]
+        yield [item, reason + KEEPS[structure(board.structure).unlimited]]
 
 
 def _untold(untold: int, others: int) -> str:

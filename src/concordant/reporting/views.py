@@ -16,6 +16,7 @@ from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.ranking import FLAGS, Ranking, rank
 from concordant.reporting.values import fair, short
+from concordant.structures.registry import structure
 from concordant.structures.scores import STATUS
 
 __all__ = ["LIMIT", "Stage", "View", "recurring", "stages_of", "too_large_to_pool", "views_of", "work_of"]
@@ -139,10 +140,9 @@ class View:
         for code, name in enumerate(FLAGS):
             number = int((board.flag[rows] == code).sum())
             if code and number:
-                has = "has" if number == 1 else "have"
-                means = f"{has} no score of {'its' if number == 1 else 'their'} own"
-                rests = f"{has} a score that rests on the prior"
-                yield f"{counted(number, 'items')} {name}: {means if name == 'never compared' else rests}"
+                own = "have no score of their own"
+                means = own if name == "never compared" else structure(board.structure).beyond
+                yield f"{counted(number, 'items')} {name}: they {means}"
         if self.stage.pooled:
             yield from board.notes
 

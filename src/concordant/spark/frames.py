@@ -12,6 +12,7 @@ a hard limit to the workers.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,9 +33,10 @@ from concordant.engines.counting import open_log
 from concordant.engines.spark_session import session as engine_session
 from concordant.engines.spark_sources import source as rows_of
 from concordant.errors import InputError, UsageError, counted
+from concordant.labels import Labels, look_alikes, plain_form
 from concordant.log.compared import side_words
 from concordant.log.formats import Log, locate
-from concordant.log.layouts import find_layout
+from concordant.log.layouts import find_layout, notes_of
 from concordant.log.rejects import Reject, say
 from concordant.log.tables import from_object
 from concordant.preferences import Preferences
@@ -53,6 +55,7 @@ BUCKETS = 1 << 14
 """Tasks at most: a sender cuts each of its blocks of 2^20 rows into as many pieces, each with a head of its own."""
 Task = Callable[[Preferences], pa.Table]
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+FORMED = pa.schema([("label", pa.string()), ("form", pa.string())])
 WHITESPACE = " \t\n\r\v\f"
 
 
@@ -114,7 +117,8 @@ class JudgedQueries:
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
         checks = replace(checks, unsigned=unsigned)
         frame = raw_frame(log, checks.roles, counter.session or engine_session())
-        return cls(log.name, frame, checks, frame.sparkSession)
+        told = notes_of(log, layout.roles, reading.get("columns") or {})
+        return cls(log.name, frame, checks, frame.sparkSession, notes=told)
 
     @property
     def by_query(self) -> bool:
@@ -157,6 +161,23 @@ class JudgedQueries:
         with told(self.name):
             return gathered(whole._tasks(partial(_faults, checks=self.checks, most=self.most), FAULTS))
 
+    def look_alikes(self) -> tuple[str, ...]:
+        """Say which labels look alike, by a pass over the labels of the log."""
+        roles = self.frame.columns
+        named = {"items": [role for role in ("item", "winner", "loser", "left", "right") if role in roles]}
+        named |= {what: [role] for what, role in (("queries", "query"), ("clusters", "cluster")) if role in roles}
+        said: list[str] = []
+        for what, columns in named.items():
+            if self._label(columns[0]) == pa.int64():
+                continue
+            found = self.frame.select(fn.explode(fn.array(*columns)).alias("label")).distinct()
+            formed = found.mapInArrow(partial(_plain_forms, as_json=self.checks.as_json), from_arrow_schema(FORMED))
+            alike = formed.groupBy("form").agg(fn.count(fn.lit(1)).alias("n"), fn.collect_list("label").alias("labels"))
+            with told(self.name):
+                rows = alike.where("n > 1 OR form = ''").select("labels").collect()
+            said += look_alikes(Labels.encode([label for row in rows for label in row["labels"]])[0], what)
+        return tuple(said)
+
     @contextmanager
     def explained(self) -> Iterator[None]:
         """Turn what failed in a task into an error of the driver; refused rows are counted: clean logs never pay."""
@@ -187,7 +208,7 @@ class JudgedQueries:
         note = (
             f"{whose} with more than {most:,} {'distinct judgments' if self.compared else 'rows'}: done by the driver"
         )
-        return replace(sized, large=large, notes=(note,))
+        return replace(sized, large=large, notes=(*sized.notes, note))
 
     def _sizes(self) -> tuple[int, int]:
         """Return the number of rows, and of rows of the largest query."""
@@ -268,6 +289,16 @@ def _made(
         prefs = checks.preferences(some)
         if len(prefs.queries):
             yield from task(prefs).select(schema.names).cast(schema).to_batches()
+
+
+def _plain_forms(batches: Iterator[pa.RecordBatch], *, as_json: bool) -> Iterator[pa.RecordBatch]:
+    """A task: labels with their plain forms."""
+    for batch in batches:
+        labels = batch.column(0).drop_null()
+        if as_json:
+            labels = pa.array([label for text in labels.to_pylist() if isinstance(label := json.loads(text), str)])
+        labels = labels.cast(pa.string())
+        yield pa.record_batch([labels, plain_form(labels).cast(pa.string())], schema=FORMED)
 
 
 def _pieces(table: pa.Table, rows: int) -> Iterator[pa.Table]:

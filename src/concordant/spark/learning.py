@@ -153,7 +153,14 @@ def fit(
         "monte_carlo_error": facts.monte_carlo_error(ranker.subsets),
         **plan.row,
         "order": plan.order,
-        "notes": [*said, *converted, *judged.notes, *_notes(found, facts, used), *facts.notes(plan.order)],
+        "notes": [
+            *said,
+            *converted,
+            *judged.notes,
+            *judged.look_alikes(),
+            *_notes(found, facts, used),
+            *facts.notes(plan.order),
+        ],
     }
     if facts.spread == 0:
         ranker.status_["notes"].append(

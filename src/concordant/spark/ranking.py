@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as fn
 
 from concordant.errors import UsageError
-from concordant.labels import Labels
+from concordant.labels import Labels, look_alikes
 from concordant.preferences import Preferences
 from concordant.ranking import FLAGS, Ranking, rank
 from concordant.spark.frames import JudgedQueries
@@ -85,13 +85,18 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         item=item[order],
         flag=flags.astype(np.int8),
         **{name: column(name) for name in ("component", "rank", "score", "lower", "upper", "judgments")},
-        **{name: column(name) for name in ("rank_lower", "rank_upper")},
+        **{name: pc.fill_null(table[name], 0).to_numpy()[order] for name in ("rank_lower", "rank_upper")},
         quasi_error=column("quasi_error") if "quasi_error" in table.column_names else None,
         structure=structure,
         interval=" or ".join(sorted(methods)) or interval,
         level=level,
         status={name: column(name)[first] for name in STATUS},
-        notes=(*judged.notes, *sorted(pc.unique(table["note"]).drop_null().to_pylist())),
+        notes=(
+            *judged.notes,
+            *look_alikes(items, "items"),
+            *look_alikes(queries, "queries"),
+            *sorted(pc.unique(table["note"]).drop_null().to_pylist()),
+        ),
     )
 
 
@@ -116,6 +121,7 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
             f"{found['split']:,} rows are of items that were never compared with the largest group of their query: "
             "ranks restart in each group (column component)"
         )
+    notes += judged.look_alikes()
     notes += [f"{found[f'flag {name}']:,} items {name}" for name in FLAGS[1:] if found[f"flag {name}"]]
     return found["rows"], notes
 
@@ -144,7 +150,7 @@ def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any]) -> pa.Ta
     for name in STATUS:
         table = table.append_column(name, pa.array(board.status[name][board.query]))
     note = np.full(len(board), None, object)
-    note[:1] = "; ".join(board.notes) or None
+    note[:1] = "; ".join(note for note in board.notes if note not in prefs.notes) or None  # labels: of all tasks
     method = np.full(len(board), board.interval, object)
     return table.append_column("note", pa.array(note, pa.string())).append_column(
         "interval", pa.array(method, pa.string())

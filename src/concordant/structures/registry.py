@@ -27,6 +27,12 @@ __all__ = ["STRUCTURES", "Structure", "structure"]
 
 NUMBERS = frozenset({"prior", "c0", "tolerance", "iterations", "max_iterations"})
 
+BEYOND = {
+    "prior": "have scores that rest on the prior",
+    "c0": "have scores that rest on c0, which is added to the wins of either side",
+    "shares": "have scores that are shares of wins, which do not say by how far",
+}
+
 
 @dataclass(frozen=True)
 class Structure:
@@ -46,6 +52,9 @@ class Structure:
     """What the scores of a component (geometric mean: of a graph) are normalised to (borda: scores from pairs)."""
     meaning: str
     source: str
+    unlimited: Literal["prior", "c0", "shares"]
+    """What the score of an item rests on that never lost, never won or is separated: an option, or on nothing but its
+    shares of wins, which have an end."""
     options: tuple[str, ...] = ()
     kinds: tuple[str, ...] = KINDS
     """Kinds of preferences that it accepts."""
@@ -56,6 +65,15 @@ class Structure:
     """Second derivatives and gradients at a fit, for Hessian and sandwich intervals."""
     reversal: Literal["negated", "complement", "none"] = "none"
     """What the scores become when winners and losers of comparisons are swapped."""
+
+    @property
+    def beyond(self) -> str:
+        """What is said of scores of items that the data do not limit on both sides.
+
+        >>> structure("bradley-terry").beyond
+        'have scores that rest on the prior'
+        """
+        return BEYOND[self.unlimited]
 
     def __call__(self, batch: Batch, **options: Any) -> Scores:
         """Compute the scores of every graph of the batch; unknown options and kinds are a UsageError."""
@@ -100,6 +118,7 @@ _MEMBERS = (
         gauge="sum zero",
         meaning="log-ability; the difference of two is the log-odds that one beats the other",
         source="Bradley & Terry 1952; AoS (26)",
+        unlimited="prior",
         options=("prior", "ties", "covariates", "tolerance", "max_iterations", "mean"),
         likelihood=True,
         curvature=bradley_terry_curvature,
@@ -113,6 +132,7 @@ _MEMBERS = (
         gauge="sum zero",
         meaning="log-ability; e^score is proportional to the chance of being picked first from any set",
         source="Luce 1959; Plackett 1975; Hunter 2004",
+        unlimited="prior",
         options=("prior", "iterations"),
         kinds=("comparisons", "selections", "choices", "orders"),
         positions=True,
@@ -128,6 +148,7 @@ _MEMBERS = (
         gauge="sum zero",
         meaning="mean log-odds of beating the other items; pairs never judged count as even",
         source="AoS §6.2, (27)",
+        unlimited="c0",
         options=("c0",),
         reversal="negated",
     ),
@@ -139,6 +160,7 @@ _MEMBERS = (
         gauge="sum zero",
         meaning="least-squares scores whose differences match the log-odds of the judged pairs",
         source="AoS (22)",
+        unlimited="c0",
         options=("c0", "weights"),
         reversal="negated",
     ),
@@ -150,6 +172,7 @@ _MEMBERS = (
         gauge="sum zero",
         meaning="sum of net win shares over the opponents met; for orders the mean net share of items below",
         source="Borda 1781; AoS §5.1",
+        unlimited="shares",
         positions=True,
         reversal="negated",
     ),
@@ -161,6 +184,7 @@ _MEMBERS = (
         gauge="none",
         meaning="chance of beating an opponent drawn evenly from those met",
         source="Ammar & Shah 2011; AoS §5.1",
+        unlimited="shares",
         reversal="complement",
     ),
     Structure(
@@ -171,6 +195,7 @@ _MEMBERS = (
         gauge="geometric mean one",
         meaning="Perron vector of the win ratios; the ratio of two scores approximates their win ratio",
         source="Saaty 2003; AoS §5.1",
+        unlimited="c0",
         options=("c0", "iterations"),
     ),
     Structure(
@@ -181,6 +206,7 @@ _MEMBERS = (
         gauge="none",
         meaning="plain win rate, whoever the opponents were",
         source="method: what users start from",
+        unlimited="shares",
         reversal="complement",
     ),
     Structure(
@@ -191,6 +217,7 @@ _MEMBERS = (
         gauge="none",
         meaning="chance that the item satisfies a user who examines it",
         source="AoS §5.2; Craswell et al. 2008",
+        unlimited="shares",
         kinds=("selections",),
         likelihood=True,
     ),
