@@ -228,7 +228,7 @@ INVISIBLE = (
     r"[\p{Cf}\x{00}-\x{08}\x{0e}-\x{1f}\x{7f}-\x{84}\x{86}-\x{9f}\x{034f}\x{115f}\x{1160}\x{180b}-\x{180f}"
     r"\x{fe00}-\x{fe0f}]"
 )
-SPACE = r"[\s\p{Z}]+"
+SPACE = r"[\s\x{0b}\x{85}\p{Z}]+"
 WRITTEN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?$"
 NUMBER = re.compile(WRITTEN, re.IGNORECASE)
 WAYS: dict[str, Callable[[str], str]] = {
@@ -331,7 +331,8 @@ def look_alike(label: Any, known: Labels) -> str:
     place = pc.index(plain_form(known.values), form).as_py()
     if place < 0:
         return ""
-    other = known[place]
+    if (other := known[place]) == label:
+        return ""
     return f"; {_shown(label)} is there as {_shown(other)}, which differs in {', '.join(_ways(label, other))}"
 
 
