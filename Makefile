@@ -1,6 +1,7 @@
 # make install   .venv with all that the tests need
 # make demo      rank the votes that ship with the package; needs nothing but Python >= 3.11, pip and make
 # make test      the whole test suite
+# make fuzz      hostile files, commands and calls, drawn for MINUTES (5) from SEED (the time); see CONTRIBUTING.md
 # make check     format, lint, types, architecture
 # make bench     side by side with peers (CASES="1 2" picks some); makes .venv-bench and .venv-arena
 # make docs      the documentation site, in docs/_build/html
@@ -13,8 +14,10 @@ BIN := $(VENV)/bin
 CASES ?= all
 JOBS ?= 2
 PYTHON ?=
+MINUTES ?= 5
+SEED ?=
 
-.PHONY: install demo test test-lowest check format bench docs dist clean
+.PHONY: install demo test fuzz test-lowest check format bench docs dist clean
 
 install: $(VENV)/.test-stamp
 
@@ -25,6 +28,9 @@ demo: $(VENV)/.base-stamp
 test: $(VENV)/.test-stamp
 	@sh tools/chromium.sh
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+fuzz: $(VENV)/.test-stamp
+	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # not with the lowest versions: figures of pages and a converter that are those of later ones, Spark, clusters, browsers
 test-lowest: .venv-lowest/.stamp

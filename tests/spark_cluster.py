@@ -1,6 +1,7 @@
 """A program: rank a log on two executors, kill one of them in the middle, print as JSON what became of it.
 
-``python spark_cluster.py LOG RANKING FOLDER``: the ranking goes to the file RANKING; Spark's own files to FOLDER.
+``python spark_cluster.py LOG RANKING FOLDER [KILLS SEED]``: the ranking goes to the file RANKING, Spark's own files to
+FOLDER. Then KILLS rounds in which executors are killed at drawn times (``spark_kills``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+
+from spark_kills import drawn_kills
 
 TASK = 400
 """Rows of a task: thirty of these, so that there is a middle."""
@@ -75,14 +78,10 @@ def events(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def main(log: str, ranking: str, folder: Path) -> dict[str, Any]:
-    """Rank, and return what happened."""
+def cluster(folder: Path) -> Any:
+    """Return a session on two executors in processes of their own, which logs its events into ``folder/events``."""
     os.environ["SPARK_HOME"] = str(home(folder))
     from pyspark.sql import SparkSession
-
-    from concordant.commands.output import write
-    from concordant.spark.frames import JudgedQueries
-    from concordant.spark.ranking import ranked, ranking_of
 
     (folder / "events").mkdir()
     settings = {
@@ -108,7 +107,16 @@ def main(log: str, ranking: str, folder: Path) -> dict[str, Any]:
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("concordant tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    return builder.getOrCreate()
+
+
+def main(log: str, ranking: str, folder: Path, kills: int = 0, seed: int = 0) -> dict[str, Any]:
+    """Rank, and return what happened."""
+    session = cluster(folder)
+    from concordant.commands.output import write
+    from concordant.spark.frames import JudgedQueries
+    from concordant.spark.ranking import ranked, ranking_of
+
     judged = JudgedQueries.of(log, session, task=TASK)
     there = executors(session.sparkContext.applicationId)
     killer = Killer(session.sparkContext, judged.buckets)
@@ -116,6 +124,7 @@ def main(log: str, ranking: str, folder: Path) -> dict[str, Any]:
     board = ranking_of(ranked(judged, "bradley-terry", interval="hessian"), judged, "bradley-terry", "hessian", 0.95)
     killer.join(1)
     write(board.to_arrow(), ranking)
+    drawn = drawn_kills(session, log, folder, executors, kills, seed)
     session.stop()
     told = events(folder / "events")
     removed = [event["Executor ID"] for event in told if event["Event"] == "SparkListenerExecutorRemoved"]
@@ -126,9 +135,10 @@ def main(log: str, ranking: str, folder: Path) -> dict[str, Any]:
         "ranking tasks": judged.buckets,
         "ranking tasks before": killer.before,
         "lost": removed,
+        "drawn kills": drawn,
         "failed tasks": sum(event["Task End Reason"]["Reason"] != "Success" for event in ended),
     }
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))))
+    print(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), *map(int, sys.argv[4:]))))

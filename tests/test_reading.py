@@ -293,6 +293,19 @@ def test_a_count_of_lists() -> None:
         read({**log, "count": [5, 4, 2]})
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [1, 0, 3, 2], [3, 2, 1, 0]])
+@pytest.mark.parametrize("count", [-1, 0, 1.5])
+def test_a_bad_count_of_a_rating_is_left_out_alone(engine: str, order: list[int], count: float) -> None:
+    rows = [("u", "a", 3, 2), ("u", "b", 4, count), ("u", "c", 5, 2), ("v", "b", 1, 1)]
+    user, item, rating, often = zip(*(rows[place] for place in order), strict=True)
+    log = {"user": user, "item": item, "rating": rating, "count": [float(one) for one in often]}
+    assert lists(read(log, engine=engine, on_error="skip")) == {
+        ("u", ("a", 3.0), ("c", 5.0)): 2,
+        ("v", ("b", 1.0)): 1,
+    }
+
+
 # -- formats -------------------------------------------------------------------------------------------------------
 def jsonl(path: Path, table: pa.Table) -> None:
     text = "".join(json.dumps(row) + "\n" for row in table.to_pylist())

@@ -223,3 +223,10 @@ def test_nothing_is_nothing() -> None:
     assert Preferences.from_ratings([], [], []) == empty
     with pytest.raises(InputError, match="table: there are no rows"):
         read({"winner": [], "loser": []})
+
+
+def test_numbers_of_wins_between_integers_of_two_widths() -> None:
+    narrow, wide = pa.array([1, 2], pa.int8()), pa.array([2**40, 1], pa.int64())
+    rows = pa.table({"home": narrow, "away": wide, "home_wins": [2, 0], "away_wins": [1, 3]})
+    found = read(rows)
+    assert found == Preferences.from_comparisons([1, 1, 2**40, 1, 1, 1], [2**40, 2**40, 1, 2, 2, 2])

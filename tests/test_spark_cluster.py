@@ -38,8 +38,8 @@ def test_a_killed_executor_changes_nothing(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "ranking.parquet"
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(log), str(out), str(tmp_path)],
-        capture_output=True, text=True, timeout=400, env=environment, check=False,
+        [sys.executable, str(PROGRAM), str(log), str(out), str(tmp_path), "3", "0"],
+        capture_output=True, text=True, timeout=900, env=environment, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     facts = json.loads(done.stdout.splitlines()[-1])
@@ -47,6 +47,9 @@ def test_a_killed_executor_changes_nothing(log: Path, tmp_path: Path) -> None:
     assert facts["killed"] in facts["lost"], facts
     assert facts["ranking tasks before"] > 0, "the executor was to die in the middle"
     assert facts["failed tasks"] > 0
+    for each in facts["drawn kills"]:  # counting, writing, fitting: the same answer, or an error and no output
+        assert each["became"] == "equal" or each["became"].startswith("error: "), each
+    assert any(each["killed"] and each["became"] == "equal" for each in facts["drawn kills"]), facts
     ours = pyarrow.parquet.read_table(out)
     theirs = cc.rank(cc.read(log), interval="hessian").to_arrow()
     assert ours.drop(["score", "lower", "upper"]).to_pylist() == theirs.drop(["score", "lower", "upper"]).to_pylist()

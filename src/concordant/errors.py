@@ -14,10 +14,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from numbers import Integral
 
 __all__ = [
     *("CannotRank", "ConcordantError", "InputError", "NoMaximumLikelihood", "UsageError"),
-    *("counted", "did_you_mean", "few", "of_queries", "queries_said"),
+    *("counted", "did_you_mean", "few", "of_queries", "queries_said", "whole_number"),
 ]
 
 
@@ -82,9 +83,23 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     "did you mean 'bradley-terry'? Known: borda, bradley-terry."
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name)[:200], names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}Known: {', '.join(names)}."
+
+
+def whole_number(value: object, what: str, least: int = 1, most: int = 1 << 31) -> int:
+    """Return an option that has to be an integer from ``least`` to ``most``, or refuse it.
+
+    >>> whole_number(3, "the number of folds")
+    3
+    """
+    number = least - 1 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    if number < least:
+        raise UsageError(f"{what} must be an integer of at least {least}, not {str(repr(value))[:80]}")
+    if number > most:
+        raise UsageError(f"{what} must be at most {most:,}")
+    return number
 
 
 def few(names: Iterable[object], most: int = 8) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -179,9 +179,16 @@ def _to_arrow(column: Any) -> Any:
         column = column.to_numpy()
     try:
         return pa.array(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        if not isinstance(column, Iterable) or getattr(column, "ndim", 1) != 1:
+            raise InputError(f"labels are one column of texts or integers, not {_what(column)}") from None
         kinds = sorted({type(value).__name__ for value in column})
         raise InputError(f"labels must be all texts or all 64-bit integers; found {', '.join(kinds)}") from None
+
+
+def _what(column: Any) -> str:
+    shape = getattr(column, "shape", None)
+    return f"{type(column).__name__}" + (f" of shape {shape}" if isinstance(shape, tuple) else "")
 
 
 def _encode_integers(columns: list[NDArray[np.integer[Any]]]) -> tuple[Labels, list[Codes]]:

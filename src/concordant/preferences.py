@@ -26,7 +26,7 @@ from concordant.counted import (
     merge,
     pool,
 )
-from concordant.errors import UsageError, counted, few
+from concordant.errors import UsageError, counted, few, whole_number
 from concordant.judgments import clean_comparisons, clean_orders, clean_ratings, clean_selections
 from concordant.labels import Labels, look_alikes
 from concordant.sampling import deal, label_keys
@@ -136,6 +136,8 @@ class Preferences(Counted):
 
     def select(self, queries: Iterable[Any]) -> Preferences:
         """Return the preferences of these queries only (labels); an unknown label is an error."""
+        if isinstance(queries, str | bytes) or not isinstance(queries, Iterable) or getattr(queries, "ndim", 1) != 1:
+            raise UsageError(f"select takes a list of queries, not {type(queries).__name__}")
         wanted = list(queries)
         codes = self.queries.codes_of(wanted) if wanted else np.zeros(0, np.int32)
         if (codes < 0).any():
@@ -165,8 +167,7 @@ class Preferences(Counted):
         >>> sorted(len(part) for part in parts), sum(parts) == votes
         ([3, 3, 4], True)
         """
-        if n < 1:
-            raise UsageError(f"folds: n must be at least 1, not {n}")
+        n = whole_number(n, "the number of folds", most=1_000_000)
         shares = deal(self.start, self.count, label_keys(self.queries, seed), n)
         return [keep(self, np.flatnonzero(share), share[share > 0], self.declared) for share in shares]
 

@@ -49,7 +49,10 @@ def consistency_bound(
 
     Source: RwA, Theorems 2.1 and 3.1; w of the network corrected (the paper's ΛWγ needs B ≥ Wγ/2).
     """
-    gap = np.asarray(t, np.float64)
+    try:
+        gap = np.asarray(t, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"t, a surrogate gap, must be real numbers, not {type(t).__name__}") from None
     if not (gap >= 0).all():
         raise UsageError(f"t, a surrogate gap, must not be negative; {int((~(gap >= 0)).sum())} of {gap.size} are")
     phi_named(phi, k)

@@ -93,6 +93,8 @@ def near_pairs(
 def counts_of(points: Points, gamma: ArrayLike, norm: object, method: str = "auto") -> PairCounts:
     """As near_pairs, for points that have been checked."""
     listed = np.atleast_1d(np.asarray(gamma))
+    if listed.dtype.kind not in "biuf":
+        raise UsageError(f"gamma must be a real number or several, not {type(gamma).__name__}")
     if method != "auto" and method not in METHODS:
         raise UsageError(f"no method {method!r} to count near pairs; {did_you_mean(method, ['auto', *METHODS])}")
     ascending = np.argsort(listed, kind="stable") if listed.ndim == 1 else slice(None)

@@ -90,7 +90,8 @@ def _common(first: Any, second: Any, one: str, other: str) -> tuple[Ints, Ints, 
         )
     if all(kinds):
         ours, theirs = (pc.fill_null(array, 0).to_numpy(zero_copy_only=False) for array in (first, second))
-        return ours, theirs, None
+        width = np.promote_types(ours.dtype, theirs.dtype)
+        return ours.astype(width, copy=False), theirs.astype(width, copy=False), None
     if kinds[0] != kinds[1]:  # one of the columns is missing throughout
         return np.zeros(len(first), np.int32), np.zeros(len(first), np.int32), None
     names = pc.unique(pa.concat_arrays([first.dictionary, second.dictionary, pa.array([""], pa.large_string())]))

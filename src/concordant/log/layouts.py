@@ -142,7 +142,7 @@ def find_layout(
     kind = "ratings" if kind == "labels" else kind
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}; known: {', '.join(KINDS)} (labels are ratings)")
-    roles = _given_roles(columns, given or {}, name)
+    roles = _given_roles(columns, {} if given is None else given, name)
     if cluster is not None:
         roles["cluster"] = _present(columns, cluster, "cluster", name)
     if isinstance(covariates, str):
@@ -191,7 +191,7 @@ def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) ->
 
 
 def _present(columns: Sequence[str], column: str, role: str, name: str) -> str:
-    if column in columns:
+    if isinstance(column, str) and column in columns:
         return column
     close = difflib.get_close_matches(str(column), columns, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""

@@ -150,15 +150,18 @@ def _positions(lists: Lists, verdict: Verdict, as_json: bool) -> NDArray[np.int6
 
 
 def _counts(lists: Lists, seen: ListVerdicts, owner: NDArray[np.int64], as_json: bool) -> NDArray[np.int64] | None:
-    """Read the multiplicity of each list, which all of its rows must agree on."""
+    """Read the multiplicity of each list, which all of its rows that can be understood must agree on."""
     if "count" not in lists.entries:
         return None
     hint = "A count is an integer, 1 or more, and the same in all rows of a list."
     values = whole_numbers(lists.entries["count"], seen.rows, "count", hint, as_json, 1)
-    first = values[lists.offsets[:-1]]
-    differs = np.flatnonzero(values != first[owner])
+    fine = np.arange(len(values)) if seen.rows.code is None else np.flatnonzero(seen.rows.code == 0)
+    which, first = np.unique(owner[fine], return_index=True)
+    often = np.ones(seen.lists.size, np.int64)
+    often[which] = values[fine[first]]
+    differs = fine[values[fine] != often[owner[fine]]]
     _refuse_entries(seen, owner, differs, Reason("have rows with different counts", "count", hint))
-    return first
+    return often
 
 
 def _refuse_entries(seen: ListVerdicts, owner: NDArray[np.int64], entries: NDArray[np.int64], reason: Reason) -> None:

@@ -81,6 +81,8 @@ def _as_arrow(column: Any, role: str) -> Any:
         return column
     if isinstance(column, str | bytes | set | frozenset | dict):  # a text is no column, a set has no order
         raise InputError(f"the column of {role} is of type {type(column).__name__}; give a list, an array or a series")
+    if getattr(column, "ndim", 1) != 1:
+        raise InputError(f"the column of {role} has {column.ndim} dimensions; a column has one")
     try:
         if hasattr(column, "__arrow_c_stream__"):
             return pa.chunked_array(column)

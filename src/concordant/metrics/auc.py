@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError
-from concordant.metrics.lists import Floats, Lists, as_numbers, lists_of, owners
+from concordant.metrics.lists import Floats, Lists, as_numbers, lists_of, owners, threshold
 
 __all__ = ["auc", "placements", "split"]
 
@@ -29,6 +29,7 @@ def auc(scores: Any, labels: Any, query: Any = None, *, relevant: float = 1.0) -
 
     Source: Hanley and McNeil (1982); Mao, Mohri and Zhong (2023), section 3.
     """
+    threshold(relevant)
     score = as_numbers(scores, "scores", infinite=True)
     label = as_numbers(labels, "labels", size=len(score), infinite=True)
     lists = lists_of(query, len(score))

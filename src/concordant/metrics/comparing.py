@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def summarise(values: Any) -> Summary:
     >>> summarise([0.25, 0.75, float("nan")])
     Summary(mean=0.5, standard_error=0.25, queries=2, undefined=1)
     """
-    found, undefined = _defined(np.asarray(values, np.float64))
+    found, undefined = _defined(_values(values, "the values"))
     mean, error = _mean_and_error(found)
     return Summary(mean, error, len(found), undefined)
 
@@ -72,9 +73,9 @@ def compare(first: Any, second: Any, *, level: float = 0.95) -> Comparison:
 
     Source: Student (1908); the paired t-test.
     """
-    if not 0 < level < 1:
+    if not isinstance(level, Real) or not 0 < level < 1:
         raise UsageError(f"level must be between 0 and 1, not {level!r}")
-    one, two = (np.asarray(values, np.float64) for values in (first, second))
+    one, two = (_values(*given) for given in ((first, "the first values"), (second, "the second values")))
     if one.shape != two.shape:
         raise InputError(f"the first scorer has {one.size:,} values, the second {two.size:,}; compare the same queries")
     difference, undefined = _defined(one - two)
@@ -107,6 +108,14 @@ def of_mean_difference(mean: float, error: float, size: int, level: float) -> tu
     reach = float(stdtrit(size - 1, 0.5 + level / 2)) * error
     p_value = 2 * float(stdtr(size - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
     return mean - reach, mean + reach, float(p_value)
+
+
+def _values(given: Any, what: str) -> Floats:
+    """Return one number per query, NaN where there is none."""
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be real numbers, one per query, not {type(given).__name__}") from None
 
 
 def _defined(values: Floats) -> tuple[Floats, int]:

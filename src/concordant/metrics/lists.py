@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError
 from concordant.labels import as_label_array
 
-__all__ = ["Floats", "Lists", "Offsets", "as_numbers", "check_cutoff", "lists_of", "matrices", "owners"]
+__all__ = ["Floats", "Lists", "Offsets", "as_numbers", "check_cutoff", "lists_of", "matrices", "owners", "threshold"]
 
 Floats = NDArray[np.float64]
 Offsets = NDArray[np.int64]
@@ -139,6 +140,12 @@ def check_cutoff(at: Any) -> int | None:
     if isinstance(at, bool) or not isinstance(at, int | np.integer) or at < 1:
         raise UsageError(f"at must be an integer of at least 1, or None for the whole list, not {at!r}")
     return int(at)
+
+
+def threshold(relevant: Any) -> None:
+    """Refuse a label from which on a document is relevant that is no number."""
+    if not isinstance(relevant, Real):
+        raise UsageError(f"relevant must be a real number, not {str(repr(relevant))[:80]}")
 
 
 def owners(start: Offsets) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.metrics.conventions import Convention, convention_of
-from concordant.metrics.lists import Floats, Lists, as_numbers, check_cutoff, lists_of
+from concordant.metrics.lists import Floats, Lists, as_numbers, check_cutoff, lists_of, threshold
 from concordant.metrics.ndcg import best_attainable, discounted
 from concordant.metrics.ranked import Ranked, ranked
 
@@ -46,11 +46,12 @@ def precision(
     if divide not in ("k", "attainable"):
         raise UsageError(f"divide must be 'k' or 'attainable', not {divide!r}")
     at = check_cutoff(at)
-    score, label, lists, rule = _checked(scores, labels, query, convention)
+    score, label, lists, rule = _checked(scores, labels, query, convention, relevant)
     label = np.maximum(label, 0.0) if divide == "attainable" else (label >= relevant).astype(np.float64)
     order = _order(lists, score, label, rule, at, ties, item)
     length = np.diff(lists.start)
-    worth = np.ones(int(length.max(initial=0)) if at is None else at)
+    longest = int(length.max(initial=0))
+    worth = np.ones(longest if at is None else min(at, longest))
     value = discounted(order, label, worth, averaged=(ties or rule.ties) == "averaged")
     whole = np.full(len(lists), float(at)) if at is not None else length.astype(np.float64)
     if divide == "attainable":
@@ -88,7 +89,7 @@ def average_precision(
     Source: Buckley and Voorhees (2005).
     """
     at = check_cutoff(at)
-    score, label, lists, rule = _checked(scores, labels, query, convention)
+    score, label, lists, rule = _checked(scores, labels, query, convention, relevant)
     divide = divide or ("attainable" if rule.name in ("lightgbm", "xgboost") else "relevant")
     if divide not in ("relevant", "attainable"):
         raise UsageError(f"divide must be 'relevant' or 'attainable', not {divide!r}")
@@ -139,7 +140,7 @@ def reciprocal_rank(
     Source: Voorhees (1999).
     """
     at = check_cutoff(at)
-    score, label, lists, rule = _checked(scores, labels, query, convention)
+    score, label, lists, rule = _checked(scores, labels, query, convention, relevant)
     if (ties or rule.ties) == "averaged":
         raise UsageError("reciprocal rank has no rule for averaged ties; give ties='worst', 'best', 'input' or 'item'")
     hit = (label >= relevant).astype(np.float64)
@@ -149,7 +150,10 @@ def reciprocal_rank(
     return np.maximum.reduceat(inverse, order.start[:-1]) if len(inverse) else np.zeros(len(lists))
 
 
-def _checked(scores: Any, labels: Any, query: Any, convention: str) -> tuple[Floats, Floats, Lists, Convention]:
+def _checked(
+    scores: Any, labels: Any, query: Any, convention: str, relevant: float
+) -> tuple[Floats, Floats, Lists, Convention]:
+    threshold(relevant)
     rule = convention_of(convention)
     score = as_numbers(scores, "scores", infinite=True)
     label = as_numbers(labels, "labels", size=len(score))

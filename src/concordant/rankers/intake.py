@@ -88,7 +88,17 @@ def rows_of(X: Any, missing: str, names: tuple[str, ...] | None = None) -> tuple
     if isinstance(X, str | os.PathLike) or (_is_table(X) and not _is_matrix(X, names)):
         return read_features(X, missing=keep), True
     called = _column_names(X)
-    return Features.of(X, np.arange(1, len(X) + 1), None, called, missing=keep), called is not None
+    return Features.of(X, np.arange(1, _rows(X) + 1), None, called, missing=keep), called is not None
+
+
+def _rows(X: Any) -> int:
+    """Return the number of rows of a matrix of any make. Errors: UsageError where it is none."""
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) > 0:  # a sparse matrix has no length
+        return int(shape[0])
+    if not hasattr(X, "__len__") or isinstance(X, bytes | Preferences) or shape == ():
+        raise UsageError(f"features are a table, a matrix or a tuple (X, query, item), not {type(X).__name__}")
+    return len(X)
 
 
 def _columns(X: Any) -> list[Any] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import ConcordantError, UsageError
+from concordant.errors import ConcordantError, UsageError, whole_number
 from concordant.gains import Gain, best_value, inverse_discount, the_gain
 from concordant.graphs import Batch
 from concordant.labels import Labels
@@ -113,8 +113,11 @@ def mean_targets_of_orders(
     [1, 2, None]
     """
     ks = [_order(order) for order in orders]
-    if subsets < 1:
-        raise UsageError(f"the number of subsets must be at least 1, not {subsets}")
+    if not isinstance(prefs, Preferences):
+        raise UsageError(f"targets are made of Preferences, not of {type(prefs).__name__}")
+    subsets = whole_number(subsets, "the number of subsets")
+    if not isinstance(structure, str) and not callable(structure):
+        raise UsageError(f"structure is a name or a function, not {type(structure).__name__}")
     function = find_structure(structure) if isinstance(structure, str) else structure
     if isinstance(structure, str):
         find_structure(structure).check(prefs.kind, options or {})
