@@ -123,7 +123,7 @@ class Load:
 
 def main(order: dict[str, Any]) -> None:
     bodies = Path(order["bodies"]).read_text().splitlines()
-    head = f"POST {order['path']} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: "
+    head = f"POST {order['path']} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
     requests = [(head + f"{len(body.encode())}\r\n\r\n{body}").encode() for body in bodies]
     load = Load(order["port"], requests, order["rate"], order["seconds"], order["connections"])
     try:

@@ -539,3 +539,35 @@ def _any_app(kept: list[Any] = []) -> Any:  # noqa: B006
         items = {"item": ["a", "b"], "length": [1.0, 2.0]}
         kept.append(create_app(EdgeRanker("ranknet").fit(items, votes), items))
     return kept[0]
+
+
+# -- strictly read -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("body", "status", "line"),
+    [
+        (b'{"items": ["a"], "items": ["b"]}', 400, "'items' occurs twice in one object"),
+        (b'{"items": ["a"], "it\\u0065ms": ["b"]}', 400, "'items' occurs twice in one object"),
+        (b'{"named_features": [{"length": 1, "length": 2}]}', 400, "'length' occurs twice in one object"),
+        (b'{"named_features": [{"length": 1}, {"length" : 1 , "length" : 2}]}', 400, "occurs twice"),
+        (b'{"items": null, "items": ["a"]}', 400, "occurs twice"),
+        (b'{"features": [[1e400]]}', 422, "finite number"),
+        (b'{"features": [[' + b"9" * 400 + b"]]}", 422, "finite number"),
+        (b'{"items": [' + b"9" * 5000 + b"]}", 4, ""),
+        (b'{"features": [[NaN]]}', 422, "finite number"),
+        (b'{"items": ["\\ud800"]}', 400, "not JSON"),
+        (b'{"items": ["\xff"]}', 400, "not JSON"),
+        (b'{"items": [' + b"[" * 50_000, 400, "not JSON"),
+        (b'\xef\xbb\xbf{"items": ["a"]}', 400, "not JSON"),
+    ],
+)
+def test_json_that_readers_understand_differently_is_refused(small_app, body, status, line) -> None:
+    found = ask(small_app, "/score", body)
+    assert str(found.status_code).startswith(str(status)), found.text
+    assert line in found.json()["error"]
+
+
+def test_colons_in_labels_are_no_second_names(small) -> None:
+    ranker, _ = small
+    app = create_app(ranker, {"item": [':":', '"items":', "a"], "length": [1.0, 2.0, 3.0]})
+    assert ask(app, "/score", {"items": [':":', '"items":']}).status_code == 200
+    assert ask(app, "/score", {"items": ["a", "::::::"], "named_features": [{"length": 1.0}] * 2}).status_code == 200

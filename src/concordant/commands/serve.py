@@ -22,6 +22,10 @@ __all__ = ["serve"]
               help="Where to listen; 0.0.0.0 is every interface of this machine.")  # fmt: skip
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=8080, show_default=True,
               help="0 takes a free one.")  # fmt: skip
+@click.option("--host-name", metavar="NAME", multiple=True,
+              help="A name that clients call this server by, beside localhost and --host; repeatable.")  # fmt: skip
+@click.option("--token-file", metavar="FILE", help="Answer only whoever shows the token in FILE (authorization: "
+              "Bearer …); CONCORDANT_SERVE_TOKEN may hold it, too.")  # fmt: skip
 @click.option("--workers", metavar="N", type=click.IntRange(1, 256), default=1, show_default=True,
               help="Processes, each with model and features of its own.")  # fmt: skip
 @click.option("--max-items", metavar="N", type=click.IntRange(min=1), default=1000, show_default=True,
@@ -43,8 +47,8 @@ __all__ = ["serve"]
 def serve(model: str, **options: Any) -> None:
     """Answer requests over HTTP by a fitted model: POST /score, /rank, /compare; GET /health, /openapi.json.
 
-    There is no TLS and no login: for others than this machine, put it behind a proxy. Ctrl-C and SIGTERM end it when
-    the requests that have begun are answered. --abstain and what belongs to it are as for concordant score.
+    There is no TLS, and no login but a token: for others than this machine, put it behind a proxy. Ctrl-C and SIGTERM
+    end it when the requests that have begun are answered. --abstain and what belongs to it are as for concordant score.
 
     \b
     Examples:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import stat
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -17,11 +19,12 @@ from concordant.errors import UsageError
 from concordant.models.saving import load_model
 from concordant.serving.app import create_app
 from concordant.serving.journal import Lines
-from concordant.serving.limits import Limits
+from concordant.serving.limits import Access, Limits, host_name
 from concordant.serving.running import BACKLOG, answer, answer_in_workers, bound
 
 __all__ = ["run_serve"]
 
+TOKEN, LONGEST = "CONCORDANT_SERVE_TOKEN", 4096
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
@@ -30,6 +33,8 @@ def run_serve(model: str, given: Mapping[str, Any]) -> None:
     quiet, workers = given["quiet"], given["workers"]
     form = "json" if as_json() else "text"
     _limits(given)
+    given = {**given, "token": _token(given["token_file"])}
+    access(given)
     listener = bound(given["host"], given["port"], shared=workers > 1)
     with listener:
         with Progress(quiet, f"loading {model}"):
@@ -68,8 +73,54 @@ def application(model: str, given: Mapping[str, Any], form: str, *, notes: bool 
         features = read_feature_file(given["features"], given, missing=missing, names=names)
     lines = Lines(form)
     name, told = Path(model).resolve().name, None if given["quiet"] else lines
-    app = create_app(abstaining or ranker, features, name=name, limits=limits, lines=told)
+    app = create_app(abstaining or ranker, features, name=name, limits=limits, lines=told, access=access(given))
     return app, limits, lines
+
+
+def access(given: Mapping[str, Any]) -> Access:
+    """Whom the server answers, as the options say. Errors: UsageError for names that are none."""
+    for name in given["host_name"]:
+        if host_name(name) is None or re.search(r":\d*$", name.rpartition("]")[2]):
+            raise UsageError(f"--host-name {name}: a name or an address, without scheme and port")
+    host = str(given["host"])
+    own = [host] if host_name(f"[{host}]" if ":" in host else host) is not None else []
+    everywhere = host.strip("[]") in ("", "0.0.0.0", "::", "0", "*")
+    return Access(
+        [*own, *(str(host_name(name)) for name in given["host_name"])], addresses=everywhere, token=given["token"]
+    )
+
+
+def _token(file: str | None) -> str | None:
+    """The token of the file or of the environment. Errors (UsageError), which never show it."""
+    said = os.environ.get(TOKEN)
+    if file is not None and said is not None:
+        raise UsageError(f"--token-file and {TOKEN} both give a token; leave one out")
+    if file is None:
+        return None if said is None else _checked(said, TOKEN)
+    option = f"--token-file {file}"
+    try:
+        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe is not waited for
+        with os.fdopen(handle, "rb") as opened:
+            there = os.fstat(handle)
+            if not stat.S_ISREG(there.st_mode):
+                raise UsageError(f"{option} is no file")
+            if os.name == "posix" and there.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise UsageError(f"{option}: others may change it; chmod go-w, or better 600")
+            raw = opened.read(LONGEST + 3)
+    except OSError as error:
+        raise UsageError(f"{option}: {error.strerror or error}") from None
+    if os.name == "posix" and there.st_mode & stat.S_IROTH:
+        say("note", f"every user of this machine may read {file}: chmod 600 keeps the token to its owner")
+    return _checked(raw.decode("latin-1").removesuffix("\n").removesuffix("\r"), option)
+
+
+def _checked(token: str, where: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._~+/=-]{16,4096}", token):
+        raise UsageError(
+            f"{where}: a token is one line of 16 to {LONGEST:,} letters, digits and the marks . _ ~ + / = - "
+            "(openssl rand -hex 32 makes one)"
+        )
+    return token
 
 
 def _limits(given: Mapping[str, Any]) -> Limits:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -15,7 +16,7 @@ import concordant
 from concordant.serving.answers import CompareAnswer, Health, RankAnswer, Refusal, ScoreAnswer
 from concordant.serving.desk import Asked, Desk
 from concordant.serving.journal import Journal, Lines
-from concordant.serving.limits import Gate, Limits, error_bytes
+from concordant.serving.limits import Access, Door, Gate, Limits, error_bytes
 from concordant.serving.requests import examples, request_models
 from concordant.serving.served import Served
 
@@ -24,10 +25,12 @@ __all__ = ["create_app"]
 JSON = "application/json"
 WHY = {
     400: "The body is not JSON.",
+    401: "The token is missing or another one.",
     404: "The query, or items, are not among the loaded features.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The content-type is not application/json.",
+    421: "The header host names another host.",
     422: "The request is JSON, but not one that can be answered.",
     503: "Too many requests at once; retry-after says when to try again.",
 }
@@ -41,12 +44,13 @@ def create_app(
     name: str = "model",
     limits: Limits | None = None,
     lines: Lines | None = None,
+    access: Access | None = None,
 ) -> FastAPI:
     """Return the application that answers by a fitted ranker, to be run, mounted or tested.
 
     ``features`` are those of the items that may be asked for by their labels (any form that ``predict`` takes);
     ``name`` is what /health calls the model; an ``AbstainingRanker`` declines pairs as it does. Each
-    request is told to ``lines``. Errors: those of ``Served``.
+    request is told to ``lines``; ``access`` says whom it answers (default: whoever asks). Errors: those of ``Served``.
 
     >>> from concordant.preferences import Preferences
     >>> from concordant.rankers.edges import EdgeRanker
@@ -64,7 +68,9 @@ def create_app(
         "/rank": (RankRequest, served.rank),
         "/compare": (CompareRequest, served.compare),
     }
-    told = [] if lines is None else [Middleware(Journal, lines=lines)]
+    outside = [] if lines is None else [Middleware(Journal, lines=lines)]
+    outside += [] if access is None else [Middleware(Door, access=access)]
+    token = access is not None and access.digest is not None
     app = FastAPI(
         title="concordant",
         version=concordant.__version__,
@@ -72,8 +78,9 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if token else [],  # said in OpenAPI; ``Door`` holds it
         middleware=[
-            *told,
+            *outside,
             Middleware(Gate, most=limits.concurrency),
             Middleware(Desk, asked=asked, is_slow=served.is_slow, limits=limits),
         ],

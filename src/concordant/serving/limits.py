@@ -1,8 +1,12 @@
-"""What a client may ask for: the size of a body, the time it may take, how many requests are taken at once."""
+"""Who may ask, and for how much: hosts and a token, the size of a body and its time, how many requests at once."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
+import ipaddress
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +15,7 @@ import pydantic
 
 from concordant.errors import UsageError
 
-__all__ = ["Gate", "Limits", "Refused", "body_of", "error_bytes"]
+__all__ = ["Access", "Door", "Gate", "Limits", "Refused", "body_of", "error_bytes", "host_name"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -52,11 +56,11 @@ class Limits:
 class Refused(Exception):
     """A request that is not answered: a status of HTTP and one line that says why."""
 
-    def __init__(self, status: int, line: str, *, close: bool = False) -> None:
+    def __init__(self, status: int, line: str, *, close: bool = False, headers: Headers = ()) -> None:
         super().__init__(line)
         self.status = status
         self.line = line
-        self.headers = [(b"connection", b"close")] if close else []
+        self.headers = [*headers, (b"connection", b"close")] if close else [*headers]
         """A body that is not read to its end leaves a connection that is of no more use."""
 
 
@@ -114,6 +118,97 @@ async def _received(receive: Receive, limits: Limits) -> bytes:
 
 def _too_large(size: str, limits: Limits) -> None:
     raise Refused(413, f"the body has {size} bytes; at most {limits.body:,} are allowed", close=True)
+
+
+HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]{1,253})(?::\d{1,5})?")
+LOOPBACK = "localhost"
+
+
+def host_name(text: str) -> str | None:
+    """Return the name that a header ``host`` begins with, in the one form in which names are compared; None for none.
+
+    >>> host_name("Example.org.:8080"), host_name("[::1]:80"), host_name("a b")
+    ('example.org', '::1', None)
+    """
+    found = HOST.fullmatch(text)
+    return None if found is None else found["name"].strip("[]").lower().removesuffix(".")
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+class Access:
+    """Whom the server answers: requests that name one of its hosts and, where there is one, show the token.
+
+    A page of another site can make a browser send requests to this machine under a name of its own (DNS rebinding), but
+    not under one of ``names``, and not under an address: loopback names are always allowed, and where ``addresses``
+    says that all interfaces are listened on, any address is.
+
+    >>> access = Access(["ranker.example.org"], token="s3cret-s3cret-s3cret")
+    >>> access.refusal({"headers": [(b"host", b"evil.example:8080")], "http_version": "1.1"}).status
+    421
+    >>> access.refusal({"headers": [(b"host", b"localhost:8080")], "http_version": "1.1"}).status
+    401
+    """
+
+    def __init__(self, names: Iterable[str] | None, *, addresses: bool = False, token: str | None = None) -> None:
+        self.names = None if names is None else frozenset({LOOPBACK, *(name.strip("[]").lower() for name in names)})
+        self.addresses = addresses
+        self.digest = None if token is None else hashlib.sha256(token.encode()).digest()
+
+    def refusal(self, scope: Scope) -> Refused | None:
+        """Why a request is not answered; None: it is."""
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if self.names is not None and len(hosts) != 1 and not (hosts == [] and scope["http_version"] == "1.0"):
+            return Refused(400, f"a request has one header host, this one has {len(hosts)}", close=True)
+        if self.names is not None and hosts and not self._knows(hosts[0].decode("latin-1").strip()):
+            shown = ascii(hosts[0].decode("latin-1")[:60])
+            return Refused(421, f"no host {shown} is served here; --host-name NAME adds one", close=True)
+        if self.digest is None or self._shown(scope):
+            return None
+        ask = [(b"www-authenticate", b"Bearer")]
+        return Refused(
+            401, "the header authorization must be Bearer and the token of this server", close=True, headers=ask
+        )
+
+    def _knows(self, host: str) -> bool:
+        name = host_name(host)
+        if name is None:
+            return False
+        assert self.names is not None
+        if name in self.names:
+            return True
+        address = _address(name)
+        return address is not None and (self.addresses or address.is_loopback)
+
+    def _shown(self, scope: Scope) -> bool:
+        """Whether the token is there; takes as long whatever the token given is."""
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        scheme, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
+        assert self.digest is not None
+        same = hmac.compare_digest(hashlib.sha256(token.strip()).digest(), self.digest)
+        return same and scheme.lower() == b"bearer"
+
+
+class Door:
+    """ASGI middleware that lets in whom ``Access`` does, before anything else of a request is looked at."""
+
+    def __init__(self, app: App, access: Access) -> None:
+        self.app = app
+        self.access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = self.access.refusal(scope) if scope["type"] == "http" else None
+        if refused is None:
+            return await self.app(scope, receive, send)
+        body = error_bytes(refused.line)
+        headers = [(b"content-type", JSON.encode()), (b"content-length", b"%d" % len(body)), *refused.headers]
+        await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+        return await send({"type": "http.response.body", "body": body})
 
 
 class Gate:

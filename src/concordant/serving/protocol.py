@@ -1,4 +1,8 @@
-"""HTTP/1.1 on one connection: what uvicorn does, with bounds on heads and idle connections, and errors in JSON."""
+"""HTTP/1.1 on one connection: what uvicorn does, with bounds on heads and idle connections, and errors in JSON.
+
+A connection that is closed before its client has sent all it wanted would be reset, and the client might lose the
+answer with it. So what still comes is read and thrown away for a while (RFC 9112, 9.6: "lingering close").
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,33 @@ __all__ = ["MOST_CONNECTIONS", "BoundedProtocol"]
 HEAD = 64 << 10
 """Bytes of a request's line and headers."""
 WAIT = 10.0
-"""Seconds that a new connection may take to its first whole head."""
+"""Seconds that a head, and what is left of a refused request, may take to arrive."""
 MOST_CONNECTIONS = 8192
 """Connections that are held at once; fewer where the system allows fewer open files."""
 
 
+class _Lingering:
+    """A transport whose end is that of the protocol: what the other side still sends is waited for."""
+
+    def __init__(self, transport: Any, protocol: BoundedProtocol) -> None:
+        self.transport, self.protocol = transport, protocol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self.protocol.left:
+            self.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self.protocol.left or bool(self.transport.is_closing())
+
+    def close(self) -> None:
+        self.protocol.leave()
+
+
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection that sends its head in time and within bounds, or is closed with a reason."""
+    """A connection that sends its heads in time and within bounds, or is closed with a reason."""
 
     most = MOST_CONNECTIONS
     longest = 64 << 20
@@ -28,12 +52,22 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.head = self.rest = 0
+        self.head = self.rest = self.size = 0
+        self.whole = True
+        """Whether no request is half received."""
+        self.deaf = False
+        """Whether what comes is not looked at any more: the last answer is under way."""
+        self.left = False
+        """Whether the last answer was given."""
+        self.line: Any = None
         self.late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        self.line = transport
+        super().connection_made(_Lingering(transport, self))  # type: ignore[arg-type]
+        self.whole = False  # nothing came yet: whoever is sent away now may be about to ask
         if len(self.connections) > self.most:
+            self.whole = True  # nothing is waited for: there is no room
             return self._end(b"503 Service Unavailable", f"busy: {self.most:,} connections are open", b"retry-after: 1")
         self.late = self.loop.call_later(WAIT, self._too_late)
         return None
@@ -43,51 +77,125 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self.left or self.deaf:
+            self.rest += len(data)
+            if self.rest > self.longest:
+                self.line.close()
             return None
         if self.head >= 0:
             self.head += len(data)
         else:
             self.rest += len(data)
             if self.rest > self.longest:
-                return self.transport.close()
+                return self.line.close()  # type: ignore[no-any-return]
         super().data_received(data)
-        if self.head > HEAD:
-            self._end(b"431 Request Header Fields Too Large", f"the head is larger than {HEAD:,} bytes")
+        if self.head > HEAD and not self.left:
+            self._too_large()
         return None
 
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """The other side sends no more; what it asked for is still answered."""
+        if self.left or not self._answered_first():
+            return None
+        return True
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.left:
+            self.line.close()
+
+    # -- what the parser says --------------------------------------------------------------------------------------
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.head = max(self.head, 0)
+        self.head, self.size = max(self.head, 0), 0
+        self.whole = False
+        if self.late is None:
+            self.late = self.loop.call_later(WAIT, self._too_late)
+
+    def on_url(self, url: bytes) -> None:
+        self.size += len(url)
+        super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.head >= 0:  # trailers of a body say nothing here
+            self.size += len(name) + len(value) + len(b": \r\n")
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self.head, self.rest = -1, 0
+        if self.left or self.deaf:
+            return
         self._in_time()
+        if self.size + len(self.parser.get_method()) + len(b"  HTTP/1.1\r\n\r\n") > HEAD:
+            self._too_large()
+            return
+        self.head, self.rest = -1, 0
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        if not (self.left or self.deaf):
+            super().on_body(body)
+
     def on_message_complete(self) -> None:
-        self.head = 0
+        if self.left or self.deaf:
+            return
+        self.head, self.whole = 0, True
+        self._in_time()
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.whole and not self.left and self.head < 0:  # answered before all of it came: so long it may take
+            self.late = self.late or self.loop.call_later(WAIT, self.leave)
+
     def send_400_response(self, msg: str) -> None:
-        if not self.transport.is_closing():
-            self._end(b"400 Bad Request", "this is not a request of HTTP/1.1")
+        self._end(b"400 Bad Request", "this is not a request of HTTP/1.1")
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+    def leave(self) -> None:
+        """Close the connection: at once where all was received, else when the other side has, or has sent enough."""
+        if self.left:
+            return
+        self.left = True
+        self._in_time()
+        self._unset_keepalive_if_required()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.whole or self.line.is_closing() or not self.line.can_write_eof():
+            self.line.close()
+            return
+        self.line.write_eof()
+        self.flow.resume_reading()
+        self.rest = 0
+        self.late = self.loop.call_later(WAIT, self.line.close)
 
     def _too_late(self) -> None:
-        if not self.transport.is_closing():
-            self._end(b"408 Request Timeout", f"no whole head within {WAIT:g} s")
+        self.late = None
+        self._end(b"408 Request Timeout", f"no whole head within {WAIT:g} s")
+
+    def _too_large(self) -> None:
+        self._end(b"431 Request Header Fields Too Large", f"the head is larger than {HEAD:,} bytes")
 
     def _in_time(self) -> None:
         if self.late is not None:
             self.late.cancel()
             self.late = None
 
+    def _answered_first(self) -> bool:
+        """Whether there are whole requests to be answered yet; the last answer to them will be the last of all."""
+        asked = [self.cycle, *(cycle for cycle, _ in self.pipeline)]
+        if not any(one is not None and not one.response_complete and not one.more_body for one in asked):
+            return False
+        last = self.pipeline[0][0] if self.pipeline else self.cycle
+        last.keep_alive, self.deaf = False, True
+        return True
+
     def _end(self, status: bytes, line: str, *headers: bytes) -> None:
+        if self.left or self.deaf:
+            return
+        if self._answered_first():
+            return
         body = error_bytes(line)
         lines = [b"HTTP/1.1 " + status, b"content-type: application/json", b"content-length: %d" % len(body)]
-        self.transport.write(b"\r\n".join([*lines, *headers, b"connection: close", b"", body]))
-        self.transport.close()
+        self.line.write(b"\r\n".join([*lines, *headers, b"connection: close", b"", body]))
+        self.leave()

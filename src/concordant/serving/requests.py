@@ -8,7 +8,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from concordant.errors import counted, few
+from concordant.errors import InputError, counted, few
+from concordant.json_values import json_value
 from concordant.serving.limits import Limits, Refused
 
 __all__ = ["CompareRequest", "RankRequest", "RowsRequest", "ScoreRequest", "examples", "parsed", "request_models"]
@@ -121,12 +122,20 @@ def examples(width: int, names: Sequence[str] | None, *, query: bool) -> dict[st
 def parsed(model: type[Asked], body: bytes) -> Asked:
     """Return the request that a body holds.
 
-    Errors (Refused): 400 for what is no JSON, 422 for JSON that is no such request; each with the first thing wrong.
+    Errors (Refused): 400 for what is no JSON, or says a name twice in one object; 422 for JSON that is no such request;
+    each with the first thing wrong.
     """
     try:
-        return model.model_validate_json(body)
+        found = model.model_validate_json(body)
     except ValidationError as error:
         raise _refusal(model, error) from None
+    names = len(found.model_fields_set) + sum(map(len, found.named_features or ()))
+    if body.count(b":") > names:  # of a name that is there twice the last value was taken; colons in texts also do this
+        try:
+            json_value(body, "the body")
+        except InputError as error:
+            raise Refused(400, str(error)) from None
+    return found
 
 
 def _refusal(model: type[BaseModel], error: ValidationError) -> Refused:
