@@ -90,6 +90,10 @@ INSIDE_FUNCTIONS = {
     ("best_order/components.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     ("best_order/orders.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     ("best_order/orders.py", "concordant.kernels.orders_search"): "start-up time: Numba, for large components only",
+    (
+        "structures/elimination.py",
+        "concordant.kernels.elimination",
+    ): "start-up time: Numba, for chains and the like only",
     ("abstention/cells.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
     ("abstention/tiles.py", "concordant.kernels.near_blocks"): "start-up time: Numba, for many points only",
     ("abstention/near_pairs.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",

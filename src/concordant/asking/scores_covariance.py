@@ -18,7 +18,7 @@ from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.curvature import Curvature, bradley_terry_curvature
 from concordant.structures.scores import Scores
 from concordant.uncertainty.contrasts import Gauge
-from concordant.uncertainty.covariance import Meat, Units, stacks
+from concordant.uncertainty.covariance import Meat, Units, far_units, stacks
 from concordant.uncertainty.large import large_variances
 from concordant.uncertainty.standard_errors import SILENT, default_method
 
@@ -116,6 +116,11 @@ def blocks(fit: Fitted, choose: Chooser, *, main: bool) -> Iterator[Block]:
     wanted = units.nodes > 1
     if main:
         wanted &= (links.component[np.minimum(first, len(links.component) - 1)] == 0) | (units.size > units.nodes)
+    if far_units(units, curvature)[wanted].any():
+        raise InputError(
+            "the strengths of the judgments lie too far apart for the covariance of the scores in floating point, so "
+            "nothing can be said about what more judgments would settle"
+        )
     small = units.size <= LARGEST
     meat = fit.meat
     middle = None if meat is None else meat.matrix()
@@ -157,6 +162,11 @@ def _large(fit: Fitted, ids: Ints, n: int, choose: Chooser, main: bool) -> Itera
     root = None if fit.meat is None else csr_array(fit.meat.root[:, ids])
     gauge = fit.gauge.take(ids[:n])
     variance = large_variances(hessian, curvature.prior, gauge, root).scores
+    if not np.isfinite(variance).all():
+        raise InputError(
+            f"the standard errors of {len(gauge.group):,} items were not found (long chains with many comparisons), so "
+            "nothing can be said about what more judgments would settle"
+        )
     own = np.asarray(hessian.diagonal(), np.float64)[:n] + curvature.prior
     bare = links.separated[ids[:n]] | (variance * own <= SILENT) | fit.single[fit.batch.owner[ids[:n]]]
     variance = np.where(bare, np.maximum(variance, 1.0 / own), variance)

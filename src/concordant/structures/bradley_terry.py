@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +11,16 @@ from concordant.connectivity import Connectivity, connectivity
 from concordant.errors import CannotRank, UsageError, did_you_mean
 from concordant.graphs import Batch, Graphs
 from concordant.structures.dense_newton import WIDEST, fit_dense
+from concordant.structures.elimination import FAR
 from concordant.structures.existence import (
+    check_prior,
+    refuse_beyond,
     refuse_endless_ties,
     refuse_runaway,
     refuse_separated,
     refuse_undetermined,
     separation_note,
+    uneven_note,
     where,
 )
 from concordant.structures.newton import fit_sparse
@@ -100,8 +103,7 @@ def _check(
     batch: Batch, prior: float, ties: str, covariates: bool | None, tolerance: float, max_iterations: int
 ) -> tuple[str, ...]:
     """Check the options; return the names of the covariates to use."""
-    if not (math.isfinite(prior) and prior >= 0):
-        raise UsageError(f"the prior is a precision: 0 (none) or a positive number, not {prior}")
+    check_prior(prior)
     if ties not in TIES:
         raise UsageError(f"unknown treatment of ties {ties!r}; {did_you_mean(ties, TIES)}")
     if not 0 < tolerance < 1 or max_iterations < 1:
@@ -149,7 +151,7 @@ def _fit(
             refuse_endless_ties(batch, graphs, links, both)
         _fit_sparse(batch, graphs, links, names, both, prior, mean, True, limits, out)
     size = np.diff(graphs.node_start)
-    dense = plain & (size <= LARGE) & (FILLED * pairs >= size * size)
+    dense = plain & (size <= LARGE) & (FILLED * pairs >= size * size) & ~_uneven(graphs, prior)
     if names:
         dense = np.zeros(total, bool)
     if mean is not None:
@@ -169,6 +171,23 @@ def _fit(
     dense[chosen[fit.too_wide]] = False
     _fit_sparse(batch, graphs, links, names, np.flatnonzero(plain & ~dense), prior, mean, False, limits, out)
     return out
+
+
+def _uneven(graphs: Graphs, prior: float) -> NDArray[np.bool_]:
+    """Graphs with strengths that may be lost beside others (``elimination`` looks closer)."""
+    out = np.zeros(len(graphs), bool)
+    some = np.flatnonzero(np.diff(graphs.pair_start))
+    if len(some) == 0:
+        return out
+    most = np.maximum.reduceat(graphs.above + graphs.below, graphs.pair_start[some])
+    sides = np.minimum(_or_infinite(graphs.above), _or_infinite(graphs.below))
+    least = np.minimum.reduceat(sides, graphs.pair_start[some])
+    out[some] = (np.minimum(least, prior) if prior > 0 else least) < FAR * most
+    return out
+
+
+def _or_infinite(strength: Floats) -> Floats:
+    return np.where(strength > 0, strength, np.inf)
 
 
 def _tied(graphs: Graphs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -211,6 +230,7 @@ def _fit_sparse(
     fit = fit_sparse(problem, tolerance=limits["tolerance"], max_iterations=int(limits["max_iterations"]))
     refuse_undetermined(batch, names, chosen, fit.weak)
     refuse_runaway(batch, names, chosen, fit.status, fit.extra, problem, fit.score)
+    refuse_beyond(batch, chosen, fit.status, problem, fit.score)
     if len(chosen) == len(graphs):
         out.value[:] = fit.score
     else:
@@ -257,6 +277,7 @@ def _notes(
     if len(stopped):
         worst = float(fitted.gradient[stopped].max())
         notes.append(f"{len(stopped):,} of {len(graphs):,} fits stopped before convergence (gradient {worst:.1e})")
+        notes.extend(uneven_note(batch, graphs, stopped))
     notes.extend(separation_note(batch, links, prior))
     none = np.isneginf(fitted.coefficients.get("ties", np.zeros(0)))
     if none.any():

@@ -1,72 +1,169 @@
-"""Newton's equations of one graph by elimination: dense for small graphs, sparse for those that are nearly trees.
+"""Systems of comparison graphs by sparse elimination: Laplacians of pairs with what holds each node (a prior).
 
-[L + prior, B; Bᵀ, K] with the Laplacian L of the pairs, the border B and the corner K of the extra coefficients.
+An order with little fill is looked for first; graphs without one (many pairs, no bottleneck) are left to conjugate
+gradients, which end soon on them. Factors and solutions are exact to rounding whatever the weights are
+(``kernels/elimination.py``).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.sparse.linalg import splu
+from scipy.sparse.csgraph import connected_components
 
-__all__ = ["can_eliminate", "eliminate"]
+__all__ = ["FAR", "WORK", "Elimination", "Factor", "dense_least_squares", "far_apart"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-SMALL = 2_000  # nodes up to which a dense matrix is solved
-THIN = 1.2  # pairs per node up to which elimination adds few entries to a sparse one
+ENTRIES = 30_000_000
+"""Most entries of a factor."""
+WORK = 3e9
+"""Most multiplications of a factorisation."""
+FAR = 1e-8
+"""Share of the largest weight below which a weight that holds a graph together is lost to methods that add them up."""
+NONE = np.zeros(0)
 
 
-def can_eliminate(nodes: Ints, pairs: Ints) -> NDArray[np.bool_]:
-    """Whether graphs of this size can be solved by elimination."""
-    return (nodes <= SMALL) | (pairs <= THIN * nodes)
+def far_apart(first: Ints, second: Ints, weight: Floats, prior: float, nodes: int) -> bool:
+    """Whether some items hang on others by weights (and a prior) below ``FAR`` of the largest weight.
+
+    Weak pairs beside strong ones do no harm: what counts is whether the strong ones connect what all of them connect.
+
+    >>> chain = np.array([0, 1]), np.array([1, 2])
+    >>> far_apart(*chain, np.array([1.0, 1e12]), 0.0, 3), far_apart(*chain, np.array([1.0, 1e12]), 1e5, 3)
+    (True, False)
+    """
+    if len(weight) == 0:
+        return False
+    limit = FAR * float(weight.max())
+    strong = (weight >= limit) & (weight > 0)
+    if (prior > 0 and prior >= limit) or strong.all():
+        return False
+    return _parts(first[strong], second[strong], nodes) > _parts(first, second, nodes)
 
 
-def eliminate(
-    first: Ints, second: Ints, weight: Floats, prior: float, component: Ints, border: Floats, corner: Floats,
-    right: Floats, right_extra: Floats,
-) -> tuple[Floats, Floats]:  # fmt: skip
-    """Solve for scores (up to a shift per component) and extra coefficients; pairs as nodes of this graph."""
+def _parts(first: Ints, second: Ints, nodes: int) -> int:
+    graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=(nodes, nodes))
+    return int(connected_components(graph, directed=False)[0])
+
+
+def dense_least_squares(
+    first: Ints, second: Ints, weight: Floats, prior: float, component: Ints, right: Floats
+) -> Floats:
+    """Solve (L + prior) x = right, shape (nodes, sides), as a dense matrix; up to shifts without prior."""
     m = len(component)
     diagonal = np.bincount(first, weight, m) + np.bincount(second, weight, m) + prior
     diagonal[diagonal <= 0] = 1.0
     scale = 1.0 / np.sqrt(diagonal)  # to unit diagonal
-    weight = weight * scale[first] * scale[second]
-    ground = np.zeros(m)
-    if prior == 0:  # right-hand sides sum to zero over components: grounding one node of each changes nothing else
-        ground[np.unique(component, return_index=True)[1]] = 1.0
-    sides = np.column_stack([right, border]) * scale[:, None]
-    if len(first) <= THIN * m:
-        solved = _sparse(first, second, weight, 1.0 + ground, sides)
-    else:
-        solved = _dense(first, second, weight, 1.0 + ground, sides)
-    solved *= scale[:, None]
-    x, along = solved[:, 0], solved[:, 1:]
-    if not border.shape[1]:
-        return x, right_extra
-    extra = np.asarray(np.linalg.lstsq(corner - border.T @ along, right_extra - border.T @ x)[0], np.float64)
-    return x - along @ extra, extra
-
-
-def _sparse(first: Ints, second: Ints, weight: Floats, diagonal: Floats, sides: Floats) -> Floats:
-    m = len(diagonal)
-    nodes = np.arange(m)
-    rows, columns = np.concatenate([first, second, nodes]), np.concatenate([second, first, nodes])
-    matrix = coo_array((np.concatenate([-weight, -weight, diagonal]), (rows, columns)), shape=(m, m)).tocsc()
+    matrix = np.zeros((m, m))
+    matrix[first, second] = matrix[second, first] = -weight * scale[first] * scale[second]
+    matrix[np.arange(m), np.arange(m)] = 1.0
+    if prior == 0:  # right-hand sides sum to zero over components: holding one node of each changes nothing else
+        anchors = np.unique(component, return_index=True)[1]
+        matrix[anchors, anchors] += 1.0
+    sides = right * scale[:, None]
     try:
-        factor = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    except RuntimeError:  # exactly singular in floating point
-        return np.zeros_like(sides)
-    return np.asarray(factor.solve(sides), np.float64)
-
-
-def _dense(first: Ints, second: Ints, weight: Floats, diagonal: Floats, sides: Floats) -> Floats:
-    m = len(diagonal)
-    matrix = -np.bincount(first * m + second, weight, m * m).reshape(m, m)
-    matrix += matrix.T
-    matrix[np.arange(m), np.arange(m)] = diagonal
-    try:
-        return np.asarray(np.linalg.solve(matrix, sides), np.float64)
+        solved = np.linalg.solve(matrix, sides)
     except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.lstsq(matrix, sides)[0], np.float64)
+        solved = np.linalg.lstsq(matrix, sides)[0]
+    return np.asarray(solved * scale[:, None], np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """An order in which the nodes of some pairs are eliminated, and where the entries of the factor stand."""
+
+    order: Ints
+    column: Ints
+    rows: Ints
+    place: Ints
+    """Entry of each pair."""
+    ahead: Floats
+    """+1 where the first node of a pair is eliminated first, −1 where the second is."""
+
+    @classmethod
+    def of(cls, first: Ints, second: Ints, nodes: int, *, work: float = WORK) -> Elimination | None:
+        """Find an order for pairs (first < second, each once), None where the factor would be too large."""
+        from concordant.kernels.elimination import least_degree, places
+
+        ends = np.concatenate([first, second]), np.concatenate([second, first])
+        graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(nodes, nodes)).tocsr()
+        start, beside = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
+        order, column, rows = least_degree(start, beside, ENTRIES, work)
+        if len(order) < nodes:
+            return None
+        position = np.empty(nodes, np.int64)
+        position[order] = np.arange(nodes)
+        rows = position[rows]
+        owner = np.repeat(np.arange(nodes), np.diff(column))
+        rows = np.ascontiguousarray(rows[np.lexsort((rows, owner))])
+        low, high = position[first], position[second]
+        place = places(column, rows, np.minimum(low, high), np.maximum(low, high))
+        return cls(order, column, rows, place, np.where(low < high, 1.0, -1.0))
+
+    @property
+    def roots(self) -> Ints:
+        """The last node of each part."""
+        return np.asarray(self.order[np.diff(self.column) == 0])
+
+    def _entries(self, of_pairs: Floats) -> Floats:
+        return np.asarray(np.bincount(self.place, of_pairs, len(self.rows)), np.float64)
+
+    def factor(self, weight: Floats, held: Floats, turned: Floats = NONE, turned_held: Floats | None = None) -> Factor:
+        """Factor L(weight) + diag(held); with the derivative in the direction L(turned) + diag(turned_held)."""
+        from concordant.kernels.elimination import factorise
+
+        values, excess = self._entries(weight), held[self.order].astype(np.float64)
+        bent = self._entries(turned) if len(turned) else NONE
+        drift = np.zeros(len(excess)) if turned_held is None else turned_held[self.order].astype(np.float64)
+        pivot, moved = factorise(self.column, self.rows, values, excess, bent, drift)
+        return Factor(self, values, pivot, bent, moved)
+
+    def least_squares(self, weight: Floats, flow: Floats, held: Floats, ground: Floats) -> Floats | None:
+        """Minimise Σ w (s_first − s_second − flow/w)² + Σ held (s − ground)², any weights.
+
+        One node of each part that nothing holds has 0. None where weights that are 0 in float64 cut a part in two.
+        """
+        from concordant.kernels.elimination import potentials
+
+        entries, flows = self._entries(weight), self._entries(flow * self.ahead)
+        held, ground = held[self.order].astype(np.float64), ground[self.order].astype(np.float64)
+        found, pivot = potentials(self.column, self.rows, entries, flows, held, ground)
+        if ((pivot <= 0) & (np.diff(self.column) > 0)).any() or not np.isfinite(found).all():
+            return None
+        out = np.empty(len(found))
+        out[self.order] = found
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A factored matrix."""
+
+    by: Elimination
+    weight: Floats
+    pivot: Floats
+    turned: Floats
+    moved: Floats
+
+    def solve(self, right: Floats) -> Floats:
+        """A⁻¹ right, shape (nodes,) or (nodes, sides)."""
+        from concordant.kernels.elimination import solve
+
+        sides = np.ascontiguousarray(right[self.by.order].reshape(len(right), -1), np.float64)
+        solve(self.by.column, self.by.rows, self.weight, self.pivot, sides)
+        out = np.empty_like(sides)
+        out[self.by.order] = sides
+        return out.reshape(right.shape)
+
+    def inverse_diagonal(self) -> tuple[Floats, Floats]:
+        """Diagonals of A⁻¹ and, with a direction −M, of A⁻¹ M A⁻¹."""
+        from concordant.kernels.elimination import inverse_on_pattern
+
+        own, bent = inverse_on_pattern(self.by.column, self.by.rows, self.weight, self.pivot, self.turned, self.moved)
+        out = np.empty((2, len(own)))
+        out[:, self.by.order] = own, bent
+        return out[0], out[1]

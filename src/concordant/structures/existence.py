@@ -8,26 +8,41 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
 
 from concordant.connectivity import Connectivity
-from concordant.errors import CannotRank, NoMaximumLikelihood, few
+from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError, few
 from concordant.graphs import Batch, Graphs
 from concordant.structures.problem import Problem
 from concordant.structures.scores import STOPPED
 
 __all__ = [
+    "check_prior",
     "items_of",
+    "refuse_beyond",
     "refuse_endless_ties",
     "refuse_runaway",
     "refuse_separated",
     "refuse_undetermined",
     "separation_note",
+    "uneven_note",
     "where",
 ]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 UNDETERMINED = 1e-10  # relative curvature below which a coefficient is not determined by the data
+SLIGHTEST = 1e-100  # prior, as with weights
+BEYOND = 1e9  # a score that only an iteration without a limit has
+UNEVEN = 1e8  # ratio of strengths that is worth a word
 RUNAWAY = 30.0  # log-odds that an unfinished fit has when there is no maximum
 HELP = "Ask for a weak prior (--prior 0.01, prior=0.01), which gives a finite and flagged answer"
+
+
+def check_prior(prior: float) -> None:
+    """Refuse a prior that is no precision, or one that float64 would lose beside any weight."""
+    if not (prior == 0 or SLIGHTEST <= prior <= 1 / SLIGHTEST):
+        raise UsageError(
+            f"the prior is a precision: 0 (none) or a positive number from {SLIGHTEST:g} to {1 / SLIGHTEST:g}, "
+            f"not {prior}"
+        )
 
 
 def where(batch: Batch, graph: int) -> str:
@@ -140,3 +155,38 @@ def refuse_runaway(
     far = np.flatnonzero(np.abs(score[low:high]) > RUNAWAY / 2) + int(batch.node_start[chosen[g]])
     named = f": {items_of(batch, far)} would be infinitely far from the others" if len(far) else ""
     raise NoMaximumLikelihood(f"the maximum likelihood{place} does not exist{named}. {HELP}")
+
+
+def refuse_beyond(batch: Batch, chosen: Ints, status: NDArray[np.int8], problem: Problem, score: Floats) -> None:
+    """Refuse scores that left every range: weights so far apart that their likelihood vanishes in float64."""
+    most = np.maximum.reduceat(np.where(np.isfinite(score), np.abs(score), np.inf), problem.node_start[:-1])
+    lost = np.flatnonzero((status == STOPPED) & (most > BEYOND))
+    if len(lost):
+        g = int(chosen[lost[0]])
+        nodes = np.arange(int(batch.node_start[g]), int(batch.node_start[g + 1]))
+        pairs = slice(int(problem.pair_start[lost[0]]), int(problem.pair_start[lost[0] + 1]))
+        raise CannotRank(
+            f"the scores of {items_of(batch, nodes)}{where(batch, g)} cannot be computed: the strengths of their "
+            f"judgments, {_range(problem.above[pairs], problem.below[pairs])}, are too far apart for floating point"
+        )
+
+
+def uneven_note(batch: Batch, graphs: Graphs, stopped: Ints) -> tuple[str, ...]:
+    """Name the strengths of a fit that stopped, where they lie far apart."""
+    for g in stopped.tolist():
+        pairs = slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
+        sides = np.concatenate([graphs.above[pairs], graphs.below[pairs]])
+        sides = sides[sides > 0]
+        if len(sides) and sides.max() > UNEVEN * sides.min():
+            nodes = np.arange(int(graphs.node_start[g]), int(graphs.node_start[g + 1]))
+            return (
+                f"the strengths of the judgments{where(batch, g)} are {_range(sides, sides)}, too far apart for the "
+                f"arithmetic: do not rely on the scores of {items_of(batch, nodes)}",
+            )
+    return ()
+
+
+def _range(above: Floats, below: Floats) -> str:
+    sides = np.concatenate([above, below])
+    sides = sides[sides > 0]
+    return f"from {sides.min():.3g} to {sides.max():.3g}" if len(sides) else "none"

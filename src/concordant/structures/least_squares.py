@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array
-from scipy.sparse.linalg import splu
+from scipy.sparse import csr_array
 
 from concordant.connectivity import connectivity
 from concordant.errors import UsageError
 from concordant.graphs import Batch, Graphs
 from concordant.structures.conjugate_gradients import conjugate_gradients
+from concordant.structures.elimination import FAR, Elimination
 from concordant.structures.gauge import centre, numbered
 from concordant.structures.log_odds import C0, pair_log_odds
 from concordant.structures.scores import CLOSED_FORM, CONVERGED, STOPPED, Scores
@@ -20,10 +20,9 @@ __all__ = ["thurstone_mosteller"]
 Floats = NDArray[np.float64]
 PRECISE = 1e-14
 STEPS = 300
-"""Conjugate gradients get so many steps; graphs that need more (long chains) are then factorised instead."""
-DIRECT = 3_000
-"""Graphs of more items than this are factorised only when they are nearly trees, else get LONG steps."""
+"""Conjugate gradients get so many steps; graphs that need more (long chains) are then eliminated instead."""
 LONG = 20_000
+"""Steps for those that elimination would fill too much."""
 
 
 def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs") -> Scores:
@@ -33,8 +32,8 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
     judgments (``weights="counts"``). Unjudged pairs take no part, so incomplete designs are not biased. The solution
     of least norm: scores sum to zero in every component; items in no comparison have 0.
 
-    Solved as one sparse Laplacian system over the batch, by conjugate gradients, and by factorisation where those are
-    slow (long chains). ``gradient``: the largest entry of (D_Ω − Ω)s − (Ω∘A)1.
+    Solved as one sparse Laplacian system over the batch, by conjugate gradients, and by elimination where those are
+    slow (long chains) or the weights lie far apart. ``gradient``: the largest entry of (D_Ω − Ω)s − (Ω∘A)1.
 
     Errors: UsageError for unknown ``weights`` or a c0 that is not allowed.
 
@@ -53,26 +52,37 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
     pull = graphs.add_to_nodes(omega * odds, -omega * odds)
     laplacian = _laplacian(graphs, omega)
     value, solved = _solve(laplacian, pull, graphs, STEPS)
-    if not solved.all():
-        size, pairs = np.diff(graphs.node_start), np.diff(graphs.pair_start)
-        direct = ~solved & ((size <= DIRECT) | (pairs <= 1.1 * size))
-        if not (solved | direct).all():
-            value = np.where((solved | direct)[graphs.owner], value, _solve(laplacian, pull, graphs, LONG)[0])
-        if direct.any():
-            value = _factorised(laplacian, pull, direct[graphs.owner], group, value)
+    long = np.zeros(len(graphs), bool)
+    far = _far(graphs, omega)
+    for g in np.flatnonzero(~solved | far):
+        nodes = slice(int(graphs.node_start[g]), int(graphs.node_start[g + 1]))
+        pairs = slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
+        first, second = graphs.first[pairs] - nodes.start, graphs.second[pairs] - nodes.start
+        order = Elimination.of(first, second, nodes.stop - nodes.start)
+        none = np.zeros(nodes.stop - nodes.start)
+        found = None if order is None else order.least_squares(omega[pairs], (omega * odds)[pairs], none, none)
+        long[g] = found is None
+        if found is not None:
+            value[nodes], solved[g] = found, True
+    if long.any():
+        again, ended = _solve(laplacian, pull, graphs, LONG)
+        value = np.where(long[graphs.owner], again, value)
+        solved = np.where(long, ended & ~far, solved)
     value = centre(value, group)
     left = np.abs(laplacian @ value - pull)
     gradient = np.zeros(len(graphs))
     np.maximum.at(gradient, graphs.owner, left)
-    scale = np.zeros(len(graphs))
-    np.maximum.at(scale, graphs.owner, laplacian.diagonal() * np.maximum(np.abs(value), 1.0))
-    reached = np.where(gradient <= 1e-9 * np.maximum(scale, 1.0), CONVERGED, STOPPED)
+    scale = laplacian.diagonal() * np.maximum(np.abs(value), 1.0)  # of each item: a weak one is not lost beside others
+    np.logical_and.at(solved, graphs.owner, left <= 1e-9 * scale)
+    judged = np.diff(graphs.pair_start) > 0
+    stopped = int((judged & ~solved).sum())
     return Scores(
         value=value,
         component=component,
-        status=np.where(np.diff(graphs.pair_start) == 0, CLOSED_FORM, reached).astype(np.int8),
+        status=np.where(judged, np.where(solved, CONVERGED, STOPPED), CLOSED_FORM).astype(np.int8),
         iterations=np.zeros(len(graphs), np.int64),
         gradient=gradient,
+        notes=(f"thurstone-mosteller: {stopped:,} graphs stopped before convergence.",) if stopped else (),
         options={"c0": c0, "weights": weights},
     )
 
@@ -98,17 +108,11 @@ def _solve(laplacian: csr_array, pull: Floats, graphs: Graphs, steps: int) -> tu
     )
 
 
-def _factorised(
-    laplacian: csr_array, pull: Floats, chosen: NDArray[np.bool_], group: NDArray[np.int64], value: Floats
-) -> Floats:
-    """Solve for the chosen nodes by a sparse factorisation, the first node of each component held at 0."""
-    _, anchors = np.unique(group, return_index=True)
-    free = chosen.copy()
-    free[anchors] = False
-    block = csc_array(laplacian[free][:, free])
-    factor = splu(block, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}, diag_pivot_thresh=0.0)
-    answer = factor.solve(pull[free])
-    answer += factor.solve(pull[free] - block @ answer)
-    value = np.where(chosen, 0.0, value)
-    value[free] = answer
-    return value
+def _far(graphs: Graphs, omega: Floats) -> NDArray[np.bool_]:
+    """Graphs whose weights lie too far apart for sums over nodes."""
+    far = np.zeros(len(graphs), bool)
+    some = np.flatnonzero(np.diff(graphs.pair_start))
+    if len(some):
+        begin = graphs.pair_start[some]
+        far[some] = np.minimum.reduceat(omega, begin) < FAR * np.maximum.reduceat(omega, begin)
+    return far

@@ -16,11 +16,13 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
 
+from concordant.listing import take_lists
 from concordant.sampling import uniform_bits
 from concordant.structures.rankings import Rankings
 
-__all__ = ["EXACT_TIER", "LuceTerms", "Position"]
+__all__ = ["EXACT_TIER", "LuceTerms", "Position", "information"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -28,6 +30,7 @@ EXACT_TIER = 8
 """Tiers up to this size are averaged over all their orders, larger ones over about ORDERS of them."""
 ORDERS = 64
 BLOCK = 1 << 20
+PAIRS = 1 << 21  # pairs of entries at once
 TINY = 1e-140  # far below any score that is determined; keeps 1/S² finite
 
 
@@ -303,3 +306,42 @@ class _Rows:
             else:
                 np.cumsum(block, axis=0, out=block)
         return np.asarray(padded[self.place])
+
+
+def information(at: Position) -> csr_array:
+    """Return the information −∂² as a sparse matrix: a Laplacian with an edge between any two items of a list."""
+    node, n = at.terms.lists.node, at.nodes
+    whole = csr_array((n, n))
+    for first, second, weight in (*_across_tiers(at), *_within_tiers(at)):
+        weight = -weight * at.odds[first] * at.odds[second]
+        whole = whole + coo_array((weight, (node[first], node[second])), shape=(n, n)).tocsr()
+    whole = whole + whole.T
+    nodes = np.arange(n)
+    return (whole + csr_array((-np.asarray(whole.sum(axis=1)).ravel(), (nodes, nodes)), shape=(n, n))).tocsr()
+
+
+def _across_tiers(at: Position) -> Iterator[tuple[Places, Places, Floats]]:
+    """Pairs of entries (better, worse) with Σ w_A / S_A² over the sets that hold both: those that hold the better."""
+    lists = at.terms.lists
+    squares = at.squares[0]
+    work = np.cumsum(lists.length**2 // 2)
+    for rows in np.split(np.arange(len(work)), np.flatnonzero(np.diff(work // PAIRS)) + 1):
+        start, entries = take_lists(lists.start, rows)
+        later = np.repeat(start[1:], np.diff(start)) - np.arange(len(entries)) - 1
+        first = np.repeat(np.arange(len(entries)), later)
+        second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
+        first, second = entries[first], entries[second]
+        if not lists.top:  # within a tier the sets that hold one do not all hold the other
+            apart = lists.tier[first] != lists.tier[second]
+            first, second = first[apart], second[apart]
+        yield first, second, squares[first]
+
+
+def _within_tiers(at: Position) -> Iterator[tuple[Places, Places, Floats]]:
+    for (tier, rest), above in zip(at.tiers(), at.squares[1], strict=True):
+        t = tier.entry.shape[1]
+        i, j = np.triu_indices(t, 1)
+        for part, sets in at.blocks(tier, rest):
+            both = tier.sets.pairs(tier.sets.share * tier.weight[part, None] / sets**2, i, j) + above[part, None]
+            entry = tier.entry[part]
+            yield entry[:, i].ravel(), entry[:, j].ravel(), both.ravel()

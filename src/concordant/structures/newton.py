@@ -23,6 +23,7 @@ __all__ = ["Fit", "fit_sparse"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+PATIENT = 20  # times the iterations for graphs with weights far apart: their scores move by about 1 in each
 WORK = 1 << 15  # nodes and pairs that are worked on together, a single graph apart
 
 
@@ -74,16 +75,18 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
         end.weak[:] = system.weakest()
     ds, db = np.zeros_like(s), np.zeros_like(b)
     last, size, stuck = np.full(total, UNKNOWN), system.size(), np.zeros(total, np.int64)
-    for iteration in range(max_iterations + 1):
+    far, patient = np.zeros(total, bool), np.ones(total, np.int64)
+    for iteration in range(PATIENT * max_iterations + 1):
         part = _retreat(system, s, b, ds, db)
         last[part < 1] = UNKNOWN
         before, size = size, system.size()
         steepest, relative = system.steepest()
         expected = last * np.where(before > 0, size / np.where(before > 0, before, 1.0), 0.0)
         small = last <= QUADRATIC * np.sqrt(tolerance)
-        done = (steepest == 0) | (last <= tolerance) | (small & (relative <= tolerance) & (expected <= tolerance))
-        stuck = np.where(small & (size > 0.5 * before), stuck + 1, 0)
-        out = done | (stuck >= 4) | (iteration == max_iterations)
+        done = (steepest == 0) | (last <= tolerance)
+        done |= ~far & small & (relative <= tolerance) & (expected <= tolerance)  # sums over nodes, so not if far apart
+        stuck = np.where((small | system.unfinished) & (size > 0.5 * before), stuck + 1, 0)
+        out = done | (stuck >= 4) | (iteration >= patient * max_iterations)
         if out.any():
             gone = live[out]
             _, nodes = take_lists(node_start, gone)
@@ -100,9 +103,18 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
             s, b = s[here], b[stay]
             system.evaluate(s, b)
             last, size, before, relative = last[stay], size[stay], before[stay], relative[stay]
-            stuck = stuck[stay]
+            stuck, patient = stuck[stay], patient[stay]
         ds, db = system.newton_step(precision(size, before, relative, tolerance))
+        far = system.far.copy()
+        patient[far] = PATIENT
         last = system.largest(ds, db)
+        if (
+            far.any()
+        ):  # whether a step goes down cannot be seen in sums of weights far apart: only its safe part is taken
+            safe = np.where(far, safe_step(system.spread(ds, db)), 1.0)
+            ds, db = ds * system.spread_out(safe), db * safe[:, None]
+            last[safe < 1] = UNKNOWN
+        last[system.unfinished] = UNKNOWN
         s = s + ds
         b = b + db
         system.evaluate(s, b)
@@ -114,14 +126,14 @@ def _retreat(system: System, s: Floats, b: Floats, ds: Floats, db: Floats) -> Fl
     part = np.ones(len(b))
     limit = np.zeros(0)
     while True:
-        far = system.dot(system.slope_s, system.slope_b, ds, db) > 0
-        far &= system.spread_bound(ds, db) > SURE
-        if far.any() and not len(limit):
+        uphill = system.dot(system.slope_s, system.slope_b, ds, db) > 0
+        uphill &= (system.spread_bound(ds, db) > SURE) & ~system.far
+        if uphill.any() and not len(limit):
             limit = safe_step(system.spread(ds, db))
-        far &= part > (limit if len(limit) else 1.0)
-        if not far.any():
+        uphill &= part > (limit if len(limit) else 1.0)
+        if not uphill.any():
             return part
-        shorter = np.where(far, np.maximum(part / RETREAT, limit), part)
+        shorter = np.where(uphill, np.maximum(part / RETREAT, limit), part)
         s += system.spread_out(shorter - part) * ds
         b += (shorter - part)[:, None] * db
         part = shorter

@@ -2,7 +2,8 @@
 
 The Hessian of all graphs together is one sparse Laplacian, of which only the pair weights change; only its upper
 triangle is kept, in the order of the pair table. Each graph has its own step lengths and its own end; Jacobi's
-preconditioner. Graphs that conjugate gradients find hard are solved by elimination where their size allows.
+preconditioner. Graphs that conjugate gradients find hard (chains), or whose weights lie so far apart that sums over
+nodes lose some, are solved by elimination where there is an order with little fill.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from concordant.structures.elimination import can_eliminate, eliminate
+from concordant.structures.elimination import FAR, Elimination, dense_least_squares, far_apart
 from concordant.structures.likelihood import davidson_derivatives, win_derivatives
 from concordant.structures.problem import Problem
 
@@ -22,8 +23,10 @@ __all__ = ["System"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 17  # pairs whose derivatives are computed at once, so that temporaries stay in the cache
-PATIENCE = 200  # iterations of conjugate gradients in graphs that can be solved by elimination
-LONGEST = 5_000  # in others
+PATIENCE = 200  # iterations of conjugate gradients before elimination is tried
+LONGEST = 5_000  # in graphs that have no order of elimination with little fill
+SMALL = 2_000  # nodes up to which a dense matrix is solved
+QUICK = 1e8  # multiplications up to which a sparse order is better than a dense matrix
 
 
 def _sums(place: Ints, values: Floats, places: int) -> Floats:
@@ -47,7 +50,13 @@ class System:
         self.upper = csr_array((self.curve, problem.second.astype(index), rows), shape=(nodes, nodes))
         self.curve = self.upper.data  # the same memory: new weights are in the matrix at once
         self.lower = self.upper.T
-        self.direct = can_eliminate(np.diff(problem.node_start), np.diff(problem.pair_start))
+        self.stiff = np.zeros(problem.graphs, bool)
+        """Graphs that conjugate gradients did not solve: they are eliminated from then on."""
+        self.far = np.zeros(problem.graphs, bool)
+        """Graphs whose weights lie far apart at this point."""
+        self.unfinished = np.zeros(problem.graphs, bool)
+        """Graphs whose last step does not solve Newton's equations."""
+        self._orders: dict[int, Elimination | None] = {}
         start = problem.node_start[:-1]
         self.single = np.maximum.reduceat(problem.component, start) == np.minimum.reduceat(problem.component, start)
         self.members = np.bincount(problem.component, minlength=1).astype(np.float64)
@@ -56,6 +65,7 @@ class System:
     def evaluate(self, s: Floats, b: Floats) -> None:
         """Compute gradient and second derivatives of the negative penalised log-likelihood."""
         p = self.problem
+        self.at = s
         nodes, pairs, extras = p.nodes, len(p.first), p.extras
         tie_pull = cross = tie_curve = np.zeros(0)
         if p.ties is not None:
@@ -80,10 +90,11 @@ class System:
         self.diagonal[self.diagonal <= 0] = 1.0
         self.slope_b = np.zeros((p.graphs, extras))
         self.border = np.zeros((nodes, extras))
+        self.flows = np.zeros((pairs, extras))  # the border is their differences at the nodes
         self.corner = np.zeros((p.graphs, extras, extras))
         columns = [] if p.covariates is None else list(p.covariates.T)
         for i, z in enumerate(columns):
-            bent = z * self.curve
+            bent = self.flows[:, i] = z * self.curve
             self.slope_b[:, i] = -self._per_graph(z * self.pull)
             self.border[:, i] = self._differences(bent)
             for j in range(i + 1):
@@ -91,6 +102,7 @@ class System:
             if p.ties is not None:
                 self.corner[:, i, -1] = self.corner[:, -1, i] = self._per_graph(z * cross)
         if p.ties is not None:
+            self.flows[:, -1] = cross
             self.slope_b[:, -1] = -self._per_graph(tie_pull)
             self.border[:, -1] = self._differences(cross)
             self.corner[:, -1, -1] = self._per_graph(tie_curve)
@@ -192,43 +204,106 @@ class System:
         return np.where(self.single[self.owner], total, np.bincount(component, of_nodes)[component])
 
     def newton_step(self, precision: Floats) -> tuple[Floats, Floats]:
-        """Newton's step, each graph to its relative precision."""
-        xs, xb = self.solve(-self.slope_s, -self.slope_b, precision)
+        """Newton's step, each graph to its relative precision; ``unfinished`` says which graphs did not get there."""
+        self._look_for_far()
+        xs, xb = self.solve(self.pull, self.at, -self.slope_b, precision)
         return self.centre(xs), xb
 
-    def solve(self, rs: Floats, rb: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """Solve for a right-hand side that sums to zero within components (when there is no prior)."""
+    def _look_for_far(self) -> None:
         p = self.problem
-        xs, xb, open_ = self.conjugate_gradients(rs, rb, precision)
-        for g in np.flatnonzero(open_ & self.direct):  # few
-            nodes = slice(int(p.node_start[g]), int(p.node_start[g + 1]))
-            pairs = slice(int(p.pair_start[g]), int(p.pair_start[g + 1]))
+        some = np.flatnonzero(np.diff(p.pair_start))
+        most, least = np.zeros(p.graphs), np.zeros(p.graphs)
+        if len(some):
+            most[some] = np.maximum.reduceat(self.curve, p.pair_start[some])
+            least[some] = np.minimum.reduceat(self.curve, p.pair_start[some])
+        self.far[:] = False
+        for g in np.flatnonzero((least <= FAR * most) & (p.prior <= FAR * most)):
+            nodes, pairs = self._of(int(g))
             first, second = p.first[pairs] - nodes.start, p.second[pairs] - nodes.start
-            xs[nodes], xb[g] = eliminate(
-                first,
-                second,
-                self.curve[pairs],
-                p.prior,
-                p.component[nodes],
-                self.border[nodes][:, : rb.shape[1]],
-                self.corner[g],
-                rs[nodes],
-                rb[g],
-            )
+            self.far[g] = far_apart(first, second, self.curve[pairs], p.prior, nodes.stop - nodes.start)
+
+    def _of(self, graph: int) -> tuple[slice, slice]:
+        p = self.problem
+        nodes = slice(int(p.node_start[graph]), int(p.node_start[graph + 1]))
+        return nodes, slice(int(p.pair_start[graph]), int(p.pair_start[graph + 1]))
+
+    def solve(self, flow: Floats, level: Floats, rb: Floats, precision: Floats) -> tuple[Floats, Floats]:
+        """Solve for the differences of ``flow`` at the nodes less prior · level, and ``rb`` beside."""
+        rs = self._differences(flow) - self.problem.prior * level
+        direct = self.far | self.stiff
+        patience = np.where(direct, 0, PATIENCE)
+        xs, xb, open_ = self.conjugate_gradients(rs, rb, precision, patience)
+        self.unfinished[:] = False
+        long = np.zeros(len(direct), bool)
+        for g in np.flatnonzero(open_ | self.far):  # few
+            nodes, pairs = self._of(int(g))
+            found = self._eliminated(int(g), nodes, pairs, flow[pairs], level[nodes], rb[g])
+            if found is None:
+                self.unfinished[g] = self.far[g]
+                long[g] = open_[g]
+                continue
+            self.stiff[g] = True
+            xs[nodes], xb[g] = found
+        if long.any():
+            ys, yb, open_ = self.conjugate_gradients(rs, rb, precision, np.where(long, LONGEST, 0))
+            self.unfinished |= long & open_
+            xs = np.where(self.spread_out(long), ys, xs)
+            xb = np.where(long[:, None], yb, xb)
         return xs, xb
 
+    def _eliminated(
+        self, g: int, nodes: slice, pairs: slice, flow: Floats, level: Floats, right: Floats
+    ) -> tuple[Floats, Floats] | None:
+        """One graph's solution; None where elimination would fill too much or weights vanish."""
+        p = self.problem
+        m = nodes.stop - nodes.start
+        first, second = p.first[pairs] - nodes.start, p.second[pairs] - nodes.start
+        weight, sides = self.curve[pairs], self.flows[pairs][:, : len(right)]
+        if g not in self._orders:
+            quick = m <= SMALL and not self.far[g]
+            self._orders[g] = Elimination.of(first, second, m, **({"work": QUICK} if quick else {}))
+        order = self._orders[g]
+        if order is not None:
+            held = np.full(m, p.prior)
+            columns = [order.least_squares(weight, flow, held, -level)]
+            columns += [order.least_squares(weight, side, held, np.zeros(m)) for side in sides.T]
+        elif m <= SMALL and not self.far[g]:
+            rights = np.column_stack([flow, sides])
+            push = np.zeros((m, rights.shape[1]))
+            np.add.at(push, first, rights)
+            np.subtract.at(push, second, rights)
+            push[:, 0] -= p.prior * level
+            columns = list(dense_least_squares(first, second, weight, p.prior, p.component[nodes], push).T)
+        else:
+            return None
+        if any(column is None for column in columns):
+            return None
+        solved = np.column_stack([column for column in columns if column is not None])
+        x, along = solved[:, 0], solved[:, 1:]
+        if not len(right):
+            return x, right
+        apart = solved[first] - solved[second]
+        schur = self.corner[g][: len(right), : len(right)] - sides.T @ apart[:, 1:]
+        try:
+            extra = np.asarray(np.linalg.lstsq(schur, right - sides.T @ apart[:, 0])[0], np.float64)
+        except np.linalg.LinAlgError:
+            return None
+        return x - along @ extra, extra
+
     def conjugate_gradients(
-        self, rs: Floats, rb: Floats, precision: Floats
+        self, rs: Floats, rb: Floats, precision: Floats, patience: Ints
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Solve for a right-hand side; also which graphs did not reach their precision."""
-        patience = np.where(self.direct, PATIENCE, LONGEST)
+        """Solve for a right-hand side that sums to zero within components (when there is no prior).
+
+        Each graph gets so many steps; also which graphs did not reach their precision.
+        """
         rs, rb = rs.copy(), rb.copy()
         xs, xb = np.zeros_like(rs), np.zeros_like(rb)
         zs, zb = self.polish(rs), rb / self.corner_diagonal
         ps, pb = zs.copy(), zb.copy()
         rho = self.dot(rs, rb, zs, zb)
         goal = precision * precision * rho
-        active = rho > 0
+        active = (rho > 0) & (patience > 0)
         for iteration in range(int(patience.max(initial=0))):
             if not active.any():
                 break
@@ -261,8 +336,8 @@ class System:
         precision = np.full(p.graphs, 1e-9)
         none = np.zeros((p.graphs, p.extras))
         for e in range(columns):
-            right = self.border[:, e].copy()
-            reduced = self._only_scores().solve(right, none[:, :0], precision)[0]
+            level = np.zeros(p.nodes)
+            reduced = self._only_scores().solve(self.flows[:, e], level, none[:, :0], precision)[0]
             for f in range(columns):
                 profile[:, f, e] -= np.add.reduceat(self.border[:, f] * reduced, p.node_start[:-1])
         scale = 1.0 / np.sqrt(self.corner_diagonal)

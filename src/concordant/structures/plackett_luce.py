@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, triu
 
 from concordant.connectivity import connectivity
 from concordant.errors import UsageError
@@ -14,15 +15,19 @@ from concordant.sampling import label_keys
 from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.conjugate_gradients import conjugate_gradients
 from concordant.structures.dense_newton import safe_step
-from concordant.structures.existence import refuse_separated, separation_note
+from concordant.structures.elimination import FAR, Elimination, far_apart
+from concordant.structures.existence import check_prior, refuse_separated, separation_note
 from concordant.structures.gauge import centre, numbered
-from concordant.structures.luce_terms import EXACT_TIER, ORDERS, LuceTerms, Position
+from concordant.structures.luce_terms import EXACT_TIER, ORDERS, LuceTerms, Position, information
 from concordant.structures.rankings import Rankings
 from concordant.structures.scores import CONVERGED, STOPPED, Scores
 
 __all__ = ["luce_terms", "plackett_luce"]
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+PATIENCE = 300  # steps of conjugate gradients before elimination is tried
+PAIRS = 5e7  # pairs of entries of one list for which the information is written out
 KINDS = ("comparisons", "selections", "choices", "orders")
 SMALL_STEP = 1e-7  # Newton's error after such a step is its square
 ROUNDING = 1e-14
@@ -50,8 +55,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
     >>> plackett_luce(Batch.whole(races)).value.round(2)
     array([ 1.53,  1.53, -3.05])
     """
-    if not np.isfinite(prior) or prior < 0:
-        raise UsageError(f"prior is a precision and must be a number ≥ 0, not {prior}")
+    check_prior(prior)
     if batch.prefs.kind == "comparisons":  # the same likelihood, for which pair tables are enough
         found = bradley_terry(batch, prior=prior, covariates=False)
         return replace(found, options={"prior": float(prior)})
@@ -61,13 +65,15 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         refuse_separated(batch, shape)
     owner, graphs, nodes = batch.owner, len(batch), len(batch.item)
     group = numbered(owner, shape.component)
-    heaviest = _largest(np.bincount(lists.node, lists.weight[lists.row], nodes).astype(float), owner, graphs)
+    own = np.bincount(lists.node, lists.weight[lists.row], nodes).astype(float)
+    heaviest = _largest(own, owner, graphs)
     theta = np.zeros(nodes)
     first, left = np.zeros(graphs), np.zeros(graphs)
     steps = np.zeros(graphs, np.int64)
     open_ = heaviest > 0
     status = np.where(open_, STOPPED, CONVERGED).astype(np.int8)
     live, live_terms = lists, terms
+    stiff = np.zeros(graphs, bool)
     for step in range(1, iterations + 1):
         if 2 * np.count_nonzero(busy := open_[owner[live.node[live.start[:-1]]]]) < len(live.weight):
             live = live.take(np.flatnonzero(busy))  # the graphs that are done are left out
@@ -76,27 +82,30 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         slope = np.where(open_[owner], centre(at.gradient(), group) - prior * theta, 0.0)  # sums to 0 but for rounding
         left = _largest(np.abs(slope), owner, graphs)
         first = left if step == 1 else first
-        status[open_ & (left <= ROUNDING * heaviest)] = CONVERGED
+        status[open_ & (_largest(np.abs(slope) - ROUNDING * own, owner, graphs) <= 0)] = CONVERGED
         open_ &= status == STOPPED
         if not open_.any():
             break
         exact = left / np.where(first > 0, first, 1.0) + ROUNDING * heaviest / np.where(left > 0, left, 1.0)
-        move = _newton(at, slope, prior, owner, graphs, np.clip(exact, 1e-9, 0.1))
+        move, solved = _newton(at, slope, prior, batch, stiff, np.clip(exact, 1e-9, 0.1))
         reach = _largest(move, owner, graphs) + _largest(-move, owner, graphs)
         theta = centre(theta + safe_step(reach)[owner] * move, group)
         steps[open_] = step
-        status[open_ & (reach <= SMALL_STEP)] = CONVERGED
+        status[open_ & solved & (reach <= SMALL_STEP)] = CONVERGED
         open_ &= status == STOPPED
         if not open_.any():
             break
-    left = _largest(np.abs(terms.at(theta).gradient() - prior * theta), owner, graphs)
+    end = terms.at(theta)
+    left = _largest(np.abs(end.gradient() - prior * theta), owner, graphs)
+    far = _far(lists, end, prior, batch)
+    status[far] = STOPPED
     return Scores(
         value=theta,
         component=shape.component,
         status=status,
         iterations=steps,
         gradient=left,
-        notes=separation_note(batch, shape, prior) + _notes(terms, status),
+        notes=separation_note(batch, shape, prior) + _notes(terms, status, far),
         options={"prior": prior},
     )
 
@@ -122,19 +131,56 @@ def _read(batch: Batch) -> tuple[Rankings, LuceTerms]:
 
 
 def _newton(
-    at: Position, slope: Floats, prior: float, owner: NDArray[np.int64], graphs: int, tolerance: Floats
-) -> Floats:
-    """Solve (information + prior) x = slope."""
-    move, _ = conjugate_gradients(
+    at: Position, slope: Floats, prior: float, batch: Batch, stiff: Flags, tolerance: Floats
+) -> tuple[Floats, Flags]:
+    """Solve (information + prior) x = slope; also which graphs are solved. ``stiff`` learns which need elimination."""
+    graphs = len(batch)
+    move, solved = conjugate_gradients(
         lambda v: at.times(v) + prior * v,
         at.diagonal() + prior,
-        slope,
-        owner,
+        np.where(stiff[batch.owner], 0.0, slope),
+        batch.owner,
         graphs,
         tolerance=tolerance,
-        iterations=2_000,
+        iterations=PATIENCE,
     )
-    return move
+    hard = ~solved | stiff
+    if not hard.any():
+        return move, solved
+    if float((at.terms.lists.length.astype(float) ** 2).sum()) > PAIRS:
+        return move, solved  # more pairs of entries than memory should hold
+    whole = csr_array(information(at))
+    for g in np.flatnonzero(hard).tolist():
+        nodes = slice(int(batch.node_start[g]), int(batch.node_start[g + 1]))
+        upper = triu(whole[nodes, nodes], 1).tocoo()
+        order = Elimination.of(upper.row.astype(np.int64), upper.col.astype(np.int64), nodes.stop - nodes.start)
+        solved[g] = order is not None
+        if order is not None:
+            held = np.full(nodes.stop - nodes.start, prior)
+            move[nodes] = order.factor(np.maximum(-upper.data, 0.0), held).solve(slope[nodes])
+            stiff[g] = True
+    return move, solved
+
+
+def _far(lists: Rankings, at: Position, prior: float, batch: Batch) -> Flags:
+    """Graphs whose lists are held so unevenly often that sums over items lose some of them."""
+    far = np.zeros(len(batch), bool)
+    if len(lists.weight) == 0:
+        return far
+    graph = batch.owner[lists.node[lists.start[:-1]]]
+    most, least = np.zeros(len(batch)), np.full(len(batch), np.inf)
+    np.maximum.at(most, graph, lists.weight)
+    np.minimum.at(least, graph, lists.weight)
+    uneven = np.flatnonzero(least < FAR * most)
+    if len(uneven) == 0 or float((lists.length.astype(float) ** 2).sum()) > PAIRS:
+        far[uneven] = True
+        return far
+    whole = csr_array(information(at))
+    for g in uneven.tolist():
+        nodes = slice(int(batch.node_start[g]), int(batch.node_start[g + 1]))
+        upper = triu(whole[nodes, nodes], 1).tocoo()
+        far[g] = far_apart(upper.row, upper.col, np.maximum(-upper.data, 0.0), prior, nodes.stop - nodes.start)
+    return far
 
 
 def _largest(x: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
@@ -144,8 +190,14 @@ def _largest(x: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
     return np.where(np.isfinite(out), out, 0.0)
 
 
-def _notes(terms: LuceTerms, status: NDArray[np.int8]) -> tuple[str, ...]:
+def _notes(terms: LuceTerms, status: NDArray[np.int8], far: Flags) -> tuple[str, ...]:
     notes = []
+    if far.any():
+        weight = terms.lists.weight
+        notes.append(
+            f"plackett-luce: the lists of {int(far.sum()):,} graphs count from {weight.min():.3g} to "
+            f"{weight.max():.3g} times, too far apart for the arithmetic: do not rely on their scores."
+        )
     if terms.sampled:
         notes.append(
             f"plackett-luce: {terms.sampled:,} ties of more than {EXACT_TIER} items are averaged over about {ORDERS} "

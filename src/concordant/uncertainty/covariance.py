@@ -19,9 +19,10 @@ from scipy.sparse import csr_array, diags_array
 from concordant.errors import UsageError
 from concordant.graphs import Batch
 from concordant.structures.curvature import Curvature
+from concordant.structures.elimination import FAR, far_apart
 from concordant.uncertainty.contrasts import Gauge
 
-__all__ = ["Meat", "Units", "covariance", "stacks"]
+__all__ = ["Meat", "Units", "covariance", "far_units", "stacks"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -101,6 +102,28 @@ class Units:
         return self.order[self.start[unit] : self.start[unit + 1]]
 
 
+def far_units(units: Units, curvature: Curvature) -> NDArray[np.bool_]:
+    """Return which units hang together by weights so far apart that a dense inverse would lose the small ones."""
+    hessian = csr_array(curvature.hessian)
+    far = np.zeros(len(units.size), bool)
+    if hessian.nnz == 0:
+        return far
+    size = np.abs(hessian.data)
+    held = np.diff(hessian.indptr) > 0
+    least, most = np.full(hessian.shape[0], np.inf), np.zeros(hessian.shape[0])
+    least[held] = np.minimum.reduceat(size, hessian.indptr[:-1][held])
+    most[held] = np.maximum.reduceat(size, hessian.indptr[:-1][held])
+    begin = units.start[:-1]
+    low, high = np.minimum.reduceat(least[units.order], begin), np.maximum.reduceat(most[units.order], begin)
+    for unit in np.flatnonzero((low <= FAR * high) & (curvature.prior <= FAR * high) & (units.nodes > 1)):
+        ids = units.parameters(int(unit))[: units.nodes[unit]]
+        part = csr_array(hessian[ids][:, ids]).tocoo()
+        above = part.row < part.col
+        weight = np.maximum(-part.data[above], 0.0)
+        far[unit] = far_apart(part.row[above], part.col[above], weight, curvature.prior, len(ids))
+    return np.asarray(far, bool)
+
+
 def stacks(
     units: Units, curvature: Curvature, gauge: Gauge, meat: csr_array | None, chosen: Indices
 ) -> Iterator[tuple[Indices, int, Floats]]:
@@ -165,7 +188,10 @@ def _halved(matrix: Floats) -> Floats:
     """
     size = matrix.shape[1]
     if size <= LEAF:
-        return np.asarray(np.linalg.inv(matrix), np.float64)
+        try:
+            return np.asarray(np.linalg.inv(matrix), np.float64)
+        except np.linalg.LinAlgError:  # singular in floating point, some of them: NaN, which no interval comes from
+            return np.full(matrix.shape, np.nan)
     half = size // 2
     beside = matrix[:, :half, half:]
     first = _halved(matrix[:, :half, :half])
@@ -220,6 +246,8 @@ def covariance(
     size = int(units.size[unit].sum())
     if size > most:
         raise UsageError(f"a covariance matrix of {size:,} parameters is too large; at most {most:,} are allowed")
+    if far_units(units, curvature)[unit].any():
+        raise UsageError("the strengths of the judgments lie too far apart for a covariance matrix in floating point")
     meat = Meat.of(batch, curvature).matrix() if method == "sandwich" else None
     for _, _, matrix in stacks(units, curvature, gauge, meat, unit):
         return np.asarray(matrix[0])

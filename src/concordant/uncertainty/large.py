@@ -1,4 +1,4 @@
-"""Variances of one large graph: the certified series, else the dense factor, else a sketch.
+"""Variances of one large graph: the certified series, else elimination, else the dense factor, else a sketch.
 
 Coefficients beside the scores (covariates, ties) enter through X = (H_ss + λ)⁻¹H_sβ and the Schur complement
 S = H_ββ − H_βs X: the contrasts' covariance gains C X S⁻¹ XᵀC, and the coefficients have S⁻¹.
@@ -6,21 +6,27 @@ S = H_ββ − H_βs X: the contrasts' covariance gains C X S⁻¹ XᵀC, and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, triu
 
+from concordant.structures.elimination import FAR, far_apart
 from concordant.uncertainty.contrasts import Gauge
+from concordant.uncertainty.eliminated import Eliminated, Variances
 from concordant.uncertainty.series import Spectral
 
 __all__ = ["CERTIFIED", "Variances", "large_variances"]
 
 Floats = NDArray[np.float64]
+Solve = Callable[[Floats], Floats | None]
+"""C(H + λ)⁻¹ times some columns."""
 DENSE_LARGE = 6000
 """Largest graph for which a dense factor (8 bytes × n²) is made."""
+THIN, QUICK = 9, 1e8
+"""Entries of the Hessian for each node, and multiplications, up to which elimination comes before the series."""
 CERTIFIED = 1e-3
 """Relative error of a variance up to which the series counts as exact (half of it in a standard error)."""
 NEARLY = 0.02
@@ -33,65 +39,95 @@ PROBES = 200
 """Most random vectors of the sketch: a relative standard error of 1/√(2·200) = 5% in each standard error."""
 PROBE_WORK = 4e9
 """The sketch takes as many vectors as it can with so many multiplications, but at least 16."""
-
-
-@dataclass(frozen=True, eq=False)
-class Variances:
-    """Variances of the contrasts of a graph's scores and of its further coefficients, and how they were found."""
-
-    scores: Floats
-    coefficients: Floats
-    error: float
-    """Relative error of the variances: a bound (series; for 99 of 100 items where no dense factor is possible), 0
-    (factor) or the sketch's standard error."""
-    how: str
+TOGETHER = 16
+"""Vectors that are solved for side by side."""
 
 
 def large_variances(hessian: csr_array, prior: float, gauge: Gauge, root: csr_array | None) -> Variances:
-    """Variances for one graph; ``hessian`` is over its nodes, then its coefficients; ``root`` is the sandwich's."""
+    """Variances for one graph; ``hessian`` is over its nodes, then its coefficients; ``root`` is the sandwich's.
+
+    They are infinite (``how`` = "none") where nothing gives them: where the equations are not solved, or where weights
+    lie too far apart for the sandwich.
+    """
     nodes = len(gauge.group)
     plain = hessian.shape[0] == nodes
-    spectral = Spectral(hessian if plain else csr_array(hessian[:nodes, :nodes]), prior, gauge)
+    of_nodes = hessian if plain else csr_array(hessian[:nodes, :nodes])
+    far, strengths = _spread(of_nodes, prior, root, nodes)
+    if far and (strengths or not plain):
+        return _nothing(hessian.shape[0], nodes)
+    spectral = Spectral(of_nodes, prior, gauge)
+    fits = hessian.shape[0] <= DENSE_LARGE and not far
+    solve: Solve = spectral.contrast
+    thin = of_nodes.nnz <= THIN * nodes
+    exact = Eliminated.of(of_nodes, prior, gauge, root, work=QUICK) if thin else None
+    found = None if far or exact is not None else _series(spectral, root, fits)
+    if found is None:
+        exact = exact or Eliminated.of(of_nodes, prior, gauge, root)
+        if exact is not None:
+            solve = exact.contrast
+            found = exact.variance(root)
+        elif fits:
+            return _factored(hessian, prior, gauge, root)
+        elif not far:
+            found = _sketched(spectral, root, nodes)
+    if found is None:
+        return _nothing(hessian.shape[0], nodes)
+    if plain:
+        return found
+    joint = _with_coefficients(solve, hessian, found.scores, root)
+    return _nothing(hessian.shape[0], nodes) if joint is None else Variances(*joint, found.error, found.how)
+
+
+def _nothing(size: int, nodes: int) -> Variances:
+    return Variances(np.full(nodes, np.inf), np.full(size - nodes, np.inf), np.inf, "none")
+
+
+def _spread(hessian: csr_array, prior: float, root: csr_array | None, nodes: int) -> tuple[bool, bool]:
+    """Whether the Hessian's weights lie far apart, and whether the sandwich's lie far from them."""
+    upper = triu(hessian, 1).tocoo()
+    if not far_apart(upper.row, upper.col, np.maximum(-upper.data, 0.0), prior, nodes):
+        return False, False
+    if root is None:
+        return True, False
+    own, middle = hessian.diagonal(), np.asarray(root[:, :nodes].power(2).sum(axis=0)).ravel()
+    known = (own > 0) & (middle > 0)
+    ratio = middle[known] / own[known]
+    return True, bool(len(ratio) and ratio.min() < FAR * ratio.max())
+
+
+def _series(spectral: Spectral, root: csr_array | None, fits: bool) -> Variances | None:
+    """The series where its bound is good enough."""
+    nodes = len(spectral.gauge.group)
     meat = None if root is None else csr_array(root[:, :nodes].T @ root[:, :nodes])
     found = spectral.hessian_variance() if meat is None else spectral.sandwich_variance(meat)
-    fits = hessian.shape[0] <= DENSE_LARGE
-    how = "series"
+    if found is None:
+        return None
     enough = TOLERABLE if not fits else CERTIFIED if root is None else NEARLY
-    error = np.inf if found is None else float(np.quantile(found[1], 1.0 if fits else 0.99))
-    if found is not None and error <= enough:
-        variance = found[0]
-    elif fits:
-        return _factored(hessian, prior, gauge, root)
-    else:
-        (variance, error), how = _sketched(spectral, root, nodes), "sketch"
-    if plain:
-        return Variances(variance, np.zeros(0), error, how)
-    joint = _with_coefficients(spectral, hessian, variance, root)
-    if joint is None:
-        raise FloatingPointError("the scores' system with coefficients did not converge")
-    return Variances(*joint, error, how)
+    error = float(np.quantile(found[1], 1.0 if fits else 0.99))
+    return Variances(found[0], np.zeros(0), error, "series") if error <= enough else None
 
 
 def _with_coefficients(
-    spectral: Spectral, hessian: csr_array, variance: Floats, root: csr_array | None
+    solve: Solve, hessian: csr_array, variance: Floats, root: csr_array | None
 ) -> tuple[Floats, Floats] | None:
     """Add what the estimation of the coefficients costs the scores."""
     nodes = len(variance)
     side = np.asarray(hessian[:nodes, nodes:].toarray())
-    columns = [spectral.solve(column, free=True) for column in side.T]
-    if any(column is None for column in columns):
+    response = solve(side)
+    if response is None:
         return None
-    response = np.column_stack([spectral.gauge.centre(column) for column in columns if column is not None])
     schur = np.asarray(hessian[nodes:, nodes:].toarray()) - side.T @ response
-    inverse = np.linalg.inv(schur)
+    try:
+        inverse = np.linalg.inv(schur)
+    except np.linalg.LinAlgError:
+        return None
     mixed = response @ inverse
     if root is None:
         return variance + np.einsum("ik,ik->i", mixed, response), np.diagonal(inverse).copy()
     rest = np.asarray(root[:, :nodes] @ response) - root[:, nodes:].toarray()
-    pulled = [spectral.solve(column) for column in np.asarray(root[:, :nodes].T @ rest).T]
-    if any(column is None for column in pulled):
+    across = solve(np.asarray(root[:, :nodes].T @ rest))
+    if across is None:
         return None
-    across = np.column_stack([spectral.gauge.centre(column) for column in pulled if column is not None])
     spread = rest.T @ rest
     scores = variance + 2.0 * np.einsum("ik,ik->i", mixed, across) + np.einsum("ik,kl,il->i", mixed, spread, mixed)
     return np.maximum(scores, 0.0), np.diagonal(inverse @ spread @ inverse).copy()
@@ -160,29 +196,30 @@ def _factored_sandwich(factor: Floats, gauge: Gauge, root: csr_array, anchors: F
     return Variances(scores, variance[nodes:].copy(), 0.0, "factor")
 
 
-def _sketched(spectral: Spectral, root: csr_array | None, nodes: int) -> tuple[Floats, float]:
-    """Mean squares of C(H + λ)⁻¹Rᵀz over random signs z, with RᵀR = H + λ or M."""
+def _sketched(spectral: Spectral, root: csr_array | None, nodes: int) -> Variances | None:
+    """Mean squares of C(H + λ)⁻¹Rᵀz over random signs z, with RᵀR = H + λ or M; None where a solution is not found.
+
+    Every vector counts or none: those that are hard to solve for are the ones that carry the large variances.
+    """
     rng = np.random.default_rng(2)
     gauge = spectral.gauge
-    matrix = csr_array(spectral.hessian)
-    row = np.repeat(np.arange(nodes), np.diff(matrix.indptr))
-    upper = row < matrix.indices
-    first, second = row[upper], matrix.indices[upper]
-    strength = np.sqrt(np.maximum(-matrix.data[upper], 0.0))
+    upper = triu(spectral.hessian, 1).tocoo()
+    strength = np.sqrt(np.maximum(-upper.data, 0.0))
     total = np.zeros(nodes)
-    done = 0
-    for _ in range(int(np.clip(PROBE_WORK / (50 * max(matrix.nnz, 1)), 16, PROBES))):
-        if root is None:
-            push = strength * rng.choice((-1.0, 1.0), len(strength))
-            right = np.asarray(np.bincount(first, push, nodes) - np.bincount(second, push, nodes), np.float64)
-            right += np.sqrt(spectral.prior) * gauge.centre(rng.choice((-1.0, 1.0), nodes))
-        else:
-            right = np.asarray(root[:, :nodes].T @ rng.choice((-1.0, 1.0), root.shape[0]))
-        right -= gauge.spread(gauge.sums(right) / gauge.sums(np.ones(nodes)))
-        answer = spectral.solve(right, free=True, tolerance=1e-3)
-        if answer is not None:
-            total += gauge.centre(answer) ** 2
-            done += 1
-    if not done:
-        return np.full(nodes, np.inf), np.inf
-    return total / done, float(np.sqrt(2.0 / done))
+    probes = int(np.clip(PROBE_WORK / (50 * max(2 * upper.nnz, 1)), 16, PROBES))
+    for begin in range(0, probes, TOGETHER):
+        many = min(TOGETHER, probes - begin)
+        right = np.zeros((nodes, many))
+        for i in range(many):
+            if root is None:
+                push = strength * rng.choice((-1.0, 1.0), len(strength))
+                right[:, i] = np.bincount(upper.row, push, nodes) - np.bincount(upper.col, push, nodes)
+                right[:, i] += np.sqrt(spectral.prior) * gauge.centre(rng.choice((-1.0, 1.0), nodes))
+            else:
+                right[:, i] = root[:, :nodes].T @ rng.choice((-1.0, 1.0), root.shape[0])
+            right[:, i] -= gauge.spread(gauge.sums(right[:, i]) / gauge.sums(np.ones(nodes)))
+        answer = spectral.contrast(right)
+        if answer is None:
+            return None
+        total += np.einsum("ij,ij->i", answer, answer)
+    return Variances(total / probes, np.zeros(0), float(np.sqrt(2.0 / probes)), "sketch")

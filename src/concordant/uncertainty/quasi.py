@@ -17,7 +17,7 @@ from concordant.errors import UsageError
 from concordant.graphs import Batch
 from concordant.structures.curvature import Curvature
 from concordant.uncertainty.contrasts import Gauge
-from concordant.uncertainty.covariance import Meat, Units, stacks
+from concordant.uncertainty.covariance import Meat, Units, far_units, stacks
 
 __all__ = ["QuasiVariances", "quasi_errors", "quasi_variances"]
 
@@ -85,7 +85,7 @@ def quasi_errors(
     """
     gauge = Gauge.of(batch.node_start, connectivity)
     units = Units.of(batch, curvature, gauge)
-    chosen = np.flatnonzero(np.diff(batch.node_start)[units.graph] <= MOST)
+    chosen = np.flatnonzero((np.diff(batch.node_start)[units.graph] <= MOST) & ~far_units(units, curvature))
     meat = Meat.of(batch, curvature).matrix() if method == "sandwich" else None
     error = np.where(connectivity.compared & ~connectivity.separated, np.nan, np.inf)
     worst = np.full(len(batch), np.nan)

@@ -24,7 +24,7 @@ from concordant.structures.curvature import Curvature
 from concordant.structures.scores import Scores
 from concordant.uncertainty.bootstrap import Bootstrap
 from concordant.uncertainty.contrasts import Gauge
-from concordant.uncertainty.covariance import Meat, Units, stacks
+from concordant.uncertainty.covariance import Meat, Units, far_units, stacks
 from concordant.uncertainty.standard_errors import Intervals
 
 __all__ = ["RankIntervals", "rank_intervals", "rank_intervals_of_replicates", "ranks_from_ends", "ranks_from_intervals"]
@@ -38,6 +38,7 @@ DRAWS = 5000
 """Gaussian draws for the quantile: its level is met to ±.003 (one standard error)."""
 SPREAD = 1e-9
 """A standard error below this times the score is rounding."""
+ROUNDING = 1e-13
 WORK = 5e8
 """Pairs × draws up to which the quantile is drawn; beyond (very many graphs) Šidák's bound is used."""
 
@@ -77,10 +78,12 @@ def rank_intervals(
     drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS <= WORK
     meat = Meat.of(batch, curvature).matrix() if intervals.method == "sandwich" else None
     units = Units.of(batch, curvature, gauge)
-    part = np.flatnonzero(np.isin(units.graph, chosen))
+    part = np.flatnonzero(np.isin(units.graph, chosen) & ~far_units(units, curvature))
     with stage("rank intervals", len(part)) as advance:
         for ids, n, matrix in stacks(units, curvature, gauge, meat, part):
             nodes = ids[:, :n]
+            known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
+            matrix = np.where(known[:, None, None], matrix, 0.0)
             pairs = _pairs(matrix[:, :n, :n], scores.value[nodes], gauge.group[nodes], certain[nodes])
             critical = _drawn_quantile(matrix[:, :n, :n], pairs, level, seed) if drawn else _sidak(pairs, level)
             above, below = _certain(scores.value[nodes], pairs, critical)
@@ -171,7 +174,8 @@ def _pairs(matrix: Floats, value: Floats, group: Ints, certain: Flags) -> Floats
     A difference without any spread is none that is certain: the judgments that should show one are all alike.
     """
     own = np.einsum("gii->gi", matrix)
-    square = np.maximum(own[:, :, None] + own[:, None, :] - 2.0 * matrix, 0.0)
+    both = own[:, :, None] + own[:, None, :]
+    square = np.maximum(both - 2.0 * matrix, 0.0) + ROUNDING * both  # what is lost where two items stand close together
     open_ = (group[:, :, None] == group[:, None, :]) & certain[:, :, None] & certain[:, None, :]
     np.einsum("gii->gi", open_)[:] = False
     error = np.sqrt(square)

@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.graphs import Batch, Graphs
 from concordant.structures.curvature import laplacian, pair_weights
+from concordant.structures.elimination import far_apart
 from concordant.uncertainty.draws import Atoms
 
 __all__ = ["Chord"]
@@ -65,7 +66,8 @@ class Chord:
         """Scores of shape (replicates, nodes) for draws of shape (replicates, atoms), and which are solved."""
         columns = np.ascontiguousarray(draws.T, np.float64)
         above, total = self.above @ columns, self.total @ columns
-        if self.prior == 0 and not self._bound_together(above, total):
+        unbound = self.prior == 0 and not self._bound_together(above, total)
+        if unbound or not np.isfinite(self.inverse).all():
             return np.tile(self.point, (len(draws), 1)), np.zeros(len(draws), bool)
         scores = np.repeat(self.point[:, None], len(draws), axis=1)
         solved = np.zeros(len(draws), bool)
@@ -115,14 +117,20 @@ class Chord:
 
 
 def _inverse(graphs: Graphs, point: Floats, prior: float) -> Floats:
-    """(H + λ)⁻¹ on scores that sum to zero in each component."""
-    hessian = laplacian(graphs, pair_weights(graphs, point)).toarray()
+    """(H + λ)⁻¹ on scores that sum to zero in each component; NaN where weights lie too far apart for it."""
+    weight = pair_weights(graphs, point)
+    hessian = laplacian(graphs, weight).toarray()
     nodes = len(hessian)
+    if far_apart(graphs.first, graphs.second, weight, prior, nodes):
+        return np.full((nodes, nodes), np.nan)
     _, part = connected_components(hessian < 0, directed=False)
     same = part[:, None] == part[None, :]
     level = np.bincount(part, np.diagonal(hessian)) / np.bincount(part)
     hessian += np.where(same, (np.where(level > 0, level, 1.0) / np.bincount(part))[part][:, None], 0.0)
     hessian[np.diag_indices(nodes)] += prior
-    inverse = np.linalg.inv(hessian)
+    try:
+        inverse = np.linalg.inv(hessian)
+    except np.linalg.LinAlgError:
+        return np.full((nodes, nodes), np.nan)
     inverse -= (same @ inverse) / same.sum(axis=1)[:, None]
     return np.asarray(inverse)

@@ -18,9 +18,10 @@ from concordant.errors import UsageError, did_you_mean
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.structures.curvature import Curvature
+from concordant.structures.existence import items_of
 from concordant.structures.scores import Scores
 from concordant.uncertainty.contrasts import Gauge
-from concordant.uncertainty.covariance import Meat, Units, stacks
+from concordant.uncertainty.covariance import Meat, Units, far_units, stacks
 from concordant.uncertainty.large import CERTIFIED, large_variances
 
 __all__ = ["METHODS", "Intervals", "default_method", "infinite_ends", "method_for", "score_intervals"]
@@ -95,7 +96,9 @@ def score_intervals(
     sandwich, which needs two.
 
     Graphs of up to 400 parameters are inverted exactly; larger ones by a series that is certified to 5e-4 in the
-    standard errors, else (up to 6,000) by a dense factor, else approximately (``approximate``).
+    standard errors, else by sparse elimination where its fill allows (chains, trees, grids), else (up to 6,000) by a
+    dense factor, else approximately (``approximate``), and where none of these gives an answer not at all: infinite
+    ends and a note.
     Errors: UsageError for an unknown method or a level outside (0, 1). Source: Huber (1967), White (1982).
     """
     if method == "auto":
@@ -165,9 +168,12 @@ def _variances(
     units = Units.of(batch, curvature, gauge, whole=SMALL)
     chosen = np.arange(len(units.size)) if graphs is None else np.flatnonzero(np.isin(units.graph, graphs))
     small = units.size[chosen] <= SMALL
+    small &= ~far_units(units, curvature)[chosen]
     middle = meat.matrix() if meat is not None and small.any() else None
+    none: list[NDArray[np.int64]] = []
     for ids, _, matrix in stacks(units, curvature, gauge, middle, chosen[small]):
         variance[ids] = np.einsum("gii->gi", matrix)
+        none.extend(row for row in ids if not np.isfinite(variance[row]).all())
     ways: dict[str, list[float]] = {}
     for unit in chosen[~small]:
         ids = units.parameters(int(unit))
@@ -175,13 +181,24 @@ def _variances(
         hessian, root = _one(curvature, meat, ids)
         found = large_variances(hessian, curvature.prior, own, root)
         variance[ids] = np.concatenate([found.scores, found.coefficients])
-        if found.error > CERTIFIED:
+        if found.how == "none":
+            none.append(ids)
+        elif found.error > CERTIFIED:
             approximate[units.graph[unit]] = True
             ways.setdefault(found.how, []).append(found.error / 2)
     notes = [
         f"standard errors of {_several(len(errors))} are approximate ({_WORDS[how]} {max(errors):.1%})"
         for how, errors in ways.items()
     ]
+    if none:
+        lost = np.concatenate(none)
+        variance[lost] = np.inf
+        approximate[batch.owner[lost[lost < nodes]]] = True
+        lost = lost[lost < nodes]
+        notes.append(
+            f"no intervals for {_several(len(none))}, {items_of(batch, lost)}: their equations are too uneven for "
+            "floating point (weights far apart, or long chains with many comparisons); interval='bootstrap' draws some"
+        )
     return np.maximum(variance[:nodes], 0.0), np.maximum(variance[nodes:], 0.0), approximate, notes
 
 
@@ -192,7 +209,7 @@ _WORDS = {
 
 
 def _several(components: int) -> str:
-    return "one large component" if components == 1 else f"{components:,} large components"
+    return "one component" if components == 1 else f"{components:,} components"
 
 
 def _one(curvature: Curvature, meat: Meat | None, ids: NDArray[np.int64]) -> tuple[csr_array, csr_array | None]:
