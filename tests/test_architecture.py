@@ -94,6 +94,7 @@ INSIDE_FUNCTIONS = {
         "structures/elimination.py",
         "concordant.kernels.elimination",
     ): "start-up time: Numba, for chains and the like only",
+    ("structures/elimination.py", "concordant.kernels.elimination_order"): "start-up time: Numba, as above",
     ("abstention/cells.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",
     ("abstention/tiles.py", "concordant.kernels.near_blocks"): "start-up time: Numba, for many points only",
     ("abstention/near_pairs.py", "concordant.kernels.near_columns"): "start-up time: Numba, for many points only",

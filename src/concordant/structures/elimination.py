@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 __all__ = ["FAR", "WORK", "Elimination", "Factor", "dense_least_squares", "far_apart"]
 
@@ -42,12 +41,10 @@ def far_apart(first: Ints, second: Ints, weight: Floats, prior: float, nodes: in
     strong = (weight >= limit) & (weight > 0)
     if (prior > 0 and prior >= limit) or strong.all():
         return False
-    return _parts(first[strong], second[strong], nodes) > _parts(first, second, nodes)
+    from concordant.kernels.elimination_order import parts
 
-
-def _parts(first: Ints, second: Ints, nodes: int) -> int:
-    graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=(nodes, nodes))
-    return int(connected_components(graph, directed=False)[0])
+    ends = np.asarray(first, np.int64), np.asarray(second, np.int64)
+    return bool(parts(*ends, strong, nodes) > parts(*ends, np.ones(len(weight), bool), nodes))
 
 
 def dense_least_squares(
@@ -87,7 +84,7 @@ class Elimination:
     @classmethod
     def of(cls, first: Ints, second: Ints, nodes: int, *, work: float = WORK) -> Elimination | None:
         """Find an order for pairs (first < second, each once), None where the factor would be too large."""
-        from concordant.kernels.elimination import least_degree, places
+        from concordant.kernels.elimination_order import least_degree, places
 
         ends = np.concatenate([first, second]), np.concatenate([second, first])
         graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(nodes, nodes)).tocsr()

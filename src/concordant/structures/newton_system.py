@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 BLOCK = 1 << 17  # pairs whose derivatives are computed at once, so that temporaries stay in the cache
 PATIENCE = 200  # iterations of conjugate gradients before elimination is tried
 LONGEST = 5_000  # in graphs that have no order of elimination with little fill
+TINY = 1e-300  # a curvature whose inverse would leave float64
 SMALL = 2_000  # nodes up to which a dense matrix is solved
 QUICK = 1e8  # multiplications up to which a sparse order is better than a dense matrix
 
@@ -87,7 +88,7 @@ class System:
                 )
         self.slope_s = p.prior * s - self._differences(self.pull)
         self.diagonal = np.bincount(p.first, self.curve, nodes) + np.bincount(p.second, self.curve, nodes) + p.prior
-        self.diagonal[self.diagonal <= 0] = 1.0
+        self.diagonal[self.diagonal < TINY] = 1.0
         self.slope_b = np.zeros((p.graphs, extras))
         self.border = np.zeros((nodes, extras))
         self.flows = np.zeros((pairs, extras))  # the border is their differences at the nodes

@@ -89,7 +89,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         exact = left / np.where(first > 0, first, 1.0) + ROUNDING * heaviest / np.where(left > 0, left, 1.0)
         move, solved = _newton(at, slope, prior, batch, stiff, np.clip(exact, 1e-9, 0.1))
         reach = _largest(move, owner, graphs) + _largest(-move, owner, graphs)
-        theta = centre(theta + safe_step(reach)[owner] * move, group)
+        theta = centre(theta + safe_step(_within(live, move, owner, graphs))[owner] * move, group)
         steps[open_] = step
         status[open_ & solved & (reach <= SMALL_STEP)] = CONVERGED
         open_ &= status == STOPPED
@@ -181,6 +181,16 @@ def _far(lists: Rankings, at: Position, prior: float, batch: Batch) -> Flags:
         upper = triu(whole[nodes, nodes], 1).tocoo()
         far[g] = far_apart(upper.row, upper.col, np.maximum(-upper.data, 0.0), prior, nodes.stop - nodes.start)
     return far
+
+
+def _within(lists: Rankings, move: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
+    """Largest range of a step over the items of any one list: what the likelihood sees of it."""
+    of, start = move[lists.node], lists.start[:-1]
+    out = np.zeros(graphs)
+    if len(start):
+        span = np.maximum.reduceat(of, start) - np.minimum.reduceat(of, start)
+        np.maximum.at(out, owner[lists.node[start]], span)
+    return out
 
 
 def _largest(x: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:

@@ -28,6 +28,10 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 STACK = 1 << 20
 """Numbers held at once in a stack of matrices."""
+ROUNDING = 1e-10
+"""Share of the sum of absolute terms below which a variance is rounding, a safe distance above it."""
+NEGATIVE = 1e-9
+"""Share of the largest variance beyond which a negative one is more than rounding: there is no covariance then."""
 LEAF = 12
 """Matrices up to this size are inverted by the library."""
 
@@ -129,7 +133,8 @@ def stacks(
 ) -> Iterator[tuple[Indices, int, Floats]]:
     """Yield (parameters (G, p), nodes among them n, covariance (G, p, p)), the chosen units of one size at a time.
 
-    Parameters: the first n of each row are nodes. Memory is bounded by ``STACK`` numbers or one unit's matrix.
+    Parameters: the first n of each row are nodes. NaN where float64 has no covariance (strengths too far apart).
+    Memory is bounded by ``STACK`` numbers or one unit's matrix.
     """
     size, nodes = units.size[chosen], units.nodes[chosen]
     shape = size * (int(size.max(initial=0)) + 1) + nodes
@@ -143,7 +148,10 @@ def stacks(
             bread = _anchored(_dense(curvature.hessian, ids), ids[:, :n], gauge, curvature.prior)
             inverse = _inverses(bread)
             middle = None if meat is None else _dense(meat, ids)
-            yield ids, n, _contrasts(inverse, middle, ids[:, :n], gauge)
+            matrix = _contrasts(inverse, middle, ids[:, :n], gauge)
+            own = np.einsum("gii->gi", matrix)
+            matrix[(own < -NEGATIVE * own.max(axis=1)[:, None]).any(axis=1)] = np.nan
+            yield ids, n, matrix
 
 
 def _dense(matrix: csr_array, ids: Indices) -> Floats:
@@ -219,12 +227,24 @@ def _contrasts(inverse: Floats, middle: Floats | None, nodes: Indices, gauge: Ga
         half = inverse.copy()
         half[:, :n] -= mean @ inverse[:, :n]
     if middle is not None:
-        return half @ middle @ half.swapaxes(1, 2)
+        return _checked(half @ middle @ half.swapaxes(1, 2), half, middle)
     if (group == group[:, :1]).all():
         half[:, :, :n] -= np.einsum("gij,gj->gi", half[:, :, :n], weight)[:, :, None]
     else:
         half[:, :, :n] -= half[:, :, :n] @ mean.swapaxes(1, 2)
     return half
+
+
+def _checked(matrix: Floats, half: Floats, middle: Floats) -> Floats:
+    """The sandwiches, NaN where strengths far apart leave nothing but rounding."""
+    own = np.einsum("gii->gi", middle)
+    most, least = own.max(axis=1), np.where(own > 0, own, np.inf).min(axis=1)
+    for g in np.flatnonzero(most > least / FAR):
+        size = np.abs(half[g])
+        noise = np.einsum("ij,ij->i", size @ np.abs(middle[g]), size)
+        if (ROUNDING * noise > np.diagonal(matrix[g])).any():
+            matrix[g] = np.nan
+    return matrix
 
 
 def covariance(

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, triu
 
 from concordant.structures.elimination import FAR, far_apart
 from concordant.uncertainty.contrasts import Gauge
-from concordant.uncertainty.eliminated import Eliminated, Variances
+from concordant.uncertainty.eliminated import Eliminated, Variances, entries_of_meat
 from concordant.uncertainty.series import Spectral
 
 __all__ = ["CERTIFIED", "Variances", "large_variances"]
@@ -39,6 +39,8 @@ PROBES = 200
 """Most random vectors of the sketch: a relative standard error of 1/√(2·200) = 5% in each standard error."""
 PROBE_WORK = 4e9
 """The sketch takes as many vectors as it can with so many multiplications, but at least 16."""
+MEAT = 3e8
+"""Most entries of a sandwich's middle that are computed."""
 TOGETHER = 16
 """Vectors that are solved for side by side."""
 
@@ -53,7 +55,7 @@ def large_variances(hessian: csr_array, prior: float, gauge: Gauge, root: csr_ar
     plain = hessian.shape[0] == nodes
     of_nodes = hessian if plain else csr_array(hessian[:nodes, :nodes])
     far, strengths = _spread(of_nodes, prior, root, nodes)
-    if far and (strengths or not plain):
+    if strengths or (far and not plain):
         return _nothing(hessian.shape[0], nodes)
     spectral = Spectral(of_nodes, prior, gauge)
     fits = hessian.shape[0] <= DENSE_LARGE and not far
@@ -85,19 +87,21 @@ def _nothing(size: int, nodes: int) -> Variances:
 def _spread(hessian: csr_array, prior: float, root: csr_array | None, nodes: int) -> tuple[bool, bool]:
     """Whether the Hessian's weights lie far apart, and whether the sandwich's lie far from them."""
     upper = triu(hessian, 1).tocoo()
-    if not far_apart(upper.row, upper.col, np.maximum(-upper.data, 0.0), prior, nodes):
-        return False, False
+    far = far_apart(upper.row, upper.col, np.maximum(-upper.data, 0.0), prior, nodes)
     if root is None:
-        return True, False
+        return far, False
     own, middle = hessian.diagonal(), np.asarray(root[:, :nodes].power(2).sum(axis=0)).ravel()
     known = (own > 0) & (middle > 0)
     ratio = middle[known] / own[known]
-    return True, bool(len(ratio) and ratio.min() < FAR * ratio.max())
+    usual = 0.0 if not len(ratio) else float(ratio.min() if far else np.median(ratio))
+    return far, bool(len(ratio) and usual < FAR * ratio.max())
 
 
 def _series(spectral: Spectral, root: csr_array | None, fits: bool) -> Variances | None:
     """The series where its bound is good enough."""
     nodes = len(spectral.gauge.group)
+    if root is not None and entries_of_meat(root) > MEAT:
+        return None
     meat = None if root is None else csr_array(root[:, :nodes].T @ root[:, :nodes])
     found = spectral.hessian_variance() if meat is None else spectral.sandwich_variance(meat)
     if found is None:

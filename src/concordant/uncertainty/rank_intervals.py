@@ -174,7 +174,7 @@ def _pairs(matrix: Floats, value: Floats, group: Ints, certain: Flags) -> Floats
     A difference without any spread is none that is certain: the judgments that should show one are all alike.
     """
     own = np.einsum("gii->gi", matrix)
-    both = own[:, :, None] + own[:, None, :]
+    both = np.maximum(own[:, :, None] + own[:, None, :], 0.0)
     square = np.maximum(both - 2.0 * matrix, 0.0) + ROUNDING * both  # what is lost where two items stand close together
     open_ = (group[:, :, None] == group[:, None, :]) & certain[:, :, None] & certain[:, None, :]
     np.einsum("gii->gi", open_)[:] = False

@@ -36,7 +36,7 @@ ROWS = 1 << 16
 """Rows that are scaled at a time."""
 LANCZOS = 40
 """Most steps of the eigenvalue iteration."""
-STEPS_WORK = 2e10
+STEPS_WORK = 2e9
 """Multiplications after which columns that are solved side by side are given up, 400 steps at least."""
 HUGE = 200_000
 """From so many nodes on no basis is kept, and solves (which matter to order 1/n) are rough."""
@@ -152,7 +152,7 @@ class Spectral:
         way = polished.copy()
         size = np.einsum("ij,ij->j", rest, polished)
         goal = size * 1e-18
-        steps = int(np.clip(STEPS_WORK / max(self.hessian.nnz * sides, 1), 400, 20_000))
+        steps = int(np.clip(STEPS_WORK / max(self.hessian.nnz * sides, 1), 400, 5_000))
         for _ in range(steps):
             if (size <= goal).all():
                 return np.column_stack([self.gauge.centre(column) for column in x.T]).reshape(nodes, sides)

@@ -113,7 +113,8 @@ def score_intervals(
     variance, extra, approximate, notes = found
     if meat is not None:
         own = np.asarray(curvature.hessian.diagonal(), np.float64)[: len(variance)]
-        silent = connectivity.separated | (connectivity.compared & (variance * own <= SILENT))
+        known = np.where(np.isfinite(variance), variance, np.nan)
+        silent = connectivity.separated | (connectivity.compared & (known * own <= SILENT))
         if silent.any():
             plain = _variances(batch, curvature, gauge, None, np.unique(batch.owner[silent]))[0]
             variance[silent] = np.maximum(variance, plain)[silent]
@@ -196,7 +197,7 @@ def _variances(
         approximate[batch.owner[lost[lost < nodes]]] = True
         lost = lost[lost < nodes]
         notes.append(
-            f"no intervals for {_several(len(none))}, {items_of(batch, lost)}: their equations are too uneven for "
+            f"no intervals for {items_of(batch, lost)}: their equations are too uneven for "
             "floating point (weights far apart, or long chains with many comparisons); interval='bootstrap' draws some"
         )
     return np.maximum(variance[:nodes], 0.0), np.maximum(variance[nodes:], 0.0), approximate, notes
@@ -209,7 +210,7 @@ _WORDS = {
 
 
 def _several(components: int) -> str:
-    return "one component" if components == 1 else f"{components:,} components"
+    return "one large component" if components == 1 else f"{components:,} large components"
 
 
 def _one(curvature: Curvature, meat: Meat | None, ids: NDArray[np.int64]) -> tuple[csr_array, csr_array | None]:
