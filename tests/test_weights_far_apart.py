@@ -113,6 +113,19 @@ def test_two_strong_pairs_joined_by_a_weak_one():
         assert np.diff(found.value) == pytest.approx(np.full(3, -np.log(3)), rel=1e-12)
 
 
+@pytest.mark.parametrize("span", [0, 12, 40, 90])
+def test_standard_errors_of_a_path_of_any_weights(span):
+    """Resistances in series: Σ over pairs of (share of the items beyond it)² / curvature, 3 : 1 everywhere."""
+    n = 9
+    strength = 10.0 ** np.random.default_rng(span).uniform(-span, span, n - 1)
+    rows = [(i, i + 1, 3 * x) for i, x in enumerate(strength)] + [(i + 1, i, x) for i, x in enumerate(strength)]
+    found = rank(judged([(f"i{a}", f"i{b}", x) for a, b, x in rows]), prior=0, interval="hessian")
+    k = np.arange(n - 1)
+    share = np.where(np.arange(n)[:, None] <= k, n - 1 - k, k + 1) / n
+    error = np.sqrt((share**2 / (0.75 * strength)).sum(axis=1))
+    assert (found.upper - found.lower) / 2 / 1.959963984540054 == pytest.approx(error, rel=1e-8)
+
+
 def test_likelihoods_that_vanish_in_floating_point_are_said():
     """The maximum has log-odds of −690 on a weight of 1e-100."""
     rows = [("a", "b", 1e100), ("b", "c", 1.0), ("c", "a", 1e-100)]
