@@ -20,9 +20,10 @@ from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.structures import bradley_terry as public_room
-from concordant.structures import elimination, newton, newton_system
+from concordant.structures import newton, newton_system
 from concordant.structures.bradley_terry import bradley_terry
 from concordant.structures.curvature import bradley_terry_curvature, laplacian, pair_weights
+from concordant.structures.problem import Problem
 from concordant.structures.scores import CONVERGED, STOPPED, Scores
 from conftest import ROOT, SMALL, shared_data
 
@@ -332,13 +333,13 @@ def test_a_long_chain_is_exact(m: int) -> None:
     assert scores.status.tolist() == [CONVERGED]
 
 
-@pytest.mark.parametrize("thin", [0.0, 1e9], ids=["dense", "sparse"])
+@pytest.mark.parametrize("quick", [0.0, 1e9], ids=["dense", "sparse"])
 @pytest.mark.parametrize("prior", [0.0, 0.01])
 def test_elimination_in_place_of_conjugate_gradients(
-    monkeypatch: pytest.MonkeyPatch, thin: float, prior: float
+    monkeypatch: pytest.MonkeyPatch, quick: float, prior: float
 ) -> None:
     monkeypatch.setattr(newton_system, "PATIENCE", 1)
-    monkeypatch.setattr(elimination, "THIN", thin)
+    monkeypatch.setattr(newton_system, "QUICK", quick)
     prefs = random_log(11, items=12, rows=400, ties=True)
     home = np.where(np.arange(prefs.distinct) % 3 == 0, 1.0, -0.5)
     prefs = Preferences.from_comparisons(
@@ -349,21 +350,25 @@ def test_elimination_in_place_of_conjugate_gradients(
     assert np.allclose(np.append(scores.value, scores.coefficients["home"]), twin, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("thin", [0.0, 1e9], ids=["dense", "sparse"])
-def test_elimination_solves_the_bordered_system(monkeypatch: pytest.MonkeyPatch, thin: float) -> None:
-    monkeypatch.setattr(elimination, "THIN", thin)
+@pytest.mark.parametrize("quick", [0.0, 1e9], ids=["dense", "sparse"])
+def test_elimination_solves_the_bordered_system(monkeypatch: pytest.MonkeyPatch, quick: float) -> None:
+    monkeypatch.setattr(newton_system, "PATIENCE", 0)
+    monkeypatch.setattr(newton_system, "QUICK", quick)
     rng = np.random.default_rng(1)
     first, second = np.triu_indices(6, 1)
-    weight, z = rng.uniform(0.1, 2, len(first)), rng.normal(size=(len(first), 2))
+    above, below = rng.uniform(0.1, 2, (2, len(first)))
+    z, s, b = rng.normal(size=(len(first), 2)), rng.normal(size=6), rng.normal(size=(1, 2))
+    ends = np.array([0, 6]), np.array([0, len(first)])
+    system = newton_system.System(Problem(*ends, first, second, above, below, None, z, np.zeros(6, int), 0.3))
+    system.evaluate(s, b)
     x = np.zeros((len(first), 6))
     x[np.arange(len(first)), first], x[np.arange(len(first)), second] = 1, -1
     full = np.column_stack([x, z])
-    whole = full.T @ (full * weight[:, None]) + np.diag([0.3] * 6 + [0.0] * 2)
-    right = rng.normal(size=8)
-    s, b = elimination.eliminate(
-        first, second, weight, 0.3, np.zeros(6, int), whole[:6, 6:], whole[6:, 6:], right[:6], right[6:]
-    )
-    assert np.allclose(np.append(s, b), np.linalg.solve(whole, right), atol=1e-12)
+    p = expit(full @ np.append(s, b))
+    whole = full.T @ (full * ((above + below) * p * (1 - p))[:, None]) + np.diag([0.3] * 6 + [0.0] * 2)
+    slope = full.T @ (above * (1 - p) - below * p) - np.append(0.3 * s, [0, 0])
+    ds, db = system.solve(system.pull, s, -system.slope_b, np.full(1, 1e-12))
+    assert np.allclose(np.append(ds, db), np.linalg.solve(whole, slope), atol=1e-12)
 
 
 @pytest.mark.parametrize("m", [4, 20, 100])
