@@ -21,6 +21,7 @@ PACKAGE = ROOT / "src" / "concordant"
 
 LAYERS = (
     ("errors",),
+    ("disk",),
     ("labels", "tally", "listing", "gains", "threads", "progress", "frames", "json_values"),
     # compiled loops on plain arrays
     ("kernels",),

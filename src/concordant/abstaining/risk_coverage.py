@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
+from concordant.disk import check_replaced
 from concordant.errors import ConcordantError, InputError, UsageError
 
 __all__ = ["RiskCoverage"]
@@ -182,6 +183,7 @@ class RiskCoverage:
             raise UsageError(f"{target}: unknown ending {target.suffix!r} of a figure; allowed: .svg, .png, .pdf")
         if not target.parent.is_dir():
             raise UsageError(f"{target}: there is no folder {target.parent}")
+        check_replaced(target)
         try:
             from matplotlib.figure import Figure
         except ImportError:

@@ -54,7 +54,7 @@ def demo(output: str, seed: int, quiet: bool) -> None:
     ):
         write(board.to_arrow(), str(folder / name))
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    (folder / "people-and-gpt4.json").write_text(text, encoding="utf-8")
+    put_file(folder / "people-and-gpt4.json", lambda temporary: Path(temporary).write_text(text, encoding="utf-8"))
     _print(people, overall, machine, facts, folder)
 
 

@@ -19,6 +19,7 @@ import pyarrow.parquet
 
 from concordant.commands.interrupts import at_the_end
 from concordant.commands.saying import one_line, say
+from concordant.disk import check_replaced
 from concordant.errors import UsageError
 from concordant.ranking import FLAGS, Ranking
 from concordant.structures.registry import structure
@@ -56,6 +57,7 @@ def check_output(
         raise UsageError(f"{option} {name}: unknown ending {path.suffix!r}; allowed: {', '.join(endings)}")
     if path.is_dir():
         raise UsageError(f"{option} {name} is a directory; name a file")
+    check_replaced(path, option)
     folder = path.resolve().parent
     if not folder.is_dir():
         raise UsageError(f"{option} {name}: the folder {path.parent} does not exist")
@@ -148,6 +150,7 @@ def put_file(name: str | os.PathLike[str], fill: Callable[[str], object], *, opt
 
     A link stays one. Errors (UsageError): what the disk refuses; ``option`` is what named the file.
     """
+    check_replaced(name, option)
     path = Path(name).resolve()
     temporary = path.with_name(f".concordant-{uuid4().hex[:12]}{path.suffix.lower()}")
     with at_the_end(lambda: temporary.unlink(missing_ok=True)):

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from concordant.disk import check_regular
 from concordant.engines import memory, sql
 from concordant.engines.columns import narrow, whole
 from concordant.engines.watched import watched
@@ -58,8 +59,12 @@ def connected(settings: Settings, *, files: Iterable[Path] = (), ordered: bool =
     """Open a private in-memory database that sees the ``files`` it is for and a folder of its own to spill to.
 
     Nothing else can be opened by it, whatever a statement, a view or a name in a file says: no other file, no address,
-    no extension; its configuration is locked.
+    no extension; its configuration is locked. Errors (InputError): a file that is a pipe, a device or a folder.
     """
+    files = list(files)
+    for path in files:
+        if path.exists():  # a log of changes need not be there
+            check_regular(path)
     with tempfile.TemporaryDirectory(prefix="concordant-") as folder:
         config: dict[str, str] = {
             "autoinstall_known_extensions": "false",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from concordant.disk import check_replaced
 from concordant.errors import UsageError, did_you_mean
 from concordant.exporting.elasticsearch import elasticsearch_json
 from concordant.exporting.plain_json import plain_json
@@ -107,6 +108,7 @@ def check_place(path: str | os.PathLike[str], option: str = "--output") -> Path:
     place = Path(path)
     if place.is_dir():
         raise UsageError(f"{option} {path} is a directory; name a file")
+    check_replaced(place, option)
     folder = place.resolve().parent
     if not folder.is_dir():
         raise UsageError(f"{option} {path}: the folder {place.parent} does not exist")
@@ -119,6 +121,7 @@ def check_place(path: str | os.PathLike[str], option: str = "--output") -> Path:
 
 def put_bytes(data: bytes, place: Path) -> None:
     """Write a file whole or not at all; a link stays one. Errors (UsageError)."""
+    check_replaced(place)
     target = place.resolve()
     temporary = None
     try:

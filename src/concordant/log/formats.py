@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from concordant.disk import check_regular, open_regular
 from concordant.errors import InputError, few
 
 __all__ = ["ENDINGS", "Log", "locate", "opened"]
@@ -203,8 +204,8 @@ def _existing(path: Path, what: str = "file", *, folder: bool = False) -> Path:
         if path.is_dir() and not folder:
             raise InputError(f"{path} is a folder; name a {what} in it")
         if path.exists():
-            if not path.is_file() and not path.is_dir():
-                raise InputError(f"{path} is not a regular file")
+            if not path.is_dir():
+                check_regular(path)
             return path
         beside = path.parent
         names = [name for name in os.listdir(beside) if name != path.name] if beside.is_dir() else []
@@ -222,7 +223,7 @@ def opened(log: Log) -> Iterator[IO[str]]:
     """
     assert log.path is not None
     try:
-        with open(log.path, "rb") as raw:
+        with open_regular(log.path) as raw:
             start = raw.read(4)
             raw.seek(0)
             if not log.gzipped:

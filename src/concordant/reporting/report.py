@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import concordant
+from concordant.disk import check_replaced
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.listing import affordable
 from concordant.preferences import Preferences
@@ -50,6 +51,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all. Errors: UsageError for what the disk refuses."""
+        check_replaced(path)
         target = Path(path).resolve()
         text = self.html.encode()
         temporary = None

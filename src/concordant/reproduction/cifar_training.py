@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from concordant.disk import check_regular
 from concordant.errors import ConcordantError, InputError
 from concordant.reproduction.resnet import ResNet
 
@@ -136,6 +137,7 @@ def train(
     training = _Training(images, label, schedule, torch.device(device))
     losses: list[float] = []
     if kept.exists():
+        check_regular(kept)
         losses = _resume(training, kept)
     for _ in losses:
         progress()

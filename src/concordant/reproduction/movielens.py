@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.disk import check_regular
 from concordant.errors import InputError
 
 __all__ = ["Ratings", "movie_features", "read_movielens"]
@@ -52,6 +53,8 @@ class Ratings:
 
 def read_movielens(folder: Path) -> Ratings:
     """Read u.data and u.item. Errors (InputError): lines that are not as the set's README says."""
+    for name in ("u.data", "u.item"):
+        check_regular(folder / name)
     try:
         table = np.loadtxt(folder / "u.data", dtype=np.int64, ndmin=2)
         user, movie, rating = table[:, 0] - 1, table[:, 1] - 1, table[:, 2].astype(np.float64)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from concordant.disk import check_replaced
 from concordant.errors import ConcordantError
 
 __all__ = ["Outcome", "Row", "Setting", "markdown_table", "write_figure", "write_numbers"]
@@ -109,6 +110,7 @@ def write_numbers(outcome: Outcome, folder: Path) -> list[Path]:
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """Yield where a file is written before it takes its place, whole or not at all."""
+    check_replaced(path)
     temporary = path.with_name(f".concordant-{uuid4().hex[:12]}{path.suffix}")
     try:
         yield temporary

@@ -21,6 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from concordant.disk import check_regular, open_regular
 from concordant.engines.duckdb import Settings, connected, message, with_log
 from concordant.engines.sql import identifier, literal
 from concordant.errors import InputError
@@ -131,7 +132,7 @@ def sized(store: Path, segment: Segment) -> Path:
     """Return the path of a segment that is there, with as many bytes as were written. Errors: InputError."""
     path = parts_folder(store) / segment.file
     try:
-        size = path.stat().st_size
+        size = check_regular(path).st_size
     except FileNotFoundError:
         if not path.parent.is_dir():
             raise InputError(f"{store}: its folder {path.parent.name} is missing; it belongs beside the file") from None
@@ -168,8 +169,9 @@ def read_catalogue(path: Path) -> Catalogue:
 
     Errors (InputError): no file, no store, a damaged one, one of a newer format, one that a DuckDB process holds open.
     """
-    if not path.is_file():
+    if not path.exists():
         raise InputError(f"{path}: there is no store")
+    check_regular(path)
     if not _is_database(path):
         raise InputError(f"{path}: the file is no store (a store is made by concordant ingest LOG --store FILE)")
     tables = _tables(path)
@@ -217,9 +219,9 @@ def _create(connection: Any, name: str, table: pa.Table) -> None:
 
 def _is_database(path: Path) -> bool:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return file.read(MAGIC_AT + len(MAGIC))[MAGIC_AT:] == MAGIC
-    except (OSError, ValueError):  # ValueError: a name with a null byte
+    except (OSError, ValueError):  # ValueError: no regular file, a name with a null byte
         return False
 
 

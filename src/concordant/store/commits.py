@@ -17,6 +17,7 @@ from uuid import uuid4
 import duckdb
 import pyarrow as pa
 
+from concordant.disk import check_replaced
 from concordant.engines.duckdb import message
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.preferences import Preferences
@@ -114,6 +115,7 @@ def check_place(store: Path) -> Path:
     target = Path(os.path.realpath(store))
     if target.is_dir():
         raise UsageError(f"{store} is a folder; a store is a file, with a folder beside it")
+    check_replaced(target)
     if not target.parent.is_dir():
         raise UsageError(f"{store}: the folder {target.parent} does not exist")
     if hasattr(os, "statvfs") and os.statvfs(target.parent).f_flag & os.ST_RDONLY:

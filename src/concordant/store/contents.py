@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from concordant.disk import open_regular
 from concordant.errors import InputError
 from concordant.log.formats import Log
 from concordant.progress import stage
@@ -51,7 +52,8 @@ def look(log: Log, known: Iterable[Content], *, grown: bool = False) -> Looked:
     try:
         with (
             stage(f"looking at {log.name}", whole_size) as at,
-            gzip.open(log.path) if log.gzipped else open(log.path, "rb") as file,
+            open_regular(log.path) as raw,
+            gzip.open(raw) if log.gzipped else raw as file,
         ):
             for stop in stops:
                 size += _take(file, sign, stop - size)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from concordant.disk import check_replaced
+
 __all__ = ["make_folder", "remove", "replace", "sync", "temporary_name", "write_new"]
 
 
@@ -18,6 +20,8 @@ def temporary_name(path: Path) -> Path:
 def write_new(path: Path, fill: Callable[[Path], object]) -> None:
     """Write a file to a temporary name, make it durable, and give it its name: whole or not at all."""
     temporary = temporary_name(path)
+    check_replaced(path)
+    temporary.unlink(missing_ok=True)  # what a killed writer left, or a link or a pipe that somebody put there
     try:
         fill(temporary)
         sync(temporary)

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from concordant.disk import read_regular
 from concordant.errors import ConcordantError, UsageError
 
 if sys.platform == "win32":
@@ -116,7 +117,7 @@ def _sign(handle: int) -> None:
 
 def _holder(path: Path) -> str:
     try:
-        signed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        signed: dict[str, Any] = json.loads(read_regular(path, LONGEST))
         return f"process {signed['pid']} on {signed['host']} ({signed['command']}, since {signed['since']})"
     except (OSError, ValueError, KeyError, TypeError):  # it signs in a moment, or has just gone
         return "another process"

@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from concordant.disk import open_regular
 from concordant.labels import Labels
 from concordant.listing import take_lists
 from concordant.preferences import Preferences
@@ -51,7 +52,7 @@ def label_kind(labels: Labels) -> str:
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
