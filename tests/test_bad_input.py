@@ -219,7 +219,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
         gzip.compress(VOTES * 500)[:-20],
         r"v.csv.gz: the gzip file is (truncated|broken)",
     ),
-    "no gzip at all": ("v.csv.gz", VOTES, r"v.csv.gz: Not a gzipped file"),
+    "no gzip at all": ("v.csv.gz", VOTES, r"v.csv.gz: the gzip file is broken .Not a gzipped file"),
     "gzip without the ending": ("v.csv", gzip.compress(VOTES), r"packed with gzip; give it the ending .gz"),
     "no Parquet at all": ("v.parquet", VOTES, r"v.parquet: not a complete Parquet file"),
     "no Arrow at all": ("v.arrow", VOTES, r"v.arrow: not a complete Arrow file"),

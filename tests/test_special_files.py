@@ -144,9 +144,8 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("special", SPECIAL)
 @pytest.mark.parametrize("case", READS)
-def test_no_command_reads_what_is_no_file(
-    case: str, special: str, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("place")
+def test_no_command_reads_what_is_no_file(case: str, special: str, capsys: pytest.CaptureFixture[str]) -> None:
     name = next(word for word in READS[case] if "@" in word).partition("::")[0].replace("@", "special")
     SPECIAL[special](Path(name))
     before = os.lstat(name)
@@ -157,7 +156,8 @@ def test_no_command_reads_what_is_no_file(
 
 @pytest.mark.parametrize("special", ["pipe", "zero", "socket", "null"])
 @pytest.mark.parametrize("command", ["rank", "audit", "ingest"])
-def test_a_folder_that_holds_one(special: str, command: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("place")
+def test_a_folder_that_holds_one(special: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("logs").mkdir()
     Path("logs/a.csv").write_bytes(good_files()["votes.csv"])
     SPECIAL[special](Path("logs/b.csv"))
@@ -168,7 +168,8 @@ def test_a_folder_that_holds_one(special: str, command: str, place: Path, capsys
 
 @pytest.mark.parametrize("special", SPECIAL)
 @pytest.mark.parametrize("name", sorted({Path(name).name for name in good_folder("model")}))
-def test_files_of_a_model(name: str, special: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("place")
+def test_files_of_a_model(name: str, special: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("model", name).unlink()
     SPECIAL[special](Path("model", name))
     for arguments in (["score", "-m", "model", "-f", "features.csv"], ["serve", "-m", "model", "--port", "0"]):
@@ -178,14 +179,16 @@ def test_files_of_a_model(name: str, special: str, place: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("name", sorted({Path(name).name for name in good_folder("model")}))
-def test_a_model_file_without_end(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("place")
+def test_a_model_file_without_end(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A file with a hole of 2⁴⁰ bytes: its size is looked at, not its bytes."""
     with open(Path("model", name), "r+b") as file:
         file.truncate(1 << 40)
     assert "1,099,511,6" in refused(["score", "-m", "model", "-f", "features.csv"], capsys)
 
 
-def test_a_model_that_is_linked_is_read(place: Path) -> None:
+@pytest.mark.usefixtures("place")
+def test_a_model_that_is_linked_is_read() -> None:
     """Links to regular files are files, in a model and elsewhere."""
     Path("elsewhere").mkdir()
     for path in Path("model").iterdir():
@@ -198,9 +201,8 @@ def test_a_model_that_is_linked_is_read(place: Path) -> None:
 @pytest.mark.parametrize("special", SPECIAL)
 @pytest.mark.parametrize("which", ["segment", "write-ahead log"])
 @pytest.mark.parametrize("command", ["rank", "info", "verify", "compact", "export", "ingest"])
-def test_files_of_a_store(
-    command: str, which: str, special: str, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("place")
+def test_files_of_a_store(command: str, which: str, special: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = {
         "rank": ["rank", "s.store"],
         "export": ["store", "export", "s.store", "-o", "e.csv"],
@@ -221,7 +223,8 @@ def test_files_of_a_store(
 
 @pytest.mark.parametrize("special", ["pipe", "zero", "socket", "null"])
 @pytest.mark.parametrize("name", [".s.store.new", ".s.store.new.wal"])
-def test_what_lies_where_a_store_is_written(special: str, name: str, place: Path) -> None:
+@pytest.mark.usefixtures("place")
+def test_what_lies_where_a_store_is_written(special: str, name: str) -> None:
     """A temporary name that somebody has put something at: it is removed, never opened."""
     target = Path("victim")
     target.write_text("keep me")
@@ -267,13 +270,15 @@ def test_no_output_takes_the_place_of_what_is_no_file(
 
 @pytest.mark.parametrize("name", ["/dev/full", "/dev/null"])
 @pytest.mark.parametrize("case", ["rank", "export", "card", "store export", "report"])
-def test_devices_are_no_outputs(case: str, name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("place")
+def test_devices_are_no_outputs(case: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = os.stat(name)
     refused([name if "@" in word else word for word in WRITES[case]], capsys)
     assert os.path.samestat(os.stat(name), before) and stat.S_IFMT(os.stat(name).st_mode) == stat.S_IFMT(before.st_mode)
 
 
-def test_objects_write_no_special_files_either(place: Path) -> None:
+@pytest.mark.usefixtures("place")
+def test_objects_write_no_special_files_either() -> None:
     votes = cc.read("votes.csv")
     for name in ("r.html", "m.json", "e.csv"):
         os.mkfifo(name)
@@ -303,7 +308,8 @@ def test_objects_write_no_special_files_either(place: Path) -> None:
         "score -m <(cat model/model.json) -f features.csv",
     ],
 )
-def test_substituted_processes(line: str, place: Path) -> None:
+@pytest.mark.usefixtures("place")
+def test_substituted_processes(line: str) -> None:
     line = line if "concordant" in line else f"concordant {line}"
     line = line.replace("concordant", f"'{sys.executable}' -m concordant")
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
@@ -311,7 +317,8 @@ def test_substituted_processes(line: str, place: Path) -> None:
     assert not re.search("Traceback", done.stderr)
 
 
-def test_a_resealed_model_that_is_too_large(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("place")
+def test_a_resealed_model_that_is_too_large(capsys: pytest.CaptureFixture[str]) -> None:
     """Hashes that fit do not help: sizes are looked at before anything is hashed."""
     for name, data in sealed(good_folder("model"), "model").items():
         Path(name).write_bytes(data)

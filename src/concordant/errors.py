@@ -13,13 +13,18 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable
 from numbers import Integral
+from typing import TypeVar
 
 __all__ = [
     *("CannotRank", "ConcordantError", "InputError", "NoMaximumLikelihood", "UsageError"),
-    *("counted", "did_you_mean", "few", "of_queries", "queries_said", "whole_number"),
+    *("counted", "did_you_mean", "few", "of_queries", "queries_said", "twice", "whole_number"),
 ]
+
+
+_Name = TypeVar("_Name", str, int)
 
 
 class ConcordantError(ValueError):
@@ -111,6 +116,15 @@ def few(names: Iterable[object], most: int = 8) -> str:
     listed = list(names)
     text = ", ".join(repr(name) for name in listed[:most])
     return text if len(listed) <= most else f"{text} and {len(listed) - most:,} more"
+
+
+def twice(names: Iterable[_Name]) -> list[_Name]:
+    """Return the names that are there more than once, sorted.
+
+    >>> twice(["b", "a", "b"])
+    ['b']
+    """
+    return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def counted(number: int, name: str) -> str:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from concordant.errors import InputError, few
+from concordant.errors import InputError, few, twice
 
 __all__ = ["Fields", "json_value"]
 
@@ -15,8 +15,7 @@ __all__ = ["Fields", "json_value"]
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{few(sorted({name for name in names if names.count(name) > 1}))} occurs twice in one object")
+        raise ValueError(f"{few(twice(name for name, _ in pairs))} occurs twice in one object")
     return found
 
 

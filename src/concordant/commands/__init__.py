@@ -6,8 +6,6 @@ Only click is imported here, so that ``concordant --help`` costs nothing; each c
 from __future__ import annotations
 
 import importlib
-import io
-import os
 import sys
 from typing import Any
 
@@ -15,6 +13,7 @@ import click
 
 from concordant.commands.interrupts import Watch, watched
 from concordant.commands.saying import as_json, said_as, say
+from concordant.commands.standard import standard_streams
 
 __all__ = ["main"]
 
@@ -83,17 +82,23 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; errors that a user can mend are one line on stderr and exit status 2.
 
-    Ctrl-C and SIGTERM end it with one line and the status 130 or 143.
+    Ctrl-C and SIGTERM end it with one line and the status 130 or 143. Streams that are closed or full end nothing
+    (``standard``); output that could not be written to standard output makes the status 2.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without UTF-8 shows ? for what it lacks
-        sys.stdout.reconfigure(errors="replace")
-    with said_as(sys.argv[1:] if arguments is None else arguments):
-        with watched(_say_interrupted, to_the_end=arguments is None) as watch:
+    own = arguments is None
+    with standard_streams(own=own) as streams, said_as(sys.argv[1:] if arguments is None else arguments):
+        with watched(_say_interrupted, to_the_end=own) as watch:
             try:
                 status = _run(arguments, watch)
             except (Stopped, KeyboardInterrupt, click.Abort):
                 watch.say()
                 status = watch.status
+        trouble, missed = streams.trouble()
+        if trouble and status == 0:
+            if missed:
+                status = _failed(trouble)
+            else:
+                say("note", trouble)
         if status:
             sys.exit(status)
 
@@ -109,8 +114,6 @@ def _run(arguments: list[str] | None, watch: Watch) -> int:
         return 2
     except click.ClickException as problem:
         return _failed(problem.format_message())
-    except BrokenPipeError:  # the reader of our output (head, less) has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ValueError as problem:
         from concordant.errors import ConcordantError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from concordant.commands.output import output_folder, write
 from concordant.commands.progress import Progress
 from concordant.commands.saying import say
+from concordant.commands.standard import beside_the_result
 from concordant.counterexamples.finder import Counterexample, find_counterexample
 from concordant.counterexamples.known import KNOWN
 from concordant.counterexamples.small_verdicts import Verdict, preference_surrogates
@@ -48,13 +50,14 @@ def run_counterexample(name: str, given: Mapping[str, Any]) -> None:
         say("note", f"{asked} votes are too few to show it; taken are {taken:,}")
     if folder is not None:
         _write(found, folder)  # before anything is printed: the reader of a pipe may be gone after some lines
-    for line in _report(found):
-        click.echo(line)
-    if folder is not None:
-        click.echo(f"\nwrote {folder}: votes.csv, items.csv, right.csv; now try")
-        for line in _next(found, folder):
-            click.echo(f"  {line}")
-        sys.stdout.flush()
+    with beside_the_result() if folder is not None else nullcontext():
+        for line in _report(found):
+            click.echo(line)
+        if folder is not None:
+            click.echo(f"\nwrote {folder}: votes.csv, items.csv, right.csv; now try")
+            for line in _next(found, folder):
+                click.echo(f"  {line}")
+            sys.stdout.flush()
 
 
 def _names() -> list[str]:

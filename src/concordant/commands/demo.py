@@ -16,6 +16,7 @@ from scipy.stats import kendalltau
 from concordant.agreement import majority_agreement, within_agreement
 from concordant.commands.output import output_folder, put_file, remarks, write
 from concordant.commands.progress import Progress, progress_options
+from concordant.commands.standard import beside_the_result
 from concordant.preferences import Preferences
 from concordant.ranking import Ranking, rank
 from concordant.reading import read
@@ -55,7 +56,8 @@ def demo(output: str, seed: int, quiet: bool) -> None:
         write(board.to_arrow(), str(folder / name))
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     put_file(folder / "people-and-gpt4.json", lambda temporary: Path(temporary).write_text(text, encoding="utf-8"))
-    _print(people, overall, machine, facts, folder)
+    with beside_the_result():
+        _print(people, overall, machine, facts, folder)
 
 
 def _votes(name: str, cluster: str | None = None) -> Preferences:

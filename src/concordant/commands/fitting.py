@@ -17,6 +17,7 @@ from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
 from concordant.commands.regressors import named_regressor
 from concordant.commands.saying import say
+from concordant.commands.standard import beside_the_result
 from concordant.engines.counting import with_columns
 from concordant.errors import InputError, UsageError, counted
 from concordant.features.matrix import Features
@@ -73,10 +74,11 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
         _say(ranker, agreement, graded)
         say("wrote", f"wrote {place}/", path=str(place))
     if hasattr(ranker, "cv_"):
-        if sys.stdout.isatty():
-            show_table(ranker.curve())
-        else:
-            sys.stdout.buffer.write(as_csv(ranker.curve()))
+        with beside_the_result():
+            if sys.stdout.isatty():
+                show_table(ranker.curve())
+            else:
+                sys.stdout.buffer.write(as_csv(ranker.curve()))
 
 
 def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, given: Mapping[str, Any]) -> None:

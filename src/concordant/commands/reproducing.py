@@ -10,6 +10,7 @@ import click
 from concordant.commands.output import output_folder
 from concordant.commands.progress import Progress
 from concordant.commands.saying import say
+from concordant.commands.standard import beside_the_result
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.reproduction.experiments import EXPERIMENTS, Experiment, experiment
 from concordant.reproduction.outcome import Setting, write_figure, write_numbers
@@ -53,7 +54,8 @@ def _run(each: Experiment, setting: Setting, folder: Path, quiet: bool) -> list[
         written += write_figure(outcome, folder)
     except ConcordantError as error:
         failed.append(str(error))
-    click.echo(outcome.markdown())
+    with beside_the_result():
+        click.echo(outcome.markdown())
     if not quiet:
         say("wrote", f"written to {folder}: {', '.join(path.name for path in written)}", path=str(folder))
     return failed

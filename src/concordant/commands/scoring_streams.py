@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from concordant.commands.output import as_csv, write_parts
+from concordant.commands.standard import reader_gone
 from concordant.engines.duckdb import Settings
 from concordant.engines.streams import over_stream
 from concordant.errors import UsageError
@@ -60,5 +61,7 @@ def put_stream(file: FeatureFile, score: Any, given: Mapping[str, Any]) -> int:
         text = as_csv(part)
         sys.stdout.buffer.write(text if rows == 0 else text[text.index(b"\n") + 1 :])
         rows += len(part)
+        if reader_gone():
+            break
     sys.stdout.buffer.flush()
     return rows

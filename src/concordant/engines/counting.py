@@ -23,6 +23,8 @@ __all__ = ["ENGINES", "Counter", "choose", "open_log", "with_columns"]
 
 ENGINES = ("duckdb", "memory", "spark")
 LARGE = 8 << 20
+WIDE = 1000
+"""Columns of a CSV file that DuckDB reads: it has to be told of each, at a cost that grows faster than their number."""
 TEXT = ("csv", "tsv", "json")
 T = TypeVar("T")
 
@@ -198,8 +200,10 @@ def choose(log: Log, engine: str | None, memory_limit: str | None, threads: int 
 
 def _beyond_duckdb(log: Log) -> bool:
     """Whether DuckDB would misread the header: names that differ in case only, or (CSV) that hold a line end or stand
-    below blank lines."""
+    below blank lines; or would take longer with the columns of a CSV file than with its rows."""
     if log.format in ("csv", "tsv"):
-        return log.header > 1 or any("\n" in column or "\r" in column for column in log.columns)
+        return (
+            log.header > 1 or len(log.columns) > WIDE or any("\n" in column or "\r" in column for column in log.columns)
+        )
     lower = [column.lower() for column in log.columns]
     return len(set(lower)) < len(lower)

@@ -22,7 +22,7 @@ from concordant.engines import memory, sql
 from concordant.engines.columns import narrow, whole
 from concordant.engines.watched import watched
 from concordant.errors import InputError, UsageError
-from concordant.log.formats import Log
+from concordant.log.formats import Log, intact
 from concordant.log.listed import Lists
 from concordant.log.rows import BLANK
 from concordant.log.values import flat
@@ -36,7 +36,7 @@ __all__ = [
 BATCH = 1 << 18
 MOST_THREADS = 1024
 SEES_TRUNCATED_GZIP = int(duckdb.__version__.split(".")[0]) >= 2
-"""Older ones read such a file as far as it goes and say nothing."""
+"""Older ones read such a file as far as it goes."""
 CLASS = re.compile(r"^\w+ Error: | - file system.*$", re.DOTALL)
 LONGEST = 1 << 24
 """Bytes of the longest line or object that DuckDB has to read; it sets aside buffers in proportion."""
@@ -151,7 +151,11 @@ def _source(
             yield (lambda text: log.table.query(unused, text)), unused, names
         return
     files = with_log(log.path) if log.format == "database" and log.path is not None else log.paths
-    with connected(settings, files=files, ordered=ordered) as connection, watched(connection, "counting rows"):
+    with (
+        connected(settings, files=files, ordered=ordered) as connection,
+        watched(connection, "counting rows"),
+        intact(log),
+    ):
         run = connection.sql
         if log.format in ("csv", "tsv"):
             yield run, _trimmed(log, _read_csv(log)), {column: f"c{log.columns.index(column)}" for column in columns}

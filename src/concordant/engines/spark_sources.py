@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from concordant.engines import sql
 from concordant.engines.memory import arrow_table
 from concordant.engines.spark_session import without_pandas_warning
-from concordant.errors import InputError, few
+from concordant.errors import InputError, few, twice
 from concordant.log.formats import Log
 from concordant.log.rows import BLANK, json_object, json_row
 
@@ -66,9 +66,8 @@ def opened(log: Log, session: SparkSession) -> Log:
 
 
 def _framed(log: Log, frame: DataFrame) -> Log:
-    twice = sorted({name for name in frame.columns if frame.columns.count(name) > 1})
-    if twice:
-        raise InputError(f"{log.name}: the column {twice[0]!r} is there more than once")
+    if again := twice(frame.columns):
+        raise InputError(f"{log.name}: the column {again[0]!r} is there more than once")
     return replace(log, format="frame", table=frame, columns=tuple(frame.columns))
 
 
@@ -91,9 +90,8 @@ def _header(log: Log, session: SparkSession) -> tuple[str, ...]:
     if first is None:
         raise InputError(f"{log.name}: the file is empty")
     columns = tuple(next(csv.reader([first["value"].removeprefix("\ufeff").rstrip("\r")], delimiter=log.delimiter)))
-    twice = sorted({name for name in columns if columns.count(name) > 1})
-    if twice:
-        raise InputError(f"{log.name}: the header names {twice[0]!r} more than once")
+    if again := twice(columns):
+        raise InputError(f"{log.name}: the header names {again[0]!r} more than once")
     return columns
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from concordant.abstaining.ranker import AbstainingRanker
 from concordant.abstaining.scorer import unfrozen
-from concordant.errors import UsageError, few
+from concordant.errors import UsageError, few, twice
 from concordant.exporting.thresholds import trees_of_given, trees_of_rules
 from concordant.features.moments import signed_log
 from concordant.features.normalising import Normaliser
@@ -213,8 +213,7 @@ def _checked(terms: Terms, names: Any) -> Terms:
             raise UsageError(f"{len(given):,} feature names for {len(terms.names):,} features of the model")
         terms = replace(terms, names=given)
     if len(set(terms.names)) < len(terms.names):
-        twice = sorted({name for name in terms.names if terms.names.count(name) > 1})
-        raise UsageError(f"feature names must differ; more than once there are {few(twice)}")
+        raise UsageError(f"feature names must differ; more than once there are {few(twice(terms.names))}")
     if not terms.finite():
         raise UsageError(f"the model holds numbers that are not finite ({terms.ranker}); nothing is exported")
     return terms

@@ -177,7 +177,8 @@ def chosen_columns(
         raise InputError(f"{name}: one column cannot be two of item, query and label: {few(keys)}")
     others = [column for column in known if column not in keys and not INDEX.fullmatch(column)]
     chosen = others if names is None else list(names)
-    absent = [column for column in chosen if column not in known]
+    there = set(known)
+    absent = [column for column in chosen if column not in there]
     if absent:
         raise InputError(f"{name}: no column {few(absent)}; {did_you_mean(absent[0], known)}")
     if both := [column for column in chosen if column in keys]:

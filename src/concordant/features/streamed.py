@@ -144,7 +144,11 @@ class FeatureFile:
         return sum(len(batch) for _, batch in self._parts([self.item], KEYS))
 
     def _type(self, name: str) -> Any:
-        return self.log.types[self.log.columns.index(name)]
+        return self._types[name]
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        return dict(zip(self.log.columns, self.log.types, strict=True))
 
     def _parts(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         begin = 0

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import InputError, UsageError, few, twice
 from concordant.log.formats import Log, opened
 from concordant.log.judged import read_letor, read_qrels
 from concordant.log.rows import with_columns
@@ -120,9 +120,8 @@ def _schema(log: Log) -> Log:
             f"{log.name}: not a complete {'Parquet' if log.format == 'parquet' else 'Arrow'} file: {said}"
         ) from None
     names = list(schema.names)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{log.name}: the column {twice[0]!r} is there more than once")
+    if again := twice(names):
+        raise InputError(f"{log.name}: the column {again[0]!r} is there more than once")
     return replace(log, columns=tuple(names), types=tuple(schema.types))
 
 

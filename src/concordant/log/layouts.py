@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from concordant.errors import InputError, UsageError, few
 from concordant.log.formats import Log
@@ -98,6 +99,7 @@ def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tu
     return tuple(said)
 
 
+@lru_cache(maxsize=1 << 17)
 def plain(name: str) -> str:
     """Return a column name as aliases are compared: lower case, words joined by an underscore (userId: user_id)."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[\s.\-]+", "_", name.strip()).lower()

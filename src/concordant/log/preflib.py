@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.errors import InputError, few
+from concordant.errors import InputError, few, twice
 from concordant.log.formats import Log, opened
 from concordant.tally import refuse_beyond
 
@@ -126,8 +126,7 @@ def _order(order: str, file: _File, kind: str, where: str) -> list[list[int]]:
     codes = [code for tier in tiers for code in tier]
     seen = set(codes)
     if len(seen) < len(codes):
-        twice = next(code for code in codes if codes.count(code) > 1)
-        raise InputError(f"{where} ranks alternative {twice} twice")
+        raise InputError(f"{where} ranks alternative {twice(codes)[0]} twice")
     if not seen <= file.names.keys():
         unknown = min(seen - file.names.keys())
         raise InputError(f"{where}: alternative {unknown} is not in the header, which names {len(file.names)}")
@@ -184,6 +183,5 @@ def _check_header(log: Log, file: _File) -> None:
         if said != str(found):
             raise InputError(f"{log.name}: the header says {key} {said}, the file holds {found}")
     names = list(file.names.values())
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{log.name}: alternatives share a name: {few(twice)}")
+    if again := twice(names):
+        raise InputError(f"{log.name}: alternatives share a name: {few(again)}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from concordant.errors import InputError, few
+from concordant.errors import InputError, few, twice
 from concordant.json_values import json_value
 from concordant.log.formats import Log, opened
 
@@ -36,9 +36,8 @@ def with_columns(log: Log) -> Log:
     line, named, trimmed = first[0], tuple(first[1]), _spaced_throughout(log)
     if trimmed:
         named = tuple([name.strip(BLANK) for name in named])
-    twice = sorted({name for name in named if named.count(name) > 1 and name})
-    if twice:
-        raise InputError(f"{log.name}: the header (line {line}) names {few(twice)} more than once")
+    if again := [name for name in twice(named) if name]:
+        raise InputError(f"{log.name}: the header (line {line}) names {few(again)} more than once")
     if any("\0" in name for name in named):
         raise InputError(
             f"{log.name}: the header (line {line}) holds a null byte; is this a text file, and not in UTF-16?"
@@ -145,7 +144,8 @@ def delimited_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]
 
     Errors: a row with more or fewer fields than the header.
     """
-    places = [log.columns.index(column) for column in columns]
+    at = {column: place for place, column in reversed(list(enumerate(log.columns)))}  # the first of empty names
+    places = [at[column] for column in columns]
     records = _records(log)
     next(records, None)
     width = len(log.columns)

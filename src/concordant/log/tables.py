@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.errors import InputError
+from concordant.errors import InputError, twice
 from concordant.log.formats import Log
 from concordant.tally import MOST
 
@@ -31,9 +31,8 @@ def from_object(source: Any) -> Log:
         return Log("DataFrame", "frame", tuple(source.columns), table=source)
     table = _table(source)
     names = table.column_names
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"table: the column {twice[0]!r} is there more than once")
+    if again := twice(names):
+        raise InputError(f"table: the column {again[0]!r} is there more than once")
     return Log("table", "table", tuple(names), table=table)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from concordant.errors import UsageError, few
+from concordant.errors import UsageError, few, twice
 from concordant.listing import entry_owner
 from concordant.preferences import Preferences
 from concordant.progress import steps
@@ -47,8 +47,8 @@ def export(prefs: Preferences, path: Path) -> int:
     blocks = _comparisons if prefs.kind == "comparisons" else _lists
     # covariates and the cluster come last, under names of their own
     names = [*blocks(prefs, 0, 0), *prefs.covariate_names]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"{path}: the covariate {few(twice)} has the name of a column of the log")
+    if again := twice(names):
+        raise UsageError(f"{path}: the covariate {few(again)} has the name of a column of the log")
 
     def fill(temporary: Path) -> None:
         first = _table(prefs, blocks, 0)
