@@ -91,7 +91,7 @@ def write(table: pa.Table, name: str) -> None:
         if ending in (".csv", ".tsv"):
             Path(temporary).write_bytes(as_csv(table, "," if ending == ".csv" else "\t"))
         elif ending == ".parquet":
-            pa.parquet.write_table(table, temporary)
+            pa.parquet.write_table(table, temporary, write_page_checksum=True)
         elif ending in (".arrow", ".feather"):
             pa.feather.write_feather(table, temporary, compression="uncompressed")
         else:
@@ -114,8 +114,10 @@ def write_parts(parts: Iterable[pa.Table], name: str) -> int:
             for part in parts:
                 if ending in (".parquet", ".arrow", ".feather"):
                     if writer is None:
-                        make = pa.parquet.ParquetWriter if ending == ".parquet" else pa.ipc.new_file
-                        writer = make(file, part.schema)
+                        if ending == ".parquet":
+                            writer = pa.parquet.ParquetWriter(file, part.schema, write_page_checksum=True)
+                        else:
+                            writer = pa.ipc.new_file(file, part.schema)
                     writer.write_table(part)
                 else:
                     file.write(_lines(part, ending, first=rows == 0))

@@ -154,7 +154,7 @@ def _source(
     with (
         connected(settings, files=files, ordered=ordered) as connection,
         watched(connection, "counting rows"),
-        intact(log),
+        intact(log, columns),
     ):
         run = connection.sql
         if log.format in ("csv", "tsv"):

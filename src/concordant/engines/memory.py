@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from concordant.errors import InputError
-from concordant.log.formats import Log
+from concordant.log.formats import Log, parquet_file
 from concordant.log.gathered import coded, decoded, gather, packed, unpacked
-from concordant.log.headers import ipc_reader
+from concordant.log.headers import arrow_batches
 from concordant.log.listed import Lists
 from concordant.log.rows import delimited_rows, json_rows
 from concordant.log.values import is_text
@@ -67,9 +66,12 @@ def arrow_table(log: Log, columns: Sequence[str]) -> pa.Table:
         return pa.concat_tables(parts) if parts else empty
     try:
         if log.format == "parquet":
-            with pa.parquet.ParquetFile(log.path) as file:
-                return file.read(columns=list(columns)).select(list(columns))
-        return ipc_reader(pa.memory_map(str(log.path))).read_all().select(list(columns))
+            with parquet_file(log.path) as file:
+                found = file.read(columns=list(columns)).select(list(columns))
+            found.validate(full=True)
+            return found
+        schema = pa.schema([(column, log.types[log.columns.index(column)]) for column in columns])
+        return pa.Table.from_batches(arrow_batches(log.path, columns), schema)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{log.name}: cannot be read as {log.format}: {first_line(error)}") from None
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, counted, few
 from concordant.features.matrix import MISSING, check_values
 from concordant.features.reading import chosen_columns, column_numbers
-from concordant.log.formats import Log, locate
-from concordant.log.headers import ipc_reader, with_header
+from concordant.log.formats import Log, locate, parquet_file
+from concordant.log.headers import arrow_batches, with_header
 from concordant.progress import stage
 
 __all__ = ["FeatureFile"]
@@ -166,7 +165,7 @@ class FeatureFile:
 
 def _opened(path: Path) -> Any:
     # without pre_buffer pages are forgotten once they are read; with it the whole file would gather in memory
-    return pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
+    return parquet_file(path, pre_buffer=False, buffer_size=BUFFER)
 
 
 def _batches(path: Path, form: str, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -174,14 +173,13 @@ def _batches(path: Path, form: str, columns: Sequence[str], rows: int) -> Iterat
     if form == "parquet":
         with _opened(path) as file:
             for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
-                yield batch.select(list(columns))
+                chosen = batch.select(list(columns))
+                chosen.validate(full=True)
+                yield chosen
         return
-    with pa.memory_map(str(path)) as source:
-        reader = ipc_reader(source)
-        streams = isinstance(reader, pa.ipc.RecordBatchStreamReader)
-        for batch in reader if streams else map(reader.get_batch, range(reader.num_record_batches)):
-            for begin in range(0, len(batch), rows):
-                yield batch.slice(begin, rows).select(list(columns))
+    for batch in arrow_batches(path, columns):
+        for begin in range(0, len(batch), rows):
+            yield batch.slice(begin, rows)
 
 
 def _width(kind: pa.DataType) -> int:

@@ -8,7 +8,7 @@ import io
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,14 +17,18 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 from numpy.typing import NDArray
 
 from concordant.disk import check_regular, open_regular
 from concordant.errors import InputError, few
 
-__all__ = ["ENDINGS", "Log", "intact", "locate", "opened", "unpacked"]
+__all__ = ["ENDINGS", "Log", "intact", "locate", "opened", "parquet_file", "unpacked"]
 
 BLOCK = 1 << 22
+PAGES = 1 << 18
+"""Bytes of each column of a Parquet file that are read ahead."""
+ROWS = 1 << 17
 
 ENDINGS = {
     ".csv": "csv",
@@ -260,16 +264,18 @@ def unpacked(log: Log) -> Iterator[Any]:
 
 
 @contextmanager
-def intact(log: Log) -> Iterator[None]:
-    """Read the gzip files of a log to their ends beside what is done inside the ``with``, by another reader.
+def intact(log: Log, columns: Sequence[str]) -> Iterator[None]:
+    """Read gzip files, and some columns of Parquet files, beside what is done inside the ``with``, by another reader.
 
-    DuckDB looks neither at the checksum of a member nor at its length: a changed byte would be another answer. Where
-    a file is not whole, its error (InputError) comes at the end of the ``with``; of a log that is not packed nothing
-    is read.
+    DuckDB looks neither at the checksums of gzip (one for each member, with its length) nor at those that pages of
+    Parquet may have: a changed byte would be another answer. Where a file is not whole, its error (InputError) comes
+    at the end of the ``with``; of other formats, which have no checksums, nothing is read.
     """
     ended = threading.Event()
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="gzip") as pool:
-        read = [pool.submit(_to_the_end, part, ended) for part in log.parts or (log,) if part.gzipped]
+    files = [part for part in log.parts or (log,) if part.path is not None]
+    summed = [part for part in files if part.gzipped or part.format == "parquet"]
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="intact") as pool:
+        read = [pool.submit(_to_the_end, part, columns, ended) for part in summed]
         try:
             yield
         except BaseException:
@@ -279,7 +285,9 @@ def intact(log: Log) -> Iterator[None]:
             each.result()
 
 
-def _to_the_end(log: Log, ended: threading.Event) -> None:
+def _to_the_end(log: Log, columns: Sequence[str], ended: threading.Event) -> None:
+    if log.format == "parquet":
+        return _pages(log, columns, ended)
     try:  # Arrow unpacks half as fast again as Python, with the same checks
         with pa.input_stream(str(log.path), compression="gzip") as fast:
             while not ended.is_set() and fast.read_buffer(BLOCK).size:
@@ -288,6 +296,21 @@ def _to_the_end(log: Log, ended: threading.Event) -> None:
         with unpacked(log) as stream:
             while not ended.is_set() and stream.read(BLOCK):
                 pass
+
+
+def _pages(log: Log, columns: Sequence[str], ended: threading.Event) -> None:
+    try:
+        with parquet_file(log.path, read_dictionary=list(columns), pre_buffer=False, buffer_size=PAGES) as file:
+            for _ in file.iter_batches(batch_size=ROWS, columns=list(columns), use_threads=False):
+                if ended.is_set():
+                    return
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{log.name}: cannot be read as Parquet: {str(error).strip().splitlines()[0][:200]}") from None
+
+
+def parquet_file(path: Path | None, **options: Any) -> Any:
+    """Open a Parquet file; pages that have a checksum are held against it. Errors: those of Arrow."""
+    return pa.parquet.ParquetFile(path, page_checksum_verification=True, **options)
 
 
 def _refuse_utf16(log: Log, start: bytes) -> None:

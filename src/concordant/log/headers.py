@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from concordant.errors import InputError, UsageError, few, twice
-from concordant.log.formats import Log, opened
+from concordant.log.formats import Log, opened, parquet_file
 from concordant.log.judged import read_letor, read_qrels
 from concordant.log.rows import with_columns
 from concordant.log.values import is_text
 
-__all__ = ["ipc_reader", "joined", "with_header"]
+END = b"\xff\xff\xff\xff\0\0\0\0"
+"""What ends an Arrow stream; a file that was cut between two batches lacks it."""
+
+__all__ = ["arrow_batches", "joined", "with_header"]
 
 
 def with_header(log: Log) -> Log:
@@ -109,23 +111,44 @@ def _sniffed(log: Log) -> Log:
 def _schema(log: Log) -> Log:
     try:
         if log.format == "parquet":
-            with pa.parquet.ParquetFile(log.path) as file:
+            with parquet_file(log.path) as file:
                 schema = file.schema_arrow
         else:
-            with pa.memory_map(str(log.path)) as source:
-                schema = ipc_reader(source).schema
-    except (pa.ArrowException, OSError) as error:
+            with pa.OSFile(str(log.path)) as source:
+                schema = _ipc_reader(source).schema
+        names = list(schema.names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         said = str(error).strip().split("\n")[0][:160]
         raise InputError(
             f"{log.name}: not a complete {'Parquet' if log.format == 'parquet' else 'Arrow'} file: {said}"
         ) from None
-    names = list(schema.names)
     if again := twice(names):
         raise InputError(f"{log.name}: the column {again[0]!r} is there more than once")
     return replace(log, columns=tuple(names), types=tuple(schema.types))
 
 
-def ipc_reader(source: pa.NativeFile) -> Any:
+def arrow_batches(path: Path | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of an Arrow file, be it in the file or in the stream format, batch by batch.
+
+    Arrow believes what a file says of itself and reads where its offsets lead: nothing is handed over before all of it
+    was looked through. The file is not mapped into memory, for one that is cut while it is read would end the process.
+    Errors: those of Arrow.
+    """
+    with pa.OSFile(str(path)) as source:
+        reader = _ipc_reader(source)
+        streams = isinstance(reader, pa.ipc.RecordBatchStreamReader)
+        for batch in reader if streams else map(reader.get_batch, range(reader.num_record_batches)):
+            chosen = batch.select(list(columns))
+            chosen.validate(full=True)
+            yield chosen
+        if streams:
+            end = source.tell()
+            source.seek(max(end - len(END), 0))
+            if source.read() != END:
+                raise pa.ArrowInvalid("the stream does not end with its end mark: it was cut, or another follows it")
+
+
+def _ipc_reader(source: pa.NativeFile) -> Any:
     """Return a reader of an Arrow file, be it in the file or in the stream format."""
     try:
         return pa.ipc.open_file(source)

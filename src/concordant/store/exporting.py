@@ -64,7 +64,7 @@ def export(prefs: Preferences, path: Path) -> int:
 @contextmanager
 def _writer(path: Path, ending: str, schema: pa.Schema) -> Iterator[Any]:
     if ending == ".parquet":
-        made: Any = pa.parquet.ParquetWriter(path, schema, compression="zstd")
+        made: Any = pa.parquet.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
     elif ending == ".arrow":
         made = pa.ipc.new_file(str(path), schema)
     else:
