@@ -112,8 +112,10 @@ def pattern(path: Path) -> str:
 
 def with_log(database: Path) -> list[Path]:
     """Return a database file, where a link to it leads, and the log of changes that DuckDB may find beside either."""
-    real = Path(os.path.realpath(database))
-    return [path for file in (database, real) for path in (file, file.with_name(f"{file.name}.wal"))]
+    places = [str(path.absolute()) for path in (database, Path(os.path.realpath(database)))]
+    logs = [f"{place}.wal" for place in places]
+    logs += [place.replace("?", ".wal?", 1) for place in places if "?" in place]  # where DuckDB 2 looks for it
+    return [Path(place) for place in (*places, *logs)]
 
 
 @contextmanager
