@@ -123,7 +123,7 @@ def draw_damaged(random: Random, form: str | None = None) -> Source:
     source = draw_file(random, form)
     if source.sheet is not None and (source.make is not None or random.random() < 0.35):
         return _other_cells(random, source)
-    if not source.files or (source.form in ("arrow", "stream", "feather")):
+    if not source.files:
         return _other_cells(random, source)
     name = random.choice(sorted(source.files))
     data = source.files[name]
