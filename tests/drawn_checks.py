@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,16 @@ from hostile import COMMANDS, draw_case
 from plain_reading import Refused, Undecided, judged, rows_of_sheet, second_reading, skips
 
 __all__ = [
-    *("Stuck", "check_command", "check_damaged", "check_good", "check_options", "compared"),
+    *(
+        "Stuck",
+        "check_command",
+        "check_damaged",
+        "check_good",
+        "check_model",
+        "check_options",
+        "check_store",
+        "compared",
+    ),
     *("limited", "one_connection", "seen", "warm"),
 ]
 
@@ -343,17 +353,54 @@ def _counting(path: Path, known: Known) -> str | None:
     return None
 
 
-def check_options(random: Random) -> str | None:
+def check_options(random: Random, commands: Sequence[str] = COMMANDS, name: str = "options") -> str | None:
     """An option line of ``hostile``: it works or says what is wrong, and writes nothing but what was named."""
     from test_fuzz_commands import run
 
     slow = {"demo", "counterexample", "audit", "report", "reproduce"}
-    command = random.choice([one for one in COMMANDS if one not in slow or random.random() < 0.3])
+    command = random.choice([one for one in commands if one not in slow or random.random() < 0.3])
     case = draw_case(random, command)
     with tempfile.TemporaryDirectory() as folder:
         try:
             status, _ = run(case, Path(folder))
         except AssertionError as error:
             return f"{case.arguments}\n{str(error)[:2000]}"
-    seen["options", f"status {status}"] += 1
+    seen[name, f"status {status}"] += 1
+    return None
+
+
+def check_store(random: Random) -> str | None:
+    """A store with damaged files: its commands work, or say what is wrong and change nothing."""
+    return check_options(random, [one for one in COMMANDS if one.startswith("store")], "stores")
+
+
+@functools.cache
+def _sealed_models() -> tuple[dict[str, dict[str, bytes]], dict[str, Any]]:
+    """The files of a model of every kind, and what each scores."""
+    import resealed
+
+    before = {}
+    with tempfile.TemporaryDirectory(dir=FAST) as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kinds = resealed.all_files(Path(name))
+        for kind, files in kinds.items():
+            resealed.write_sealed(files, Path(name, "model"))
+            rows = list(range(len(resealed.PROBE)))
+            given = (resealed.PROBE, resealed.QUERIES, rows) if kind == "queries" else resealed.PROBE
+            before[kind] = cc.load_model(Path(name, "model")).predict(given)
+    return kinds, before
+
+
+def check_model(random: Random) -> str | None:
+    """A model that was changed and sealed again: refused, or scored as its files say."""
+    import resealed
+
+    kinds, before = _sealed_models()
+    kind = random.choice(sorted(kinds))
+    with tempfile.TemporaryDirectory(dir=FAST) as folder:
+        try:
+            became = resealed.trial(kind, resealed.changed(random, kinds[kind]), before[kind], Path(folder, "model"))
+        except AssertionError as error:
+            return f"{kind}: {str(error)[:1500]}"
+    seen["models", became] += 1
     return None

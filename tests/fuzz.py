@@ -26,7 +26,9 @@ from drawn_checks import (
     check_command,
     check_damaged,
     check_good,
+    check_model,
     check_options,
+    check_store,
     limited,
     one_connection,
     seen,
@@ -55,6 +57,8 @@ FAMILIES = [
     Family("damaged", 6, check_damaged),
     Family("command", 2, check_command, 60.0),
     Family("options", 3, check_options, 60.0),
+    Family("models", 1, check_model, 60.0),
+    Family("stores", 1, check_store, 60.0),
     Family("calls", 1, check_call),
 ]
 BY_NAME = {family.name: family for family in FAMILIES}
@@ -89,8 +93,8 @@ class Worker:
         self.context = multiprocessing.get_context("spawn")
         self.process: Any = None
 
-    def run(self, family: Family, seed: str, number: int) -> tuple[str | None, Counter[tuple[str, str]]]:
-        """Run one case; return what is wrong, and what was seen."""
+    def ready(self) -> None:
+        """Start a process where there is none."""
         if self.process is None:
             self.pipe, theirs = self.context.Pipe()
             self.process = self.context.Process(target=work, args=(theirs,), daemon=True)
@@ -98,6 +102,10 @@ class Worker:
             theirs.close()
             self.pipe.send(("good", "start", 0))  # so that no case waits for the package to be loaded
             self.pipe.recv()
+
+    def run(self, family: Family, seed: str, number: int) -> tuple[str | None, Counter[tuple[str, str]]]:
+        """Run one case; return what is wrong, and what was seen."""
+        self.ready()
         self.pipe.send((family.name, seed, number))
         said = f"a hang: more than {10 * family.limit:g} s, without an end"
         try:
@@ -126,6 +134,7 @@ def run(minutes: float, seed: str, chosen: list[Family], most: int) -> int:
     worker, began = Worker(), time.monotonic()
     while time.monotonic() - began < minutes * 60 and sum(failures.values()) < most:
         family = min(chosen, key=lambda one: spent[one.name] / one.share)
+        worker.ready()
         number, start = done[family.name], time.monotonic()
         said, new = worker.run(family, seed, number)
         became += new

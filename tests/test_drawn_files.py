@@ -48,9 +48,9 @@ def test_a_damaged_file_is_refused_or_read_plainly(form: str) -> None:
         assert check_damaged(Random(f"{form}:{SEED}:{number}"), form) is None
 
 
-@pytest.mark.parametrize("name", ["command", "options", "calls"])
+@pytest.mark.parametrize("name", ["command", "options", "calls", "stores", "models"])
 def test_other_families(name: str) -> None:
-    for number in range({"command": 2, "options": 6, "calls": 60}[name]):
+    for number in range({"command": 2, "options": 6, "calls": 60, "stores": 4, "models": 12}[name]):
         assert fuzz.BY_NAME[name].check(Random(f"{name}:{SEED}:{number}")) is None
 
 
