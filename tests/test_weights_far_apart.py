@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import concordant as cc
 from concordant.errors import ConcordantError, UsageError
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
@@ -216,3 +217,35 @@ def test_what_is_far_apart():
     assert not far_apart(*chain, np.array([1.0, 1e9, 1.0]), 100.0, 4)  # the prior holds the others
     ring = np.array([0, 1, 2, 0]), np.array([1, 2, 3, 3])
     assert not far_apart(*ring, np.array([1.0, 1.0, 1.0, 1e-30]), 0.0, 4)  # beside strong ones
+
+
+@pytest.mark.parametrize("options", [{"ties": "davidson"}, {"covariates": True}])
+def test_coefficients_beside_weights_far_apart_are_not_called_converged(options):
+    rng = np.random.default_rng(64)
+    winner, loser = np.array([0, 1, 2, 0, 1, 2, 2, 0]), np.array([1, 2, 0, 2, 0, 1, 1, 1])
+    more = {"weight": 10.0 ** rng.uniform(-60, 60, 8), "tie": np.array([0, 0, 0, 0, 0, 0, 1, 1], bool)}
+    prefs = Preferences.from_comparisons(winner, loser, covariates={"home": rng.choice((-1.0, 1.0), 8)}, **more)
+    try:
+        found = bradley_terry(Batch.whole(prefs), prior=0.01, **({"covariates": False} | options))
+    except ConcordantError:
+        return
+    assert found.status[0] == STOPPED and "too far apart" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rankers_and_audits_of_weights_far_apart(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(16, 2))
+    winner = rng.integers(0, 4, 60)
+    loser, query = (winner + rng.integers(1, 4, 60)) % 4, rng.integers(0, 4, 60)
+    weight = np.clip(10.0 ** rng.uniform(-100, 100, 60), 1e-100, 1e100)
+    prefs = Preferences.from_comparisons(winner, loser, query, weight=weight)
+    judged_rows = cc.Judged.of(prefs, query=np.repeat(np.arange(4), 4), item=np.tile(np.arange(4), 4))
+    for ranker in (cc.EdgeRanker(), cc.AggregationRanker(), cc.AggregationRanker(structure="log-odds")):
+        try:
+            fitted = ranker.fit(X, judged_rows)
+        except ConcordantError:  # refused, by name
+            continue
+        assert np.isfinite(fitted.predict(X)).all()
+    audit = cc.audit(prefs)
+    assert audit.settling is not None or any("too far apart" in note for note in audit.notes)

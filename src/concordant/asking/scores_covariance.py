@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from concordant.connectivity import Connectivity, connectivity
-from concordant.errors import InputError
+from concordant.errors import CannotRank, InputError
 from concordant.graphs import Batch
 from concordant.preferences import Preferences
 from concordant.structures.bradley_terry import bradley_terry
@@ -117,7 +117,7 @@ def blocks(fit: Fitted, choose: Chooser, *, main: bool) -> Iterator[Block]:
     if main:
         wanted &= (links.component[np.minimum(first, len(links.component) - 1)] == 0) | (units.size > units.nodes)
     if far_units(units, curvature)[wanted].any():
-        raise InputError(
+        raise CannotRank(
             "the strengths of the judgments lie too far apart for the covariance of the scores in floating point, so "
             "nothing can be said about what more judgments would settle"
         )
@@ -163,7 +163,7 @@ def _large(fit: Fitted, ids: Ints, n: int, choose: Chooser, main: bool) -> Itera
     gauge = fit.gauge.take(ids[:n])
     variance = large_variances(hessian, curvature.prior, gauge, root).scores
     if not np.isfinite(variance).all():
-        raise InputError(
+        raise CannotRank(
             f"the standard errors of {len(gauge.group):,} items were not found (long chains with many comparisons), so "
             "nothing can be said about what more judgments would settle"
         )

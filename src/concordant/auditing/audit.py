@@ -20,7 +20,7 @@ from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query
 from concordant.best_order.improving import improved
 from concordant.best_order.orders import BestOrders, best_orders
 from concordant.differences import Differences
-from concordant.errors import InputError, UsageError, of_queries
+from concordant.errors import CannotRank, InputError, UsageError, of_queries
 from concordant.graphs import Batch, Graphs
 from concordant.noise.held_out import HeldOut, held_out_regrets
 from concordant.noise.noise import noise
@@ -247,17 +247,20 @@ def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.
     """What more judgments would settle, and on which pairs; nothing where nothing is compared."""
     if not wanted.replicates or not len(batch.graphs.first):
         return None, None, ()
-    fit = fitted(batch)
     settled = asked = None
     notes: tuple[str, ...] = ()
     top = wanted.top or 1
     beyond = bool(np.diff(batch.node_start).max() > top)
-    if beyond:
-        one = settling(fit, top=top, level=wanted.level, seed=wanted.seed, draws=DRAWS)
-        settled, notes = one.to_arrow(), notes + one.notes
-    if wanted.ask:
-        pairs = pairs_to_ask(fit, top=wanted.top if beyond else None, most=wanted.ask, level=wanted.level)
-        asked, notes = pairs.to_arrow(), notes + pairs.notes
+    try:
+        fit = fitted(batch)
+        if beyond:
+            one = settling(fit, top=top, level=wanted.level, seed=wanted.seed, draws=DRAWS)
+            settled, notes = one.to_arrow(), notes + one.notes
+        if wanted.ask:
+            pairs = pairs_to_ask(fit, top=wanted.top if beyond else None, most=wanted.ask, level=wanted.level)
+            asked, notes = pairs.to_arrow(), notes + pairs.notes
+    except CannotRank as error:  # strengths too far apart: the rest of the audit stands
+        notes = (*notes, str(error))
     return settled, asked, notes
 
 

@@ -20,6 +20,7 @@ from concordant.structures.existence import (
     refuse_separated,
     refuse_undetermined,
     separation_note,
+    uneven,
     uneven_note,
     where,
 )
@@ -231,6 +232,8 @@ def _fit_sparse(
     refuse_undetermined(batch, names, chosen, fit.weak)
     refuse_runaway(batch, names, chosen, fit.status, fit.extra, problem, fit.score)
     refuse_beyond(batch, chosen, fit.status, problem, fit.score)
+    if problem.extras:  # a coefficient rests on sums over all pairs, in which small strengths are lost
+        fit.status[uneven(graphs, chosen)] = STOPPED
     if len(chosen) == len(graphs):
         out.value[:] = fit.score
     else:

@@ -22,6 +22,7 @@ __all__ = [
     "refuse_separated",
     "refuse_undetermined",
     "separation_note",
+    "uneven",
     "uneven_note",
     "where",
 ]
@@ -173,17 +174,28 @@ def refuse_beyond(batch: Batch, chosen: Ints, status: NDArray[np.int8], problem:
 
 def uneven_note(batch: Batch, graphs: Graphs, stopped: Ints) -> tuple[str, ...]:
     """Name the strengths of a fit that stopped, where they lie far apart."""
-    for g in stopped.tolist():
+    for g in stopped[uneven(graphs, stopped)].tolist():
+        nodes = np.arange(int(graphs.node_start[g]), int(graphs.node_start[g + 1]))
         pairs = slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
-        sides = np.concatenate([graphs.above[pairs], graphs.below[pairs]])
-        sides = sides[sides > 0]
-        if len(sides) and sides.max() > UNEVEN * sides.min():
-            nodes = np.arange(int(graphs.node_start[g]), int(graphs.node_start[g + 1]))
-            return (
-                f"the strengths of the judgments{where(batch, g)} are {_range(sides, sides)}, too far apart for the "
-                f"arithmetic: do not rely on the scores of {items_of(batch, nodes)}",
-            )
+        strengths = _range(graphs.above[pairs], graphs.below[pairs])
+        return (
+            f"the strengths of the judgments{where(batch, g)} are {strengths}, too far apart for the "
+            f"arithmetic: do not rely on the scores of {items_of(batch, nodes)}",
+        )
     return ()
+
+
+def uneven(graphs: Graphs, chosen: Ints) -> NDArray[np.bool_]:
+    """Return which of some graphs have strengths far apart."""
+    above, below = graphs.above, graphs.below
+    least, most = np.full(len(graphs), np.inf), np.zeros(len(graphs))
+    some = np.flatnonzero(np.diff(graphs.pair_start))
+    if len(some):
+        begin = graphs.pair_start[some]
+        sides = np.minimum(np.where(above > 0, above, np.inf), np.where(below > 0, below, np.inf))
+        least[some] = np.minimum.reduceat(sides, begin)
+        most[some] = np.maximum.reduceat(np.maximum(above, below), begin)
+    return np.asarray((most > UNEVEN * least)[chosen], bool)
 
 
 def _range(above: Floats, below: Floats) -> str:
