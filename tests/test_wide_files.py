@@ -79,3 +79,18 @@ def test_features_of_many_columns(ending: str, tmp_path: Path) -> None:
     if ending != "csv":
         blocks = np.concatenate([X for _, X in cc.FeatureFile(path).blocks()])
         assert np.array_equal(blocks, values)
+
+
+def test_letor_files_that_are_small_and_huge(tmp_path: Path) -> None:
+    """A few bytes may stand for a matrix larger than memory: refused before it is made."""
+    path = tmp_path / "f.svm"
+    path.write_text("1 qid:1 1:1 1000000:2\n0 qid:1 2:1\n")
+    assert cc.read_features(path).X.shape == (2, 1_000_000)
+    path.write_text("1 qid:1 1:1 1000001:2\n0 qid:1 2:1\n")
+    with pytest.raises(
+        cc.InputError, match="line 1: there is no feature 1000001; features are numbered from 1 to 1,000,000"
+    ):
+        cc.read_features(path)
+    path.write_text("".join(f"{line % 2} qid:1 1:{line} 900000:1\n" for line in range(3000)))
+    with pytest.raises(cc.InputError, match="3,000 lines of 900,000 features are 21.6 GB as a table"):
+        cc.read_features(path)

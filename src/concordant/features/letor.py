@@ -21,8 +21,10 @@ __all__ = ["letor_columns"]
 
 LINES = 4096
 """Lines that are parsed at a time."""
-WIDEST = 1 << 24
+WIDEST = 1_000_000
 """Largest index of a feature: more is a mistake in the file, not a matrix that fits into memory."""
+FILLED, CELLS = 1000, 1 << 28
+"""A matrix of more cells than the latter, of which less than one in the former is given, is refused."""
 Floats = NDArray[np.float64]
 
 
@@ -51,6 +53,12 @@ def letor_columns(log: Log, width: int | None = None) -> tuple[Floats, Any, Any,
             parts.append(_pairs(log, block, begin, width))
             begin += len(block)
     widest = max((int(index.max(initial=0)) for _, index, _ in parts), default=0)
+    cells, given = begin * (widest if width is None else width), sum(len(index) for _, index, _ in parts)
+    if cells > max(CELLS, FILLED * given):
+        raise InputError(
+            f"{log.name}: {begin:,} lines of {cells // begin:,} features are {8 * cells / 1e9:,.1f} GB as a table, and "
+            f"the file gives {given:,} of these {cells:,} numbers; features that are nearly all 0 are not read"
+        )
     X = np.zeros((begin, widest if width is None else width))
     for rows, index, value in parts:
         X[rows, index - 1] = value
