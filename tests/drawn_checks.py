@@ -30,6 +30,7 @@ from drawn_files import MEMORY_FORMATS, TYPED_FORMATS, Source, draw_file, layout
 from drawn_judgments import Known, counted
 from hostile import COMMANDS, draw_case
 from plain_reading import Refused, Undecided, judged, rows_of_sheet, second_reading, skips
+from running import exit_status
 
 __all__ = [
     *(
@@ -295,7 +296,7 @@ def check_command(random: Random) -> str | None:
         known = Known()
     except Undecided:
         known = None
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=FAST) as folder:
         place = source.place(Path(folder))
         ranks = source.form not in ("preflib", "letor", "qrels") and layout_of(source)[0] == "comparisons"
         ranks = ranks and known is not None and random.random() < 0.5
@@ -309,14 +310,15 @@ def check_command(random: Random) -> str | None:
         line += ["--cluster", source.options["cluster"]] if "cluster" in source.options else []
         line += ["--kind", source.options["kind"]] if "kind" in source.options else []
         line += ["--engine", random.choice(["memory", "duckdb"])] if random.random() < 0.3 else []
-        done = subprocess.run([sys.executable, "-m", "concordant", *line], capture_output=True, timeout=300, cwd=folder)
-        said = done.stderr.decode("utf-8", "replace")
+        alone = random.random() < 0.1
+        seen["command", "in a process of its own" if alone else "in this process"] += 1
+        status, said = run_command(line, folder, alone)
         errors = [one for one in said.split("\n") if one.startswith("error: ")]
-        shown = f"{told(source)}\n{' '.join(line)}\n{done.returncode} {said[:1500]}"
-        if done.returncode not in (0, 2) or "Traceback" in said or len(errors) != (done.returncode == 2):
+        shown = f"{told(source)}\n{' '.join(line)}\n{status} {said[:1500]}"
+        if status not in (0, 2) or "Traceback" in said or len(errors) != (status == 2):
             return shown
         left = [name for name in os.listdir(folder) if name.startswith("out")]
-        if done.returncode == 2:
+        if status == 2:
             if good:
                 return f"a good file is refused\n{shown}"
             seen["command", "refused"] += 1
@@ -330,6 +332,18 @@ def check_command(random: Random) -> str | None:
         found = counted(cc.read(Path(folder, "out.store")))
     differs = known.difference(found) if known is not None else None
     return f"the store differs: {differs}\n{shown}" if differs else None
+
+
+def run_command(line: list[str], folder: str, alone: bool) -> tuple[int, str]:
+    """Run a command in a process of its own, or in this one; return its exit status and what it said on stderr."""
+    from test_fuzz_commands import elsewhere
+
+    if alone:
+        done = subprocess.run([sys.executable, "-m", "concordant", *line], capture_output=True, timeout=300, cwd=folder)
+        return done.returncode, done.stderr.decode("utf-8", "replace")
+    with elsewhere(Path(folder)) as (words, _):
+        status = exit_status(*line)
+    return status, words.getvalue().decode("utf-8", "replace")
 
 
 def _counting(path: Path, known: Known) -> str | None:

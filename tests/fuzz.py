@@ -53,13 +53,13 @@ class Family:
 
 
 FAMILIES = [
-    Family("good", 3, check_good),
-    Family("damaged", 6, check_damaged),
-    Family("command", 2, check_command, 60.0),
+    Family("good", 4, check_good),
+    Family("damaged", 9, check_damaged),
+    Family("command", 3, check_command, 60.0),
     Family("options", 3, check_options, 60.0),
-    Family("models", 1, check_model, 60.0),
-    Family("stores", 1, check_store, 60.0),
-    Family("calls", 1, check_call),
+    Family("models", 0.5, check_model, 60.0),
+    Family("stores", 0.5, check_store, 60.0),
+    Family("calls", 0.5, check_call),
 ]
 BY_NAME = {family.name: family for family in FAMILIES}
 
