@@ -169,6 +169,8 @@ def _is_text(kind: pa.DataType) -> bool:
 def _to_arrow(column: Any) -> Any:
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
+    if getattr(column, "ndim", 1) != 1 or isinstance(column, str | bytes | set | frozenset | dict):
+        raise InputError(f"labels are one column of texts or integers, not {_what(column)}")
     if hasattr(column, "__arrow_c_stream__"):
         return pa.chunked_array(column)
     if hasattr(column, "__arrow_c_array__"):

@@ -137,12 +137,16 @@ def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str, be
 
 def _matrix(X: Any, name: str) -> Matrix:
     given = X.to_numpy() if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray) else X
+    if hasattr(given, "toarray"):
+        raise InputError(f"{name}: a sparse {type(given).__name__}; features are a dense matrix (X.toarray())")
+    if np.ma.is_masked(given):
+        raise InputError(f"{name}: values are masked; NaN stands for a missing value (X.filled(np.nan))")
     try:
         array = np.asarray(given)
         if array.dtype.kind == "c":
             raise TypeError("complex numbers")
         matrix: Matrix = np.ascontiguousarray(array, np.float32 if array.dtype == np.float32 else np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise InputError(f"{name}: not a matrix of numbers: {str(error)[:160]}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name}: the matrix holds {array.dtype}, features are real numbers")

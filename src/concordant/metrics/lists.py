@@ -96,11 +96,13 @@ def as_numbers(column: Any, role: str, *, size: int | None = None, infinite: boo
     Errors (InputError): not one-dimensional, not numbers, NaN or (unless allowed) infinities, another length than
     ``size``.
     """
+    if np.ma.is_masked(column):
+        raise InputError(f"{role}: values are masked; leave their rows out")
     try:
         array = np.asarray(column)
         if array.dtype.kind not in "biuf":
             array = np.array(array, np.float64) if array.dtype.kind == "O" else _refused(array, role)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{role} must be real numbers: {error}") from None
@@ -138,7 +140,9 @@ def check_cutoff(at: Any) -> int | None:
     if at is None:
         return None
     if isinstance(at, bool) or not isinstance(at, int | np.integer) or at < 1:
-        raise UsageError(f"at must be an integer of at least 1, or None for the whole list, not {at!r}")
+        raise UsageError(
+            f"at must be an integer of at least 1, or None for the whole list, not {' '.join(repr(at).split())[:80]}"
+        )
     return int(at)
 
 

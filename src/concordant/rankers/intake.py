@@ -96,7 +96,7 @@ def _rows(X: Any) -> int:
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 0:  # a sparse matrix has no length
         return int(shape[0])
-    if not hasattr(X, "__len__") or isinstance(X, bytes | Preferences) or shape == ():
+    if not hasattr(X, "__len__") or isinstance(X, type | bytes | Preferences) or shape == ():
         raise UsageError(f"features are a table, a matrix or a tuple (X, query, item), not {type(X).__name__}")
     return len(X)
 

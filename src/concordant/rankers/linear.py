@@ -78,6 +78,8 @@ class LinearRanker(Ranker):
     def _scores(self, Z: Matrix) -> Floats:
         if hasattr(self, "coef_standardised_"):
             return linear_scores(Z, self.coef_standardised_)
+        if len(Z) == 0:  # which others refuse
+            return np.zeros(0)
         found = np.asarray(self.regressor_.predict(sure(Z)), np.float64).reshape(len(Z)) * self.regressor_unit_
         if not hasattr(self, "scorer_standardised_"):
             return found

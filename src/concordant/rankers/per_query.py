@@ -125,7 +125,8 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         held = learning_rows(X, y, self.missing, sample_weight)
         found, nodes = held.features, held.row
         if found.query is None:  # rows hold for every query: one row for each node
-            assert held.prefs is not None
+            if held.prefs is None:
+                raise UsageError("each query has a ranker of its own, so labelled rows must say their query")
             query = np.repeat(np.arange(len(held.start) - 1, dtype=np.int32), np.diff(held.start))
             X_nodes = found.X[nodes]
             names = found.names if held.named else self.names_

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from concordant.errors import UsageError
-from concordant.torch.losses import per_graph, real_scores, spans
+from concordant.torch.losses import per_graph, places, real_scores, spans, tensors
 from concordant.torch.margins import margin_named
 
 __all__ = ["GradedObjective", "against_all"]
@@ -35,6 +35,11 @@ def against_all(scores: Tensor, gains: Tensor, start: Tensor, *, phi: str = "log
     Source: AoS §3.3 (whose argument is printed the wrong way round); Buffoni et al. 2011.
     """
     real_scores(scores)
+    tensors(gains=gains)
+    places(None, start=start)
+    near = start.device.type == "cpu"  # elsewhere a look at it is waited for
+    if start.ndim != 1 or not len(start) or (near and (int(start[0]) != 0 or bool((start.diff() < 0).any()))):
+        raise UsageError("start must rise from 0: the places where each query begins, and the number of nodes")
     if gains.shape != scores.shape:
         raise UsageError(f"gains have shape {tuple(gains.shape)}, scores {tuple(scores.shape)}")
     margin_named(phi)

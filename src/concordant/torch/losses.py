@@ -10,7 +10,7 @@ from torch import Tensor
 from concordant.errors import UsageError
 from concordant.torch.margins import margin_named, penalty_named
 
-__all__ = ["edge_loss", "per_graph", "real_scores", "spans", "value_penalty"]
+__all__ = ["edge_loss", "edge_terms", "per_graph", "places", "real_scores", "spans", "tensors", "value_penalty"]
 
 REDUCTIONS = ("sum", "mean", "none", "graph")
 
@@ -45,6 +45,8 @@ def edge_loss(
     Source: the family of AoS (12), (13), (23).
     """
     real_scores(scores)
+    places(len(scores), winner=winner, loser=loser)
+    tensors(weight=weight, margin=margin, graph=graph, optional=True)
     if winner.shape != loser.shape or winner.ndim != 1:
         raise UsageError(
             f"winner has shape {tuple(winner.shape)}, loser {tuple(loser.shape)}; both must be (edges,) of one length"
@@ -52,18 +54,26 @@ def edge_loss(
     for name, column in (("weight", weight), ("margin", margin)):
         if column is not None and column.shape != winner.shape:
             raise UsageError(f"{name} has shape {tuple(column.shape)}, there are {len(winner):,} edges")
+    term = edge_terms(scores, winner, loser, weight, phi, margin)
+    if reduction == "graph":
+        if graph is None or graphs is None:
+            raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")
+        places(graphs, graph=graph)
+        if graph.shape != scores.shape:
+            raise UsageError(f"graph has shape {tuple(graph.shape)}, scores {tuple(scores.shape)}")
+        return per_graph(term, graph.index_select(0, winner), graphs)
+    return _reduced(term, None if weight is None else weight.to(scores.dtype), reduction)
+
+
+def edge_terms(
+    scores: Tensor, winner: Tensor, loser: Tensor, weight: Tensor | None, phi: str, margin: Tensor | None
+) -> Tensor:
+    """Return the term of every edge; nothing is checked."""
     gap = scores.index_select(0, winner) - scores.index_select(0, loser)
     if margin is not None:
         gap = gap - margin.to(scores.dtype)
     term = margin_named(phi)(gap)
-    if weight is not None:
-        weight = weight.to(scores.dtype)
-        term = term * weight
-    if reduction == "graph":
-        if graph is None or graphs is None:
-            raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")
-        return per_graph(term, graph.index_select(0, winner), graphs)
-    return _reduced(term, weight, reduction)
+    return term if weight is None else term * weight.to(scores.dtype)
 
 
 def value_penalty(
@@ -85,6 +95,8 @@ def value_penalty(
     2.0
     """
     real_scores(scores)
+    tensors(pull=pull)
+    tensors(target=target, graph=graph, optional=True)
     for name, column in (("pull", pull), ("target", target)):
         if column is not None and column.shape != scores.shape:
             raise UsageError(f"{name} has shape {tuple(column.shape)}, scores {tuple(scores.shape)}")
@@ -94,6 +106,9 @@ def value_penalty(
     if reduction == "graph":
         if graph is None or graphs is None:
             raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")
+        places(graphs, graph=graph)
+        if graph.shape != scores.shape:
+            raise UsageError(f"graph has shape {tuple(graph.shape)}, scores {tuple(scores.shape)}")
         return per_graph(term, graph, graphs)
     return _reduced(term, pull, reduction)
 
@@ -123,8 +138,28 @@ def spans(start: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
     return torch.arange(len(shift), device=start.device) + shift, begin
 
 
+def tensors(*, optional: bool = False, **given: Any) -> None:
+    """Raise UsageError for what is no tensor; ``optional``: or None."""
+    for name, column in given.items():
+        if not isinstance(column, Tensor) and not (optional and column is None):
+            raise UsageError(f"{name} must be a torch tensor, not {type(column).__name__}")
+
+
+def places(nodes: int | None, **given: Any) -> None:
+    """Raise UsageError unless these are tensors of integers, and on a processor none that is not in 0 … nodes − 1."""
+    tensors(**given)
+    for name, column in given.items():
+        if column.is_floating_point() or column.is_complex() or column.dtype == torch.bool:
+            raise UsageError(f"{name} must hold integers, not {str(column.dtype).removeprefix('torch.')}")
+        if nodes is not None and column.device.type == "cpu" and column.numel():
+            wrong = int(((column < 0) | (column >= nodes)).sum())
+            if wrong:
+                raise UsageError(f"{wrong:,} of {column.numel():,} places of {name} are not in 0…{nodes - 1}")
+
+
 def real_scores(scores: Tensor, nodes: int | None = None, device: Any = None) -> None:
     """Raise UsageError unless the scores are a flat tensor of real numbers (of this many nodes, on this device)."""
+    tensors(scores=scores)
     if scores.ndim != 1 or not scores.is_floating_point():
         raise UsageError(
             f"scores must be a flat tensor of real numbers, not {str(scores.dtype).removeprefix('torch.')} of shape "

@@ -15,7 +15,7 @@ from concordant.surrogates.population import Population, Relevance
 from concordant.surrogates.registry import surrogate as numpy_surrogate
 from concordant.surrogates.weights import from_gains_to_all
 from concordant.torch.graded import GradedObjective
-from concordant.torch.losses import edge_loss, per_graph, real_scores, spans, value_penalty
+from concordant.torch.losses import edge_terms, per_graph, real_scores, spans, value_penalty
 from concordant.torch.margins import margin_named, penalty_named
 
 __all__ = ["TorchObjective", "surrogate"]
@@ -107,17 +107,9 @@ class TorchObjective(nn.Module):  # type: ignore[misc]
     def forward(self, scores: Tensor) -> Tensor:
         """Return the value of each graph at scores (nodes,); shape (graphs,)."""
         real_scores(scores, self.nodes, self.node_start.device)
-        value = edge_loss(
-            scores,
-            self.winner,
-            self.loser,
-            self.weight,
-            phi=self.phi,
-            margin=self.margin if self._shifted else None,
-            graph=self.owner,
-            graphs=len(self),
-            reduction="graph",
-        )
+        margin = self.margin if self._shifted else None
+        terms = edge_terms(scores, self.winner, self.loser, self.weight, self.phi, margin)
+        value = per_graph(terms, self.owner.index_select(0, self.winner), len(self))
         if not self._pulled:
             return value
         pulls = value_penalty(scores, self.pull, self.target, penalty=self.penalty, reduction="none")

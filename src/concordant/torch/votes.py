@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from concordant.errors import UsageError
 from concordant.surrogates.population import Population
 from concordant.surrogates.registry import surrogate
-from concordant.torch.losses import real_scores
+from concordant.torch.losses import places, real_scores, tensors
 from concordant.torch.objective import TorchObjective
 
 __all__ = ["PreferenceLoss", "net_preferences"]
@@ -36,21 +36,26 @@ def net_preferences(
 
     Source: AoS (23).
     """
+    places(None, winner=winner, loser=loser)
     _same_length(winner, loser=loser, tie=tie, count=count)
     votes = torch.ones_like(winner) if count is None else count
-    if votes.is_floating_point():
+    if votes.is_floating_point() or votes.dtype == torch.bool:
         raise UsageError("count must be integers: it is the number of equal votes")
+    if bool((votes < 0).any()):
+        raise UsageError("count must be at least 0: it is the number of equal votes")
     if tie is not None:
         votes = torch.where(tie.bool(), torch.zeros_like(votes), votes)
+    known, place = torch.unique(torch.cat((winner, loser)), return_inverse=True)  # numbers of nodes may be of any size
+    winner, loser = place[: len(winner)], place[len(winner) :]
     low, high = torch.minimum(winner, loser), torch.maximum(winner, loser)
-    width = int(high.max()) + 1 if len(high) else 1
+    width = max(len(known), 1)
     pairs, place = torch.unique(low * width + high, return_inverse=True)
     signed = torch.where(winner == low, votes, -votes)
     net = torch.zeros(len(pairs), dtype=torch.int64, device=winner.device).index_add(0, place, signed.long())
     keep = (net != 0) & (pairs // width != pairs % width)
     pairs, net = pairs[keep], net[keep]
     first, second = pairs // width, pairs % width
-    return torch.where(net > 0, first, second), torch.where(net > 0, second, first), net.abs()
+    return known[torch.where(net > 0, first, second)], known[torch.where(net > 0, second, first)], net.abs()
 
 
 class PreferenceLoss(nn.Module):  # type: ignore[misc]
@@ -115,6 +120,7 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
         vote.
         """
         real_scores(reward)
+        places(None, prompt=prompt, winner=winner, loser=loser)
         if prompt.shape != reward.shape:
             raise UsageError(f"prompt has shape {tuple(prompt.shape)}, reward {tuple(reward.shape)}")
         _same_length(winner, loser=loser, tie=tie, count=count)
@@ -161,6 +167,8 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
         mean of its rewards.
         """
         real_scores(chosen)
+        real_scores(rejected)
+        places(None, chosen_id=chosen_id, rejected_id=rejected_id, **({} if prompt is None else {"prompt": prompt}))
         _same_length(chosen, rejected=rejected, chosen_id=chosen_id, rejected_id=rejected_id, prompt=prompt)
         both = torch.cat((chosen_id, rejected_id))
         known, place = torch.unique(both, return_inverse=True)
@@ -213,6 +221,7 @@ def _array(column: Tensor) -> NDArray[Any]:
 
 
 def _same_length(first: Tensor, **others: Tensor | None) -> None:
+    tensors(**others, optional=True)
     for name, column in others.items():
         if column is not None and (column.ndim != 1 or len(column) != len(first)):
             raise UsageError(f"{name} has shape {tuple(column.shape)}, there are {len(first):,} votes")
