@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from concordant.commands.log_options import reading_options, role_options
+from concordant.commands.log_options import reading_options, role_options, spreadsheet_option
 from concordant.commands.progress import progress_options
 
 __all__ = ["audit"]
@@ -100,6 +100,7 @@ __all__ = ["audit"]
     "--rows", type=click.IntRange(min=1), default=20, show_default=True, help="Queries in the table on a terminal."
 )
 @progress_options
+@spreadsheet_option
 def audit(log: str, **options: Any) -> None:
     """Say whether the preferences of LOG, with a loss, can lead to the right order.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from concordant.commands.log_options import spreadsheet_option
 from concordant.commands.progress import progress_options
 
 __all__ = ["evaluate"]
@@ -38,6 +39,7 @@ __all__ = ["evaluate"]
               help="Where the work is done; see docs/spark.md for spark.")  # fmt: skip
 @click.option("--master", metavar="URL", help="Master of Spark, such as local[4] or spark://HOST:PORT.")
 @progress_options
+@spreadsheet_option
 def evaluate(scores: str, labels: str, more: tuple[str, ...], **options: Any) -> None:
     """Judge SCORES by the graded LABELS: mean and standard error of each metric over queries.
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-__all__ = ["ROLES", "abstention_options", "reading_options", "role_options"]
+__all__ = ["ROLES", "SPREADSHEET", "abstention_options", "reading_options", "role_options", "spreadsheet_option"]
+
+SPREADSHEET = "concordant.spreadsheet_safe"
+"""Where the context of a command keeps whether texts in CSV are kept from being formulas."""
 
 ROLES = (
     *("query", "winner", "loser", "left", "right", "outcome", "weight", "count"),
@@ -90,3 +95,28 @@ def abstention_options(cost: str) -> Callable[[Any], Any]:
         return command
 
     return added
+
+
+def spreadsheet_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--spreadsheet-safe``, which ``output.as_csv`` heeds; refused where no CSV or TSV would be written."""
+
+    @functools.wraps(command)
+    def run(*given: Any, **options: Any) -> Any:
+        written = [options[name] for name in ("output", "edges") if options.get(name) is not None]
+        some = any(name.lower().endswith((".csv", ".tsv")) for name in written) or (
+            options.get("output") is None and not sys.stdout.isatty()
+        )
+        if click.get_current_context().meta.get(SPREADSHEET) and not some:
+            raise click.UsageError(
+                "--spreadsheet-safe is for CSV and TSV; here "
+                + (f"{written[0]} is written" if written else "a table is shown (--output F.csv writes one)")
+            )
+        return command(*given, **options)
+
+    return click.option(
+        "--spreadsheet-safe",
+        is_flag=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: ctx.meta.update({SPREADSHEET: value}),
+        help="In CSV and TSV put ' before texts that a spreadsheet would take for formulas.",
+    )(run)

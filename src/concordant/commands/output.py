@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from concordant.commands.interrupts import at_the_end
+from concordant.commands.log_options import SPREADSHEET
 from concordant.commands.saying import one_line, say
 from concordant.disk import check_replaced
 from concordant.errors import UsageError
@@ -40,6 +42,8 @@ __all__ = [
     "write_parts",
 ]
 
+FORMULA = "^('*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
+"""What a spreadsheet takes for a formula, or for one after what it leaves out; and what looks as if it were escaped."""
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
 
 
@@ -172,7 +176,11 @@ def _put(name: str, fill: Callable[[str], object]) -> None:
 
 
 def as_csv(table: pa.Table, delimiter: str = ",") -> bytes:
-    """CSV with quotes only where needed; infinite bounds are ``inf`` and ``-inf``, absent ones empty."""
+    """CSV with quotes only where needed; infinite bounds are ``inf`` and ``-inf``, absent ones empty.
+
+    With ``--spreadsheet-safe`` a text that begins like a formula, or with ' before such a beginning, gets one more ' in
+    front: taking one away gives the text back. Numbers stay as they are.
+    """
     header = delimiter.join(table.column_names) + "\n"
     if len(table) == 0:
         return header.encode()
@@ -187,6 +195,9 @@ def _as_text(column: pa.Array, delimiter: str) -> pa.Array:
     text = pc.fill_null(column.cast(pa.large_string()), "")
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return text
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(SPREADSHEET):
+        text = pc.replace_substring_regex(text, FORMULA, r"'\1")
     quote = pa.scalar('"', pa.large_string())
     quoted = pc.binary_join_element_wise(quote, pc.replace_substring(text, '"', '""'), quote, pa.scalar("", quote.type))
     return pc.if_else(pc.match_substring_regex(text, f'[\r\n"{delimiter}]|^ | $'), quoted, text)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from concordant.commands.log_options import reading_options, role_options
+from concordant.commands.log_options import reading_options, role_options, spreadsheet_option
 from concordant.commands.progress import progress_options
 
 __all__ = ["rank"]
@@ -53,6 +53,7 @@ __all__ = ["rank"]
     help="Rows per query of the table on a terminal.",
 )
 @progress_options
+@spreadsheet_option
 def rank(log: str, **options: Any) -> None:
     """Rank the items of LOG, per query, and say what it cannot support.
 

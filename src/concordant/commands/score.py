@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from concordant.commands.log_options import abstention_options
+from concordant.commands.log_options import abstention_options, spreadsheet_option
 from concordant.commands.progress import progress_options
 
 __all__ = ["score"]
@@ -34,6 +34,7 @@ __all__ = ["score"]
               help="Where the work is done; see docs/spark.md for spark.")  # fmt: skip
 @click.option("--master", metavar="URL", help="Master of Spark, such as local[4] or spark://HOST:PORT.")
 @progress_options
+@spreadsheet_option
 def score(model: str, **options: Any) -> None:
     """Score and rank items by a fitted model: columns query, item, score, rank (1 = best of its query).
 
