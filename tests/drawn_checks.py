@@ -238,7 +238,8 @@ def _ranked(random: Random, prefs: cc.Preferences) -> str | None:
     options = (
         {"prior": random.choice([0.0, 0.01, 1.0])} if structure in STRUCTURES[:2] and random.random() < 0.4 else {}
     )
-    board = cc.rank(prefs, structure, interval=interval, replicates=50, **options)
+    options |= {"replicates": 50} if interval == "bootstrap" else {}
+    board = cc.rank(prefs, structure, interval=interval, **options)
     asked = f"rank {structure} {interval} {options} of {counted(prefs).counts!r:.600}"
     if not np.isfinite(board.score).all():
         return f"{asked}: a score that is not finite: {board.score}"
@@ -299,7 +300,7 @@ def check_command(random: Random) -> str | None:
     with tempfile.TemporaryDirectory(dir=FAST) as folder:
         place = source.place(Path(folder))
         ranks = source.form not in ("preflib", "letor", "qrels") and layout_of(source)[0] == "comparisons"
-        ranks = ranks and known is not None and random.random() < 0.5
+        ranks = ranks and known is not None and random.random() < 0.5 and "cluster" not in source.options
         line = ["rank", str(place), "--structure", "counting", "--interval", "none", "-o", f"{folder}/out.json"]
         line = line if ranks else ["ingest", str(place), "--store", f"{folder}/out.store"]
         line += [
@@ -309,7 +310,8 @@ def check_command(random: Random) -> str | None:
         ]
         line += ["--cluster", source.options["cluster"]] if "cluster" in source.options else []
         line += ["--kind", source.options["kind"]] if "kind" in source.options else []
-        line += ["--engine", random.choice(["memory", "duckdb"])] if random.random() < 0.3 else []
+        engine = ["--engine", random.choice(["memory", "duckdb"])] if random.random() < 0.3 else []
+        line += [] if source.form == "preflib" else engine
         alone = random.random() < 0.1
         seen["command", "in a process of its own" if alone else "in this process"] += 1
         status, said = run_command(line, folder, alone)

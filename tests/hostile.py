@@ -176,7 +176,7 @@ READS: dict[str, tuple[str, ...]] = {
     "audit": ("log",),
     "report": ("log", "features", "model"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
-    "serve": ("model", "features", "judgments", "judged_features"),
+    "serve": ("model", "features", "judgments", "judged_features", "token_file"),
     "ingest": ("logs",),
     "reproduce": ("name", "data"),
     "counterexample": ("name",),

@@ -191,7 +191,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "leaderboard": "rank votes.csv",
         "by-prompt": "rank votes.csv --query prompt --cluster worker -o by-prompt.csv",
         "davidson-at-home": "rank results.csv.gz --home --neutral neutral --ties davidson --quasi",
-        "log-odds": "rank gpt4.csv --query prompt --structure log-odds -o log-odds.jsonl --rows 2",
+        "log-odds": "rank gpt4.csv --query prompt --structure log-odds -o log-odds.jsonl",
         "thurstone-mosteller": "rank food.csv --structure thurstone-mosteller",
         "borda": "rank gpt4.csv --structure borda -o borda.parquet",
         "budgeted-borda": "rank pairs.csv --structure budgeted-borda -o budgeted-borda.arrow",
@@ -275,7 +275,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "audit": {
         "food": "audit food.csv --top 2 -o food-audit.json --edges edges.csv",
         "by-prompt": "audit gpt4.csv --query prompt --surrogate ranknet --surrogate difference-graph:hinge"
-        " --replicates 0 --ask 3",
+        " --replicates 0",
         "exact": "audit orders.toi --exact --replicates 20 --surrogate linear --ties paper",
     },
     "counterexample": {
@@ -730,7 +730,7 @@ def audit() -> Any:
 
 @call("audit")
 def audit_of_queries() -> Any:
-    found = cc.audit(prompts(), surrogates=["ranknet", "linear"], ties="paper", replicates=0, ask=2)
+    found = cc.audit(prompts(), surrogates=["ranknet", "linear"], ties="paper", replicates=0)
     return [found.queries, found.surrogates, found.ask]
 
 

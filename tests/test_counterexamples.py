@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from concordant.commands import main
 from concordant.commands.counterexampling import SEARCHED, run_counterexample
+from concordant.commands.given import Given
 from concordant.counterexamples.finder import Counterexample, class_of, find_counterexample
 from concordant.counterexamples.known import KNOWN, known_counterexample
 from concordant.counterexamples.search import PopulationSearch
@@ -369,8 +370,9 @@ def test_the_log_is_written_although_nobody_reads_on(tmp_path, monkeypatch):
         raise BrokenPipeError
 
     monkeypatch.setattr("concordant.commands.counterexampling.click.echo", closed)
+    given = Given("counterexample", dict.fromkeys(SEARCHED) | {"output": str(tmp_path / "wrong")}, ["output"])
     with pytest.raises(BrokenPipeError):
-        run_counterexample("theorem-3", dict.fromkeys(SEARCHED) | {"output": str(tmp_path / "wrong")})
+        run_counterexample("theorem-3", given)
     assert sorted(path.name for path in (tmp_path / "wrong").iterdir()) == ["items.csv", "right.csv", "votes.csv"]
 
 

@@ -164,12 +164,12 @@ WRONG = (
     (("votes.csv", "-f", "features.csv", "-m", "m", "--structure", "bordda"), "did you mean 'borda'?"),
     (("votes.csv", "-f", "features.csv", "-m", "m", "--regressor", "tree"), "unknown regressor 'tree'"),
     (("votes.csv", "-f", "features.csv", "-m", "m", "--phi", "hinge"), "--phi is for losses on pairs"),
-    (("votes.csv", "-f", "features.csv", "-m", "m", "--loss", "ranknet", "--gain", "2^s"), "--gain means nothing"),
+    (("votes.csv", "-f", "features.csv", "-m", "m", "--loss", "ranknet", "--gain", "2^s"), "--gain does nothing here"),
     (("votes.csv", "-f", "features.csv", "-m", "m", "--loss", "ranknet", "-r", "lightgbm"), "fits a linear scorer"),
     (("votes.csv", "-f", "nowhere.csv", "-m", "m"), "no file nowhere.csv"),
-    (("train.txt", "-m", "m", "--structure", "borda"), "--structure means nothing here"),
-    (("train.txt", "-m", "m", "--subsets", "8"), "--subsets means nothing here"),
-    (("votes.csv", "-f", "features.csv", "-m", "m", "--loss", "ranknet", "--folds", "4"), "--folds means nothing here"),
+    (("train.txt", "-m", "m", "--structure", "borda"), "--structure does nothing here"),
+    (("train.txt", "-m", "m", "--subsets", "8"), "--subsets does nothing here"),
+    (("votes.csv", "-f", "features.csv", "-m", "m", "--loss", "ranknet", "--folds", "4"), "--folds does nothing here"),
 )
 
 
@@ -316,7 +316,7 @@ def test_only_the_feature_columns_named_are_learned_from(concordant, folder: Pat
 @pytest.mark.parametrize("option", ["--feature-item", "--feature-query", "--feature-columns"])
 def test_a_letor_log_has_no_columns_to_name(option: str, concordant) -> None:
     status, _, err = concordant("fit", "train.txt", "-m", "model", option, "age")
-    assert status == 2 and f"{option} means nothing here" in err
+    assert status == 2 and f"{option} does nothing here" in err
 
 
 @pytest.mark.parametrize("loss", ["difference-graph", "linear", "margin-based"])

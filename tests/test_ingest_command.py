@@ -173,7 +173,7 @@ def test_many_segments_are_worth_a_note(run: Any, monkeypatch: pytest.MonkeyPatc
         (["ingest", "mondy.csv", "-s", "s"], "no file mondy.csv; did you mean 'monday.csv'?"),
         (["ingest", "monday.csv", "-s", "no/s"], "the folder .*no does not exist"),
         (["ingest", "monday.csv", "-s", "tuesday.csv"], "tuesday.csv: the file is no store"),
-        (["ingest", "monday.csv", "-s", "s", "--neutral", "n"], "it needs --home"),
+        (["ingest", "monday.csv", "-s", "s", "--neutral", "n"], "add --home"),
         (["ingest", "monday.csv", "-s", "s", "--wait", "-1"], "--wait"),
         (["ingest", "monday.csv", "-s", "s", "--cluster", "worker"], "no column 'worker'"),
         (["store", "info", "s"], "s: there is no store"),
@@ -210,7 +210,7 @@ def test_football_with_an_advantage_at_home(days: Path, run: Any, shared_data: A
 def test_votes_with_their_workers(run: Any, shared_data: Any) -> None:
     votes = shared_data("llmfao") / "crowd-comparisons.csv"
     run("ingest", votes, "-s", "s", "--cluster", "worker", "--query", "prompt", "-q")
-    options = ["--interval", "none", "-q", "--cluster", "worker"]
+    options = ["--interval", "sandwich", "-q", "--cluster", "worker"]
     assert run("rank", "s", *options)[0] == run("rank", votes, "--query", "prompt", *options)[0] != ""
     assert facts(run("store", "info", "s")[0])["cluster"] == "worker (texts)"
 

@@ -87,7 +87,7 @@ def test_every_structure_has_intervals_that_hold_its_score(name, interval):
         shown = np.array([rng.permutation(5) for _ in range(100)])
         clicked = np.eye(5)[rng.integers(0, 5, 100)]
         votes = counted_lists("selections", np.arange(0, 501, 5), shown.ravel(), clicked.ravel())
-    board = cc.rank(votes, name, interval=interval, replicates=200)
+    board = cc.rank(votes, name, interval=interval, **({"replicates": 200} if interval == "bootstrap" else {}))
     assert len(board) == 5
     if interval == "none":
         assert np.isnan(board.lower).all()
@@ -335,22 +335,24 @@ def test_ranks_across_components_are_as_unsure_as_these_are_apart(interval):
     votes = counted_comparisons(
         ["a", "b", "b", "c", "x", "y"], ["b", "a", "c", "b", "y", "x"], count=np.array([900, 100, 900, 100, 6, 1])
     )
-    board = table(cc.rank(votes, interval=interval, replicates=200, across_components=True))
+    drawn = {"replicates": 200} if interval == "bootstrap" else {}
+    board = table(cc.rank(votes, interval=interval, across_components=True, **drawn))
     bounds = [(board[x]["rank_lower"], board[x]["rank_upper"]) for x in "abcxy"]
     expected = [(1, 3), (2, 4), (3, 5), (1, 5), (1, 5)]  # in its own component a is first, b second, c third
     assert bounds == (expected if interval != "none" else [(None, None)] * 5)
-    within = table(cc.rank(votes, interval=interval, replicates=200))
+    within = table(cc.rank(votes, interval=interval, **drawn))
     assert within["a"]["rank_upper"] == (1 if interval != "none" else None)
 
 
 @pytest.mark.parametrize("interval", ["hessian", "bootstrap"])
 def test_seeds_are_integers(interval):
     votes = counted_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=np.array([5, 4, 3, 2]))
+    drawn = {"replicates": 50} if interval == "bootstrap" else {}
     for seed in (0, 2**64, np.int64(3)):
-        assert len(cc.rank(votes, interval=interval, seed=seed, replicates=50)) == 3
+        assert len(cc.rank(votes, interval=interval, seed=seed, **drawn)) == 3
     for seed in (1.5, "a", None, 2**200):
         with pytest.raises(UsageError, match="seed"):
-            cc.rank(votes, interval=interval, seed=seed, replicates=50)
+            cc.rank(votes, interval=interval, seed=seed, **drawn)
         with pytest.raises(UsageError, match="seed"):
             votes.folds(2, seed=seed)
 

@@ -62,11 +62,11 @@ def test_a_page_is_written_with_the_data_of_report(folder, capsys):
 
 
 def test_the_page_says_how_it_can_be_made_again(folder, capsys):
-    call(capsys, "report", "votes.csv", "--title", "It's <b>", "--no-audit", "--ask", "3", "-q", "-o", "a.html")
+    call(capsys, "report", "votes.csv", "--title", "It's <b>", "--no-audit", "--level", "0.9", "-q", "-o", "a.html")
     made = data_in(folder / "a.html")
     assert made["title"] == "It's <b>"
     words = made["command"]
-    assert words == "concordant report votes.csv --ask 3 --no-audit --title 'It'\"'\"'s <b>' -o report.html"
+    assert words == "concordant report votes.csv --level 0.9 --no-audit --title 'It'\"'\"'s <b>' -o report.html"
 
 
 def test_a_log_whose_name_looks_like_an_option_can_be_made_again(folder, capsys):
@@ -109,7 +109,7 @@ def test_a_scorer_and_a_model_are_shown(folder, capsys):
         (["votes.csv", "--group", "colour", "-o", "a.html"], "colour"),
         (["empty.csv", "-o", "a.html"], "no rows"),
         (["votes.csv", "--structure", "elo", "-o", "a.html"], "unknown structure 'elo'"),
-        (["votes.csv", "--feature-item", "item", "-o", "a.html"], "--feature-item is about --features"),
+        (["votes.csv", "--feature-item", "item", "-o", "a.html"], "it is about --features"),
         (["votes.csv", "--unsafe-load-pickle", "-o", "a.html"], "is about --model"),
         (["votes.csv", "-f", "few.csv", "-o", "a.html"], "z"),
         (["votes.csv", "-m", "votes.csv", "-o", "a.html"], "votes.csv"),

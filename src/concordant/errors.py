@@ -5,6 +5,7 @@
     ConcordantError(ValueError)       anything a user can mend; the command prints it as one line and exits with 2
     ├── InputError                    the log cannot be read, or rows of it cannot be understood
     ├── UsageError                    an option or an argument that is not allowed here
+    │   └── Idle                      one that would do nothing here: nothing reads it on the way that the others choose
     └── CannotRank                    the data do not determine what was asked for
         └── NoMaximumLikelihood       plain maximum likelihood does not exist (names the items)
 """
@@ -14,12 +15,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
-from typing import TypeVar
+from typing import Any, TypeVar
 
 __all__ = [
-    *("CannotRank", "ConcordantError", "InputError", "NoMaximumLikelihood", "UsageError"),
+    *("CannotRank", "ConcordantError", "Idle", "InputError", "NoMaximumLikelihood", "UsageError", "refuse_idle"),
     *("counted", "did_you_mean", "few", "of_queries", "queries_said", "twice", "whole_number"),
 ]
 
@@ -57,6 +58,41 @@ class UsageError(ConcordantError):
     Traceback (most recent call last):
     concordant.errors.UsageError: unknown structure 'bradly-terry'; did you mean 'bradley-terry'? Known: ...
     """
+
+
+class Idle(UsageError):
+    """An option that would do nothing here: nothing reads it on the way that the others choose.
+
+    ``option`` is its name, ``why`` says why nothing reads it, ``instead`` what to do.
+
+    >>> import concordant as cc
+    >>> cc.rank(cc.Preferences.from_comparisons(["a", "b"], ["b", "a"]), interval="hessian", replicates=50)
+    Traceback (most recent call last):
+    concordant.errors.Idle: replicates does nothing here: only the bootstrap draws replicates, ...
+    """
+
+    def __init__(self, option: str, why: str, instead: str = "leave it out") -> None:
+        super().__init__(option, why, instead)  # as pickle gives them back
+        self.option, self.why, self.instead = option, why, instead
+
+    def __str__(self) -> str:
+        return self.said(self.option)
+
+    def said(self, name: str) -> str:
+        """Return the sentence with the option under another name."""
+        return f"{name} does nothing here: {self.why}; {self.instead}"
+
+
+def refuse_idle(given: Mapping[str, Any], usual: Mapping[str, Any], why: str, instead: str = "leave it out") -> None:
+    """Refuse the first option that was given and would do nothing: whose value is not the ``usual`` one.
+
+    >>> refuse_idle({"level": 0.9, "seed": 1}, {"level": 0.95}, "no interval is asked for")
+    Traceback (most recent call last):
+    concordant.errors.Idle: level does nothing here: no interval is asked for; leave it out
+    """
+    for name, value in usual.items():
+        if given[name] != value:
+            raise Idle(name, why, instead)
 
 
 class CannotRank(ConcordantError):

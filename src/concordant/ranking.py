@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.connectivity import Connectivity, connectivity
-from concordant.errors import UsageError
+from concordant.errors import Idle, UsageError
 from concordant.frames import as_pandas, as_polars
 from concordant.graphs import Batch, Graphs
 from concordant.labels import Labels
@@ -21,7 +21,7 @@ from concordant.structures.rankings import Rankings
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import CLOSED_FORM, STATUS, Scores
 from concordant.tally import exact_bincount, read_only
-from concordant.uncertainty.intervals import Bounds, Wanted, bounds
+from concordant.uncertainty.intervals import Bounds, Wanted, bounds, refuse_idle_wishes
 
 __all__ = ["FLAGS", "Ranking", "rank"]
 
@@ -154,7 +154,8 @@ def rank(
     cheap. ``quasi`` adds quasi-standard errors (Firth & de Menezes, Biometrika 91, 2004). ``across_components``
     ranks items of different components together, by the prior's answer alone.
 
-    Errors: UsageError for an unknown name or option, CannotRank where the data do not determine what is asked.
+    Errors: UsageError for an unknown name or option, and (Idle) for one that does nothing here: ``replicates`` where
+    no bootstrap is drawn, ``level`` without intervals; CannotRank where the data do not determine what is asked.
 
     >>> import concordant as cc
     >>> votes = cc.Preferences.from_comparisons(["a", "a", "b", "b", "c"], ["b", "c", "c", "a", "b"])
@@ -167,6 +168,11 @@ def rank(
     wanted = Wanted(interval, level, replicates, seed, quasi)
     member = find_structure(structure)
     member.check(prefs.kind, options)
+    refuse_idle_wishes(member, wanted)
+    if options.get("ties", "half") != "half" and prefs.kind in ("selections", "choices", "ratings"):
+        raise Idle("ties", f"{prefs.kind} hold no ties")
+    if across_components and member.reads == "exposures":
+        raise Idle("across_components", f"scores of {member.name} are chances, which compare all items of a query")
     parts: list[_Part] = []
     done = 0
     blocks = list(_blocks(prefs))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from concordant.engines.counting import Counter, open_log
 from concordant.engines.duckdb import Settings
-from concordant.errors import InputError, UsageError
+from concordant.errors import Idle, InputError, UsageError, refuse_idle
 from concordant.log.compared import check_comparisons
 from concordant.log.formats import Log, locate
 from concordant.log.layouts import Layout, find_layout, notes_of
@@ -137,6 +137,9 @@ def read_log(
     """
     _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
     if isinstance(source, str | os.PathLike) and is_store(Path(source)):
+        if engine not in (None, "duckdb", "memory") or master is not None:
+            which = "engine" if master is None else "master"
+            raise Idle(which, f"{os.fspath(source)} is a store, whose counts are read on one machine")
         settings = Settings(memory_limit, threads)
         given = {"kind": kind, "columns": columns, "clicks": clicks, "on_error": on_error, "engine": engine}
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
@@ -145,6 +148,10 @@ def read_log(
     log = source if isinstance(source, Log) else _located(source)
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home)
+        why = f"{log.name} is a PrefLib file, which holds counts of orders"
+        refuse_idle({"clicks": clicks, "on_error": on_error}, {"clicks": "raise", "on_error": "raise"}, why)
+        work = {"engine": engine, "memory_limit": memory_limit, "threads": threads, "master": master}
+        refuse_idle(work, dict.fromkeys(work), why)
         prefs = counted_lists(**read_preflib(log))
         return Reading(prefs, len(prefs), log.name, {})
     counter = open_log(log, engine, memory_limit, threads, master)

@@ -20,7 +20,7 @@ from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query
 from concordant.best_order.improving import improved
 from concordant.best_order.orders import BestOrders, best_orders
 from concordant.differences import Differences
-from concordant.errors import CannotRank, InputError, UsageError, of_queries
+from concordant.errors import CannotRank, InputError, UsageError, of_queries, refuse_idle
 from concordant.graphs import Batch, Graphs
 from concordant.noise.held_out import HeldOut, held_out_regrets
 from concordant.noise.noise import noise
@@ -92,7 +92,8 @@ def audit(
     with a proven bound). ``replicates`` bootstrap samples of the judgments for what is said of noise at confidence
     ``level``; with 0 nothing is said of noise, of what would settle the ``top`` items (the first when not given), nor
     which pairs to ``ask`` (for the top when given, else for the whole order).
-    Errors: UsageError for wrong options; InputError without judgments.
+    Errors: UsageError for wrong options, and (Idle) for those that would do nothing beside the others; InputError
+    without judgments.
 
     >>> import concordant as cc
     >>> theorem3 = cc.Preferences.from_comparisons(list("1213"), list("2331"), count=[25, 1, 50, 24])
@@ -112,6 +113,7 @@ def audit(
         top, ask, seed,
     )  # fmt: skip
     _check(prefs, wanted)
+    _refuse_idle(wanted, order, structure, subsets)
     parts: list[_Part] = []
     done = 0
     blocks = list(_some(prefs))
@@ -138,6 +140,26 @@ def _check(prefs: Preferences, wanted: _Wanted) -> None:
     most = int(np.diff(prefs.members[0]).max())
     if wanted.top is not None and not 1 <= wanted.top < most:
         raise UsageError(f"top must be at least 1 and below the {most:,} items of the largest query, not {wanted.top}")
+
+
+def _refuse_idle(wanted: _Wanted, order: int | str, structure: str | None, subsets: int) -> None:
+    """Refuse options that nothing reads beside the others. Errors: Idle."""
+    given = vars(wanted) | {"order": order, "structure": structure, "subsets": subsets}
+    if not wanted.replicates:
+        why = "without replicates nothing is said of sampling noise, nor of what would settle it"
+        refuse_idle(given, {"level": 0.95, "top": None, "ask": 10}, why, "leave it out, or ask for replicates")
+    if not wanted.exact:
+        why = "only exact best orders take an integer programme"
+        refuse_idle(given, {"time_limit": 10.0}, why, "leave it out, or ask for exact ones")
+    targets = {chosen.target for chosen in wanted.chosen}
+    if "pairwise" not in targets:
+        refuse_idle(given, {"ties": "heavier"}, "no surrogate asked for is judged by the pairwise loss")
+    if targets == {"pairwise"}:
+        why = "every surrogate asked for is judged by the pairwise loss, none by NDCG or ERR"
+        refuse_idle(given, {"structure": None, "order": "all", "subsets": 32}, why)
+    if order == "all":
+        why = "all judgments of a query are aggregated at once"
+        refuse_idle(given, {"subsets": 32}, why, "leave it out, or give order a number")
 
 
 @dataclass(frozen=True)

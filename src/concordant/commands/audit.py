@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import reading_options, role_options, spreadsheet_option
 from concordant.commands.progress import progress_options
 
 __all__ = ["audit"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.argument("log")
 @click.option("--kind", metavar="K", help="comparisons, selections, choices, orders, ratings or labels.")
 @role_options
@@ -117,4 +119,4 @@ def audit(log: str, **options: Any) -> None:
     """
     from concordant.commands.auditing import run_audit
 
-    run_audit(log, **options)
+    run_audit(log, Given.of(options, RULES))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 import pyarrow as pa
 
 from concordant.auditing.audit import audit
 from concordant.commands.audit_tables import show_audit
+from concordant.commands.given import Given
 from concordant.commands.output import as_csv, check_output, one_line, plain, write, write_json
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
@@ -23,9 +23,11 @@ from concordant.surrogates.choosing import choose
 __all__ = ["run_audit"]
 
 
-def run_audit(log: str, **given: Any) -> None:
+def run_audit(log: str, given: Given) -> None:
     """Read, audit, write; a table and the summary on a terminal, CSV into a pipe with the summary on stderr."""
     quiet, output = given["quiet"], given["output"]
+    terminal = sys.stdout.isatty()
+    given.settle(terminal=terminal, shown=terminal or (output is not None and output.lower().endswith(".json")))
     if output is not None:
         check_output(output, log)
     if given["edges"] is not None:

@@ -6,12 +6,14 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.progress import progress_options
 
 __all__ = ["counterexample"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.argument("name")
 @click.option("--phi", metavar="P", help="Margin function: hinge, squared-hinge, logistic, exponential.")
 @click.option("--items", type=int, metavar="M", help="Number of items, 2 to 6 (default 3).")
@@ -41,4 +43,4 @@ def counterexample(name: str, **options: Any) -> None:
     """
     from concordant.commands.counterexampling import run_counterexample
 
-    run_counterexample(name, options)
+    run_counterexample(name, Given.of(options, RULES))

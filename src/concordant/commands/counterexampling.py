@@ -13,6 +13,7 @@ import click
 import numpy as np
 import pyarrow as pa
 
+from concordant.commands.given import Given
 from concordant.commands.output import output_folder, write
 from concordant.commands.progress import Progress
 from concordant.commands.saying import say
@@ -29,13 +30,12 @@ SEARCHED = ("phi", "items", "within", "votes", "budget", "seed")
 CLASSES = {"low noise": "low-noise", "acyclic": "acyclic", "any": "cyclic"}
 
 
-def run_counterexample(name: str, given: Mapping[str, Any]) -> None:
+def run_counterexample(name: str, given: Given) -> None:
     """Print the votes and what surrogates make of them; with ``output`` write them as a log."""
     folder = None if given["output"] is None else output_folder(given["output"])
     chosen = {option: given[option] for option in SEARCHED if given[option] is not None}
+    given.settle(known=name in KNOWN, name=name)
     if name in KNOWN:
-        if chosen:
-            raise UsageError(f"--{next(iter(chosen))} means nothing here: {name} is a population of the papers")
         found: Counterexample | None = KNOWN[name]
     else:
         if name not in SURROGATES:

@@ -14,6 +14,7 @@ from rich.table import Table
 from scipy.stats import kendalltau
 
 from concordant.agreement import majority_agreement, within_agreement
+from concordant.commands.given import command
 from concordant.commands.output import output_folder, put_file, remarks, write
 from concordant.commands.progress import Progress, progress_options
 from concordant.commands.standard import beside_the_result
@@ -25,7 +26,7 @@ from concordant.reporting.report import Report, report
 __all__ = ["demo"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.option("--output", "-o", default="demo-output", show_default=True, metavar="DIR", help="Folder for the files.")
 @click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
 @progress_options

@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import spreadsheet_option
 from concordant.commands.progress import progress_options
 
 __all__ = ["evaluate"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.argument("scores")
 @click.argument("labels")
 @click.argument("more", nargs=-1, metavar="")
@@ -56,4 +58,4 @@ def evaluate(scores: str, labels: str, more: tuple[str, ...], **options: Any) ->
     from concordant.commands.evaluating import run_evaluate
 
     options["metrics"] = [name for given in (*options["metrics"], *more) for name in given.split(",")]
-    run_evaluate(scores, labels, **options)
+    run_evaluate(scores, labels, Given.of(options, RULES))

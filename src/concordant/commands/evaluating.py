@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from concordant.commands.given import Given
 from concordant.commands.matching import Matched, match, query_names, read_valued
 from concordant.commands.one_list import of_one_list
 from concordant.commands.output import as_csv, one_line
@@ -16,15 +17,17 @@ from concordant.commands.saying import say
 from concordant.errors import InputError, UsageError
 from concordant.metrics.comparing import compare, summarise
 from concordant.metrics.lists import Floats
-from concordant.metrics.registry import metric
+from concordant.metrics.registry import METRICS, canonical, metric
 from concordant.progress import stage, steps
 
 __all__ = ["run_evaluate"]
 
 
-def run_evaluate(scores: str, labels: str, **given: Any) -> None:
+def run_evaluate(scores: str, labels: str, given: Given) -> None:
     """Print a table on a terminal, CSV into a pipe; notes go to stderr."""
+    given.settle(conventions=not all(_simple(name) for name in given["metrics"]))
     if given["engine"] == "spark":
+        given.settle(bounded=given["against"] is not None)
         from concordant.commands.evaluating_spark import evaluated_on_spark
 
         with Progress(given["quiet"], "evaluating"):
@@ -59,12 +62,19 @@ def run_evaluate(scores: str, labels: str, **given: Any) -> None:
         table = _by_query(values, other, queries)
     else:
         alone, note = of_one_list(list(values), lists, second, given["level"])
+        given.settle(bounded=bool(other or alone or note))
         _note(note, given["quiet"])
         table = _means(values, other, given["level"], alone)
     _show(table)
     for name, found in values.items():
         if missing := int(np.isnan(found).sum()):
             _note(f"{name}: {missing:,} of {len(found):,} queries have no value and are left out", given["quiet"])
+
+
+def _simple(name: str) -> bool:
+    """Whether a metric has no cut-off and with it no conventions; of an unknown name that is said later."""
+    known = canonical(name)
+    return known is not None and not METRICS[known].cutoff
 
 
 def _show(table: pa.Table) -> None:
@@ -79,7 +89,7 @@ def _values(judge: Any, lists: Matched) -> Floats:
     return np.asarray(judge(lists.score, lists.label, lists.query, item=lists.item), np.float64)
 
 
-def _places(queries: list[str], second: Matched, given: dict[str, Any]) -> list[int]:
+def _places(queries: list[str], second: Matched, given: Given) -> list[int]:
     """Return where the second scorer has each query."""
     place = {name: at for at, name in enumerate(query_names(second.query))}
     lacking = set(queries) ^ set(place)

@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import reading_options, role_options
 from concordant.commands.progress import progress_options
 
 __all__ = ["export"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.option("--model", "-m", required=True, metavar="DIR", help="A model that concordant fit wrote.")
 @click.option("--to", metavar="FORMAT", help="onnx, elasticsearch (and OpenSearch), solr or json.")
 @click.option("--output", "-o", metavar="FILE", help="Write the model to FILE.")
@@ -54,4 +56,4 @@ def export(model: str, **options: Any) -> None:
     """
     from concordant.commands.exporting import run_export
 
-    run_export(model, options)
+    run_export(model, Given.of(options, RULES))

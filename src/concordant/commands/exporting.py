@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from concordant.commands.feature_files import is_letor, labelled_like, read_feature_file
-from concordant.commands.log_options import ROLES
+from concordant.commands.given import Given
 from concordant.commands.output import put_file
 from concordant.commands.progress import Progress
 from concordant.commands.reading_log import read_given_log
@@ -28,7 +27,7 @@ READ = ("log", "held_out", "labels", "features", "held_out_features")
 """Options of the card that name files which are read, and which no output may replace."""
 
 
-def run_export(model: str, given: Mapping[str, Any]) -> None:
+def run_export(model: str, given: Given) -> None:
     """Write the model, the card or both; nothing is written before all of it is made."""
     _check(given)
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
@@ -50,7 +49,7 @@ def run_export(model: str, given: Mapping[str, Any]) -> None:
             say("wrote", f"wrote {name}: {len(data):,} bytes", path=name)
 
 
-def _check(given: Mapping[str, Any]) -> None:
+def _check(given: Given) -> None:
     """Refuse options that do not go together, and places that cannot be written, before any work."""
     output, card = given["output"], given["card"]
     if (given["to"] is None) != (output is None):
@@ -59,11 +58,7 @@ def _check(given: Mapping[str, Any]) -> None:
         raise UsageError("nothing to write: give --to and --output, or --card, or all of them")
     if given["to"] is not None and given["to"] not in FORMATS:
         raise UsageError(f"--to {given['to']}: unknown format; {did_you_mean(given['to'], FORMATS)}")
-    for_card = (*READ, "kind", "feature_item", "feature_query", *ROLES)
-    if card is None and (useless := [name for name in for_card if given[name] is not None]):
-        raise UsageError(f"--{useless[0].replace('_', '-')} means nothing here: it is for --card")
-    if output is None and (useless := [name for name in ("feature_names", "of_query") if given[name] is not None]):
-        raise UsageError(f"--{useless[0].replace('_', '-')} means nothing here: it is for --output")
+    given.settle()
     places = {}
     for option, name in (("--output", output), ("--card", card)):
         if name is not None:
@@ -73,8 +68,6 @@ def _check(given: Mapping[str, Any]) -> None:
                     raise UsageError(f"{option} {name} is the file of --{read.replace('_', '-')}; name another file")
     if len(set(places.values())) < len(places):
         raise UsageError(f"--output and --card both name {output}; name two files")
-    if given["held_out_features"] is not None and given["held_out"] is None:
-        raise UsageError("--held-out-features means nothing without --held-out")
     for name in ("log", "held_out"):
         if given[name] is not None and given["features"] is None and (name == "log" or not given["held_out_features"]):
             raise UsageError(f"--{name.replace('_', '-')} needs --features: how well scores agree with the judgments")
@@ -84,7 +77,7 @@ def _same(name: str, read: str) -> bool:
     return os.path.exists(read) and os.path.samefile(name, read)
 
 
-def _card(model: str, ranker: Any, given: Mapping[str, Any]) -> str:
+def _card(model: str, ranker: Any, given: Given) -> str:
     """Return the card of the model with what the options bring."""
     names = getattr(ranker, "feature_names_in_", None)
     names = None if names is None else [str(name) for name in names]
@@ -119,7 +112,7 @@ def _card(model: str, ranker: Any, given: Mapping[str, Any]) -> str:
             judgments=learned,
             held_out=held_out,
             features=rows,
-            held_out_features=held_rows,
+            held_out_features=None if held_out is None else held_rows,
             labels=labels,
             audit=given["audit"],
             name=given["name"],

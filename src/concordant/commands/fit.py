@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import reading_options, role_options
 from concordant.commands.progress import progress_options
 
 __all__ = ["fit"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.argument("log")
 @click.option("--features", "-f", metavar="F", help="Features of the items: a table with item, optionally query, and "
               "numeric columns, or a LETOR file. Default: LOG itself, when it is LETOR.")  # fmt: skip
@@ -67,4 +69,4 @@ def fit(log: str, **options: Any) -> None:
     """
     from concordant.commands.fitting import run_fit
 
-    run_fit(log, options)
+    run_fit(log, Given.of(options, RULES))

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from concordant.commands.feature_files import is_letor, labelled_like, read_feature_file, said_of_names
 from concordant.commands.feature_streams import as_written, feature_stream, gigabytes
+from concordant.commands.given import Given
+from concordant.commands.idle import chosen_by
 from concordant.commands.matching import Matched, Valued, match, read_valued
 from concordant.commands.output import as_csv, show_table
 from concordant.commands.progress import Progress, tell
@@ -36,15 +38,13 @@ from concordant.surrogates.registry import surrogate
 
 __all__ = ["run_fit"]
 
-FOR_AGGREGATION = ("structure", "informed", "subsets", "folds")
-"""Options that mean nothing where labels are given."""
 
-
-def run_fit(log: str, given: Mapping[str, Any]) -> None:
+def run_fit(log: str, given: Given) -> None:
     """Fit and keep the model; what is worth knowing goes to stderr, the curve of order='auto' to stdout."""
     quiet = given["quiet"]
     check_target(given["model"])
     graded = given["kind"] == "labels" or (given["kind"] is None and is_letor(log))
+    _settle(log, given, graded)
     ranker = _ranker(given, graded)  # a wrong name should not cost the reading of a large log
     if given["engine"] == "spark":
         from concordant.commands.fitting_spark import fit_on_spark
@@ -68,6 +68,7 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
         _fit(ranker, features, judged, given)
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
+    given.settle(**chosen_by(ranker))
     place = save_model(ranker, given["model"], about={"log": log, "features": given["features"] or log})
     if not quiet:
         tell(told)
@@ -79,6 +80,22 @@ def run_fit(log: str, given: Mapping[str, Any]) -> None:
                 show_table(ranker.curve())
             else:
                 sys.stdout.buffer.write(as_csv(ranker.curve()))
+
+
+def _settle(log: str, given: Given, graded: bool) -> None:
+    """Refuse what nothing reads on the way from labels, or from preferences, by this loss."""
+    if graded and given["engine"] == "spark":
+        return  # which refuses labels
+    loss, order = given["loss"], given["order"]
+    aggregated = order == "all" or (order == "auto" and loss != "gain-regression")
+    given.settle(
+        log=log,
+        graded=graded,
+        letor=graded and given["features"] is None and is_letor(log),
+        reads=surrogate(loss).reads,
+        listed=loss in LOSSES,
+        draws=None if graded or not aggregated else False,
+    )
 
 
 def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, given: Mapping[str, Any]) -> None:
@@ -130,11 +147,6 @@ def _labels(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str
     if given["features"] is None:
         if not is_letor(log):
             raise UsageError(f"--features is missing: {log} holds labels only")
-        _refuse(
-            given,
-            f"{log} is a LETOR file, which names no columns",
-            *(f"feature_{role}" for role in ("item", "query", "columns")),
-        )
         keep = "raise" if given["missing"] == "raise" else "keep"
         features, labels = read_judged(log, missing=keep)
         return features, labels, []
@@ -188,11 +200,9 @@ def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
             raise UsageError(f"--ridge is for linear scorers; --regressor {given['regressor']} has settings of its own")
         shared["ridge"] = _ridge(given["ridge"])
     if graded:
-        _refuse(given, "graded labels are complete preferences: nothing is aggregated", *FOR_AGGREGATION)
         if given["order"] not in ("auto", "all"):
             raise UsageError("--order means nothing here: graded labels are complete preferences")
         if loss not in LOSSES:
-            _refuse(given, f"{loss} takes differences of labels", "gain")
             _linear(given)
             return EdgeRanker(loss, phi=phi, **shared)
         regressor = named_regressor(given["regressor"], given["seed"])
@@ -208,28 +218,18 @@ def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
         regressor = named_regressor(given["regressor"], given["seed"])
         return AggregationRanker(order=order, regressor=regressor, **shared)
     _linear(given)
-    _refuse(given, f"only gain-regression aggregates with the help of features, not {loss}", "informed")
-    _refuse(given, f"{loss} chooses nothing by cross-validation", "folds")
     if given["subsets"] is not None:
         shared["subsets"] = given["subsets"]
     if member.reads == "scores":
         shared |= {"structure": given["structure"]}
         if given["gain"] is not None:
             shared["options"] = {"gain": given["gain"]}
-    else:
-        _refuse(given, f"{loss} reads the judgments themselves, not scores", "structure", "gain")
     return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **shared)
 
 
 def _linear(given: Mapping[str, Any]) -> None:
     if given["regressor"] != "linear":
         raise UsageError(f"--loss {given['loss']} fits a linear scorer; --regressor is for gain-regression")
-
-
-def _refuse(given: Mapping[str, Any], why: str, *names: str) -> None:
-    for name in names:
-        if given[name] is not None:
-            raise UsageError(f"--{name.replace('_', '-')} means nothing here: {why}")
 
 
 def _order(text: str) -> int | str:

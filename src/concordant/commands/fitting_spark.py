@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from concordant.commands.feature_files import listed, said_of_names
+from concordant.commands.given import Given
+from concordant.commands.idle import chosen_by
 from concordant.commands.progress import Progress
 from concordant.commands.reading_log import asked_of
 from concordant.commands.saying import say
@@ -21,7 +22,7 @@ from concordant.store.catalogue import is_store
 __all__ = ["fit_on_spark"]
 
 
-def fit_on_spark(ranker: Any, log: str, given: Mapping[str, Any]) -> None:
+def fit_on_spark(ranker: Any, log: str, given: Given) -> None:
     """Fit and keep the model. Errors: InputError; UsageError for what is done in memory only, before any work."""
     if not isinstance(ranker, AggregationRanker):
         raise UsageError(
@@ -46,6 +47,7 @@ def fit_on_spark(ranker: Any, log: str, given: Mapping[str, Any]) -> None:
     with Progress(given["quiet"], "learning"), without_pandas_warning(), told(log):
         spark = session(master, **sizes)
         fit(ranker, log, given["features"], feature_columns=columns, feature_names=names, session=spark, **reading)
+    given.settle(**chosen_by(ranker))
     place = save_model(ranker, given["model"], about={"log": log, "features": given["features"]})
     if not given["quiet"]:
         found = ranker.status_

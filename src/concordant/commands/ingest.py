@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import reading_options, role_options
 from concordant.commands.progress import progress_options
 
 __all__ = ["ingest"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
 @click.option("--store", "-s", required=True, metavar="FILE", help="The store; the first log makes it.")
 @click.option("--kind", metavar="K", help="comparisons, selections, choices, orders or ratings.")
@@ -42,4 +44,4 @@ def ingest(logs: tuple[str, ...], **options: Any) -> None:
     """
     from concordant.commands.ingesting_logs import run_ingest
 
-    run_ingest(logs, options)
+    run_ingest(logs, Given.of(options, RULES))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from concordant.commands.given import Given
 from concordant.commands.progress import Progress
 from concordant.commands.reading_log import asked_of
 from concordant.commands.saying import say
-from concordant.errors import UsageError, counted, few
+from concordant.errors import counted, few
 from concordant.ingesting import Store, Taken
 
 __all__ = ["run_ingest"]
@@ -17,10 +17,9 @@ MANY = 1_000_000
 """Rows from which on their number in a second says something."""
 
 
-def run_ingest(logs: Sequence[str], given: Mapping[str, Any]) -> None:
+def run_ingest(logs: Sequence[str], given: Given) -> None:
     """Take the logs in; after each a line on stderr says that it is in the store, or was."""
-    if given["neutral"] and not given["home"]:
-        raise UsageError("--neutral says where the home side has no advantage; it needs --home")
+    given.settle()
     store = Store(given["store"])
     options = asked_of(given) | {name: given[name] for name in ("cluster", "covariates")}
     options["home"] = "left" if given["home"] else None

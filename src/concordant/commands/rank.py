@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import reading_options, role_options, spreadsheet_option
 from concordant.commands.progress import progress_options
 
 __all__ = ["rank"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.argument("log")
 @click.option("--kind", metavar="K", help="comparisons, selections, choices, orders, ratings or labels.")
 @role_options
@@ -70,4 +72,4 @@ def rank(log: str, **options: Any) -> None:
     """
     from concordant.commands.session import run_rank
 
-    run_rank(log, **options)
+    run_rank(log, Given.of(options, RULES))

@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import reading_options, role_options
 from concordant.commands.progress import progress_options
 
 __all__ = ["report"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.argument("log")
 @click.option("--output", "-o", required=True, metavar="F", help="The page to write: .html.")
 @click.option("--kind", metavar="K", help="comparisons, selections, choices, orders or ratings.")
@@ -60,4 +62,4 @@ def report(log: str, **options: Any) -> None:
     """
     from concordant.commands.reporting import run_report
 
-    run_report(log, options)
+    run_report(log, Given.of(options, RULES))

@@ -12,11 +12,11 @@ import click
 from click.core import ParameterSource
 
 from concordant.commands.feature_files import labelled_like, read_feature_file, said_of_names
+from concordant.commands.given import Given
 from concordant.commands.output import check_output, put_file
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
 from concordant.commands.saying import say
-from concordant.errors import UsageError
 from concordant.models.saving import load_model
 from concordant.preferences import Preferences
 from concordant.reporting.annotators import groups_of
@@ -30,7 +30,7 @@ UNSAID = ("output", "quiet", "log_format")
 """Options that do not change what the page shows."""
 
 
-def run_report(log: str, given: Mapping[str, Any]) -> None:
+def run_report(log: str, given: Given) -> None:
     """Read, make the report, write the page; notes and progress go to stderr."""
     quiet, output = given["quiet"], given["output"]
     _check_places(log, given)
@@ -65,33 +65,26 @@ def run_report(log: str, given: Mapping[str, Any]) -> None:
         say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
 
 
-def _check_places(log: str, given: Mapping[str, Any]) -> None:
+def _check_places(log: str, given: Given) -> None:
     """Refuse an output that is no page, cannot be written, or is one of the files that are read."""
     output = given["output"]
     for name, what in ((log, "the log"), (given["features"], "the file of features"), (given["model"], "the model")):
         check_output(output, name, what, endings=PAGES)
-    if given["features"] is None:
-        for name in ("feature_item", "feature_query", "feature_columns"):
-            if given[name] is not None:
-                raise UsageError(f"--{name.replace('_', '-')} is about --features, which is not given")
-    if given["model"] is None and given["unsafe_load_pickle"]:
-        raise UsageError("--unsafe-load-pickle is about --model, which is not given")
+    given.settle()
 
 
-def _annotators(log: str, given: Mapping[str, Any]) -> Mapping[str, Preferences] | None:
+def _annotators(log: str, given: Given) -> Mapping[str, Preferences] | None:
     """The judgments of each group, where another column than that of the clusters says who judged."""
     if given["group"] is None or given["group"] == given["cluster"]:
         return None
     return groups_of(read_given_log(log, given, given["group"]).preferences)
 
 
-def _features(given: Mapping[str, Any], model: Any, prefs: Preferences) -> tuple[Any, list[str]]:
+def _features(given: Given, model: Any, prefs: Preferences) -> tuple[Any, list[str]]:
     if given["features"] is None:
         return None, []
     names = getattr(model, "feature_names_in_", None)
     names = None if names is None else [str(name) for name in names]
-    if names is not None and given["feature_columns"] is not None:
-        raise UsageError("--feature-columns means nothing with --model: its features are those that it was fitted on")
     missing = "keep" if model is None else str(getattr(model, "missing", "raise"))
     features = read_feature_file(given["features"], given, missing=missing, names=names)
     features, said = labelled_like(features, prefs)

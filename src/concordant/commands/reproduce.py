@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.progress import progress_options
 
 __all__ = ["reproduce"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.argument("name", required=False)
 @click.option("--data", metavar="DIR", help="Folder of the data sets (ml-100k, mslr, mq2008, "
               "cifar-10-batches-bin, each in its own folder), or of the one that is needed; full MSLR-WEB10K too. "
@@ -21,9 +25,7 @@ __all__ = ["reproduce"]
               help="Folder for the tables and figures.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
 @progress_options
-def reproduce(
-    name: str | None, data: str | None, quick: bool, device: str, output: str, seed: int, quiet: bool
-) -> None:
+def reproduce(name: str | None, **options: Any) -> None:
     """Run an experiment of the papers again and set its numbers beside the published ones.
 
     NAME is one of: table1 (ICML Table 1, MovieLens-100K), fig2, fig3, fig4 (Annals of Statistics 2013, Figures 2 to 4,
@@ -42,4 +44,4 @@ def reproduce(
     """
     from concordant.commands.reproducing import run_reproduce
 
-    run_reproduce(name, data, quick=quick, device=device, output=output, seed=seed, quiet=quiet)
+    run_reproduce(name, Given.of(options, RULES))

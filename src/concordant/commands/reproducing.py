@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from concordant.commands.given import Given
 from concordant.commands.output import output_folder
 from concordant.commands.progress import Progress
 from concordant.commands.saying import say
@@ -20,17 +21,17 @@ from concordant.sampling import whole_seed
 __all__ = ["run_reproduce"]
 
 
-def run_reproduce(
-    name: str | None, data: str | None, *, quick: bool, device: str, output: str, seed: int, quiet: bool
-) -> None:
+def run_reproduce(name: str | None, given: Given) -> None:
     """Run one experiment, or all whose data are there; the tables go to files, the words to stdout."""
+    data, device, seed = given["data"], given["device"], given["seed"]
     chosen = list(EXPERIMENTS.values()) if name is None else [experiment(name)]
+    given.settle(reads_data=any(each.data for each in chosen), name=name)
     if device != "cpu" and not (name is not None and chosen[0].devices):
         able = " and ".join(each.name for each in EXPERIMENTS.values() if each.devices)
         raise UsageError(f"--device {device}: only {able} computes elsewhere than on the cpu; name it")
     if whole_seed(seed) < 0:
         raise UsageError(f"--seed must be at least 0, not {seed}")
-    folder, root = output_folder(output), None if data is None else Path(data)
+    folder, root = output_folder(given["output"]), None if data is None else Path(data)
     if root is not None and not root.is_dir():
         raise InputError(f"--data {data} is not a folder")
     failed: list[str] = []
@@ -40,7 +41,7 @@ def run_reproduce(
                 find(each.needs[0], root)
             say("note", f"{each.name} is left out: no data set {' or '.join(each.needs)}")
             continue
-        failed += _run(each, Setting(root, quick, seed, device=device, output=folder), folder, quiet)
+        failed += _run(each, Setting(root, given["quick"], seed, device=device, output=folder), folder, given["quiet"])
     if failed:
         raise ConcordantError(failed[0])
 

@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import abstention_options, spreadsheet_option
 from concordant.commands.progress import progress_options
 
 __all__ = ["score"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.option("--model", "-m", required=True, metavar="DIR", help="A model that concordant fit wrote.")
 @click.option("--features", "-f", required=True, metavar="F", help="Features of the items to score.")
 @click.option("--output", "-o", metavar="F", help="Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl; with "
@@ -51,4 +53,4 @@ def score(model: str, **options: Any) -> None:
     """
     from concordant.commands.scoring import run_score
 
-    run_score(model, options)
+    run_score(model, Given.of(options, RULES))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from concordant.commands.abstaining import careful, said_of
 from concordant.commands.feature_files import read_feature_file
 from concordant.commands.feature_streams import feature_stream, gigabytes
+from concordant.commands.given import Given
 from concordant.commands.output import as_csv, check_output, show_table, write
 from concordant.commands.progress import Progress
 from concordant.commands.saying import say
@@ -20,7 +21,8 @@ from concordant.commands.scoring_streams import put_stream
 from concordant.errors import UsageError, counted
 from concordant.features.matrix import Features
 from concordant.features.repeats import refuse_repeats
-from concordant.features.streamed import FeatureFile
+from concordant.features.streamed import FORMATS, FeatureFile
+from concordant.log.formats import locate
 from concordant.models.saving import load_model
 from concordant.progress import stage
 
@@ -34,8 +36,9 @@ READ = {
 """Options that name files which are read, and which the output must not replace."""
 
 
-def run_score(model: str, given: Mapping[str, Any]) -> None:
+def run_score(model: str, given: Given) -> None:
     """Write query, item, score, rank (and tier, with abstention) in the order of the features."""
+    given.settle()
     if given["engine"] == "spark":
         from concordant.commands.scoring_spark import score_on_spark
 
@@ -49,6 +52,8 @@ def run_score(model: str, given: Mapping[str, Any]) -> None:
         for name, what in READ.items():
             if given[name] is not None:
                 check_output(given["output"], given[name], what)
+    if given["stream"] is None:
+        given.settle(streamable=locate(given["features"]).format in FORMATS)
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     names = getattr(ranker, "feature_names_in_", None)
     names = None if names is None else [str(name) for name in names]

@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from concordant.commands.given import Given, command
+from concordant.commands.idle import RULES
 from concordant.commands.log_options import abstention_options
 from concordant.commands.progress import progress_options
 
 __all__ = ["serve"]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@command()
 @click.option("--model", "-m", required=True, metavar="DIR", help="A model that concordant fit wrote.")
 @click.option(
     "--features", "-f", metavar="F", help="Features of the items that may be asked for by their labels; without it, "
@@ -57,4 +59,4 @@ def serve(model: str, **options: Any) -> None:
     """
     from concordant.commands.serving import run_serve
 
-    run_serve(model, options)
+    run_serve(model, Given.of(options, RULES))

@@ -13,6 +13,7 @@ from typing import Any
 
 from concordant.commands.abstaining import careful, said_of
 from concordant.commands.feature_files import read_feature_file
+from concordant.commands.given import Given
 from concordant.commands.progress import Progress
 from concordant.commands.saying import as_json, say
 from concordant.errors import UsageError
@@ -28,12 +29,13 @@ TOKEN, LONGEST = "CONCORDANT_SERVE_TOKEN", 4096
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
-def run_serve(model: str, given: Mapping[str, Any]) -> None:
+def run_serve(model: str, options: Given) -> None:
     """Load model and features, listen, answer until told to stop."""
+    options.settle()
+    given: dict[str, Any] = {**options, "token": _token(options["token_file"])}
     quiet, workers = given["quiet"], given["workers"]
     form = "json" if as_json() else "text"
     _limits(given)
-    given = {**given, "token": _token(given["token_file"])}
     access(given)
     listener = bound(given["host"], given["port"], shared=workers > 1)
     with listener:
@@ -57,12 +59,8 @@ def application(model: str, given: Mapping[str, Any], form: str, *, notes: bool 
     ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     names = getattr(ranker, "feature_names_in_", None)
     names = None if names is None else [str(name) for name in names]
-    if given["features"] is None:
-        alone = [name for name in ("feature_item", "feature_query") if given[name] is not None]
-        if alone:
-            raise UsageError(f"--{alone[0].replace('_', '-')} names a column of --features, which is missing")
-        if given["judgments"] is not None and given["judged_features"] is None:
-            raise UsageError("--judgments needs the features of the items it judges: --judged-features F")
+    if given["features"] is None and given["judgments"] is not None and given["judged_features"] is None:
+        raise UsageError("--judgments needs the features of the items it judges: --judged-features F")
     abstaining = careful(ranker, given, names)
     if notes and abstaining is not None:
         for said in said_of(abstaining):

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import Any
 
+from concordant.commands.given import Given
 from concordant.commands.output import check_output, show, write
 from concordant.commands.progress import Progress, tell
 from concordant.commands.reading_log import read_given_log
 from concordant.commands.saying import say
-from concordant.errors import UsageError
 from concordant.ranking import rank
 from concordant.structures.registry import structure
 
 __all__ = ["run_rank"]
 
 
-def run_rank(log: str, **given: Any) -> None:
+def run_rank(log: str, given: Given) -> None:
     """Read, rank, write; notes and progress go to stderr."""
     quiet = given["quiet"]
     on_spark = _on_spark(given)
+    given.settle(terminal=sys.stdout.isatty())
     if given["output"] is not None and not (on_spark and on_spark.is_folder(given["output"])):
         check_output(given["output"], log)
-    structure(given["structure"])  # a wrong name should not cost the reading of a large log
-    if given["neutral"] and not given["home"]:
-        raise UsageError("--neutral says where the home side has no advantage; it needs --home")
+    member = structure(given["structure"])  # a wrong name should not cost the reading of a large log
+    formula = given["interval"] == "auto" and member.reads == "exposures"
+    given.settle(
+        alone=formula or given["interval"] in ("none", "hessian"),
+        folder=bool(on_spark and given["output"] is not None and on_spark.is_folder(given["output"])),
+        forgets="covariates" not in member.options,
+    )
     options = {name: given[name] for name in ("prior", "ties") if given[name] is not None}
     if on_spark and on_spark.rank_on_spark(log, given, **options):
         return
@@ -62,7 +66,7 @@ def run_rank(log: str, **given: Any) -> None:
     show(board, rows=given["rows"], quiet=quiet, table=given["output"] is None or sys.stdout.isatty())
 
 
-def _on_spark(given: Mapping[str, Any]) -> Any:
+def _on_spark(given: Given) -> Any:
     """Return what ranks on the executors of Spark, where that is asked for and each query is ranked by itself."""
     if given["engine"] != "spark" or given["pool"]:
         return None

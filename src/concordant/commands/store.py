@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
+from concordant.commands.given import group
 from concordant.commands.progress import progress_options
 
 __all__ = ["store"]
 
-SETTINGS = {"help_option_names": ["-h", "--help"]}
 
-
-@click.group(context_settings=SETTINGS)
+@group()
 def store() -> None:
     """Look into a store, verify it, make it smaller, write it out.
 
@@ -19,7 +18,7 @@ def store() -> None:
     """
 
 
-@store.command(context_settings=SETTINGS, short_help="What the store FILE holds.")
+@store.command(short_help="What the store FILE holds.")
 @click.argument("file")
 @click.option(
     "--batches",
@@ -35,7 +34,7 @@ def info(file: str, batches: bool, output: str | None, quiet: bool) -> None:
     run_info(file, batches, output, quiet)
 
 
-@store.command(context_settings=SETTINGS, short_help="Check that FILE is what was written.")
+@store.command(short_help="Check that FILE is what was written.")
 @click.argument("file")
 @progress_options
 def verify(file: str, quiet: bool) -> None:
@@ -48,7 +47,7 @@ def verify(file: str, quiet: bool) -> None:
     run_verify(file, quiet)
 
 
-@store.command(context_settings=SETTINGS, short_help="Merge the segments of FILE into one.")
+@store.command(short_help="Merge the segments of FILE into one.")
 @click.argument("file")
 @click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, metavar="SECONDS",
               help="How long to wait while another process writes to the store.")  # fmt: skip
@@ -62,7 +61,7 @@ def compact(file: str, wait: float, memory_limit: str | None, threads: int | Non
     run_compact(file, wait, memory_limit, threads, quiet)
 
 
-@store.command(context_settings=SETTINGS, short_help="Write the judgments of FILE as a log.")
+@store.command(short_help="Write the judgments of FILE as a log.")
 @click.argument("file")
 @click.option("--output", "-o", required=True, metavar="F", help="A log: .parquet, .csv, .tsv or .arrow.")
 @progress_options

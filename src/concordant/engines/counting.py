@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.engines import duckdb, memory
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import Idle, InputError, UsageError, did_you_mean
 from concordant.log.formats import Log
 from concordant.log.headers import joined, with_header
 from concordant.log.listed import Lists
@@ -193,6 +193,9 @@ def choose(log: Log, engine: str | None, memory_limit: str | None, threads: int 
     bounded = memory_limit is not None or threads is not None
     if engine is None:
         engine = "memory" if log.format == "table" and not bounded else "duckdb"
+    if bounded and engine == "duckdb" and _beyond_duckdb(log):
+        which = "memory_limit" if memory_limit is not None else "threads"
+        raise Idle(which, f"DuckDB would misread the header of {log.name}, which is therefore read in memory")
     if engine == "duckdb" and (_beyond_duckdb(log) or (log.gzipped and not duckdb.SEES_TRUNCATED_GZIP)):
         engine = "memory"
     return Counter(log, engine, settings)

@@ -16,7 +16,7 @@ from concordant.abstaining.ranker import AbstainingRanker
 from concordant.abstaining.scorer import unfrozen
 from concordant.auditing.audit import audit as audit_of
 from concordant.auditing.result import Audit
-from concordant.errors import UsageError, counted
+from concordant.errors import Idle, UsageError, counted
 from concordant.exporting.card_figures import Figure, figures_of_judgments, figures_of_labels
 from concordant.exporting.export import loaded
 from concordant.exporting.markdown import bulleted, escaped, quoted, table
@@ -96,6 +96,10 @@ def model_card(
 
     Source: Mitchell and others, Model Cards for Model Reporting (2019); the hub's documentation of model cards.
     """
+    if features is not None and judgments is None and held_out is None:
+        raise Idle("features", "there are neither judgments nor held_out judgments of their items")
+    if held_out_features is not None and held_out is None:
+        raise Idle("held_out_features", "there are no held_out judgments")
     fitted = loaded(ranker, unsafe_pickle=unsafe_pickle)
     inner = unfrozen(fitted.ranker_) if isinstance(fitted, AbstainingRanker) else fitted
     if not isinstance(fitted, AbstainingRanker | QueryRankers | Ranker):

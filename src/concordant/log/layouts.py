@@ -51,6 +51,12 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "neutral": ("neutral",),
     "cluster": ("cluster",),
 }
+TOLD_BY = (
+    frozenset({"winner", "loser"}),
+    *(frozenset({*told, "left", "right"}) for told in (("outcome",), ("left_score", "right_score"))),
+    frozenset({"left_wins", "right_wins", "left", "right"}),
+)
+"""Roles by which a comparison is told, each way with nothing of the others."""
 QUERY_OF_RATINGS = (*ALIASES["query"], "user", "user_id")
 
 WEAK = frozenset({"1", "2", "a", "b", "h", "first", "second"})
@@ -254,6 +260,9 @@ def _comparison(there: _Columns, roles: dict[str, str], home: str | None) -> dic
     sides = _sides(there, roles)
     if isinstance(sides, str):
         return sides
+    told = next(names for names in TOLD_BY if names <= set(sides))
+    if unused := set(sides) & frozenset().union(*TOLD_BY) - told:
+        return f"a use for {', '.join(sorted(unused))}"
     roles = sides
     for role in ("query", "weight", "count"):
         _optional(there, roles, role)

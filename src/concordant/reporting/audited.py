@@ -47,11 +47,10 @@ def audited(
     all_of_them = len(stage.whole.queries) <= QUERIES and work_of(stage.whole) <= JUDGMENTS
     pairs = int(np.diff(stage.batch.graphs.pair_start).max(initial=0))
     large = pairs > LARGE
+    noise: dict[str, Any] = {"replicates": 0} if large else {"replicates": REPLICATES, "level": level, "ask": ask}
     found = audit(
         stage.whole if all_of_them else stage.prefs,
-        replicates=0 if large else REPLICATES,
-        level=level,
-        ask=ask,
+        **noise,
         seed=seed,
         progress=progress,
     )

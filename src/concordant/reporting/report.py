@@ -12,7 +12,7 @@ from typing import Any
 
 import concordant
 from concordant.disk import check_replaced
-from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.errors import ConcordantError, Idle, InputError, UsageError, refuse_idle
 from concordant.listing import affordable
 from concordant.preferences import Preferences
 from concordant.progress import stage
@@ -124,7 +124,11 @@ def report(
         raise UsageError(f"level must be between 0.5 and 1, not {level}")
     if ask < 0:
         raise UsageError(f"ask must be at least 0, not {ask}")
-    how = {"interval": interval, "level": level, "replicates": replicates, "seed": seed}
+    how: dict[str, Any] = {"interval": interval, "level": level, "replicates": replicates, "seed": seed}
+    if not audit:
+        refuse_idle({"ask": ask}, {"ask": 10}, "without the audit nothing is said of what to ask")
+    if column is not None and annotators is None and prefs.clusters is None:
+        raise Idle("column", "it names who judged, and neither annotators nor clusters say so")
     known = Known(prefs, _pairs(prefs))
     with stage("making the report", 6) as advance:
         known.learned = learned(prefs, features, model, seed=seed)

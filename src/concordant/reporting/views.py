@@ -168,6 +168,8 @@ def work_of(prefs: Preferences) -> int:
 def stages_of(prefs: Preferences, structure: str, how: Mapping[str, Any], progress: Progress = None) -> list[Stage]:
     """Rank all queries together, where items recur in them, and each of the most judged; ``how``: options of rank."""
     found = []
+    if how.get("interval") == "none":  # the level of a report is that of the audit, too
+        how = {name: value for name, value in how.items() if name != "level"}
     if recurring(prefs) and not too_large_to_pool(prefs):
         whole = prefs.pool()
         found.append(_stage(prefs, whole, rank(whole, structure, **how), pooled=True))

@@ -21,6 +21,8 @@ class Experiment:
     needs: tuple[str, ...]
     """Data sets, any one of which is enough."""
     run: Callable[[Setting], Outcome]
+    data: bool = True
+    """Whether it reads data of a folder, where they are there."""
     devices: bool = False
     """Whether it can compute elsewhere than on the CPU."""
 
@@ -31,7 +33,7 @@ _ALL = (
     Experiment("fig3", ("mslr", "mq2008"), fig3.run),
     Experiment("fig4", ("mslr", "mq2008"), fig4.run),
     Experiment("images", ("mslr", "mq2008"), images.run),
-    Experiment("consistency", (), consistency.run),
+    Experiment("consistency", (), consistency.run, data=False),
     Experiment("abstention", (), abstention.run, devices=True),
 )
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({each.name: each for each in _ALL})

@@ -19,7 +19,7 @@ from concordant.spark.frames import JudgedQueries
 from concordant.spark.writing import whole_or_gone
 from concordant.structures.registry import structure as find_structure
 from concordant.structures.scores import STATUS as ENDS
-from concordant.uncertainty.intervals import CHEAP
+from concordant.uncertainty.intervals import CHEAP, Wanted, refuse_idle_wishes
 from concordant.uncertainty.standard_errors import method_for
 
 __all__ = ["rank_frame", "ranked", "ranking_of", "write_ranking"]
@@ -56,6 +56,8 @@ def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
     """Return what ``rank_frame`` does, and in further columns how the fit of each query ended and what is noted."""
+    wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
+    refuse_idle_wishes(find_structure(structure), Wanted(interval, quasi=quasi, **wanted))
     method = _method(judged, structure, interval, asked)
     task = partial(_rows, structure=structure, asked={**asked, "interval": method, "quasi": quasi})
     return judged.table(task, _schema(judged, quasi))

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from concordant.engines.duckdb import Settings, message
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import Idle, InputError, UsageError, few
 from concordant.preferences import Preferences
 from concordant.progress import steps
 from concordant.store.catalogue import Catalogue, Facts, Segment, changed, read_catalogue, sized
@@ -69,11 +69,10 @@ def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:
         kept = f"the covariates {few(facts.covariates)}" if facts.covariates else "no covariates"
         raise UsageError(f"{why}, with {kept}, not {few(sorted(wanted))}")
     if given["columns"]:
-        named = ", ".join(given["columns"])
-        raise UsageError(f"{why}; it has no columns to name ({named}): name them to concordant ingest")
+        raise Idle(next(iter(given["columns"])), f"{why}, which has no columns to name", "name it to concordant ingest")
     for name in ("clicks", "on_error"):
         if given[name] != "raise":
-            raise UsageError(f"{why}; {name}={given[name]!r} means nothing here, only to concordant ingest")
+            raise Idle(name, why, "leave it out, and give it to concordant ingest")
     if given["engine"] == "memory":
         raise UsageError(f"{store}: a store is read by duckdb; leave out engine='memory'")
 

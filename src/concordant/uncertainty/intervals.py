@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.connectivity import Connectivity
-from concordant.errors import UsageError, did_you_mean
+from concordant.errors import UsageError, did_you_mean, refuse_idle
 from concordant.graphs import Batch
 from concordant.sampling import whole_seed
 from concordant.structures.cascade import examinations
@@ -29,7 +29,7 @@ from concordant.uncertainty.rank_intervals import (
 )
 from concordant.uncertainty.standard_errors import Intervals, score_intervals
 
-__all__ = ["METHODS", "Bounds", "Wanted", "bounds"]
+__all__ = ["METHODS", "Bounds", "Wanted", "bounds", "refuse_idle_wishes"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,6 +75,20 @@ class Bounds:
     coefficients: dict[str, Floats] = field(default_factory=dict)
     """Standard errors of the coefficients beside the scores, one per graph."""
     notes: tuple[str, ...] = ()
+
+
+def refuse_idle_wishes(member: Structure, wanted: Wanted) -> None:
+    """Refuse what would do nothing: a level without intervals, replicates where none are drawn. Errors: Idle."""
+    given, usual = vars(wanted), Wanted()
+    if wanted.method == "none":
+        refuse_idle(given, {"level": usual.level}, "no interval is asked for")
+    drawn = wanted.method == "auto" and member.curvature is None and member.reads != "exposures"
+    if wanted.method == "bootstrap" or drawn:
+        return
+    how = "by a formula" if wanted.method == "auto" else f"by the method {wanted.method}"
+    instead = "no interval is asked for" if wanted.method == "none" else f"{member.name} has its intervals {how}"
+    why = f"only the bootstrap draws replicates, and {instead}"
+    refuse_idle(given, {"replicates": usual.replicates}, why, "leave it out, or ask for the interval bootstrap")
 
 
 def bounds(
