@@ -401,6 +401,7 @@ SAME: dict[str, dict[str, str]] = {
             "names the column that is found without it",
         ),
         "--kind": "says what is found without it; what does not fit is refused",
+        "--spreadsheet-safe": "no label begins like a formula",
         "--quiet": "less is said; what is written is the same",
         "--log-format": "it is said in another form; what is written is the same",
         "--seed": "nothing was drawn here, or nothing that shows",
