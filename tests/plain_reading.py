@@ -127,7 +127,7 @@ def _delimited(text: str, form: str) -> tuple[list[str], list[Row]]:
     if len(set(head)) < len(head):
         raise Refused("a name twice")
     width = len(head)
-    rest = [row[:-1] if len(row) == width + 1 and row[-1] == "" else row for row in rest]
+    rest = [row if any(row[width:]) else row[:width] for row in rest]
     if any(len(row) != width for row in rest):
         raise Refused("another number of fields")
     if width > 1 and all(field.startswith(" ") for row in rest for field in row[1:]):

@@ -13,6 +13,7 @@ from random import Random
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse
 
@@ -69,6 +70,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "folds beyond all": lambda: VOTES.folds(10**30),
     "no features to predict": lambda: fitted().predict(None),
     "a number to predict": lambda: fitted().predict(1.5),
+    "missing values to predict": lambda: fitted().predict(pa.nulls(5)),
     "a sparse matrix to predict": lambda: fitted().predict(scipy.sparse.csr_matrix(np.eye(3)[:, :1])),
     "folds by infinity": lambda: VOTES.folds(float("inf")),  # type: ignore[arg-type]
     "a query that is no list": lambda: VOTES.select(7),  # type: ignore[arg-type]

@@ -119,6 +119,18 @@ ENDINGS = [".csv", ".tsv", ".jsonl", ".json", ".soc", ".soi", ".toc", ".toi", ".
 ENDINGS += [".arrow", ".csv.gz", ".jsonl.gz"]
 
 
+@pytest.mark.parametrize("more", [",", ",,", ',"",""', ",,,,,"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_empty_fields_behind_the_last_column_say_nothing(tmp_path: Path, more: str, end: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(f"winner,loser{end}a,b{more}{end}a,c{end}".encode())
+    found = both(path)
+    assert isinstance(found, Reading)
+    assert found.preferences == Preferences.from_comparisons(["a", "a"], ["b", "c"])
+    path.write_bytes(f"winner,loser{end}a,b{more}x{end}a,c{end}".encode())
+    assert "line 2 has" in str(both(path))
+
+
 @SOME
 @given(data=st.binary(max_size=80), ending=st.sampled_from(ENDINGS))
 def test_any_bytes(folder: Path, data: bytes, ending: str) -> None:

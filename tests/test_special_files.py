@@ -12,6 +12,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import concordant as cc
+from concordant.disk import read_regular
 from hostile import good_files, good_folder, sealed
 from running import exit_status
 
@@ -325,3 +327,21 @@ def test_a_resealed_model_that_is_too_large(capsys: pytest.CaptureFixture[str]) 
     with open("model/model.json", "r+b") as file:
         file.truncate((4 << 30) + 1)
     refused(["export", "-m", "model", "--to", "json", "-o", "m.json"], capsys)
+
+
+def test_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+    """However much may be read: what is asked of a file is set aside before it is read."""
+    path = tmp_path / "x"
+    for data in (b"", b"x", b"xyz" * 100_000):
+        path.write_bytes(data)
+        tracemalloc.start()
+        assert read_regular(path, 4 << 30) == data
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 1 << 20
+        assert read_regular(path, len(data)) == data
+    with pytest.raises(cc.InputError, match="at most 9 are read"):
+        read_regular(path, 9)
+    assert read_regular("/proc/self/status", 1 << 20)  # a file that says to be empty
+    with pytest.raises(cc.InputError, match="at most 9 are read"):
+        read_regular("/proc/self/status", 9)

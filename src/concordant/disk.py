@@ -23,6 +23,7 @@ KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
+BLOCK = 1 << 16
 AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 """Opening a pipe or a terminal so does not wait for whoever is at its other end."""
 
@@ -62,9 +63,13 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
     """Return the bytes of a regular file of at most ``most`` bytes. Errors as ``check_regular`` has; one too large."""
+    parts, left = [], most + 1
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        data = b"" if size > most else file.read(most + 1)
+        while size <= most and left > 0 and (part := file.read(min(left, max(size, BLOCK)))):
+            parts.append(part)  # what is asked for is set aside at once, so no more than the file has is asked for
+            left -= len(part)
+    data = b"".join(parts)
     if max(size, len(data)) > most:
         raise InputError(f"{path} holds {max(size, len(data)):,} bytes; at most {most:,} are read")
     return data

@@ -136,7 +136,10 @@ def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str, be
 
 
 def _matrix(X: Any, name: str) -> Matrix:
-    given = X.to_numpy() if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray) else X
+    try:
+        given = X.to_numpy() if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray) else X
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: not a matrix of numbers: {str(error)[:160]}") from None
     if hasattr(given, "toarray"):
         raise InputError(f"{name}: a sparse {type(given).__name__}; features are a dense matrix (X.toarray())")
     if np.ma.is_masked(given):

@@ -142,7 +142,7 @@ def _field(log: Log, text: str, at: int, line: int, begin: int) -> tuple[str, in
 def delimited_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
     """Yield line and chosen fields of every row of a CSV or TSV file; an empty field is missing (None).
 
-    Errors: a row with more or fewer fields than the header.
+    Errors: a row with fewer fields than the header, or with more that are not empty (DuckDB lets empty ones be, too).
     """
     at = {column: place for place, column in reversed(list(enumerate(log.columns)))}  # the first of empty names
     places = [at[column] for column in columns]
@@ -150,7 +150,7 @@ def delimited_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]
     next(records, None)
     width = len(log.columns)
     for line, fields in records:
-        if len(fields) != width and not (len(fields) == width + 1 and fields[-1] == ""):
+        if len(fields) < width or any(fields[width:]):
             raise InputError(f"{log.name}: line {line:,} has {len(fields):,} fields, the header has {width:,}")
         if log.trimmed:
             fields = [field.strip(BLANK) for field in fields]
