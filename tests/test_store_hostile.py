@@ -30,11 +30,11 @@ from concordant.store import catalogue as catalogues
 from concordant.store import commits, lock
 from concordant.store.catalogue import read_catalogue
 from concordant.tally import MOST
-from store_faults import Refusal, act, interposed, make_logs, sums
+from store_faults import Refusal, act, interposed, kept_database, make_logs, sums
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses links, users and limits of Linux")
 PRECIOUS = "what nobody may lose\n"
-DAMAGES = 120
+DAMAGES = 80
 
 
 @pytest.fixture(scope="module", name="logs")
@@ -512,6 +512,12 @@ def test_a_quota_that_is_used_up(
 
 
 # -- damage --------------------------------------------------------------------------------------------------------
+@pytest.fixture(name="kept")
+def _kept() -> Iterator[None]:
+    with kept_database():
+        yield
+
+
 def damage(draw: random.Random, folder: Path, other: Path) -> str:
     """Do one random harm to the files of a store; ``other`` is a folder with another one."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "votes.store.lock")
@@ -546,6 +552,7 @@ def damage(draw: random.Random, folder: Path, other: Path) -> str:
     return f"{kind} {path.name}"
 
 
+@pytest.mark.usefixtures("kept")
 def test_damaged_stores_tell_the_truth_or_are_refused(
     tmp_path: Path, logs: list[Path], expected: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
