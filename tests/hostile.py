@@ -24,6 +24,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from concordant.commands import cli
+from concordant.store.known import beside
 from running import exit_status
 
 __all__ = [
@@ -142,6 +143,8 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
         "--home": FLAG,
         "--neutral": COLUMNS,
         "--grown": FLAG,
+        "--again": VALUES,
+        "--known": ["none", "missing.known.json", "votes.csv", ""],
         "--wait": ["0", "-1", "nan", "x"],
     },
     "store info": {"--batches": FLAG},
@@ -177,7 +180,7 @@ READS: dict[str, tuple[str, ...]] = {
     "report": ("log", "features", "model"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
     "serve": ("model", "features", "judgments", "judged_features", "token_file"),
-    "ingest": ("logs",),
+    "ingest": ("logs", "known"),
     "reproduce": ("name", "data"),
     "counterexample": ("name",),
     "demo": (),
@@ -224,6 +227,8 @@ def read_and_written(arguments: list[str]) -> tuple[set[str], set[str]]:
         return {os.path.normpath(one) for one in flat if isinstance(one, str) and one}
 
     written = named(WRITES[name])
+    if name == "store export":
+        written |= {str(beside(Path(output))) for output in written if Path(output).name}
     if name in ("ingest", "store compact"):
         written |= {f"{store}{more}" for store in written for more in (".parts", ".lock")}
     return named(READS[name]), written

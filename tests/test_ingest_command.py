@@ -148,11 +148,14 @@ def test_verify_compact_and_export(days: Path, run: Any) -> None:
     assert said.startswith("s: 2 → 1 segments, 6 → 5 rows, ")
     assert run("store", "compact", "s")[1] == "s: one segment already\n"
     assert run("store", "verify", "s", "--quiet") == ("", "")
-    assert len(list((days / "s.parts").iterdir())) == 1
+    assert sorted(path.suffix for path in (days / "s.parts").iterdir()) == [".json", ".parquet"]
     for ending in ("parquet", "csv", "tsv", "arrow"):
-        assert run("store", "export", "s", "-o", f"out.{ending}")[1] == f"wrote out.{ending}\n"
+        assert run("store", "export", "s", "-o", f"out.{ending}")[1].splitlines() == [
+            f"wrote out.{ending}",
+            f"wrote _out.{ending}.known.json: the files that the store knows, for ingest",
+        ]
         assert read(f"out.{ending}") == expected == read("s")
-    segment = next((days / "s.parts").iterdir())
+    segment = next((days / "s.parts").glob("*.parquet"))
     segment.write_bytes(segment.read_bytes()[:-1])
     for command in (["store", "verify", "s"], ["rank", "s"], ["store", "export", "s", "-o", "out.csv"]):
         assert "was changed since it was written" in run(*command, status=2)[1]
@@ -203,7 +206,7 @@ def test_football_with_an_advantage_at_home(days: Path, run: Any, shared_data: A
     found, _ = run("rank", "s", "--interval", "none", "-q")
     assert found == run("rank", "all.csv", *home, "--interval", "none", "-q")[0] != ""
     assert run("rank", "s", "--home", "--interval", "none", "-q")[0] == found
-    assert "keeps the covariates 'home'" in run("ingest", "all.csv", "-s", "s", status=2)[1]
+    assert "keeps the covariates 'home'" in run("ingest", "all.csv", "--grown", "-s", "s", status=2)[1]
 
 
 @pytest.mark.usefixtures("days")

@@ -134,7 +134,7 @@ def test_weights_and_ties_of_some_logs_only(store: Store) -> None:
     parts = [
         Preferences.from_comparisons(["a", "b"], ["b", "c"]),
         Preferences.from_comparisons(["a"], ["b"], weight=[2.5]),
-        Preferences.from_comparisons(["c"], ["b"], tie=[True], query=["q"]),
+        Preferences.from_comparisons(["c"], ["b"], tie=[True]),
         Preferences.from_comparisons(["a"], ["b"], count=[1 << 33]),
     ]
     for part in parts:
@@ -381,11 +381,12 @@ def test_a_store_may_have_any_name_and_be_moved(votes: Path, tmp_path: Path) -> 
 
 # -- versions ----------------------------------------------------------------------------------------------------------
 def test_a_newer_store_is_refused(store: Store, votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogues, "FORMAT", 2)
-    monkeypatch.setattr(migrations, "FORMAT", 2)
+    monkeypatch.setattr(catalogues, "FORMAT", 3)
+    monkeypatch.setattr(migrations, "FORMAT", 3)
+    monkeypatch.setitem(migrations.MIGRATIONS, 2, lambda _facts, _tables: None)
     store.ingest(votes)
     monkeypatch.undo()
-    why = r"a store of format 2, written by concordant .*; this version reads formats up to 1"
+    why = r"a store of format 3, written by concordant .*; this version reads formats up to 2"
     for act in (store.info, lambda: read(store), lambda: store.ingest(votes), store.verify, store.compact):
         refused(act, why)
 

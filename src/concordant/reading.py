@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.engines.counting import Counter, open_log
+from concordant.engines.counting import Counter, open_log, with_columns
 from concordant.engines.duckdb import Settings
 from concordant.errors import Idle, InputError, UsageError, refuse_idle
 from concordant.log.compared import check_comparisons
@@ -27,7 +27,7 @@ from concordant.progress import stage
 from concordant.store.catalogue import is_store
 from concordant.store.stored import read_as_log
 
-__all__ = ["Reading", "read", "read_log"]
+__all__ = ["Reading", "layout_of", "read", "read_log"]
 
 MANY = 4_000_000
 MOST_SOUGHT = 100_000
@@ -174,6 +174,22 @@ def read_log(
         raise type(error)(f"{log.name}: {error}") from None
     finally:
         pa.default_memory_pool().release_unused()
+
+
+def layout_of(log: Log, **options: Any) -> Layout | None:
+    """Return how a log would be read with options of ``read``; None for PrefLib files, which say it themselves.
+
+    Errors: InputError and UsageError, as ``read`` has them.
+    """
+    kind, given, cluster, home = (options.get(name) for name in ("kind", "columns", "cluster", "home"))
+    covariates = options.get("covariates") or ()
+    if log.format == "preflib":
+        _only_orders(log, kind, given, cluster, covariates, home)
+        return None
+    columns = with_columns(log).columns
+    return find_layout(
+        columns, name=log.name, kind=kind, given=given, cluster=cluster, covariates=covariates, home=home
+    )
 
 
 def _located(source: Any) -> Log:

@@ -25,6 +25,10 @@ __all__ = ["ingest"]
 @click.option("--cluster", metavar="C", help="Column of the worker or session that judgments depend on.")
 @reading_options
 @click.option("--grown", is_flag=True, help="Take in a file that begins with all of one that was taken in.")
+@click.option("--again", default="", metavar="NAME", help="Count logs that the store has once more, under NAME.")
+@click.option(
+    "--known", metavar="F", help="Of an export of a store: the list of files beside it (_X.known.json), or none."
+)
 @click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, metavar="SECONDS",
               help="How long to wait while another process writes to the store.")  # fmt: skip
 @progress_options
@@ -32,8 +36,8 @@ def ingest(logs: tuple[str, ...], **options: Any) -> None:
     """Take each LOG into a store, exactly once: what is there already, by its content, is left out.
 
     LOG is what concordant rank reads; of a folder the new files are taken in. Each LOG is in the store as a whole or
-    not at all, whatever happens meanwhile, and a line says so. The first one fixes the kind of judgments and whether
-    they have clusters and covariates; the others have to agree. Then name the store in the place of a log:
+    not at all, whatever happens meanwhile, and a line says so. The first one fixes the kind of judgments and which
+    columns are query, cluster and covariates; the others have to agree. Then name the store in the place of a log:
 
     \b
     Examples:

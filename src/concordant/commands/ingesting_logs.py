@@ -26,7 +26,8 @@ def run_ingest(logs: Sequence[str], given: Given) -> None:
     for number, log in enumerate(logs, 1):
         place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
         with Progress(given["quiet"], f"taking in {log}{place}"):
-            taken = store.ingest(log, grown=given["grown"], wait=given["wait"], **options)
+            how = {name: given[name] for name in ("grown", "again", "known", "wait")}
+            taken = store.ingest(log, **how, **options)
         if not given["quiet"]:
             for line in _said(taken):
                 say("ingested", line)
@@ -41,6 +42,10 @@ def _said(taken: Taken) -> list[str]:
         if taken.rows >= MANY:
             took += f" ({taken.rows / taken.seconds:,.0f} rows/s)"
         lines.append(f"{taken.name}: taken in, {took}: {taken.facts}")
+        if taken.exported is not None:
+            missing = taken.exported - taken.judgments
+            gone = f"{counted(missing, 'judgments')} of the {taken.exported:,} exported left out; " if missing else ""
+            lines.append(f"{taken.name}: the export of a store: {gone}{counted(taken.carried, 'files')} stay known")
         if taken.known:
             lines.append(f"{taken.name}: left out, known already: {few(taken.known)}")
     else:

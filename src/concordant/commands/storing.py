@@ -17,6 +17,8 @@ from concordant.errors import counted, few
 from concordant.ingesting import Store
 from concordant.store.catalogue import Batch, Catalogue
 from concordant.store.exporting import check_ending
+from concordant.store.known import beside
+from concordant.store.migrations import UNKNOWN
 
 __all__ = ["run_compact", "run_export", "run_info", "run_verify"]
 
@@ -69,7 +71,8 @@ def run_export(file: str, output: str, quiet: bool) -> None:
     """Write a log; say how it is read again where that needs options."""
     check_ending(Path(output))
     check_output(output, file, "the store")
-    store = Store(file)
+    store, listed = Store(file), str(beside(Path(output)))
+    check_output(listed, file, "the store")
     with Progress(quiet, f"writing {output}"):
         left_out = store.export(output)
     if quiet:
@@ -79,6 +82,7 @@ def run_export(file: str, output: str, quiet: bool) -> None:
     options += [f"--covariate {shlex.quote(name)}" for name in facts.covariates]
     how = f"; read it with {' '.join(options)}" if options else ""
     say("wrote", f"wrote {output}{how}", path=output)
+    say("wrote", f"wrote {listed}: the files that the store knows, for ingest", path=listed)
     if left_out:
         say("note", f"{counted(left_out, 'items')} known but in no judgment are not in it: a log has no row for them")
 
@@ -95,15 +99,22 @@ def _facts(catalogue: Catalogue, *, grouped: bool) -> pa.Table:
         "bytes of the segments": sum(segment.bytes for segment in catalogue.segments),
         "labels of items": facts.items,
         "labels of queries": facts.queries,
+        "query": _column(facts.query),
         "cluster": "none" if facts.cluster is None else f"{facts.cluster} ({facts.clusters})",
         "covariates": ", ".join(facts.covariates) or "none",
+        **({"home": _column(facts.home), "neutral": _column(facts.neutral)} if "home" in facts.covariates else {}),
         "created": facts.created,
-        "last log": max((batch.taken for batch in catalogue.batches), default=""),
+        "last log": next((batch.taken for batch in reversed(catalogue.batches)), ""),  # clocks may be set back
         "written by": f"concordant {facts.by}",
         "revision": facts.revision,
     }
     shown = [f"{value:,}" if grouped and isinstance(value, int) else str(value) for value in said.values()]
     return pa.table({"fact": list(said), "value": shown})
+
+
+def _column(name: str | None) -> str:
+    """Return how the column of a fact is shown."""
+    return {None: "none", "": "yes", UNKNOWN: "unknown (version 0.1); the next log settles it"}.get(name, name or "")
 
 
 def _batches(catalogue: Catalogue) -> pa.Table:

@@ -7,6 +7,8 @@ old one. Readers take no lock: whichever catalogue they opened, its segments nev
 from __future__ import annotations
 
 import os
+import re
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -22,16 +24,32 @@ from concordant.engines.duckdb import message
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.preferences import Preferences
 from concordant.store import files
-from concordant.store.catalogue import Batch, Catalogue, Segment, parts_folder, read_catalogue, sized, write
+from concordant.store.belonging import HEAD, belongs, claim
+from concordant.store.catalogue import (
+    Batch,
+    Catalogue,
+    Segment,
+    contradictions,
+    parts_folder,
+    read_catalogue,
+    refuse_log,
+    sized,
+    write,
+)
 from concordant.store.lock import WAIT, exclusive
 from concordant.store.segments import digest, write_segment
 
-__all__ = ["HERE", "check_place", "commit", "confirm", "now"]
+__all__ = ["HERE", "check_place", "commit", "confirm", "now", "told"]
 
 HERE = ""
 """The segment of a batch that is not written yet."""
 UNFINISHED = "first-ingest"
 """Stands in the folder of segments while a store is made: without a catalogue, what lies there belongs to no store."""
+OURS = re.compile(
+    rf"(segment-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED})|\.(segment-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED}|{re.escape(HEAD)})"
+    r"(\.[0-9a-f]{16})?\.new"
+)
+"""What a writer makes in the folder of segments: it removes nothing else."""
 Change = Callable[[Catalogue | None], tuple[Catalogue, Preferences | None] | None]
 
 
@@ -49,32 +67,45 @@ def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catal
     Errors (ConcordantError): the lock, a disk that is full or read-only; the store is then as it was.
     """
     target = check_place(store)  # a link to a catalogue stays one
-    with exclusive(target, wait), _told(store):
+    with told(store, "nothing was changed"), exclusive(target, wait):
         old = read_catalogue(target) if target.exists() else None
         changed = change(old)
         if changed is None:
             return None
         new, prefs = changed
         revision = 1 if old is None else old.facts.revision + 1
+        written: list[Path] = []
         try:
             _prepare(target, old)
             if prefs is not None:
-                segment = _written(prefs, parts_folder(target), revision)
+                segment = _written(prefs, parts_folder(target), revision, written)
                 new = replace(new, segments=(*new.segments, segment), batches=_placed(new.batches, segment))
-            new = replace(new, facts=replace(new.facts, by=by, revision=revision, created=new.facts.created or now()))
+            facts = replace(new.facts, by=by, revision=revision, created=new.facts.created or now())
+            previous = "" if old is None else old.facts.commit
+            new = replace(new, facts=replace(facts, commit=secrets.token_hex(8), previous=previous))
             _put(new, target)
         except BaseException:
-            _take_back(target, revision)
+            _take_back(target, revision, written)
             raise
-        with suppress(OSError):  # the change is made; what could not be removed, the next writer removes
+        with suppress(OSError):  # the change is made; what could not be said or removed, the next writer does
+            claim(target, new)
             _tidy(target, new)
     return new
 
 
-def confirm(store: Path) -> None:
-    """Make the catalogue that is there outlast a power cut: its writer may have been killed before it could."""
-    with _told(store):
-        files.sync(Path(os.path.realpath(store)).parent)
+def confirm(store: Path, catalogue: Catalogue) -> None:
+    """Make the catalogue that is there outlast a power cut: its writer may have been killed before it could.
+
+    Errors (InputError): what it names is not there.
+    """
+    target = Path(os.path.realpath(store))
+    with told(store, "nothing was changed"):
+        files.sync(target.parent)
+    if wrong := next(contradictions(catalogue), None):
+        raise InputError(f"{target}: {wrong}; nothing is added to it")
+    belongs(target, catalogue)
+    for segment in catalogue.segments:
+        sized(target, segment)
 
 
 def _placed(batches: Sequence[Batch], segment: Segment) -> tuple[Batch, ...]:
@@ -94,7 +125,7 @@ def _put(catalogue: Catalogue, target: Path) -> None:
         raise
 
 
-def _take_back(target: Path, revision: int) -> None:
+def _take_back(target: Path, revision: int, written: Sequence[Path]) -> None:
     """Remove what a commit that failed has written, unless its catalogue is in its place nevertheless."""
     with suppress(OSError, InputError):  # what cannot be removed, the next writer removes
         there, folder = target.exists(), parts_folder(target)
@@ -102,10 +133,11 @@ def _take_back(target: Path, revision: int) -> None:
         if there and read_catalogue(target).facts.revision >= revision:
             return
         if there or unfinished.exists():  # else what lies there is of a store whose catalogue was moved away
-            for path in (*folder.glob(f"{_numbered(revision)}-*"), *_temporaries(target)):
+            for path in (*written, *files.temporaries(target)):
                 files.remove(path)
         if not there and folder.is_dir():
-            files.remove(files.temporary_name(unfinished))
+            for path in files.temporaries(unfinished):
+                files.remove(path)
             files.remove(unfinished)
             folder.rmdir()  # refused where anything is in it
 
@@ -118,28 +150,35 @@ def check_place(store: Path) -> Path:
     check_replaced(target)
     if not target.parent.is_dir():
         raise UsageError(f"{store}: the folder {target.parent} does not exist")
+    folder = parts_folder(target)
+    if folder.is_symlink():
+        raise ConcordantError(
+            f"{store}: its folder {folder.name} is a link, so that another store may write there too; put the folder "
+            "itself beside the file, or both of them elsewhere and here a link to the file"
+        )
     if hasattr(os, "statvfs") and os.statvfs(target.parent).f_flag & os.ST_RDONLY:
         raise ConcordantError(f"{store}: the disk is read-only, so nothing can be taken in or merged; it can be read")
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise ConcordantError(f"{store}: no permission to write in the folder {target.parent}")
-    log = target.with_name(f"{target.name}.wal")
-    if log.exists():
-        raise ConcordantError(
-            f"{store}: {log.name} lies beside it: a DuckDB process is changing the catalogue, or was stopped while it "
-            "did; only concordant may write to a store"
-        )
+    for place in (target.parent, folder):
+        if place.exists() and not os.access(place, os.W_OK | os.X_OK):
+            raise ConcordantError(f"{store}: no permission to write in the folder {place}")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise ConcordantError(f"{store}: no permission to write to the store; it can be read")
+    refuse_log(target)
     return target
 
 
 @contextmanager
-def _told(store: Path) -> Iterator[None]:
-    """Say what the disk refused in one line."""
+def told(store: Path, outcome: str = "") -> Iterator[None]:
+    """Say what the disk refused in one line, and what became of the work."""
+    doing = f"cannot be {'written' if outcome else 'read'}"
+    after = f"; {outcome}" if outcome else ""
     try:
         yield
     except OSError as error:
-        raise ConcordantError(f"{store}: cannot be written: {error.strerror or error}; nothing was changed") from None
+        where = f" ({error.filename})" if error.filename and str(error.filename) != str(store) else ""
+        raise ConcordantError(f"{store}: {doing}: {error.strerror or error}{where}{after}") from None
     except (duckdb.Error, pa.ArrowException) as error:
-        raise ConcordantError(f"{store}: cannot be written: {message(error)}; nothing was changed") from None
+        raise ConcordantError(f"{store}: {doing}: {message(error)}{after}") from None
 
 
 def _prepare(target: Path, old: Catalogue | None) -> None:
@@ -150,13 +189,15 @@ def _prepare(target: Path, old: Catalogue | None) -> None:
     """
     folder = parts_folder(target)
     if old is not None:
-        confirm(target)
-        for segment in old.segments:
-            sized(target, segment)
+        confirm(target, old)
     files.make_folder(folder)
+    if old is not None:
+        claim(target, old)
     unfinished = folder / UNFINISHED
     if old is None and not unfinished.exists():
-        there = [path.name for path in folder.glob("segment-*")]
+        there = [
+            path.name for path in folder.iterdir() if path.name.startswith("segment-") and OURS.fullmatch(path.name)
+        ]
         if there:
             raise InputError(
                 f"{target}: the catalogue is missing, but {folder.name} holds {len(there):,} files; put the catalogue "
@@ -168,27 +209,16 @@ def _prepare(target: Path, old: Catalogue | None) -> None:
 
 def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> None:
     """Remove files of ours that the catalogue does not name: left by a killed writer, or merged into others."""
-    for path in _temporaries(target):
-        if path.exists():
-            files.remove(path)
+    for path in files.temporaries(target):
+        files.remove(path)
     named = {segment.file for segment in catalogue.segments} if catalogue else set()
     for path in parts_folder(target).iterdir():
-        ours = path.name.lstrip(".").startswith(("segment-", UNFINISHED))
-        if ours and path.name not in named and not (keep and path.name == UNFINISHED):
+        if OURS.fullmatch(path.name) and path.name not in named and not (keep and path.name == UNFINISHED):
             files.remove(path)
 
 
-def _temporaries(target: Path) -> tuple[Path, Path]:
-    """Return where a catalogue is written before it has its name, and what DuckDB puts beside it."""
-    temporary = files.temporary_name(target)
-    return temporary, temporary.with_name(f"{temporary.name}.wal")
-
-
-def _numbered(revision: int) -> str:
-    return f"segment-{revision:06d}"
-
-
-def _written(prefs: Preferences, folder: Path, revision: int) -> Segment:
-    path = folder / f"{_numbered(revision)}-{uuid4().hex[:8]}.parquet"
+def _written(prefs: Preferences, folder: Path, revision: int, written: list[Path]) -> Segment:
+    path = folder / f"segment-{revision:06d}-{uuid4().hex[:8]}.parquet"
+    written.append(path)
     files.write_new(path, lambda temporary: write_segment(prefs, temporary))
     return Segment(path.name, digest(path), path.stat().st_size, prefs.distinct, len(prefs))

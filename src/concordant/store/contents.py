@@ -98,4 +98,4 @@ def _state(path: Path) -> tuple[int, ...]:
         found = path.stat()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -17,6 +17,7 @@ from concordant.listing import entry_owner
 from concordant.preferences import Preferences
 from concordant.progress import steps
 from concordant.store import files
+from concordant.store.known import MARK, Known, beside, save
 
 __all__ = ["check_ending", "export"]
 
@@ -37,14 +38,21 @@ def check_ending(path: Path) -> None:
         raise UsageError(f"{path}: unknown ending {path.suffix!r}; allowed: {', '.join(ENDINGS)}")
 
 
-def export(prefs: Preferences, path: Path) -> int:
+def export(prefs: Preferences, path: Path, known: Known) -> int:
     """Write preferences to a file by its ending, whole or not at all; return the number of known items left out.
 
-    Items that are known but in no judgment have no row in a log. Errors (UsageError): the ending, a covariate with the
-    name of another column.
+    Beside it goes the list of the files that they came from. Items that are known but in no judgment have no row in a
+    log. Errors (UsageError): the ending, a covariate with the name of another column.
     """
     check_ending(path)
-    blocks = _comparisons if prefs.kind == "comparisons" else _lists
+    kinds = _comparisons if prefs.kind == "comparisons" else _lists
+
+    def blocks(prefs: Preferences, begin: int, end: int) -> dict[str, Any]:
+        columns = kinds(prefs, begin, end)
+        if known.facts.query is None:
+            del columns["query"]  # so that it is read as the logs were
+        return columns | {MARK: pa.array([known.mark] * len(columns["count"]), pa.string())}
+
     # covariates and the cluster come last, under names of their own
     names = [*blocks(prefs, 0, 0), *prefs.covariate_names]
     if again := twice(names):
@@ -57,6 +65,7 @@ def export(prefs: Preferences, path: Path) -> int:
             for begin in steps("writing judgments", range(BLOCK, prefs.distinct, BLOCK)):
                 writer.write_table(_table(prefs, blocks, begin))
 
+    save(known, beside(path))  # first: an export without its list would be refused
     files.write_new(path, fill)
     return len(prefs.declared)
 

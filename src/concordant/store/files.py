@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import secrets
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from concordant.disk import check_replaced
 
-__all__ = ["make_folder", "remove", "replace", "sync", "temporary_name", "write_new"]
+__all__ = ["make_folder", "remove", "replace", "sync", "temporaries", "write_new"]
 
 
-def temporary_name(path: Path) -> Path:
-    """Return where a file is written before it has its name: beside it, so that a rename is one step."""
-    return path.with_name(f".{path.name}.new")
+def _temporary(path: Path) -> Path:
+    """Return where a file is written before it has its name: beside it, so that a rename is one step.
+
+    Nobody can know the name beforehand, so nobody can have put a link there.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+
+
+def temporaries(path: Path) -> list[Path]:
+    """Return what killed writers of a file left: what they had not yet named, and what DuckDB put beside it."""
+    ours = re.compile(rf"\.{re.escape(path.name)}(\.[0-9a-f]{{16}})?\.new(\.wal)?")
+    return [other for other in path.parent.iterdir() if ours.fullmatch(other.name)]
 
 
 def write_new(path: Path, fill: Callable[[Path], object]) -> None:
     """Write a file to a temporary name, make it durable, and give it its name: whole or not at all."""
-    temporary = temporary_name(path)
     check_replaced(path)
-    temporary.unlink(missing_ok=True)  # what a killed writer left, or a link or a pipe that somebody put there
+    temporary = _temporary(path)
     try:
         fill(temporary)
+        with suppress(FileNotFoundError):  # who may read and write the old file may do so with the new one
+            os.chmod(temporary, path.stat().st_mode & 0o777)
         sync(temporary)
         replace(temporary, path)
     except BaseException:
@@ -43,7 +57,9 @@ def remove(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and make its name durable; one that is there is no error."""
+    """Make a folder and make its name durable; one that is there is no error, a link to one is."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "a link where a folder belongs", str(path))
     if not path.is_dir():
         path.mkdir()
         sync(path.parent)

@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import socket
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -17,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from concordant.disk import read_regular
 from concordant.errors import ConcordantError, UsageError
 
 if sys.platform == "win32":
@@ -25,6 +25,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+NOT_THROUGH = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 __all__ = ["WAIT", "exclusive", "lock_file"]
 
 WAIT = 10.0
@@ -33,6 +34,8 @@ HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 """What the system says where another process has the lock."""
 PAUSE = 0.05
 LONGEST = 1 << 16
+SIGNATURE = 1024
+"""Bytes of what the holder writes into the file; nothing else ever stands in it."""
 
 
 def lock_file(store: Path) -> Path:
@@ -55,18 +58,18 @@ def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
         try:
             while not _taken(handle, store):
                 if time.monotonic() >= until:
-                    holder = _holder(path)
+                    holder = _holder(handle)
                     raise ConcordantError(f"{store}: {holder} is writing to it; waited {wait:g} s (--wait SECONDS)")
                 time.sleep(min(PAUSE, max(until - time.monotonic(), 0)))
             if not _named(handle, path):
                 continue  # whoever held it made no store and has removed it
             with suppress(OSError):  # a full disk: the lock holds unsigned
-                _sign(handle)
+                _sign(handle, _signature())
             try:
                 yield
             finally:
                 with suppress(OSError):
-                    os.ftruncate(handle, 0)
+                    _sign(handle, "")
                     if not store.exists():  # there is nothing to be locked: leave nothing behind
                         path.unlink(missing_ok=True)
             return
@@ -75,10 +78,40 @@ def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
 
 
 def _opened(path: Path, store: Path) -> int:
+    """Open the lock as it lies there: a link is not followed, and what somebody else keeps there is left alone."""
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | NOT_THROUGH, 0o666)
     except OSError as error:
-        raise ConcordantError(f"{store}: cannot be written: {error.strerror or error}") from None
+        linked = error.errno in (errno.ELOOP, errno.EMLINK)
+        said = "a link, which is not followed; remove it" if linked else error.strerror or error
+        raise ConcordantError(f"{store}: its lock {path.name} cannot be opened: {said}") from None
+    try:
+        held = os.fstat(handle)
+        if not stat.S_ISREG(held.st_mode) or not _ours(handle, held.st_size):
+            raise ConcordantError(
+                f"{store}: {path.name} beside it is no lock of a store, but something else, which is left alone; move "
+                "it away, or give the store another name"
+            )
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _ours(handle: int, size: int) -> bool:
+    """Whether nothing stands in the file but what a holder of the lock writes, or wrote before it was killed."""
+    if size > SIGNATURE:
+        return False
+    try:
+        said = _read(handle).strip()
+    except OSError:
+        return True  # Windows lets nobody read what another process has locked
+    return not said or said.startswith('{"pid": ')  # perhaps cut: a disk was full
+
+
+def _read(handle: int) -> str:
+    os.lseek(handle, 0, os.SEEK_SET)
+    return os.read(handle, SIGNATURE).decode(errors="replace")
 
 
 def _named(handle: int, path: Path) -> bool:
@@ -103,21 +136,27 @@ def _taken(handle: int, store: Path) -> bool:
     return True
 
 
-def _sign(handle: int) -> None:
+def _signature() -> str:
     signed = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200],
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]).encode("ascii", "replace").decode()[:200],
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    os.ftruncate(handle, 0)
+    return json.dumps(signed)
+
+
+def _sign(handle: int, said: str) -> None:
+    """Write over the whole of what was said before; never cut the file, nor write one that has another name, too."""
+    if os.fstat(handle).st_nlink != 1:
+        return
     os.lseek(handle, 0, os.SEEK_SET)
-    os.write(handle, (json.dumps(signed) + "\n").encode())
+    os.write(handle, said.encode().ljust(SIGNATURE - 1)[: SIGNATURE - 1] + b"\n")
 
 
-def _holder(path: Path) -> str:
+def _holder(handle: int) -> str:
     try:
-        signed: dict[str, Any] = json.loads(read_regular(path, LONGEST))
+        signed: dict[str, Any] = json.loads(_read(handle))
         return f"process {signed['pid']} on {signed['host']} ({signed['command']}, since {signed['since']})"
-    except (OSError, ValueError, KeyError, TypeError):  # it signs in a moment, or has just gone
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # it signs in a moment, or has just gone
         return "another process"

@@ -15,7 +15,7 @@ from concordant.preferences import Preferences, counted_comparisons, counted_lis
 from concordant.store.catalogue import Facts
 from concordant.store.segments import COVARIATE, VALUES
 
-__all__ = ["merged"]
+__all__ = ["merged", "queries_of"]
 
 
 def merged(paths: Sequence[Path], facts: Facts, settings: Settings) -> Preferences:
@@ -35,6 +35,14 @@ def merged(paths: Sequence[Path], facts: Facts, settings: Settings) -> Preferenc
     found = dict(zip((*names, "count"), columns, strict=True))
     declared = (known[0], known[1]) if len(known[0]) else None
     return (_comparisons if facts.kind == "comparisons" else _lists)(found, facts, declared)
+
+
+def queries_of(paths: Sequence[Path]) -> list[str | int]:
+    """Return the distinct labels of the queries that segments hold. Errors: those of DuckDB."""
+    files = ", ".join(literal(pattern(path)) for path in paths)
+    source = f"read_parquet([{files}], hive_partitioning = false)"
+    found: list[str | int] = fetch(Settings(), paths, f'SELECT DISTINCT "query" FROM {source}')[0][0].to_pylist()
+    return found
 
 
 def _columns(facts: Facts) -> list[str]:

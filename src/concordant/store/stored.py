@@ -14,7 +14,8 @@ from concordant.engines.duckdb import Settings, message
 from concordant.errors import Idle, InputError, UsageError, few
 from concordant.preferences import Preferences
 from concordant.progress import steps
-from concordant.store.catalogue import Catalogue, Facts, Segment, changed, read_catalogue, sized
+from concordant.store.belonging import belongs
+from concordant.store.catalogue import Catalogue, Facts, Segment, changed, contradictions, read_catalogue, sized
 from concordant.store.merging import merged
 from concordant.store.segments import digest
 
@@ -34,14 +35,23 @@ def read_stored(
         catalogue = read_catalogue(target)
         check(catalogue.facts)
         try:
+            belongs(target, catalogue)
+            if wrong := next(contradictions(catalogue), None):
+                raise InputError(f"{store}: {wrong}")
             paths = [checked(target, segment) for segment in steps("checking segments", catalogue.segments)]
-            return merged(paths, catalogue.facts, settings or Settings()), catalogue
-        except (InputError, duckdb.Error, pa.ArrowException) as error:
+            prefs = merged(paths, catalogue.facts, settings or Settings())
+            if len(prefs) != catalogue.judgments:
+                raise InputError(
+                    f"{store}: {len(prefs):,} judgments were read, the catalogue says {catalogue.judgments:,}"
+                )
+            return prefs, catalogue
+        except (InputError, OSError, duckdb.Error, pa.ArrowException) as error:
             if read_catalogue(target).facts.revision != catalogue.facts.revision:
                 continue  # segments were merged into another one while these were read
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{store}: cannot be read: {message(error)}") from None
+            said = error.strerror if isinstance(error, OSError) else None
+            raise InputError(f"{store}: cannot be read: {said or message(error)}") from None
 
 
 def read_as_log(store: Path, given: Mapping[str, Any], settings: Settings) -> tuple[Preferences, int]:
@@ -68,6 +78,8 @@ def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:
     if wanted and wanted != set(facts.covariates):
         kept = f"the covariates {few(facts.covariates)}" if facts.covariates else "no covariates"
         raise UsageError(f"{why}, with {kept}, not {few(sorted(wanted))}")
+    if home is not None and facts.home in ("left", "right") and home != facts.home:
+        raise UsageError(f"{why}, with home={facts.home!r}, not {home!r}")
     if given["columns"]:
         raise Idle(next(iter(given["columns"])), f"{why}, which has no columns to name", "name it to concordant ingest")
     for name in ("clicks", "on_error"):
