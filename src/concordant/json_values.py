@@ -9,7 +9,7 @@ from typing import Any
 
 from concordant.errors import InputError, few, twice
 
-__all__ = ["Fields", "json_value"]
+__all__ = ["Fields", "json_value", "unicode_text"]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -68,15 +68,26 @@ def json_value(text: str | bytes, where: str) -> Any:
     return found
 
 
+def unicode_text(text: str) -> bool:
+    """Whether UTF-8 can write a text: it has no half of a surrogate pair.
+
+    >>> unicode_text("é"), unicode_text("\\ud800")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _half_of_a_pair(value: Any) -> str | None:
     """Show the first text that UTF-8 cannot write; None where there is none."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, str):
-            try:
-                one.encode()
-            except UnicodeEncodeError:
+            if not unicode_text(one):
                 return ascii(one)[:60]
         elif isinstance(one, dict):
             waiting += [*one, *one.values()]

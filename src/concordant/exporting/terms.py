@@ -15,6 +15,7 @@ from concordant.errors import UsageError, few, twice
 from concordant.exporting.thresholds import trees_of_given, trees_of_rules
 from concordant.features.moments import signed_log
 from concordant.features.normalising import Normaliser
+from concordant.json_values import unicode_text
 from concordant.models.boosters import booster_text, booster_trees
 from concordant.models.regressors import Network, PlainLinear, plain_regressor
 from concordant.models.trees import Trees
@@ -211,6 +212,8 @@ def _checked(terms: Terms, names: Any) -> Terms:
         given = tuple(str(name) for name in names)
         if len(given) != len(terms.names):
             raise UsageError(f"{len(given):,} feature names for {len(terms.names):,} features of the model")
+        if broken := [name for name in given if not unicode_text(name)]:
+            raise UsageError(f"names of features are texts of Unicode, not {ascii(broken[0])[:80]}")
         terms = replace(terms, names=given)
     if len(set(terms.names)) < len(terms.names):
         raise UsageError(f"feature names must differ; more than once there are {few(twice(terms.names))}")

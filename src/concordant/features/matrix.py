@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, counted, few
+from concordant.json_values import unicode_text
 from concordant.labels import Labels
 from concordant.tally import read_only
 
@@ -172,6 +173,8 @@ def _names(names: Sequence[str] | None, width: int, name: str) -> tuple[str, ...
     wrong = [each for each in called if not isinstance(each, str)]
     if wrong:
         raise InputError(f"{name}: names of features are texts, not {wrong[0]!r}")
+    if broken := [each for each in called if not unicode_text(each)]:
+        raise InputError(f"{name}: names of features are texts of Unicode, not {ascii(broken[0])[:80]}")
     if len(set(called)) < width:
         twice = sorted({each for each in called if called.count(each) > 1})
         raise InputError(f"{name}: the feature names {few(twice)} are there more than once")

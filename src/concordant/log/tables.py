@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from concordant.errors import InputError, twice
+from concordant.json_values import unicode_text
 from concordant.log.formats import Log
 from concordant.tally import MOST
 
@@ -59,6 +60,8 @@ def _table(source: Any) -> pa.Table:
     for name in source:
         if not isinstance(name, str):
             raise InputError(f"table: column names are texts, not {name!r}")
+        if not unicode_text(name):
+            raise InputError(f"table: the column name {ascii(name)[:80]} has invalid encoding (a lone surrogate)")
     return pa.table(as_columns(source))
 
 
