@@ -423,3 +423,8 @@ def test_a_graph_alone_is_the_same_to_the_last_bit(phi):
         alone = minimise(objective(one, phi))
         np.testing.assert_array_equal(alone.alpha, together.alpha[start:stop])
         assert alone.value[0] == together.value[graph]
+
+
+def test_what_is_no_objective_is_refused() -> None:
+    with pytest.raises(UsageError, match="minimise takes an objective, not int; surrogate"):
+        minimise(3)  # type: ignore[arg-type]

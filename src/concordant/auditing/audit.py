@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query
 from concordant.best_order.improving import improved
 from concordant.best_order.orders import BestOrders, best_orders
 from concordant.differences import Differences
-from concordant.errors import CannotRank, InputError, UsageError, of_queries, refuse_idle
+from concordant.errors import CannotRank, InputError, UsageError, of_queries, refuse_idle, whole_number
 from concordant.graphs import Batch, Graphs
 from concordant.noise.held_out import HeldOut, held_out_regrets
 from concordant.noise.noise import noise
@@ -131,10 +132,14 @@ def _check(prefs: Preferences, wanted: _Wanted) -> None:
     if not len(prefs.queries):
         raise InputError("there is no judgment to audit")
     check_ties(wanted.ties)
+    for name, least in (("replicates", 0), ("ask", 0), ("top", 1)):
+        if (value := getattr(wanted, name)) is not None:
+            whole_number(value, name, least)
+    for name in ("time_limit", "level"):
+        if isinstance(value := getattr(wanted, name), bool) or not isinstance(value, Real):
+            raise UsageError(f"{name} must be a number, not {value!r}")
     if not 0 < wanted.time_limit < np.inf:
         raise UsageError(f"time_limit must be a positive number of seconds, not {wanted.time_limit}")
-    if wanted.replicates < 0 or wanted.ask < 0:
-        raise UsageError(f"replicates and ask must be at least 0, not {wanted.replicates} and {wanted.ask}")
     if not 0.5 < wanted.level < 1:
         raise UsageError(f"level must be between 0.5 and 1, not {wanted.level}")
     most = int(np.diff(prefs.members[0]).max())

@@ -50,6 +50,10 @@ def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: 
     >>> found.alpha.round(4).tolist(), STATUS[found.status[0]]  # log(3)/2
     ([0.5493, -0.5493], 'attained')
     """
+    if not isinstance(objective, Objective):
+        raise UsageError(
+            f"minimise takes an objective, not {type(objective).__name__}; surrogate(…).objective(batch) makes one"
+        )
     phi = objective.phi
     if not np.isfinite(phi.infimum) and not objective.penalised and len(objective.arcs.weight):
         raise UsageError(f"the {phi.name} loss has no lower bound without a penalty on values")
