@@ -478,3 +478,10 @@ def test_plackett_luce_takes_the_sandwich_where_half_wins_or_strengths_enter():
     assert method(Preferences.from_orders(*orders, [1, 2, 2, 1, 2, 3])) == "sandwich"
     two_lists_that_meet_in_equal_ranks = (["q"] * 3, [1, 2, 2], ["a", "b", "c"], [1, 1, 2])
     assert method(Preferences.from_orders(*two_lists_that_meet_in_equal_ranks)) == "hessian"
+
+
+def test_a_single_cluster_is_no_numerical_failure() -> None:
+    votes = cc.Preferences.from_comparisons(["a", "b", "c"], ["b", "c", "a"], cluster=["u", "u", "u"])
+    note = cc.rank(votes, interval="sandwich").notes
+    assert any("fewer than two judgments or clusters" in line for line in note)
+    assert not any("floating point" in line for line in note)

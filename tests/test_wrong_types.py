@@ -300,3 +300,22 @@ def test_numbers_of_responses_may_be_of_any_size() -> None:
     )
     found = {(a, b): n for a, b, n in zip(one.tolist(), other.tolist(), net.tolist())}
     assert found == {(big, big + 1): 3, (5, big): 4, (-7, big): 1}
+
+
+def test_words_are_asked_for_by_name() -> None:
+    votes = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"])
+    table = {"winner": ["a"], "loser": ["b"]}
+    wrongs: tuple[Any, ...] = (
+        np.zeros(0),
+        np.zeros((2, 2, 2)),
+        scipy.sparse.eye(2),
+        np.zeros(3, dtype=[("a", int)]),
+        [],
+    )
+    for wrong in wrongs:
+        for option in ("interval", "ties", "quasi", "structure"):
+            with pytest.raises(cc.UsageError):
+                cc.rank(votes, **{option: wrong})
+        for option in ("kind", "on_error", "clicks", "engine"):
+            with pytest.raises(cc.UsageError):
+                cc.read(table, **{option: wrong})

@@ -169,6 +169,8 @@ def rank(
     member = find_structure(structure)
     member.check(prefs.kind, options)
     refuse_idle_wishes(member, wanted)
+    if not isinstance(options.get("ties", "half"), str):
+        raise UsageError(f"ties must be the name of a treatment of ties, not {type(options['ties']).__name__}")
     if options.get("ties", "half") != "half" and prefs.kind in ("selections", "choices", "ratings"):
         raise Idle("ties", f"{prefs.kind} hold no ties")
     if across_components and member.reads == "exposures":

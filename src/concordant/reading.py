@@ -136,6 +136,8 @@ def read_log(
     "table: 1 of 3 rows compare an item with itself (row 2: 'a')."
     """
     _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
+    if not isinstance(kind, str | None):
+        raise UsageError(f"kind must be the name of a kind of log, not {type(kind).__name__}")
     if isinstance(source, str | os.PathLike) and is_store(Path(source)):
         if engine not in (None, "duckdb", "memory") or master is not None:
             which = "engine" if master is None else "master"
@@ -198,7 +200,7 @@ def _located(source: Any) -> Log:
 
 def _check_words(**given: tuple[str, tuple[str, ...]]) -> None:
     for option, (value, allowed) in given.items():
-        if value not in allowed:
+        if not isinstance(value, str) or value not in allowed:
             raise UsageError(f"{option} must be one of {', '.join(allowed)}, not {value!r}")
 
 

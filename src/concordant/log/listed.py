@@ -71,7 +71,7 @@ def check_lists(
 
     Errors (InputError) that no single row can be blamed for: labels of another type, mixed, not UTF-8.
     """
-    if clicks not in CLICKS:
+    if not isinstance(clicks, str) or clicks not in CLICKS:
         raise UsageError(f"clicks must be one of {', '.join(CLICKS)}, not {clicks!r}")
     kind, owner, number = layout.kind, lists.owner, len(lists.offsets) - 1
     seen = ListVerdicts(Verdict(len(owner)), Verdict(number), np.full(number, -1, np.int64))

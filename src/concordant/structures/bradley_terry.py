@@ -105,8 +105,8 @@ def _check(
 ) -> tuple[str, ...]:
     """Check the options; return the names of the covariates to use."""
     check_prior(prior)
-    if ties not in TIES:
-        raise UsageError(f"unknown treatment of ties {ties!r}; {did_you_mean(ties, TIES)}")
+    if not isinstance(ties, str) or ties not in TIES:
+        raise UsageError(f"unknown treatment of ties {ties!r}; {did_you_mean(str(ties), TIES)}")
     if not 0 < tolerance < 1 or max_iterations < 1:
         raise UsageError(
             f"tolerance must lie between 0 and 1 and max_iterations be at least 1, not {tolerance} and {max_iterations}"

@@ -52,12 +52,14 @@ class Wanted:
     """Quasi-standard errors too (likelihoods only)."""
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise UsageError(f"unknown interval method {self.method!r}: {did_you_mean(str(self.method), METHODS)}")
         if not isinstance(self.level, Real) or not 0 < self.level < 1:
             raise UsageError(f"level must lie between 0 and 1 (0.95 for 95%), not {self.level!r}")
         if not isinstance(self.replicates, Integral) or self.replicates < 2:
             raise UsageError(f"replicates must be an integer of at least 2, not {self.replicates!r}")
+        if not isinstance(self.quasi, bool | np.bool_):
+            raise UsageError(f"quasi must be True or False, not {self.quasi!r}")
         whole_seed(self.seed)
 
 

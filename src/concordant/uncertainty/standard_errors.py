@@ -196,10 +196,13 @@ def _variances(
         variance[lost] = np.inf
         approximate[batch.owner[lost[lost < nodes]]] = True
         lost = lost[lost < nodes]
-        notes.append(
-            f"no intervals for {items_of(batch, lost)}: their equations are too uneven for "
-            "floating point (weights far apart, or long chains with many comparisons); interval='bootstrap' draws some"
-        )
+        if meat is not None:  # one cluster has no spread, which is said by itself
+            lost = lost[meat.clusters[batch.owner[lost]] > 1]
+        if len(lost):
+            notes.append(
+                f"no intervals for {items_of(batch, lost)}: their equations are too uneven for floating point "
+                "(weights far apart, or long chains with many comparisons); interval='bootstrap' draws some"
+            )
     return np.maximum(variance[:nodes], 0.0), np.maximum(variance[nodes:], 0.0), approximate, notes
 
 
