@@ -112,7 +112,8 @@ def read_by(names: list[str], source: Source) -> dict[str, Answer]:
         warnings.simplefilter("error", RuntimeWarning)
         for by in names:
             try:
-                answers[by] = cc.read(source.place(Path(folder)), engine=by, **source.options)
+                how = {} if source.form == "preflib" else {"engine": by}  # one reader reads these
+                answers[by] = cc.read(source.place(Path(folder)), **how, **source.options)
             except ConcordantError as error:
                 answers[by] = error
     return answers

@@ -265,6 +265,8 @@ VALUES: dict[str, list[str]] = {
     "votes": ["5000"],
     "budget": ["40"],
     "wait": ["1"],
+    "again": ["monday"],
+    "known": ["none"],
     "store": ["new.store"],
     "data": ["."],
     "device": ["cuda"],
@@ -453,7 +455,11 @@ SAME: dict[str, dict[str, str]] = {
     },
     "counterexample": {"--phi": "says what is taken without it"},
     "export": {"--held-out-features": "names the features that are taken without it"},
-    "ingest": {"--grown": "no file has grown"},
+    "ingest": {
+        "--grown": "a permission; no file has grown",
+        "--known": "none is a permission; no log here is an export",
+        "--again": "a permission; the store has no log yet",
+    },
 }
 """Options that were read and left the output as it was, to the byte, and why that is right; * stands for every command.
 

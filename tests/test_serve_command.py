@@ -503,7 +503,7 @@ def test_a_port_that_is_taken_is_one_line(folder: Path, capsys: Any) -> None:
         (["--max-items", "0"], "0 is not in the range"),
         (["--timeout", "nan"], "the limit of timeout must be at least"),
         (["--workers", "0"], "0 is not in the range"),
-        (["--feature-item", "x"], "--feature-item names a column of --features, which is missing"),
+        (["--feature-item", "x"], "it names a column of --features, which is missing"),
         (["--gamma", "1"], "--abstain COST is missing"),
         (["--abstain", "0.1"], "--abstain needs to know when"),
         (["--abstain", "0.1", "--judgments", "votes.csv"], "--judged-features"),
@@ -514,6 +514,7 @@ def test_a_port_that_is_taken_is_one_line(folder: Path, capsys: Any) -> None:
 )
 def test_what_is_wrong_is_one_line(folder: Path, capsys: Any, monkeypatch: Any, options: list[str], line: str) -> None:
     monkeypatch.chdir(folder)
-    assert exit_status("serve", "-m", "model", "--port", "0", *options) == 2
+    usual = {"-m": "model", "--port": "0"} | dict(zip(options[::2], options[1::2]))
+    assert exit_status("serve", *(word for pair in usual.items() for word in pair)) == 2
     said = capsys.readouterr().err
     assert line in said and said.startswith("error: ") and said.count("\n") == 1

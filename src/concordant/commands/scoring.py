@@ -52,9 +52,9 @@ def run_score(model: str, given: Given) -> None:
         for name, what in READ.items():
             if given[name] is not None:
                 check_output(given["output"], given[name], what)
+    ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     if given["stream"] is None:
         given.settle(streamable=locate(given["features"]).format in FORMATS)
-    ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
     names = getattr(ranker, "feature_names_in_", None)
     names = None if names is None else [str(name) for name in names]
     with Progress(given["quiet"], "choosing when to abstain"):
