@@ -245,6 +245,9 @@ def test_an_export_that_was_filtered_in_place_or_forgotten_on_purpose(days: Path
     shutil.copy(out, days / "alone.parquet")
     forgetful = Store("forgetful.store")
     assert forgetful.ingest("alone.parquet", known="none", cluster="cluster", covariates="speed").carried == 0
+    refused(
+        lambda: forgetful.ingest("sides.csv", known="none"), "is for the export of a store; this is none", UsageError
+    )
     table = pa.parquet.read_table(out).drop_columns([MARK])  # nothing tells it from any log, but the user may
     pa.parquet.write_table(table, days / "plain.parquet")
     told = Store("told.store")

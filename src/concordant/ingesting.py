@@ -320,12 +320,14 @@ class _Intake:
         """Return the list of an export of a store; None where the log is none. Errors (InputError): it is missing."""
         columns = () if self.prefs is not None else with_columns(log).columns
         marks = self._marks(log) if MARK in columns else set()
+        places = sorted(
+            {beside(path) for file in fresh if (path := file.log.path) is not None and beside(path).exists()}
+        )
         if self.how.known == "none":
+            if not marks and not places:
+                raise UsageError(f"{self.name}: known='none' (--known none) is for the export of a store; this is none")
             return None
-        lists = [] if self.how.known is None else [load(Path(self.how.known))]
-        if not lists:
-            places = {beside(path) for file in fresh if (path := file.log.path) is not None}
-            lists = [load(place) for place in sorted(places) if place.exists()]
+        lists = [load(place) for place in places] if self.how.known is None else [load(Path(self.how.known))]
         if missing := marks - {one.mark for one in lists}:
             raise InputError(
                 f"{self.name}: holds rows exported from a store ({MARK}: {few(sorted(missing), 3)}) without the "
@@ -339,8 +341,7 @@ class _Intake:
     def _marks(self, log: Log) -> set[str]:
         asked = [self.options.get(name) for name in ("engine", "memory_limit", "threads", "master")]
         found, _ = open_log(log, *asked).count_rows({"mark": MARK})
-        marks = {str(value) for value in found["mark"].to_pylist() if value not in (None, "")}
-        return {mark.strip('"') for mark in marks}  # an engine hands over the text of JSON values
+        return {str(mark).strip('"') for mark in found["mark"].to_pylist()} - {"None", "", "null"}  # as texts or JSON
 
     # -- reading and adding ------------------------------------------------------------------------------------------
     def _fresh_log(self, fresh: Sequence[Looked]) -> Log:
