@@ -252,7 +252,7 @@ GOOD: dict[str, Any] = {"X": [[0.0], [1.0], [2.0]], "y": [0, 1, 1], "scores": [0
         ({"gamma": math.nan}, UsageError, "finite"),
         ({"gamma": [0.1, math.inf]}, UsageError, "finite"),
         ({"gamma": []}, UsageError, "a list of such"),
-        ({"gamma": "auto"}, UsageError, "auto"),
+        ({"gamma": "auto"}, UsageError, "a real number or several, not str"),
         ({"gamma": [[1.0]]}, UsageError, "a list of such"),
         ({"gamma": 1e-160, "norm": 2}, UsageError, "scale the features"),
         ({"norm": 3}, UsageError, "one of 1, 2, inf, not 3"),

@@ -276,7 +276,7 @@ def test_an_interrupt_leaves_nothing_half_written(capsys, monkeypatch, votes, tm
     output = tmp_path / "audit.parquet"
     output.write_text("before")
 
-    def interrupted(_, name):
+    def interrupted(_, name, **_options):
         with open(name, "w") as file:
             file.write("half")
         raise KeyboardInterrupt

@@ -115,7 +115,7 @@ def test_what_goes_to_a_file_is_written(redirection: str) -> None:
     closed = Path("made.csv").read_bytes()
     assert exit_status("rank", "votes.csv", "-o", "made.csv") == 0
     assert Path("made.csv").read_bytes() == closed
-    assert Path("exported.csv").read_text().startswith('"query","winner","loser"')
+    assert Path("exported.csv").read_text().startswith('"winner","loser","count"')
 
 
 def test_a_reader_that_leaves(place: Path) -> None:
