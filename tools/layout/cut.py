@@ -1,7 +1,7 @@
 """Small cuts that the plan needs before modules move. usage: cut.py ROOT"""
 import ast,pathlib,sys
 ROOT=pathlib.Path(sys.argv[1]); S=ROOT/'src/concordant'
-def cut(path,names,new,doc,back=True):
+def cut(path,names,new,doc,back=True,keep=()):
     p=S/path; t=p.read_text(); tree=ast.parse(t); lines=t.split('\n')
     take=[n for n in tree.body if getattr(n,'name',None) in names]
     while True:
@@ -9,7 +9,7 @@ def cut(path,names,new,doc,back=True):
         others={x.id for n in tree.body if n not in take and not (isinstance(n,ast.Assign) and getattr(n.targets[0],'id','')=='__all__') for x in ast.walk(n) if isinstance(x,ast.Name) and isinstance(x.ctx,ast.Load)}
         gone=used-others
         public={x.value for n in tree.body if isinstance(n,ast.Assign) and getattr(n.targets[0],'id','')=='__all__' for x in ast.walk(n) if isinstance(x,ast.Constant)}
-        gone-=public
+        gone-=public|set(keep)
         def defines(n): return {t.id for t in getattr(n,'targets',[]) if isinstance(t,ast.Name)} | ({n.target.id} if isinstance(n,ast.AnnAssign) else set()) | ({n.name} if hasattr(n,'name') else set())
         more=[n for n in tree.body if n not in take and defines(n)&gone]
         if not more: break
@@ -48,4 +48,4 @@ def cut(path,names,new,doc,back=True):
         y=re.sub(r'(?m)^([ \t]*)from '+re.escape(old)+r' import ([\w, ]+)$',sub,x)
         if y!=x: f.write_text(y)
 cut('log/tables.py',['as_columns','_as_arrow','_say_types'],'log/columns.py','Columns in memory of any make as Arrow arrays of one length.')
-cut('log/layouts.py',['find_layout','notes_of'],'log/finding.py','Which layout a log has: the kind whose columns are there, by their usual names or as they were given.',back=False)
+cut('log/layouts.py',['find_layout','notes_of'],'log/finding.py','Which layout a log has: the kind whose columns are there, by their usual names or as they were given.',back=False,keep=('plain',))
