@@ -34,10 +34,10 @@ fuzz: $(VENV)/.test-stamp
 
 # not with the lowest versions: figures of pages and a converter that are those of later ones, Spark, clusters, browsers
 test-lowest: .venv-lowest/.stamp
-	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup tests --ignore-glob='tests/test_spark_*' \
-		--ignore-glob='tests/test_docs*' --ignore-glob='tests/test_reproduction_*' --ignore=tests/test_report_browser.py \
-		--ignore=tests/test_distribution.py --ignore=tests/test_abstaining_real.py --deselect \
-		'tests/test_export.py::test_regressors_that_only_a_pickle_keeps[bagging]'
+	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup tests --ignore-glob='tests/apps/test_spark_*' \
+		--ignore-glob='tests/test_docs*' --ignore-glob='tests/apps/test_reproduction_*' --ignore=tests/apps/test_report_browser.py \
+		--ignore=tests/test_distribution.py --ignore=tests/abstention/test_abstaining_real.py --deselect \
+		'tests/apps/test_export.py::test_regressors_that_only_a_pickle_keeps[bagging]'
 
 check: $(VENV)/.test-stamp
 	$(BIN)/ruff format --check .

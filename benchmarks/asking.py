@@ -20,13 +20,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.asking.gains import chosen_pairs
-from concordant.asking.pairs import pairs_to_ask
-from concordant.asking.scores_covariance import blocks, fitted
-from concordant.asking.settling import settling
-from concordant.graphs import Batch
-from concordant.preferences import Preferences, counted_comparisons
-from concordant.structures.bradley_terry import bradley_terry
+from concordant.auditing.active_pairs import chosen_pairs, pairs_to_ask
+from concordant.auditing.scores_covariance import blocks, fitted
+from concordant.auditing.stopping import settling
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences, counted_comparisons
+from concordant.ranking.bradley_terry import bradley_terry
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

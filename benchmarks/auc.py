@@ -34,8 +34,7 @@ def areas(_folder: Path, scale: float) -> Case:
 
 def _figures(size: int, share: float) -> list[tuple[str, Any, Any, Any]]:
     """Figures of argsort, AUC and interval for distinct scores and for scores of a thousand values."""
-    from concordant.metrics.auc import auc
-    from concordant.metrics.auc_interval import auc_interval
+    from concordant.losses.metrics.auc import auc, auc_interval
 
     rng = np.random.default_rng(0)
     label = (rng.random(size) < share).astype(np.float64)

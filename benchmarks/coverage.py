@@ -19,16 +19,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.connectivity import connectivity
-from concordant.graphs import Batch
-from concordant.preferences import Preferences, counted_comparisons, counted_lists
-from concordant.structures.bradley_terry import bradley_terry
-from concordant.structures.curvature import bradley_terry_curvature
-from concordant.structures.luce_curvature import plackett_luce_curvature
-from concordant.structures.plackett_luce import plackett_luce
-from concordant.uncertainty.bootstrap import bootstrap
-from concordant.uncertainty.rank_intervals import rank_intervals, rank_intervals_of_replicates
-from concordant.uncertainty.standard_errors import score_intervals
+from concordant.preferences.connectivity import connectivity
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.ranking.bootstrap import bootstrap
+from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.curvature import bradley_terry_curvature
+from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
+from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates
+from concordant.ranking.standard_errors import score_intervals
 
 Floats = NDArray[np.float64]
 BEGIN, END = "<!-- table: written by benchmarks/coverage.py -->", "<!-- end of table -->"

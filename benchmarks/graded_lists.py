@@ -29,7 +29,7 @@ def _data(items: int) -> tuple[np.ndarray, np.ndarray]:
 
 def ours(phi: str, items: int) -> Callable[[], Any]:
     """``graded_loss``: ranking the grades, sorting, value and gradient."""
-    from concordant.surrogates.graded import graded_loss
+    from concordant.losses.graded import graded_loss
 
     score, grade = _data(items)
     graded_loss(score[:100], grade[:100], None, phi)  # compiles

@@ -55,11 +55,10 @@ def _load(folder: Path, precision: str) -> tuple[np.ndarray, Any]:
 
 def ours(folder: Path, precision: str) -> dict[str, Any]:
     """X.T @ X, a fit, and a grid of orders and ridges, on the same matrix in the same process."""
-    from concordant.features.alignment import align
-    from concordant.features.matrix import Features
-    from concordant.rankers.aggregation import AggregationRanker
-    from concordant.solvers.least_squares import NormalEquations
-    from concordant.targets.mean_targets import mean_targets, mean_targets_of_orders
+    from concordant.learning.features.matrix import Features, align
+    from concordant.learning.rankers.aggregation import AggregationRanker
+    from concordant.learning.solvers.least_squares import NormalEquations
+    from concordant.learning.targets.mean_targets import mean_targets, mean_targets_of_orders
 
     X, counted = _load(folder, precision)
     queries = len(X) // ITEMS

@@ -21,11 +21,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from concordant.differences import Differences
-from concordant.graphs import Batch
-from concordant.noise.cycle_tests import bottlenecks, cycle_test
-from concordant.noise.noise import noise
-from concordant.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.auditing.cycle_tests import bottlenecks, cycle_test
+from concordant.auditing.noise import noise
+from concordant.preferences.connectivity import Differences
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from benchmarks.quality_sets import Comparisons, Split
-from concordant.features.alignment import Alignment
-from concordant.features.matrix import Features
-from concordant.graphs import Batch, Graphs
-from concordant.preferences import Preferences
-from concordant.rankers.aggregation import AggregationRanker
-from concordant.solvers.least_squares import NormalEquations
-from concordant.structures.bradley_terry import bradley_terry
-from concordant.targets.informed import Informed, informed_prior
-from concordant.targets.mean_targets import Targets, centre, mean_targets
+from concordant.learning.features.matrix import Alignment, Features
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.learning.targets.informed import Informed, informed_prior
+from concordant.learning.targets.mean_targets import Targets, centre, mean_targets
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.bradley_terry import bradley_terry
 
 __all__ = ["LINEAR", "LOGISTIC", "TREES", "TRUTH", "Arms"]
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from concordant.features.alignment import Alignment
-from concordant.features.normalising import Normaliser
-from concordant.features.reading import read_judged
-from concordant.graphs import Batch
-from concordant.metrics.ndcg import ndcg
-from concordant.preferences import Preferences
+from concordant.learning.features.matrix import Alignment
+from concordant.learning.features.normalising import Normaliser
+from concordant.learning.features.reading import read_judged
+from concordant.losses.metrics.ndcg import ndcg
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
 
 __all__ = ["SETS", "Comparisons", "Queries", "Split"]
 

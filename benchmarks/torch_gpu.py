@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 import concordant.torch as ct
-from concordant.surrogates.margins import margin_function, value_penalty
-from concordant.surrogates.objective import Arcs, Objective
+from concordant.losses.margins import margin_function, value_penalty
+from concordant.losses.objective import Arcs, Objective
 
 
 def main() -> None:

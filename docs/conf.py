@@ -20,7 +20,7 @@ ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 import concordant  # noqa: E402
-from concordant.commands import cli  # noqa: E402
+from concordant.apps.commands import cli  # noqa: E402
 
 project = "concordant"
 author = "The concordant developers"

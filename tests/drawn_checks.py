@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import concordant as cc
-import concordant.engines.duckdb as engine
-from concordant.commands.output import plain
+import concordant.io.engines.duckdb as engine
+from concordant.apps.commands.output import plain
 from concordant.errors import ConcordantError
 from drawn_damage import draw_damaged
 from drawn_files import MEMORY_FORMATS, TYPED_FORMATS, Source, draw_file, layout_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from concordant.preferences import Preferences
+from concordant.preferences.preferences import Preferences
 
 __all__ = ["KINDS", "ONE_QUERY", "Drawn", "Known", "canonical", "counted", "draw_judgments"]
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
-from concordant.commands import cli
-from concordant.store.known import beside
+from concordant.apps.commands import cli
+from concordant.io.store.known import beside
 from running import exit_status
 
 __all__ = [

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.features.matrix import Features
-from concordant.preferences import Preferences
-from concordant.rankers.judged import Judged
+from concordant.learning.features.matrix import Features
+from concordant.learning.rankers.judged import Judged
+from concordant.preferences.preferences import Preferences
 
 
 @dataclass

@@ -27,8 +27,8 @@ from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPRegressor
 
 import concordant as cc
-from concordant.models.boosters import booster_text
-from concordant.rankers.per_query import QueryRankers
+from concordant.apps.models.regressors import booster_text
+from concordant.learning.rankers.per_query import QueryRankers
 
 WIDTH = 3
 DRAW = np.random.default_rng(7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concordant.commands import main
+from concordant.apps.commands import main
 
 
 def exit_status(*arguments: object) -> int:

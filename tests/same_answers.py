@@ -315,7 +315,7 @@ Those of the group "terminal" write to a terminal of 100 columns, the others int
 
 LEFT_OUT = {
     "demo": "it runs rank, audit and report on the votes that these commands rank; 25 s",
-    "serve": "it answers until it is stopped; its scores are those of score, and tests/test_serve.py holds its answers",
+    "serve": "it answers until it is stopped; its scores are those of score (tests/apps/test_serve.py)",
 }
 """Commands that do not run here, and why."""
 UNREAD = (".store", ".parts", "hashes.json", ".png", ".svg")

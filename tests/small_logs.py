@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from concordant.preferences import Preferences
+from concordant.preferences.preferences import Preferences
 
 
 @st.composite

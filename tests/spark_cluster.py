@@ -113,9 +113,9 @@ def cluster(folder: Path) -> Any:
 def main(log: str, ranking: str, folder: Path, kills: int = 0, seed: int = 0) -> dict[str, Any]:
     """Rank, and return what happened."""
     session = cluster(folder)
-    from concordant.commands.output import write
-    from concordant.spark.frames import JudgedQueries
-    from concordant.spark.ranking import ranked, ranking_of
+    from concordant.apps.commands.output import write
+    from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.ranking import ranked, ranking_of
 
     judged = JudgedQueries.of(log, session, task=TASK)
     there = executors(session.sparkContext.applicationId)

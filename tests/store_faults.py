@@ -30,14 +30,14 @@ import pytest
 
 import concordant as cc
 from concordant import Preferences
-from concordant.engines import duckdb as engine
-from concordant.engines.duckdb import Settings
-from concordant.ingesting import Store
-from concordant.store import catalogue, migrations
+from concordant.io.engines import duckdb as engine
+from concordant.io.engines.duckdb import Settings
+from concordant.io.ingest import Store
+from concordant.io.store import catalogue, migrations
 
 STEPS = ("fsync", "replace", "rename", "unlink", "remove", "mkdir", "rmdir")
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["pytest", "pyarrow.parquet", "concordant", "concordant.ingesting"])
+processes.set_forkserver_preload(["pytest", "pyarrow.parquet", "concordant", "concordant.io.ingest"])
 children = threading.Lock()
 """Multiprocessing asks after all of its processes when one starts, and hears of each end once."""
 

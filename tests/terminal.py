@@ -19,7 +19,7 @@ import warnings
 from pathlib import Path
 from unittest import mock
 
-from concordant.commands import main
+from concordant.apps.commands import main
 
 WIDTH, HEIGHT = 100, 50
 LIMIT = 240

@@ -70,12 +70,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path, P
     assert names - about == here
     assert {name for name in here if not name.endswith((".py", ".pyi"))} >= {
         "concordant/py.typed",
-        "concordant/data/llmfao/LICENSE.CC-BY",
-        "concordant/data/llmfao/ATTRIBUTION.md",
+        "concordant/apps/data/llmfao/LICENSE.CC-BY",
+        "concordant/apps/data/llmfao/ATTRIBUTION.md",
     }
     assert {name.rpartition("licenses/")[2] for name in about if "licenses/" in name} >= {
         "LICENSE",
-        "src/concordant/data/llmfao/LICENSE.CC-BY",
+        "src/concordant/apps/data/llmfao/LICENSE.CC-BY",
     }
 
 
@@ -207,7 +207,7 @@ def test_in_python(alone: Path, folder: Path) -> None:
         "board = cc.rank(cc.read('votes.csv'), interval='none')\n"
         "assert [board.items[i] for i in board.item] == ['a', 'b', 'c']\n"
         "for name in set(cc.__all__) - {'torch'}:\n    getattr(cc, name)\n"
-        "for extra in ('torch',):  # concordant.spark asks for PySpark when a function of it is called\n"
+        "for extra in ('torch',):  # concordant.apps.spark asks for PySpark when a function of it is called\n"
         "    try:\n        __import__(f'concordant.{extra}')\n"
         "    except ImportError as error:\n        assert f'concordant[{extra}]' in str(error), error\n"
         "    else:\n        raise AssertionError(extra)\n"

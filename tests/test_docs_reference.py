@@ -14,7 +14,7 @@ import click
 import pytest
 
 import concordant
-from concordant.commands import cli
+from concordant.apps.commands import cli
 from documents import ROOT
 
 API = ROOT / "docs" / "api"

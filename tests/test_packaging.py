@@ -18,7 +18,7 @@ from packaging.version import Version
 import concordant
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = ROOT / "src" / "concordant" / "data"
+DATA = ROOT / "src" / "concordant" / "apps" / "data"
 
 
 def test_one_version_everywhere() -> None:
@@ -115,7 +115,7 @@ def test_the_module_runs_as_a_command() -> None:
 
 def test_help_does_not_pay_for_numpy() -> None:
     code = (
-        "import sys\nfrom concordant.commands import main\n"
+        "import sys\nfrom concordant.apps.commands import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "print(sorted({'numpy', 'scipy', 'pyarrow', 'duckdb', 'rich'} & set(sys.modules)), file=sys.stderr)"
     )

@@ -17,7 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from concordant import Preferences
-from concordant.reading import Reading
+from concordant.io.read import Reading
 
 MOST = (1 << 63) - 1
 """What is counted at most."""

@@ -15,7 +15,7 @@ Intervals are over prompts (paired, Student's t); they leave out the luck of wha
 What comes out: no difference to be seen on either set (PandaLM .6875 for the usual loss, .6839 for ours, difference
 −.0037 with 95% interval −.0110 to .0037; Vicuna-80 .8240 for both, ±.0051). That is what to expect where people mostly
 agree (138 of 2,671 votes cancel in PandaLM) or follow a Bradley–Terry law, under which the usual loss is consistent
-too. Ours protects against the laws under which it is not: ``tests/test_torch_votes.py`` trains both on one of them
+too. Ours protects against the laws under which it is not: ``tests/learning/test_torch_votes.py`` trains both on one
 (Theorem 3 of Duchi, Mackey and Jordan), where the usual loss ends at the wrong order however many votes there are.
 """
 

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import numpy as np
 
 from concordant.abstention.bounds import consistency_bound
-from concordant.abstention.phis import PHIS, phi_named
+from concordant.abstention.points import PHIS, phi_named
 
 mpl.use("svg")
 from matplotlib import pyplot as plt

@@ -13,48 +13,49 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from concordant import torch
-    from concordant.abstaining.ranker import AbstainingRanker
     from concordant.abstention.bounds import consistency_bound
     from concordant.abstention.certificates import certificate
-    from concordant.abstention.losses import bipartite_abstention_loss, pairwise_abstention_loss
+    from concordant.abstention.losses import (
+        bipartite_abstention_loss,
+        pairwise_abstention_loss,
+        sampled_abstention_loss,
+    )
     from concordant.abstention.near_pairs import near_pairs
-    from concordant.abstention.sampled import sampled_abstention_loss
+    from concordant.abstention.ranker import AbstainingRanker
+    from concordant.apps.export.card import model_card
+    from concordant.apps.export.export import export_model
+    from concordant.apps.models.saving import load_model, save_model
+    from concordant.apps.report.report import Report, report
     from concordant.auditing.audit import audit
-    from concordant.auditing.result import Audit
-    from concordant.best_order.kemeny import optimal_order
-    from concordant.counterexamples.finder import find_counterexample
+    from concordant.auditing.counterexamples import find_counterexample
+    from concordant.auditing.findings import Audit
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
-    from concordant.exporting.card import model_card
-    from concordant.exporting.export import export_model
-    from concordant.features.matrix import Features
-    from concordant.features.normalising import Normaliser
-    from concordant.features.reading import read_features, read_judged
-    from concordant.features.streamed import FeatureFile
-    from concordant.graphs import Batch, Graphs
-    from concordant.ingesting import Store
-    from concordant.metrics.auc import auc
-    from concordant.metrics.auc_interval import auc_difference, auc_interval
-    from concordant.metrics.comparing import compare, summarise
-    from concordant.metrics.err import err
-    from concordant.metrics.kendall import kendall_tau
-    from concordant.metrics.ndcg import ndcg
-    from concordant.metrics.pairwise import pairwise_loss
-    from concordant.metrics.relevant import average_precision, precision, reciprocal_rank
-    from concordant.models.saving import load_model, save_model
-    from concordant.preferences import Preferences
-    from concordant.rankers.aggregation import AggregationRanker
-    from concordant.rankers.boosting import RankBoostRanker
-    from concordant.rankers.edges import EdgeRanker
-    from concordant.rankers.judged import Judged
-    from concordant.rankers.lists import ListRanker
-    from concordant.rankers.per_query import QueryRankers
-    from concordant.ranking import Ranking, rank
-    from concordant.reading import read
-    from concordant.reporting.report import Report, report
-    from concordant.structures.registry import structure
-    from concordant.surrogates.minimise import minimise
-    from concordant.surrogates.registry import surrogate
-    from concordant.targets.mean_targets import mean_targets
+    from concordant.io.ingest import Store
+    from concordant.io.read import read
+    from concordant.learning.features.matrix import Features
+    from concordant.learning.features.normalising import Normaliser
+    from concordant.learning.features.reading import read_features, read_judged
+    from concordant.learning.features.streamed import FeatureFile
+    from concordant.learning.rankers.aggregation import AggregationRanker
+    from concordant.learning.rankers.boosting import RankBoostRanker
+    from concordant.learning.rankers.edges import EdgeRanker
+    from concordant.learning.rankers.judged import Judged
+    from concordant.learning.rankers.lists import ListRanker
+    from concordant.learning.rankers.per_query import QueryRankers
+    from concordant.learning.targets.mean_targets import mean_targets
+    from concordant.losses.metrics.auc import auc, auc_difference, auc_interval
+    from concordant.losses.metrics.err import err
+    from concordant.losses.metrics.metrics import compare, summarise
+    from concordant.losses.metrics.ndcg import ndcg
+    from concordant.losses.metrics.pairwise import kendall_tau, pairwise_loss
+    from concordant.losses.metrics.relevant import average_precision, precision, reciprocal_rank
+    from concordant.losses.minimise import minimise
+    from concordant.losses.surrogates import surrogate
+    from concordant.preferences.graphs import Batch, Graphs
+    from concordant.preferences.preferences import Preferences
+    from concordant.ranking.kemeny import optimal_order
+    from concordant.ranking.rank import Ranking, rank
+    from concordant.ranking.structures import structure
 
 
 __version__ = "0.1.0"

@@ -1,5 +1,5 @@
 """``python -m concordant``."""
 
-from concordant.commands import main
+from concordant.apps.commands import main
 
 main()

@@ -1,1 +1,1 @@
-"""Ranking with abstention: pairs of points too near to be ordered cost a price instead of a mistake (RwA)."""
+"""Ranking with abstention: losses, bounds, and rankers that decline pairs."""

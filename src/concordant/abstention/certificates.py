@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concordant.abstention.calibration import checked_setting, sharp_bound
-from concordant.abstention.classes import ScorerClass, checked_gamma
-from concordant.abstention.judged import FarSums, JudgedPairs, far_sums
-from concordant.abstention.pairs import features
-from concordant.abstention.phis import phi_named
+from concordant.abstention.bounds import checked_setting, sharp_bound
+from concordant.abstention.pairs import FarSums, JudgedPairs, far_sums, features
+from concordant.abstention.points import ScorerClass, checked_gamma, phi_named
 from concordant.errors import InputError, UsageError
 
 __all__ = ["Certificate", "certificate"]
+
 
 Floats = NDArray[np.float64]
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concordant.abstention.classes import ScorerClass, checked_gamma
-from concordant.abstention.judged import JudgedPairs, far_sums
 from concordant.abstention.linear import minimise_linear
-from concordant.abstention.pairs import Floats, ListedPairs, features
-from concordant.abstention.surrogates import AllPairs
+from concordant.abstention.pairs import AllPairs, Floats, JudgedPairs, ListedPairs, far_sums, features
+from concordant.abstention.points import ScorerClass, checked_gamma
 from concordant.errors import UsageError
 
 __all__ = ["MinimisabilityGaps", "minimisability_gaps"]

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concordant.abstention.norms import conjugate
-from concordant.abstention.pairs import ListedPairs, features
-from concordant.abstention.phis import phi_named
-from concordant.abstention.surrogates import AllPairs
+from concordant.abstention.pairs import AllPairs, ListedPairs, features
+from concordant.abstention.points import conjugate, phi_named
 from concordant.errors import ConcordantError, UsageError
 
-__all__ = ["CONVERGED", "LOCAL", "STOPPED", "LinearFit", "minimise_linear", "project"]
+__all__ = ["CONVERGED", "LOCAL", "LinearFit", "STOPPED", "minimise_linear", "project"]
+
 
 Floats = NDArray[np.float64]
 CONVERGED, LOCAL, STOPPED = "converged", "local minimum", "stopped before convergence"

@@ -1,17 +1,66 @@
-"""Points, labels, scores, norms and thresholds as they come from a user: checked, and as plain arrays."""
+"""Points, labels, scores, norms and thresholds as they come from a user: checked, and as plain arrays.
+
+The norms that distances are measured in, by name or number.
+
+The classes H_lin and H_NN of scorers, and how far apart they can put two points.
+
+The three margin functions Φ of ranking with abstention: hinge, exponential, sigmoid.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concordant.abstention.norms import norm_name
-from concordant.errors import InputError, UsageError, counted, few
+from concordant.errors import InputError, UsageError, counted, did_you_mean, few
+from concordant.losses.margins import margin_function
 
-__all__ = ["Near", "Points", "cost_of", "near_by", "points_of", "sampled_differences"]
+__all__ = [
+    "NORMS",
+    "Near",
+    "PHIS",
+    "Phi",
+    "Points",
+    "ScorerClass",
+    "checked_gamma",
+    "conjugate",
+    "cost_of",
+    "near_by",
+    "norm_name",
+    "phi_named",
+    "points_of",
+    "sampled_differences",
+]
+
+
+NORMS = ("1", "2", "inf")
+
+
+def norm_name(norm: object) -> str:
+    """Return '1', '2' or 'inf' for a norm given as a name or a number. Errors: UsageError.
+
+    >>> norm_name(2), norm_name(np.inf), norm_name("1")
+    ('2', 'inf', '1')
+    """
+    if isinstance(norm, str) and norm.lower() in NORMS:
+        return norm.lower()
+    if isinstance(norm, int | float | np.number) and not isinstance(norm, bool) and norm in (1, 2, math.inf):
+        return "inf" if norm == math.inf else str(int(norm))
+    raise UsageError(f"norm must be one of {', '.join(NORMS)}, not {norm!r}")
+
+
+def conjugate(norm: object) -> tuple[float, float]:
+    """Return p and its conjugate q, 1/p + 1/q = 1, for p = 1, 2 or "inf"; UsageError for another norm.
+
+    >>> conjugate("inf"), conjugate(2)
+    ((inf, 1.0), (2.0, 2.0))
+    """
+    return {"1": (1.0, math.inf), "2": (2.0, 2.0), "inf": (math.inf, 1.0)}[norm_name(norm)]
+
 
 Floats = NDArray[np.float64]
 SMALLEST, LARGEST = 1e-150, 1e150
@@ -119,3 +168,104 @@ def sampled_differences(X: Floats, pairs: int) -> Floats:
     with np.errstate(over="ignore"):
         found: Floats = np.abs(X[i] - X[(i + rng.integers(1, len(X), pairs)) % len(X)])
     return np.minimum(found, 1e300)
+
+
+@dataclass(frozen=True)
+class ScorerClass:
+    """H_lin = {w·x + b: ‖w‖_q ≤ W, |b| ≤ B}, or with Λ H_NN = {Σ_j u_j (w_j·x + b_j)₊: ‖u‖₁ ≤ Λ, ...}.
+
+    Errors: UsageError for a bound that is not positive (B: negative), and for Λ without B (``B=math.inf`` for none).
+
+    >>> ScorerClass(W=2.0).reach(0.5).item(), ScorerClass(W=2.0, Lambda=3.0, B=0.25).reach(0.5).item()
+    (1.0, 2.25)
+
+    Source: RwA, section 2.1.
+    """
+
+    W: float
+    Lambda: float | None = None
+    B: float | None = None
+
+    def __post_init__(self) -> None:
+        if not _number(self.W) > 0:
+            raise UsageError(f"W, the bound of the norm of w, must be positive, not {self.W!r}")
+        if self.Lambda is not None and not _number(self.Lambda) > 0:
+            raise UsageError(f"Lambda, the bound of ‖u‖₁, must be positive, not {self.Lambda!r}")
+        if self.B is not None and not _number(self.B) >= 0:
+            raise UsageError(f"B, the bound of the intercepts, must not be negative, not {self.B!r}")
+        if self.Lambda is not None and self.B is None:
+            raise UsageError("a network (Lambda is given) needs B, the bound of its intercepts; math.inf for none")
+
+    def reach(self, distance: ArrayLike) -> Floats:
+        """Return the largest |h(x') − h(x)| of the class for points at this ℓ_p distance d, 1/p + 1/q = 1.
+
+        H_lin: Wd. H_NN: Λ min(Wd, Wd/2 + B), which is what remains where it is least, at points that lie opposite each
+        other around 0; elsewhere a network reaches more, up to ΛWd. The paper's ΛWd needs B ≥ Wd/2.
+        """
+        d = np.asarray(distance, np.float64)
+        step: Floats = np.multiply(d, self.W, where=d > 0, out=np.zeros(d.shape))  # no 0·∞
+        if self.Lambda is None or self.B is None:
+            return step
+        least = np.minimum(step, step / 2 + self.B)
+        reach: Floats = np.multiply(least, self.Lambda, where=least > 0, out=np.zeros(d.shape))
+        return reach
+
+    def most(self, distance: ArrayLike) -> Floats:
+        """Return the largest |h(x') − h(x)| of the class for points at this distance, wherever they lie: Wd or ΛWd."""
+        return ScorerClass(self.W if self.Lambda is None else self.W * self.Lambda).reach(distance)
+
+    @property
+    def words(self) -> str:
+        """The class as a sentence says it."""
+        if self.Lambda is None:
+            return f"linear scorers with norm of w at most {self.W:g}"
+        return (
+            "networks with one hidden layer, sum of |u| at most "
+            f"{self.Lambda:g}, norm of every w at most {self.W:g}, intercepts within {self.B:g}"
+        )
+
+
+def checked_gamma(gamma: float) -> float:
+    """Return γ as a float; UsageError unless it is a finite number that is not negative."""
+    if not 0 <= _number(gamma) < math.inf:
+        raise UsageError(f"gamma must be a number that is not negative, not {gamma!r}")
+    return float(gamma)
+
+
+def _number(value: object) -> float:
+    """A number as it is; NaN for what is none."""
+    return float(value) if isinstance(value, int | float | np.number) else math.nan
+
+
+Function = Callable[[Floats], Floats]
+PHIS = ("hinge", "exponential", "sigmoid")
+
+
+@dataclass(frozen=True)
+class Phi:
+    """A nonincreasing Φ with Φ(0) = 1 that lies above 1[t ≤ 0], and its derivative (0 at the kink of the hinge)."""
+
+    name: str
+    value: Function
+    slope: Function
+    convex: bool
+
+
+def phi_named(name: str, k: float = 1.0) -> Phi:
+    """Return Φ: hinge max(0, 1 − t), exponential e^(−t), sigmoid 1 − tanh(kt); only the last one is not convex.
+
+    Errors: UsageError for another name and for k that is not a positive number.
+
+    >>> phi_named("sigmoid", 2.0).value(np.array([0.0, 1.0])).round(4).tolist()
+    [1.0, 0.036]
+
+    Source: RwA, section 2.1.
+    """
+    if name not in PHIS:
+        raise UsageError(f"unknown phi {name!r}; {did_you_mean(str(name), PHIS)}")
+    if not (math.isfinite(k) and k > 0):
+        raise UsageError(f"k of the sigmoid must be a positive number, not {k}")
+    if name != "sigmoid":
+        margin = margin_function(name)
+        return Phi(name, margin.value, margin.derivative, True)
+    return Phi(name, lambda t: 1.0 - np.tanh(k * t), lambda t: k * (np.square(np.tanh(k * t)) - 1.0), False)

@@ -1,1 +1,1 @@
-"""Whether preferences, with a loss, can lead to the right order: facts of the population, regrets, sampling noise."""
+"""Whether preferences, with a loss, can lead to the right order, and what more judgments would settle."""

@@ -1,4 +1,7 @@
-"""``cc.audit``: the facts of each query, the best order, every surrogate's minimiser, sampling noise; part by part."""
+"""``cc.audit``: the facts of each query, the best order, every surrogate's minimiser, sampling noise; part by part.
+
+What an audit leaves out because it is too large, and why: notes made from its tables.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,71 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.asking.pairs import pairs_to_ask
-from concordant.asking.scores_covariance import fitted
-from concordant.asking.settling import settling
+from concordant.auditing.active_pairs import pairs_to_ask
+from concordant.auditing.findings import Audit
 from concordant.auditing.gain_verdicts import Law, judge_by_gains
-from concordant.auditing.left_out import left_out, of_all
-from concordant.auditing.minimisers import Judged, judge_by_pairs
-from concordant.auditing.result import Audit
+from concordant.auditing.held_out import HeldOut, held_out_regrets
+from concordant.auditing.noise import noise
+from concordant.auditing.regret import check_ties
 from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query_rows, surrogate_rows
-from concordant.best_order.improving import improved
-from concordant.best_order.orders import BestOrders, best_orders
-from concordant.differences import Differences
-from concordant.errors import CannotRank, InputError, UsageError, of_queries, refuse_idle, whole_number
-from concordant.graphs import Batch, Graphs
-from concordant.noise.held_out import HeldOut, held_out_regrets
-from concordant.noise.noise import noise
-from concordant.populations.regret import check_ties
-from concordant.populations.shape import shapes
-from concordant.preferences import Preferences
+from concordant.auditing.scores_covariance import fitted
+from concordant.auditing.shapes import shapes
+from concordant.auditing.stopping import settling
+from concordant.auditing.verdicts import Judged, judge_by_pairs
+from concordant.errors import CannotRank, InputError, UsageError, of_queries, queries_said, refuse_idle, whole_number
+from concordant.losses.minimum import STATUS
+from concordant.losses.surrogates import Chosen, choose
+from concordant.preferences.connectivity import Differences
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.preferences import Preferences
 from concordant.progress import stage, steps
-from concordant.structures.adjacency import mean_adjacency
-from concordant.surrogates.choosing import Chosen, choose
+from concordant.ranking.adjacency import mean_adjacency
+from concordant.ranking.best_orders import BestOrders, best_orders, improved
 
-__all__ = ["audit"]
+__all__ = ["audit", "left_out", "of_all"]
+
+
+WHY = {
+    "left out: too large": "have too many items and preferences",
+    "stopped before convergence": "were still moving when the time for them was spent",
+}
+"""Why nothing is said of a surrogate, by its status."""
+
+
+def left_out(queries: pa.Table, surrogates: pa.Table) -> list[str]:
+    """Which surrogates were not minimised, which orders not searched to the end, what was not resampled."""
+    number = len(queries)
+    notes = []
+    status, name = np.array(surrogates["status"].to_pylist()), np.array(surrogates["surrogate"].to_pylist())
+    for word in STATUS:
+        if word in WHY and (status == word).any():
+            names, counts = np.unique(name[status == word], return_counts=True)
+            each = ", ".join(f"{one} ({count:,})" for one, count in zip(names.tolist(), counts.tolist(), strict=True))
+            notes.append(
+                of_queries(int(counts.max()), number, f"{WHY[word]}: no minimiser, hence no verdict, of {each}")
+            )
+    short = sum("too large" in method for method in queries["optimal_method"].to_pylist())
+    if short:
+        notes.append(of_queries(short, number, "are too large to search for the best order to the end"))
+    if "acyclic_share" in queries.column_names:
+        shares = queries["acyclic_share"].to_numpy(zero_copy_only=False).astype(float)
+        unknown = int(np.isnan(shares).sum())
+        if unknown:
+            notes.append(of_queries(unknown, number, "have too many pairs to be resampled: no shares of replicates"))
+    return notes
+
+
+def of_all(notes: Sequence[str], queries: int) -> tuple[str, ...]:
+    """Return notes on parts as notes on all queries: “5 of 9 queries …” of each part becomes one count.
+
+    >>> of_all(["2 of 3 queries are odd", "the query is odd", "as it is"], 4)
+    ('3 of 4 queries are odd', 'as it is')
+    """
+    counts: dict[str, int] = {}
+    for number, said in map(queries_said, notes):
+        counts[said] = counts.get(said, 0) + number
+    return tuple(of_queries(n, queries, said) if n else said for said, n in counts.items())
+
 
 WORK = 500_000
 """Judgments (or pairs of a list) that are audited at a time; bounds the memory."""

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concordant.auditing.minimisers import NO, UNKNOWN, YES, Judged
+from concordant.auditing.gain_laws import ROUNDING, gain_regrets
+from concordant.auditing.verdicts import NO, UNKNOWN, YES, Judged
 from concordant.errors import UsageError
-from concordant.graphs import Batch
-from concordant.populations.gain_laws import ROUNDING, gain_regrets
-from concordant.preferences import Preferences
-from concordant.structures.registry import Structure
-from concordant.structures.registry import structure as find_structure
-from concordant.surrogates.choosing import Chosen
-from concordant.surrogates.minimise import STATUS, minimise
-from concordant.surrogates.population import Relevance
+from concordant.losses.minimise import STATUS, minimise
+from concordant.losses.objective import Relevance
+from concordant.losses.surrogates import Chosen
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.structures import Structure
+from concordant.ranking.structures import structure as find_structure
 
 __all__ = ["Law", "judge_by_gains"]
 

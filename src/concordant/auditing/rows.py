@@ -10,18 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concordant.auditing.minimisers import UNKNOWN, YES, Judged
-from concordant.best_order.orders import METHODS, BestOrders
-from concordant.graphs import Batch
-from concordant.noise.held_out import HeldOut
-from concordant.noise.noise import VERDICTS as NOISE_VERDICTS
-from concordant.noise.noise import Noise
-from concordant.populations.shape import Shapes
-from concordant.populations.verdicts import VERDICTS
-from concordant.surrogates.choosing import Chosen
-from concordant.surrogates.minimise import STATUS
+from concordant.auditing.held_out import HeldOut
+from concordant.auditing.noise import VERDICTS as NOISE_VERDICTS
+from concordant.auditing.noise import Noise
+from concordant.auditing.shapes import Shapes
+from concordant.auditing.transitivity import VERDICTS
+from concordant.auditing.verdicts import UNKNOWN, YES, Judged
+from concordant.losses.minimise import STATUS
+from concordant.losses.surrogates import Chosen
+from concordant.preferences.graphs import Batch
+from concordant.ranking.best_orders import METHODS, BestOrders
 
 __all__ = ["edge_rows", "held_out_rows", "order_rows", "query_rows", "surrogate_rows"]
+
 
 Nodes = NDArray[np.int64]
 WORDS = {"holds": "true", "fails": "false", "undetermined": "undetermined"}

@@ -2,7 +2,7 @@
 
 The dual of min Σ w max(0, c − (α_i − α_j)) is a circulation of the most profit: max Σ c y with 0 ≤ y ≤ w and as much
 flowing into each node as out of it; the α are its potentials. The plain twin is a linear programme
-(``concordant.surrogates.hinge``). Trees are strongly feasible (Cunningham, Math. Programming 11, 1976): from every node
+(``concordant.losses.hinge``). Trees are strongly feasible (Cunningham, Math. Programming 11, 1976): from every node
 some flow can be sent to the root, and degenerate steps cannot go in circles.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 from concordant.kernels.compiled import compiled
 
 __all__ = ["circulations"]
+
 
 SLIM = 1e-10
 """Violation of a potential, as a share of the largest cost, that is rounding."""

@@ -1,4 +1,4 @@
-"""Draws without replacement from counters: the compiled twins of ``concordant.sampling``, which draw the same."""
+"""Draws without replacement from counters: compiled twins of ``concordant.preferences.sampling``."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ __all__ = [
     "shuffled",
     "table_size",
 ]
+
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

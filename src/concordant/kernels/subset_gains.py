@@ -1,8 +1,8 @@
 """Mean gains of the average log-odds scores of random subsets, in one pass over the draws.
 
-The plain twin is ``concordant.targets.mean_targets`` with the structure function itself. Scores are held as integers,
-multiples of 2^−shift of a log-odds: their sums are exact, whatever the order of the judgments, and equal scores are
-equal. Everything is a function of the one query, so threads and blocks change nothing.
+The plain twin is ``concordant.learning.targets.mean_targets`` with the structure function itself. Scores are held as
+integers, multiples of 2^−shift of a log-odds: their sums are exact, whatever the order of the judgments, and equal
+scores are equal. Everything is a function of the one query, so threads and blocks change nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from concordant.kernels.compiled import compiled
 from concordant.kernels.draws import HASH, ONE, S31, S40, TURNS, collect, copy, fill, shuffle, table_size
 
-__all__ = ["BLOCKS", "COLLECTED", "SHIFTS", "SHUFFLED", "WHOLE", "level_table", "mean_gains"]
+__all__ = ["BLOCKS", "COLLECTED", "SHIFTS", "SHUFFLED", "WHOLE", "centred_rows", "level_table", "mean_gains"]
+
 
 WHOLE, BLOCKS, SHUFFLED, COLLECTED = 0, 1, 2, 3
 """How a query is treated: all its judgments; blocks of permutations; independent subsets, drawn in either way."""
@@ -371,3 +372,36 @@ def mean_gains(  # type: ignore[no-untyped-def]
                 members += in_unit * in_unit
                 in_unit = 0
         _mean_and_error(y0, total, squares, crossed, units, members, draws, value[nodes], error[nodes])
+
+
+@compiled
+def centred_rows(X, rows, start, first, last, root, out, level):  # type: ignore[no-untyped-def]
+    """Fill out with root_q (x − mean of x over the query) for the nodes of queries first … last − 1.
+
+    The twin is in ``concordant.learning.solvers.least_squares``. Shapes: ``rows`` (nodes,) the row of X of
+    each node, ``start`` (queries + 1,), ``root`` (queries,) in X's precision, as ``out`` (nodes of these queries,
+    columns). Means are summed in float64, as what exceeds the query's first row: nothing is left of a constant column.
+    ``level`` (columns,) gains Σ root² mean² over the nodes of the queries where the column is not constant.
+    """
+    width = X.shape[1]
+    base, sums, mean = np.empty(width), np.empty(width), np.empty(width, out.dtype)
+    for q in range(first, last):
+        size = start[q + 1] - start[q]
+        if size == 0:
+            continue
+        for column in range(width):
+            base[column] = X[rows[start[q]], column]
+            sums[column] = 0.0
+        for node in range(start[q], start[q + 1]):
+            row = rows[node]
+            for column in range(width):
+                sums[column] += X[row, column] - base[column]
+        for column in range(width):
+            middle = base[column] + sums[column] / size
+            mean[column] = middle
+            if sums[column] != 0.0:
+                level[column] += root[q] * root[q] * size * middle * middle
+        for node in range(start[q], start[q + 1]):
+            row, at = rows[node], node - start[first]
+            for column in range(width):
+                out[at, column] = (X[row, column] - mean[column]) * root[q]

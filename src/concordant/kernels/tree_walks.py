@@ -8,6 +8,7 @@ from concordant.kernels.compiled import compiled
 
 __all__ = ["add_leaves"]
 
+
 TOGETHER = 256
 """Rows that go down one tree before the next one is begun."""
 
@@ -16,7 +17,7 @@ TOGETHER = 256
 def add_leaves(X, root, feature, threshold, left, right, missing_left, value, first, last, total):  # type: ignore[no-untyped-def]
     """Add to ``total`` of rows first … last − 1 the value of the leaf of each tree that they fall into.
 
-    The twin is ``concordant.models.trees.Trees._leaves``; the trees are added in the same order.
+    The twin is ``concordant.apps.models.regressors.Trees._leaves``; the trees are added in the same order.
     """
     for begin in range(first, last, TOGETHER):
         for tree in range(len(root)):

@@ -10,14 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from concordant.abstention.classes import ScorerClass
-from concordant.abstention.norms import conjugate
-from concordant.abstention.phis import phi_named
+from concordant.abstention.points import ScorerClass, conjugate, phi_named
 from concordant.errors import ConcordantError, UsageError
 from concordant.torch.margins import margin_named
 from concordant.torch.scorers import ReluScorer
 
-__all__ = ["LEVEL", "STOPPED", "BoundedFit", "BoundedReluScorer", "fit_pairs", "pair_losses", "project"]
+__all__ = ["BoundedFit", "BoundedReluScorer", "LEVEL", "STOPPED", "fit_pairs", "pair_losses", "project"]
+
 
 LEVEL, STOPPED = "local minimum", "stopped before convergence"
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from concordant.errors import ConcordantError, UsageError
 from concordant.torch.losses import spans
 
-__all__ = ["CONVERGED", "STOPPED", "Fit", "fit"]
+__all__ = ["CONVERGED", "Fit", "STOPPED", "fit"]
+
 
 CONVERGED, STOPPED = "converged", "stopped before convergence"
 METHODS = ("lbfgs", "adam")
@@ -65,8 +66,8 @@ def fit(
     (Adam looks before every tenth).
     Errors: UsageError for shapes and options, ConcordantError when the objective stops being finite.
 
-    >>> from concordant.graphs import Batch
-    >>> from concordant.preferences import Preferences
+    >>> from concordant.preferences.graphs import Batch
+    >>> from concordant.preferences.preferences import Preferences
     >>> from concordant.torch.objective import surrogate
     >>> from concordant.torch.scorers import LinearScorer
     >>> votes = Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "y", "x"])

@@ -16,6 +16,7 @@ from concordant.torch.margins import margin_named
 
 __all__ = ["GradedObjective", "against_all"]
 
+
 BLOCK = 1 << 22
 """Pairs that are held at once."""
 

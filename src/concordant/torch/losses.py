@@ -12,6 +12,7 @@ from concordant.torch.margins import margin_named, penalty_named
 
 __all__ = ["edge_loss", "edge_terms", "per_graph", "places", "real_scores", "spans", "tensors", "value_penalty"]
 
+
 REDUCTIONS = ("sum", "mean", "none", "graph")
 
 

@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from concordant.errors import UsageError
-from concordant.surrogates.margins import margin_function
-from concordant.surrogates.margins import value_penalty as numpy_penalty
+from concordant.losses.margins import margin_function
+from concordant.losses.margins import value_penalty as numpy_penalty
 
 __all__ = ["MARGINS", "PENALTIES", "margin_named", "penalty_named"]
+
 
 Function = Callable[[Tensor], Tensor]
 

@@ -8,12 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from concordant.graphs import Batch, Graphs
-from concordant.surrogates.gains import expected_gains
-from concordant.surrogates.objective import Objective
-from concordant.surrogates.population import Population, Relevance
-from concordant.surrogates.registry import surrogate as numpy_surrogate
-from concordant.surrogates.weights import from_gains_to_all
+from concordant.losses.expected_gains import expected_gains
+from concordant.losses.objective import Objective, Population, Relevance
+from concordant.losses.surrogates import from_gains_to_all
+from concordant.losses.surrogates import surrogate as numpy_surrogate
+from concordant.preferences.graphs import Batch, Graphs
 from concordant.torch.graded import GradedObjective
 from concordant.torch.losses import edge_terms, per_graph, real_scores, spans, value_penalty
 from concordant.torch.margins import margin_named, penalty_named
@@ -29,7 +28,7 @@ class TorchObjective(nn.Module):  # type: ignore[misc]
     decide the precision of the result. Calling it with scores (nodes,) gives the values (graphs,), differentiable;
     ``node_start`` tells the nodes of each graph. Errors: UsageError for scores of another length or kind.
 
-    >>> from concordant.preferences import Preferences
+    >>> from concordant.preferences.preferences import Preferences
     >>> votes = Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "y", "x"])
     >>> risk = surrogate("ranknet", Batch.whole(votes))
     >>> scores = torch.zeros(2, dtype=torch.float64, requires_grad=True)
@@ -149,7 +148,7 @@ def surrogate(
     Members that weigh a gain against every other item ("ndcg-pairwise", "err-pairwise") become a ``GradedObjective``,
     which holds m numbers in the place of m² edges.
 
-    >>> from concordant.surrogates.population import Relevance
+    >>> from concordant.losses.objective import Relevance
     >>> risk = surrogate("ndcg-pairwise", Relevance.of([2.0, 0.0, 1.0]), phi="exponential")
     >>> type(risk).__name__, round(risk(torch.zeros(3)).item(), 4)
     ('GradedObjective', 2.4298)

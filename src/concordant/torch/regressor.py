@@ -17,6 +17,7 @@ from concordant.torch.scorers import LinearScorer, ReluScorer
 
 __all__ = ["TorchRegressor"]
 
+
 Floats = NDArray[np.float64]
 
 

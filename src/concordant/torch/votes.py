@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 
 from concordant.errors import UsageError
-from concordant.surrogates.population import Population
-from concordant.surrogates.registry import surrogate
+from concordant.losses.objective import Population
+from concordant.losses.surrogates import surrogate
 from concordant.torch.losses import places, real_scores, tensors
 from concordant.torch.objective import TorchObjective
 

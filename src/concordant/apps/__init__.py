@@ -1,0 +1,1 @@
+"""What people run: commands, report, exports, service, models on disk, Spark, experiments of the papers."""

@@ -1,0 +1,150 @@
+"""The command ``concordant``: arguments in, tables and files out, one clear line for every error.
+
+Only click is imported here, so that ``concordant --help`` costs nothing; each command imports what it runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from concordant.apps.commands.saying import Watch, as_json, said_as, say, watched
+from concordant.apps.commands.standard import standard_streams
+
+__all__ = ["main"]
+
+
+COMMANDS = {
+    "rank": "Rank the items of a preference log, per query, with intervals.",
+    "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
+    "score": "Score and rank items by a model that fit has kept.",
+    "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",
+    "report": "Write one page to look at: ranking, who beats whom, audit, scorer, what to ask next.",
+    "audit": "Say whether preferences, with a loss, can lead to the right order, and how sure that is.",
+    "export": "Write a model as ONNX, for Elasticsearch or Solr, or as JSON, with a model card.",
+    "serve": "Answer requests over HTTP by a model: score, rank, compare.",
+    "ingest": "Take logs into a store, each exactly once.",
+    "store": "Look into a store, verify it, make it smaller, write it out.",
+    "reproduce": "Run the experiments of the papers again, their numbers beside ours.",
+    "counterexample": "Votes that a loss ranks wrongly with any amount of data: found, explained, written as a log.",
+    "demo": "Rank 59 language models by 8,931 human votes that come with the package.",
+}
+
+
+class Stopped(BaseException):
+    """The command was interrupted."""
+
+
+LONGEST = 2000
+"""Characters of a message: what a broken file holds can be of any length."""
+
+
+class _Lazy(click.Group):
+    """Commands whose modules are imported when they are run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"concordant.apps.commands.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # of which click would make an empty line
+            raise Stopped from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS:
+            from concordant.errors import did_you_mean
+
+            raise click.UsageError(f"unknown command {args[0]!r}: {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="concordant")
+def cli() -> None:
+    """From a log of who preferred what to a ranking that can be trusted."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; errors that a user can mend are one line on stderr and exit status 2.
+
+    Ctrl-C and SIGTERM end it with one line and the status 130 or 143. Streams that are closed or full end nothing
+    (``standard``); output that could not be written to standard output makes the status 2.
+    """
+    own = arguments is None
+    with standard_streams(own=own) as streams, said_as(sys.argv[1:] if arguments is None else arguments):
+        with watched(_say_interrupted, to_the_end=own) as watch:
+            try:
+                status = _run(arguments, watch)
+            except (Stopped, KeyboardInterrupt, click.Abort):
+                watch.say()
+                status = watch.status
+        trouble, missed = streams.trouble()
+        if trouble and status == 0:
+            if missed:
+                status = _failed(trouble)
+            else:
+                say("note", trouble)
+        if status:
+            sys.exit(status)
+
+
+def _run(arguments: list[str] | None, watch: Watch) -> int:
+    """Run the command and return its exit status."""
+    try:
+        _call(arguments, watch)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.format_message(), err=True)
+        return 2
+    except click.ClickException as problem:
+        return _failed(problem.format_message())
+    except ValueError as problem:
+        from concordant.errors import ConcordantError
+
+        if not isinstance(problem, ConcordantError):
+            raise
+        return _failed(str(problem))
+    except MemoryError:
+        return _failed("not enough memory")
+    except OSError as problem:
+        return _failed(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+    return 0
+
+
+def _call(arguments: list[str] | None, watch: Watch) -> None:
+    try:
+        cli.main(arguments, prog_name="concordant", standalone_mode=False)
+    except BaseException:
+        if watch.caught is not None:  # whatever a library made of the signal
+            raise Stopped from None
+        raise
+
+
+def _failed(message: str) -> int:
+    text = " ".join(message.split())
+    more = len(text) - LONGEST
+    say("error", text if more <= 0 else f"{text[:LONGEST]} … ({more:,} more characters)", level="error")
+    return 2
+
+
+def _say_interrupted() -> None:
+    """Say so, on a terminal over the ^C that it shows."""
+    if sys.stderr.isatty() and not as_json():
+        sys.stderr.write("\r")
+    say("interrupted", "interrupted", level="error")

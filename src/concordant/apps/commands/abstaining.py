@@ -1,0 +1,114 @@
+"""What ``concordant score --abstain`` asks for: a ranker that abstains, from a model and what else was given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from concordant.abstention.ranker import AbstainingRanker
+from concordant.apps.commands.reading_log import is_letor, labelled_like, read_feature_file
+from concordant.errors import UsageError
+from concordant.io.read import read_log
+from concordant.learning.features.reading import read_judged
+
+__all__ = ["careful", "said_of"]
+
+
+ALONE = ("abstain_by", "gamma", "norm", "share", "judgments", "judged_features")
+"""Options that say how to abstain."""
+
+
+def careful(ranker: Any, given: Mapping[str, Any], names: Sequence[str] | None) -> AbstainingRanker | None:
+    """Return the ranker that abstains as the options say, or None where nothing asks for one.
+
+    A model that was kept as an AbstainingRanker abstains as it was made to; ``--abstain`` alone is another cost for it.
+    Any other model needs γ, or judgments to choose it by. Errors: UsageError, InputError.
+    """
+    kept = ranker if isinstance(ranker, AbstainingRanker) else None
+    asked = [f"--{name.replace('_', '-')}" for name in ALONE if given[name] is not None]
+    if given["abstain"] is None:
+        if asked:
+            raise UsageError(f"{asked[0]} says how to abstain; --abstain COST is missing")
+        return kept
+    if kept is not None and not asked:
+        return kept.with_cost(given["abstain"])
+    options: dict[str, Any] = {"cost": given["abstain"], "gamma": _gamma(given["gamma"]), "share": given["share"]}
+    for option, name in (("by", "abstain_by"), ("norm", "norm")):
+        if given[name] is not None:
+            options[option] = given[name]
+        elif kept is not None:
+            options[option] = getattr(kept.rule_, option)
+    by_risk = options.get("by") == "risk"
+    if by_risk and options["gamma"] != "auto":
+        raise UsageError(
+            "--gamma is for --abstain-by distance; by risk needs --judgments LOG instead, held-out judgments"
+        )
+    made = AbstainingRanker(ranker if kept is None else kept.ranker_, **options)
+    if given["judgments"] is not None:
+        if options["gamma"] != "auto":
+            raise UsageError("--judgments are there to choose γ by, and --gamma gives it; leave one of them out")
+        return made.fit(*_judged(given, made.missing, names))
+    if given["judged_features"] is not None:
+        raise UsageError("--judged-features are those of the items of --judgments, which is missing")
+    if by_risk:
+        raise UsageError("--abstain-by risk needs --judgments LOG, held-out judgments to estimate the risk from")
+    if options["gamma"] == "auto":
+        raise UsageError(
+            "--abstain needs to know when: give --judgments LOG, held-out judgments to choose that by, or --gamma G, "
+            "the distance up to which items are too near; or a model kept with it (an AbstainingRanker)"
+        )
+    return made.fit()
+
+
+def said_of(ranker: AbstainingRanker) -> list[str]:
+    """Return in words when the ranker abstains, and what held-out judgments say about that."""
+    rule, status = ranker.rule_, ranker.status_
+    if rule.by == "risk":
+        when = f"where the estimated risk of a wrong order exceeds {rule.cost:g}"
+        if math.isfinite(rule.limit):
+            when += f", as far as a share of {ranker.share:g} of the held-out pairs allows"
+    elif rule.gamma is None:
+        when = "never"
+    else:
+        where = "standardised features" if ranker.normaliser_.standardise else "the features as they are"
+        when = f"where items are at most γ = {rule.gamma:.4g} apart (ℓ{rule.norm.replace('inf', '∞')}, {where})"
+    said = [f"abstains {when}"]
+    if "coverage" in status:
+        risk = "" if status["risk"] is None else f", {status['risk']:.1%} of them wrongly"
+        said.append(
+            f"of {status['pairs']:,} held-out pairs {status['coverage']:.1%} are ordered{risk}; loss "
+            f"{status['loss']:.4f} at cost {rule.cost:g}, without abstention {status['loss without']:.4f}"
+        )
+    known = set(getattr(ranker.ranker_, "status_", {}).get("notes", ()))
+    return [*said, *(note for note in status["notes"] if note not in known)]
+
+
+def _gamma(text: str | None) -> float | str:
+    if text is None or text == "auto":
+        return "auto"
+    try:
+        gamma = float(text)
+    except ValueError:
+        gamma = math.nan
+    if not gamma >= 0:
+        raise UsageError(f"--gamma must be auto or a distance of at least 0, not {text!r}")
+    return gamma
+
+
+def _judged(given: Mapping[str, Any], missing: str, names: Sequence[str] | None) -> tuple[Any, Any]:
+    """Read held-out judgments and the features of their items: a preference log, or labels in a LETOR file."""
+    log = given["judgments"]
+    if is_letor(log):
+        if given["judged_features"] is not None:
+            raise UsageError(f"{log} is a LETOR file, which holds features itself; leave out --judged-features")
+        keep = "raise" if missing == "raise" else "keep"
+        return read_judged(log, missing=keep, width=None if names is None else len(names))
+    prefs = read_log(log).preferences
+    features = read_feature_file(given["judged_features"] or given["features"], given, missing=missing, names=names)
+    features, _ = labelled_like(features, prefs)
+    if given["judged_features"] is None and set(prefs.items).isdisjoint(features.items):
+        raise UsageError(
+            f"no item of {log} is in {given['features']}; name the features of its items: --judged-features F"
+        )
+    return features, prefs

@@ -1,0 +1,205 @@
+"""What ``concordant audit`` does once its arguments are known: read, audit, write, show.
+
+An audit as tables for a person: no wider than a terminal of 80 columns.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from concordant.apps.commands.given import Given
+from concordant.apps.commands.output import as_csv, check_output, one_line, plain, show_table, write, write_json
+from concordant.apps.commands.progress import Progress, tell
+from concordant.apps.commands.reading_log import read_given_log
+from concordant.apps.commands.saying import say
+from concordant.auditing.audit import audit
+from concordant.auditing.findings import Audit
+from concordant.errors import UsageError
+from concordant.losses.surrogates import choose
+from concordant.ranking.structures import structure
+
+__all__ = ["run_audit", "show_audit"]
+
+
+SHORT = {"infimum not attained": "not attained", "stopped before convergence": "stopped early"}
+"""What a minimiser's status is called where there is little room."""
+LONGEST = 28
+"""Letters of a label, beside others in a table."""
+
+
+def show_audit(found: Audit, rows: int) -> None:
+    """Print the tables, an empty line after each: of one query everything, of many the surrogates and some queries."""
+    if len(found.queries) > 1:
+        some = _table(_query, found.queries.slice(0, rows))
+        tables = [found.overall, some if max(some["parts"].to_pylist()) > 1 else some.drop_columns(["parts"])]
+    else:
+        facts = _facts(found.queries.to_pylist()[0])
+        shown = pa.table({"fact": list(facts), "of_this_query": list(facts.values())})
+        tables = [shown, _table(_surrogate, found.surrogates), found.orders.select(["place", "item"])]
+        if found.ask is not None and len(found.ask):
+            tables.append(_table(_question, found.ask))
+    for table in tables[:2]:
+        show_table(table, len(table))
+        click.echo()
+    if len(found.queries) > rows and len(tables) == 2:
+        click.echo(f"… {len(found.queries) - rows:,} more queries (--output F for all)\n")
+    for table in tables[2:]:
+        show_table(table, rows)
+        click.echo()
+
+
+def _table(of: Callable[[Mapping[str, Any]], dict[str, Any]], found: pa.Table) -> pa.Table:
+    return pa.Table.from_pylist([of(row) for row in found.to_pylist()])
+
+
+def _query(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the contract under short names."""
+    return {
+        "query": _short(row["query"])[:12],
+        "items": row["items"],
+        "judgments": row["judgments"],
+        "parts": row["components"],
+        "acyclic": row["acyclic"],
+        "low_noise": row["low_noise"],
+        "row_sums": row["row_sum_condition"],
+        "optimal_loss": row["optimal_loss"],
+        "exact": row["optimal_exact"],
+    }
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of the only query, with the evidence; what does not apply is left out."""
+    facts = {
+        "components": row["components"],
+        "acyclic": row["acyclic"],
+        "shortest cycle": _chain(row["cycle"], closed=True),
+        "items in the largest cycles": row["largest_component"] if not row["acyclic"] else None,
+        "low noise": row["low_noise"],
+        "worst violated triple": _chain(row["violated_triple"]),
+        "needed, never judged": _chain(row["missing_pair"], " and "),
+        "row-sum condition": row["row_sum_condition"],
+        "Condorcet winner": row["condorcet_winner"] if row["condorcet"] == "holds" else row["condorcet"],
+        "items in the Smith set": row["smith_set"],
+        "optimal loss": f"{row['optimal_loss']:.4f}",
+        "no order is below": f"{row['optimal_lower']:.4f}",
+        "best order found by": row["optimal_method"] + (", exact" if row["optimal_exact"] else ", not proven best"),
+        "cycles are": row.get("cycles_are"),
+        "p of the cycles": _share(row.get("cycle_p_value")) if not row["acyclic"] else None,
+        "resamples without cycles": _share(row.get("acyclic_share")),
+        "resamples, same winner": _share(row.get("winner_share")),
+    }
+    return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def _surrogate(row: Mapping[str, Any]) -> dict[str, Any]:
+    pairwise = row["target"] == "pairwise"
+    heaviest = None if row["above"] is None else f"{_short(row['above'])} > {_short(row['below'])}"
+    return {
+        "surrogate": row["surrogate"],
+        "minimiser": SHORT.get(row["status"], row["status"]),
+        "regret": row["regret"],
+        "consistent": row["consistent"],
+        "flipped": row["flipped"] if pairwise else None,
+        "heaviest_flipped": heaviest if pairwise else f"(judged by {row['target'].upper()})",
+    }
+
+
+def _question(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "#": row["number"],
+        "ask": f"{_short(row['better'])} / {_short(row['worse'])}",
+        "judged": f"{row['judgments']:g}",
+        "gain": row["gain"],
+        "reason": row["reason"],
+    }
+
+
+def _short(label: Any) -> str:
+    text = str(label)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _chain(labels: list[Any] | None, between: str = " > ", *, closed: bool = False) -> str | None:
+    if not labels:
+        return None
+    return between.join(_short(label) for label in [*labels, *(labels[:1] if closed else [])])
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None or value != value else f"{value:.3g}"
+
+
+def run_audit(log: str, given: Given) -> None:
+    """Read, audit, write; a table and the summary on a terminal, CSV into a pipe with the summary on stderr."""
+    quiet, output = given["quiet"], given["output"]
+    terminal = sys.stdout.isatty()
+    given.settle(terminal=terminal, shown=terminal or (output is not None and output.lower().endswith(".json")))
+    if output is not None:
+        check_output(output, log)
+    if given["edges"] is not None:
+        check_output(given["edges"], log, option="--edges")
+        if not given["replicates"]:
+            raise UsageError("--edges says how sure each preference is; it needs --replicates above 0")
+        if output is not None and Path(output).resolve() == Path(given["edges"]).resolve():
+            raise UsageError(f"--output and --edges both name {output}; name two files")
+    names = given["surrogates"] or None
+    choose(names)  # a wrong name should not cost the reading of a large log
+    if given["structure"] is not None:
+        structure(given["structure"])
+    with Progress(quiet, f"reading {log}"):
+        reading = read_given_log(log, given, given["cluster"])
+    if reading.rejects:
+        tell([f"skipped: {reading.report()}"])
+    if not quiet:
+        for note in reading.notes:
+            say("note", note)
+    prefs = reading.preferences.pool() if given["pool"] else reading.preferences
+    with Progress(quiet, "auditing"):
+        found = audit(
+            prefs,
+            surrogates=names,
+            **{name: given[name] for name in ("ties", "exact", "time_limit", "structure", "order", "replicates")},
+            **{name: given[name] for name in ("level", "top", "ask", "seed")},
+        )
+    if output is not None:
+        if output.lower().endswith(".json"):
+            write_json({"file": log} | found.to_dict(), output)
+        else:
+            write(_flat(found.to_arrow()), output)
+        if not quiet:
+            number = f"{len(found.queries):,} {'query' if len(found.queries) == 1 else 'queries'}"
+            say("wrote", f"wrote {output}: {number}", path=output)
+    if found.edges is not None and given["edges"] is not None:
+        write(found.edges, given["edges"])
+        if not quiet:
+            say("wrote", f"wrote {given['edges']}: {len(found.edges):,} preferences", path=given["edges"])
+    if sys.stdout.isatty():
+        show_audit(found, given["rows"])
+    elif output is None:
+        sys.stdout.buffer.write(as_csv(_flat(found.to_arrow())))
+        sys.stdout.buffer.flush()
+    if not quiet or sys.stdout.isatty():
+        for line in found.summary:
+            if sys.stdout.isatty():
+                click.echo(one_line(line))
+            else:
+                say("summary", line)
+    if not quiet:
+        for note in found.notes:
+            say("note", note)
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Lists of labels as JSON texts: rows of CSV have no lists."""
+    for place, name in enumerate(table.column_names):
+        if pa.types.is_list(table[name].type):
+            texts = [None if x is None else json.dumps(plain(x), ensure_ascii=False) for x in table[name].to_pylist()]
+            table = table.set_column(place, name, pa.array(texts, pa.string()))
+    return table

@@ -1,0 +1,257 @@
+"""What ``concordant fit`` does once its arguments are known: read, match, learn, keep, say what came out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from concordant.apps.commands.given import Given
+from concordant.apps.commands.idle import chosen_by
+from concordant.apps.commands.matching import Matched, Valued, match, read_valued
+from concordant.apps.commands.output import as_csv, show_table
+from concordant.apps.commands.progress import Progress, tell
+from concordant.apps.commands.reading_log import (
+    as_written,
+    feature_stream,
+    gigabytes,
+    is_letor,
+    labelled_like,
+    read_feature_file,
+    read_given_log,
+    said_of_names,
+)
+from concordant.apps.commands.regressors import named_regressor
+from concordant.apps.commands.saying import say
+from concordant.apps.commands.standard import beside_the_result
+from concordant.apps.models.directory import check_target
+from concordant.apps.models.saving import save_model
+from concordant.errors import InputError, UsageError, counted
+from concordant.io.engines.counting import with_columns
+from concordant.io.log.formats import locate
+from concordant.learning.features.matrix import Features
+from concordant.learning.features.reading import read_judged
+from concordant.learning.features.streamed import FeatureFile
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.edges import EdgeRanker
+from concordant.learning.rankers.lists import LOSSES, ListRanker
+from concordant.losses.margins import margin_function
+from concordant.losses.surrogates import surrogate
+from concordant.progress import stage
+from concordant.ranking.structures import structure
+
+__all__ = ["run_fit"]
+
+
+def run_fit(log: str, given: Given) -> None:
+    """Fit and keep the model; what is worth knowing goes to stderr, the curve of order='auto' to stdout."""
+    quiet = given["quiet"]
+    check_target(given["model"])
+    graded = given["kind"] == "labels" or (given["kind"] is None and is_letor(log))
+    _settle(log, given, graded)
+    ranker = _ranker(given, graded)  # a wrong name should not cost the reading of a large log
+    if given["engine"] == "spark":
+        from concordant.apps.commands.fitting_spark import fit_on_spark
+
+        fit_on_spark(ranker, log, given)
+        return
+    if given["master"] is not None:
+        raise UsageError(f"--master {given['master']} belongs to --engine spark")
+    with Progress(quiet, f"reading {log}"):
+        features, judged, told = _labels(log, given) if graded else _preferences(log, given)
+    if not quiet and isinstance(features, FeatureFile):
+        told.append(f"{given['features']}: streamed from disk, {gigabytes(features)}")
+    if not quiet:
+        size = f"{counted(len(features), 'rows')} of {counted(len(features.names), 'features')}"
+        source = given["features"] or log
+        told.append(f"{source}: {size}")
+        told += [f"note: {note}" for note in said_of_names(source, features.names, given)]
+    if sys.stderr.isatty():  # elsewhere an error should be the only line
+        tell(told)
+    with Progress(quiet, "learning"):
+        _fit(ranker, features, judged, given)
+        with stage("agreement with the judgments"):
+            agreement = _agreement(ranker, features, judged)
+    given.settle(**chosen_by(ranker))
+    place = save_model(ranker, given["model"], about={"log": log, "features": given["features"] or log})
+    if not quiet:
+        tell(told)
+        _say(ranker, agreement, graded)
+        say("wrote", f"wrote {place}/", path=str(place))
+    if hasattr(ranker, "cv_"):
+        with beside_the_result():
+            if sys.stdout.isatty():
+                show_table(ranker.curve())
+            else:
+                sys.stdout.buffer.write(as_csv(ranker.curve()))
+
+
+def _settle(log: str, given: Given, graded: bool) -> None:
+    """Refuse what nothing reads on the way from labels, or from preferences, by this loss."""
+    if graded and given["engine"] == "spark":
+        return  # which refuses labels
+    loss, order = given["loss"], given["order"]
+    aggregated = order == "all" or (order == "auto" and loss != "gain-regression")
+    given.settle(
+        log=log,
+        graded=graded,
+        letor=graded and given["features"] is None and is_letor(log),
+        reads=surrogate(loss).reads,
+        listed=loss in LOSSES,
+        draws=None if graded or not aggregated else False,
+    )
+
+
+def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, given: Mapping[str, Any]) -> None:
+    try:
+        ranker.fit(features, judged)
+    except UsageError as error:
+        if not isinstance(features, FeatureFile) or given["stream"]:
+            raise
+        raise UsageError(f"{error}; the table takes {gigabytes(features)}, --in-memory reads it all the same") from None
+
+
+def _agreement(ranker: Any, features: Features | FeatureFile, judged: Any) -> float | None:
+    """How well the scores agree with what they were fitted to; None where nothing says so, as with one list a query."""
+    try:
+        return float(ranker.score(features, judged))
+    except InputError:
+        return None
+
+
+def _say(ranker: Any, agreement: float | None, graded: bool) -> None:
+    what = "nDCG@10" if graded else "concordance (pairs in the order of the judgments)"
+    found = "nothing to compare the scores with" if agreement is None else f"{what} {agreement:.4f}"
+    say("fitted", f"on the training data: {found}; solver: {ranker.status_['status']}")
+    for note in ranker.status_["notes"]:
+        say("note", str(note))
+
+
+def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features | FeatureFile, Any, list[str]]:
+    if given["features"] is None:
+        raise UsageError("--features is missing: a preference log holds no features of its items")
+    file = feature_stream(given["features"], given)
+    reading = read_given_log(log, given)
+    told = [f"skipped: {reading.report()}"] if reading.rejects else []
+    if not given["quiet"]:
+        told += [f"{log}: {reading.preferences.facts}", *(f"note: {note}" for note in reading.notes)]
+    if file is not None:
+        return file, reading.preferences, told + ([] if given["quiet"] else as_written(file, reading.preferences))
+    with stage(f"reading {given['features']}"):
+        features = read_feature_file(given["features"], given, missing=given["missing"])
+    features, converted = labelled_like(features, reading.preferences)
+    told += [] if given["quiet"] else converted
+    return features, reading.preferences, told
+
+
+def _labels(log: str, given: Mapping[str, Any]) -> tuple[Features, Any, list[str]]:
+    """Return the rows that have a label, and the labels; a label without features is an error."""
+    if given["stream"]:
+        raise UsageError("--stream is for preferences; graded labels are fitted in memory")
+    if given["features"] is None:
+        if not is_letor(log):
+            raise UsageError(f"--features is missing: {log} holds labels only")
+        keep = "raise" if given["missing"] == "raise" else "keep"
+        features, labels = read_judged(log, missing=keep)
+        return features, labels, []
+    features = read_feature_file(given["features"], given, missing=given["missing"])
+    columns = {role: given.get(role) for role in ("query", "item", "label")}
+    judged = read_valued(log, "label", columns)
+    found = match(_as_valued(features, given["features"]), judged, "skip")
+    rows = found.score.astype(np.int64)
+    if len(rows) < len(judged.item):
+        _say_missing(features, judged, found)
+    bare = len(features) - len(rows)
+    told = [f"{bare:,} of {len(features):,} rows have no label: nothing is learned there"] if bare else []
+    return features.take(rows), found.label, told
+
+
+def _as_valued(features: Features, name: str) -> Valued:
+    """Return the rows of the features, each with its number, as what labels can be matched with."""
+    item = features.items.take(features.item).cast(pa.large_string())
+    query = None if features.query is None else features.queries.take(features.query).cast(pa.large_string())
+    return Valued(with_columns(locate(name)), query, item, np.arange(float(len(features))))
+
+
+def _say_missing(features: Features, judged: Valued, found: Matched) -> None:
+    names = [column for column in (judged.query, judged.item) if column is not None]
+    kept = [column for column in (found.query, found.item) if column is not None]
+    there = set(zip(*[column.to_pylist() for column in kept], strict=True))
+    every = zip(*[column.to_pylist() for column in names], strict=True)
+    first = next(row for row, key in enumerate(every) if key not in there)
+    raise InputError(
+        f"{judged.log.name}: {len(judged.item) - len(found.label):,} of {len(judged.item):,} labels are of items "
+        f"without features (first: {judged.named(first)}); the features hold {counted(len(features), 'rows')}"
+    )
+
+
+def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
+    """Return the unfitted ranker that the options describe; options that mean nothing for it are refused."""
+    loss, phi = given["loss"], given["phi"]
+    member = surrogate(loss)
+    if phi is not None:
+        margin_function(phi)
+    if given["structure"] is not None:
+        structure(given["structure"])
+    shared: dict[str, Any] = {
+        "standardise": given["standardise"],
+        "log": given["log_features"],
+        "missing": given["missing"],
+        "seed": given["seed"],
+    }
+    if given["ridge"] is not None:
+        if given["regressor"] != "linear":
+            raise UsageError(f"--ridge is for linear scorers; --regressor {given['regressor']} has settings of its own")
+        shared["ridge"] = _ridge(given["ridge"])
+    if graded:
+        if given["order"] not in ("auto", "all"):
+            raise UsageError("--order means nothing here: graded labels are complete preferences")
+        if loss not in LOSSES:
+            _linear(given)
+            return EdgeRanker(loss, phi=phi, **shared)
+        regressor = named_regressor(given["regressor"], given["seed"])
+        del shared["seed"]  # the regressor has it; the rest is exact
+        return ListRanker(loss, phi=phi, gain=given["gain"], regressor=regressor, **shared)
+    order = _order(given["order"])
+    if loss == "gain-regression":
+        if phi is not None:
+            raise UsageError("gain-regression is least squares; --phi is for losses on pairs")
+        for name in ("structure", "gain", "informed", "subsets", "folds"):
+            if given[name] is not None:
+                shared[name] = given[name]
+        regressor = named_regressor(given["regressor"], given["seed"])
+        return AggregationRanker(order=order, regressor=regressor, **shared)
+    _linear(given)
+    if given["subsets"] is not None:
+        shared["subsets"] = given["subsets"]
+    if member.reads == "scores":
+        shared |= {"structure": given["structure"]}
+        if given["gain"] is not None:
+            shared["options"] = {"gain": given["gain"]}
+    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **shared)
+
+
+def _linear(given: Mapping[str, Any]) -> None:
+    if given["regressor"] != "linear":
+        raise UsageError(f"--loss {given['loss']} fits a linear scorer; --regressor is for gain-regression")
+
+
+def _order(text: str) -> int | str:
+    if text in ("auto", "all"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"--order must be auto, all or a number of judgments, not {text!r}") from None
+
+
+def _ridge(text: str | None) -> float | str | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--ridge must be auto or a number of at least 0, not {text!r}") from None

@@ -1,0 +1,55 @@
+"""What ``concordant ingest`` does once its arguments are known: one log after the other, each as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from concordant.apps.commands.given import Given
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.saying import say
+from concordant.errors import counted, few
+from concordant.io.ingest import Store, Taken
+
+__all__ = ["run_ingest"]
+
+
+MANY = 1_000_000
+"""Rows from which on their number in a second says something."""
+
+
+def run_ingest(logs: Sequence[str], given: Given) -> None:
+    """Take the logs in; after each a line on stderr says that it is in the store, or was."""
+    given.settle()
+    store = Store(given["store"])
+    options = asked_of(given) | {name: given[name] for name in ("cluster", "covariates")}
+    options["home"] = "left" if given["home"] else None
+    for number, log in enumerate(logs, 1):
+        place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
+        with Progress(given["quiet"], f"taking in {log}{place}"):
+            how = {name: given[name] for name in ("grown", "again", "known", "wait")}
+            taken = store.ingest(log, **how, **options)
+        if not given["quiet"]:
+            for line in _said(taken):
+                say("ingested", line)
+            for note in taken.notes:
+                say("note", note)
+
+
+def _said(taken: Taken) -> list[str]:
+    lines = [f"skipped: {taken.skipped}"] if taken.skipped else []
+    if taken.new:
+        took = f"{counted(taken.rows, 'rows')} in {taken.seconds:.1f} s"
+        if taken.rows >= MANY:
+            took += f" ({taken.rows / taken.seconds:,.0f} rows/s)"
+        lines.append(f"{taken.name}: taken in, {took}: {taken.facts}")
+        if taken.exported is not None:
+            missing = taken.exported - taken.judgments
+            gone = f"{counted(missing, 'judgments')} of the {taken.exported:,} exported left out; " if missing else ""
+            lines.append(f"{taken.name}: the export of a store: {gone}{counted(taken.carried, 'files')} stay known")
+        if taken.known:
+            lines.append(f"{taken.name}: left out, known already: {few(taken.known)}")
+    else:
+        what = taken.known[0] if len(taken.known) == 1 else taken.name
+        lines.append(f"{what}: known already, nothing taken in")
+    return lines

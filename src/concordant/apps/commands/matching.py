@@ -1,0 +1,234 @@
+"""Scores and labels from two files, matched by query and item; what does not match is counted and said."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb as library
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, few
+from concordant.io.engines import duckdb, memory
+from concordant.io.engines.counting import choose, with_columns
+from concordant.io.log.formats import Log, locate
+from concordant.preferences.labels import Labels, look_alike
+from concordant.preferences.layouts import ALIASES, plain
+from concordant.preferences.values import INFINITE, MISSING, NULL_BYTE, labels, numbers
+
+__all__ = ["Matched", "Valued", "column_of_role", "match", "query_names", "read_valued"]
+
+
+NAMES = {
+    "query": ALIASES["query"],
+    "item": ALIASES["item"],
+    "score": ("score", "scores", "prediction", "predicted", "pred"),
+    "label": ("label", "labels", "relevance", "rel", "grade", "rating"),
+}
+"""Columns that are recognised without a flag."""
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Valued:
+    """A file of one number for each (query, item), both as texts; ``query`` is None where there is no such column."""
+
+    log: Log
+    query: pa.Array | None
+    item: pa.Array
+    value: NDArray[np.float64]
+
+    def place(self, row: int) -> str:
+        """Return where a row stands in the file, such as ``line 17``."""
+        if self.log.format == "database":
+            return f"row {row + 1:,}"
+        rows = memory.placed_rows(self.log, self.log.columns[:1])
+        return f"{self.log.place} {next(itertools.islice(rows, row, None))[0]:,}"
+
+    def named(self, row: int) -> str:
+        """Return query, item and place of a row."""
+        of = "" if self.query is None else f"query {self.query[row].as_py()!r}, "
+        return f"{of}item {self.item[row].as_py()!r}, {self.place(row)}"
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Rows with a score and a label, in the order of the scores; what was left out, as text."""
+
+    query: pa.Array | None
+    item: pa.Array
+    score: NDArray[np.float64]
+    label: NDArray[np.float64]
+    left_out: str
+
+
+def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valued:
+    """Read query, item and score or label (``role``) from a file; ``given`` names columns for roles.
+
+    Errors (InputError): a column that is not there or cannot be told, labels or numbers that are missing or not such.
+    """
+    log = locate(source, many=False)
+    try:
+        if log.format == "preflib":
+            raise InputError(f"{log.name}: a PrefLib file holds orders, not {role}s")
+        log = with_columns(log)
+        columns = {one: column_of_role(log, one, given.get(one)) for one in ("query", "item", role)}
+        named = [name for name in columns.values() if name is not None]
+        table = _table(log, list(dict.fromkeys(named)))
+    except (library.Error, pa.ArrowException) as error:
+        raise InputError(f"{log.name}: cannot be read: {duckdb.message(error)}") from None
+    if not len(table):
+        raise InputError(f"{log.name}: the file holds no rows")
+    found = {one: None if name is None else table[name] for one, name in columns.items()}
+    query, item = (None if found[one] is None else _texts(log, found[one], one) for one in ("query", "item"))
+    read = numbers(found[role], as_json=log.as_json)
+    if read.fault is not None:
+        kinds = {MISSING: f"have no {role}", INFINITE: f"have a {role} that is not finite"}
+        _refuse(log, read.fault, lambda code: kinds.get(code, f"have a {role} that is not a number"))
+    return Valued(log, query, item, np.asarray(read.values, np.float64))
+
+
+def column_of_role(log: Log, role: str, given: str | None) -> str | None:
+    """Return the column that plays a role, given or by its usual names; None where no column is the query.
+
+    Errors (InputError): one that is given and not there, none, several that could be it.
+    """
+    if given is not None:
+        if given in log.columns:
+            return given
+        if role == "query" and len(log.columns) == 3 and log.lines is not None:  # LETOR and qrels name their own
+            return "query"
+        raise InputError(
+            f"{log.name}: no column {given!r} (asked for as {role}); columns there: {few(log.columns, 40)}"
+        )
+    exact = [name for name in NAMES[role] if name in log.columns]
+    found = exact or [name for name in log.columns if plain(name) in NAMES[role]]
+    if len(found) > 1:
+        raise InputError(f"{log.name}: {few(found)} could each be the {role}; say which one with --{role} COLUMN")
+    if not found and role != "query":
+        raise InputError(
+            f"{log.name}: no column of the {role}; columns there: {few(log.columns, 40)}; name it with --{role} COLUMN"
+        )
+    return found[0] if found else None
+
+
+def _table(log: Log, columns: Sequence[str]) -> pa.Table:
+    """Return the columns in the order of the file; a text file that DuckDB refuses is read plainly, as logs are."""
+    settings = duckdb.Settings()
+    if log.format == "database":
+        return duckdb.table(log, columns, settings).rename_columns(list(columns))
+    if log.format in ("csv", "tsv") and choose(log, None, None, None).engine == "duckdb":
+        with contextlib.suppress(library.Error):
+            return duckdb.table(log, columns, settings).rename_columns(list(columns))
+    return memory.arrow_table(log, columns)
+
+
+def _texts(log: Log, column: Any, role: str) -> pa.Array | None:
+    """The labels as texts; None for queries that are missing in every row, as concordant score writes them."""
+    try:
+        read = labels(column, role, as_json=log.as_json)
+    except InputError as error:
+        raise InputError(f"{log.name}: {error}") from None
+    if read.fault is not None:
+        if role == "query" and (read.fault == MISSING).all():
+            return None
+        kinds = {MISSING: f"have no {role}", NULL_BYTE: f"have a null byte in the {role}"}
+        _refuse(log, read.fault, lambda code: kinds.get(code, f"have a {role} that is neither a text nor an integer"))
+    return read.values.cast(pa.large_string())
+
+
+def _refuse(log: Log, fault: NDArray[np.int8], reason: Any) -> None:
+    row = int(np.flatnonzero(fault)[0])
+    same = int((fault == fault[row]).sum())
+    empty = Valued(log, None, pa.array([]), np.zeros(0))
+    raise InputError(
+        f"{log.name}: {same:,} of {len(fault):,} rows {reason(int(fault[row]))} (first: {empty.place(row)})"
+    )
+
+
+def match(scores: Valued, labels_: Valued, unmatched: str) -> Matched:
+    """Match scores with labels by query and item.
+
+    Errors (InputError): a query in one file only, a (query, item) twice, no match at all, and, with ``unmatched``
+    "raise", rows without a partner.
+    """
+    if (scores.query is None) != (labels_.query is None):
+        without = scores if scores.query is None else labels_
+        raise InputError(f"{without.log.name}: no column of the query, the other file has one; name it with --query")
+    left, right = _keys(scores, labels_)
+    _refuse_twice(scores, left)
+    _refuse_twice(labels_, right)
+    order = np.argsort(right)
+    at = np.minimum(np.searchsorted(right[order], left), len(right) - 1)
+    partner = order[at]
+    found = right[partner] == left
+    if not found.any():
+        raise InputError(
+            f"no row of {scores.log.name} matches {labels_.log.name} by query and item; first rows: "
+            f"{scores.named(0)} and {labels_.named(0)}{_alike(scores, 0, labels_)}"
+        )
+    used = np.zeros(len(right), np.bool_)
+    used[partner[found]] = True
+    said = [_lacking(scores, found, "label", labels_), _lacking(labels_, used, "score", scores)]
+    left_out = "; ".join(text for text in said if text)
+    if left_out and unmatched == "raise":
+        raise InputError(f"{left_out}; --unmatched skip leaves them out")
+    rows = pa.array(np.flatnonzero(found))
+    return Matched(
+        query=None if scores.query is None else scores.query.take(rows),
+        item=scores.item.take(rows),
+        score=scores.value[found],
+        label=labels_.value[partner[found]],
+        left_out=left_out,
+    )
+
+
+def _keys(scores: Valued, labels_: Valued) -> tuple[Ints, Ints]:
+    """Return one integer for each (query, item) of either file."""
+    size = len(scores.item)
+    item = pa.concat_arrays([scores.item, labels_.item]).dictionary_encode()
+    key = item.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if scores.query is not None and labels_.query is not None:
+        query = pa.concat_arrays([scores.query, labels_.query]).dictionary_encode().indices
+        key += query.to_numpy(zero_copy_only=False).astype(np.int64) * len(item.dictionary)
+    return key[:size], key[size:]
+
+
+def _refuse_twice(valued: Valued, key: Ints) -> None:
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(key[order][1:] == key[order][:-1])
+    if len(again):
+        first = again[np.argmin(order[again + 1])]
+        raise InputError(
+            f"{valued.log.name}: {len(again):,} rows repeat a query and item "
+            f"(first: {valued.named(int(order[first + 1]))}, as {valued.place(int(order[first]))}); one row for each"
+        )
+
+
+def _lacking(valued: Valued, found: NDArray[np.bool_], what: str, other: Valued) -> str:
+    if found.all():
+        return ""
+    row = int(np.flatnonzero(~found)[0])
+    return (
+        f"{int((~found).sum()):,} of {len(found):,} rows of {valued.log.name} have no {what} in {other.log.name} "
+        f"(first: {valued.named(row)}{_alike(valued, row, other)})"
+    )
+
+
+def _alike(valued: Valued, row: int, other: Valued) -> str:
+    """Say which label of another file the item or the query of a row looks like."""
+    said = look_alike(valued.item[row].as_py(), Labels.encode(other.item)[0])
+    if not said and valued.query is not None and other.query is not None:
+        said = look_alike(valued.query[row].as_py(), Labels.encode(other.query)[0])
+    return said
+
+
+def query_names(query: pa.Array | None) -> list[str]:
+    """Return the queries in order of first appearance; one without a name where there is no such column."""
+    return [""] if query is None else list(pc.unique(query).to_pylist())

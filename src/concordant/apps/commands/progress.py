@@ -1,0 +1,128 @@
+"""How far a command is: bars on a terminal, lines of JSON where those are asked for, nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import click
+
+from concordant.apps.commands.saying import as_json, began, one_line, say
+from concordant.progress import Listener, Stage, listen, stage
+
+__all__ = ["Progress", "progress_options", "tell"]
+
+
+DELAY = 2.0
+"""Seconds of a command before which it shows nothing."""
+BRIEF = 0.3
+"""Seconds of a piece of work before which it is not shown."""
+EVERY = 1.0
+"""Seconds between lines of JSON, at least."""
+Show = Callable[[tuple[Stage, ...]], object]
+
+
+def progress_options(command: Any) -> Any:
+    """Add what every command has that works for long: ``--quiet`` (parameter ``quiet``) and ``--log-format``."""
+    form = click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: ctx.meta.update({"concordant.log_format": value}),
+        help="What is said on stderr: for a person, or one JSON object a line.",
+    )
+    return click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")(form(command))
+
+
+def tell(lines: list[str]) -> None:
+    """Say each line on stderr, once."""
+    while lines:
+        say("log", lines.pop(0))
+
+
+class Progress:
+    """What is being done and how far it is, as ``concordant.progress`` hears of it, from two seconds on.
+
+    ``with Progress(quiet, "what is done") as step``: ``step(done, total)``, where the command itself knows how far it
+    is; None where nobody looks.
+    """
+
+    def __init__(self, quiet: bool, what: str) -> None:
+        self.what = one_line(what)
+        self.shown = not quiet and (as_json() or (sys.stderr is not None and sys.stderr.isatty()))
+        self._ended = threading.Event()
+        self._inside = ExitStack()
+
+    def __enter__(self) -> Callable[[int, int], None] | None:
+        if not self.shown:
+            return None
+        heard = self._inside.enter_context(listen(lambda _: None))
+        whole = self._inside.enter_context(stage(self.what))
+        watching = threading.Thread(target=self._watch, args=[heard], name="progress", daemon=True)
+        self._inside.callback(watching.join)
+        self._inside.callback(self._ended.set)
+        watching.start()
+        return whole.reach
+
+    def __exit__(self, *_: object) -> None:
+        self._inside.close()
+
+    def _watch(self, heard: Listener) -> None:
+        """Show, every now and then, the stages that are open."""
+        if self._ended.wait(max(began() + DELAY - time.monotonic(), BRIEF)):
+            return
+        with suppress(OSError, ValueError), _lines() if as_json() else _on_terminal() as (show, pause):
+            while True:
+                show(_seen(heard.stages))
+                if self._ended.wait(pause):
+                    return
+
+
+def _seen(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Leave out what has just begun and may be over in a moment."""
+    return tuple([one for place, one in enumerate(stages) if place == 0 or one.seconds >= BRIEF])
+
+
+@contextmanager
+def _on_terminal() -> Iterator[tuple[Show, float]]:
+    from concordant.apps.commands.bars import drawn
+
+    with drawn() as found:
+        yield found
+
+
+class _Last:
+    """When the last line of JSON was written."""
+
+    time = 0.0
+
+
+@contextmanager
+def _lines() -> Iterator[tuple[Show, float]]:
+    def show(stages: tuple[Stage, ...]) -> None:
+        if not stages or time.monotonic() - _Last.time < EVERY:
+            return
+        _Last.time = time.monotonic()
+        known = [one for one in stages if one.total is not None]
+        at = known[-1] if known else stages[-1]
+        inside = [_facts(one) for one in stages]
+        say("progress", ": ".join(one.what for one in stages), **_facts(at) | {"stages": inside})
+
+    yield show, EVERY / 4
+
+
+def _facts(one: Stage) -> dict[str, Any]:
+    left = one.remaining
+    return {
+        "what": one.what,
+        "done": None if one.total is None else round(one.done, 3),
+        "total": one.total,
+        "seconds": round(one.seconds, 3),
+        "remaining": None if left is None else round(left, 1),
+    }

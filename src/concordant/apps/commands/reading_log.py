@@ -1,0 +1,197 @@
+"""Read the log of a command with the options that ``log_options`` gave it.
+
+Read the features that a command was given, with the columns that a model knows.
+
+Whether the features of a command are read into memory or stay on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from concordant.apps.commands.log_options import ROLES
+from concordant.errors import UsageError, few
+from concordant.io.engines.duckdb import Settings, memory_allowed
+from concordant.io.log.formats import locate
+from concordant.io.log.headers import with_header
+from concordant.io.read import Reading, read_log
+from concordant.io.store.catalogue import is_store
+from concordant.learning.features.matrix import Features
+from concordant.learning.features.reading import read_features
+from concordant.learning.features.streamed import FORMATS, FeatureFile
+from concordant.preferences.labels import Labels
+from concordant.preferences.layouts import plain
+from concordant.preferences.preferences import Preferences
+
+__all__ = [
+    "as_written",
+    "asked_of",
+    "feature_stream",
+    "gigabytes",
+    "is_letor",
+    "labelled_like",
+    "listed",
+    "matched_as_written",
+    "read_feature_file",
+    "read_given_log",
+    "said_of_names",
+]
+
+
+def read_given_log(
+    log: str,
+    given: Mapping[str, Any],
+    cluster: str | None = None,
+    *,
+    covariates: Sequence[str] = (),
+    home: str | None = None,
+) -> Reading:
+    """Read the log; ``given`` holds the options by name."""
+    return read_log(log, **asked_of(given), cluster=cluster, covariates=covariates, home=home)
+
+
+def asked_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a log is to be read: the options of every command that reads one."""
+    roles = (*ROLES, "neutral")
+    plain = ("kind", "clicks", "on_error", "engine", "memory_limit", "threads")
+    return {
+        "columns": {role: given[role] for role in roles if given.get(role) is not None},
+        **{name: given[name] for name in plain},
+        "master": given.get("master"),
+    }
+
+
+LABELS = frozenset({"label", "labels", "relevance", "rel", "grade", "rating", "score", "target", "clicked"})
+"""Names that columns of judgments have, in plain spelling."""
+
+
+def is_letor(source: str) -> bool:
+    """Whether a file holds labels and features in LETOR (SVMLight) lines."""
+    if is_store(Path(source)):
+        return False
+    log = locate(source)
+    return not log.parts and (with_header(log) if log.format == "txt" else log).format == "letor"
+
+
+def read_feature_file(
+    source: str, given: Mapping[str, Any], *, missing: str, names: Sequence[str] | None = None
+) -> Features:
+    """Read the features of a file; ``names`` are those that a model was fitted on, other columns are left unread.
+
+    Errors (InputError): columns of the model that are not there, and all that ``read_features`` finds.
+    """
+    if names is None and given.get("feature_columns") is not None:
+        names = listed(given["feature_columns"])
+    columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given.get(f"feature_{role}") is not None}
+    keep = "raise" if missing == "raise" else "keep"
+    if not is_letor(source):
+        return read_features(source, columns=columns, names=names, missing=keep)
+    if names is None:
+        return read_features(source, columns=columns, missing=keep)
+    if given.get("feature_columns") is not None:
+        raise UsageError(f"{source} is a LETOR file: it has no column names to choose with --feature-columns")
+    if list(names) != [str(place + 1) for place in range(len(names))]:
+        raise UsageError(
+            f"{source} is a LETOR file, whose features are '1', '2', …; the model was fitted on named ones "
+            f"({', '.join(list(names)[:4])}, …)"
+        )
+    return read_features(source, columns=columns, missing=keep, width=len(names))
+
+
+def said_of_names(source: str, names: Sequence[str], given: Mapping[str, Any]) -> list[str]:
+    """Say which columns were taken for features though they are called as labels are."""
+    odd = [name for name in names if plain(name) in LABELS]
+    if not odd or given.get("feature_columns") is not None:
+        return []
+    columns = "the columns" if len(odd) > 1 else "the column"
+    return [
+        f"{source}: {columns} {few(odd)} {'are' if len(odd) > 1 else 'is'} taken for a feature; "
+        "--feature-columns chooses others"
+    ]
+
+
+def labelled_like(features: Features, prefs: Preferences) -> tuple[Features, list[str]]:
+    """Return the features with items and queries of the type that the log has, and what was done, in words.
+
+    CSV and LETOR files hold texts where Parquet and JSON hold integers. Texts become integers only if all of them are
+    written as integers are; else they stay, and matching says what differs.
+    """
+    told, items, item, queries, query = [], features.items, features.item, features.queries, features.query
+    if (values := _of_type(items, prefs.items)) is not None:
+        items, code = Labels.encode(values)
+        item = code[item]
+        told.append(f"items: {matched_as_written(prefs.items)}")
+    if query is not None and (values := _of_type(queries, prefs.queries)) is not None:
+        queries, code = Labels.encode(values)
+        query = code[query]
+        told.append(f"queries: {matched_as_written(prefs.queries)}")
+    return replace(features, items=items, item=item, queries=queries, query=query), told
+
+
+def _of_type(theirs: Labels, ours: Labels) -> pa.Array | None:
+    """The labels in the type of the log; None where they have it already, or cannot have it."""
+    if not len(theirs) or not len(ours) or theirs.values.type == ours.values.type:
+        return None
+    try:
+        values = theirs.values.cast(ours.values.type)
+    except pa.ArrowInvalid:
+        return None
+    return values if values.cast(theirs.values.type).equals(theirs.values) else None
+
+
+def matched_as_written(ours: Labels) -> str:
+    """Say that labels have another type in the features than ``ours``, and what is done about it."""
+    inside, outside = ("integers", "texts") if isinstance(ours[0], int) else ("texts", "integers")
+    return f"{inside} in the log and {outside} in the features, matched as they are written"
+
+
+def listed(text: str) -> list[str]:
+    """The names of ``--feature-columns A,B,…``. Errors (UsageError): none, or one twice."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"--feature-columns {text!r}: give the names of columns, each once, with commas between")
+    return names
+
+
+def feature_stream(source: str, given: Mapping[str, Any], names: Sequence[str] | None = None) -> FeatureFile | None:
+    """Return the features as a file that stays on disk; None where they are to be read into memory.
+
+    ``--stream`` and ``--in-memory`` decide; else a table stays on disk that would take more than ``--memory-limit``, or
+    than DuckDB takes of the machine's memory. Errors: those of ``FeatureFile``.
+    """
+    if given["stream"] is False:
+        return None
+    if given["stream"] is None and locate(source).format not in FORMATS:
+        return None
+    if names is None and given.get("feature_columns") is not None:
+        names = listed(given["feature_columns"])
+    limit = given.get("memory_limit")
+    columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given.get(f"feature_{role}") is not None}
+    file = FeatureFile(source, columns=columns, names=names, memory_limit=limit, as_written=True)
+    if given["stream"] or file.size > memory_allowed(Settings(limit)):
+        return file
+    return None
+
+
+def gigabytes(file: FeatureFile) -> str:
+    """What the table would take in memory, in words."""
+    return f"about {max(file.size / 1e9, 0.01):,.2f} GB in memory"
+
+
+def as_written(file: FeatureFile, prefs: Preferences) -> list[str]:
+    """Say which labels have another type in the log than in the features."""
+    told = []
+    for role, called, column, ours in (
+        ("item", "items", file.item, prefs.items),
+        ("query", "queries", file.query, prefs.queries),
+    ):
+        if column is None or not len(ours):
+            continue
+        if pa.types.is_integer(file.label_type(role)) != pa.types.is_integer(ours.values.type):
+            told.append(f"{called}: {matched_as_written(ours)}")
+    return told

@@ -1,0 +1,61 @@
+"""What ``concordant reproduce`` does once its arguments are known: run, write, say what agrees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from concordant.apps.commands.given import Given
+from concordant.apps.commands.output import output_folder
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.saying import say
+from concordant.apps.commands.standard import beside_the_result
+from concordant.apps.reproduction.experiments import EXPERIMENTS, Experiment, experiment
+from concordant.apps.reproduction.outcome import Setting, find, found, write_figure, write_numbers
+from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.preferences.sampling import whole_seed
+
+__all__ = ["run_reproduce"]
+
+
+def run_reproduce(name: str | None, given: Given) -> None:
+    """Run one experiment, or all whose data are there; the tables go to files, the words to stdout."""
+    data, device, seed = given["data"], given["device"], given["seed"]
+    chosen = list(EXPERIMENTS.values()) if name is None else [experiment(name)]
+    given.settle(reads_data=any(each.data for each in chosen), name=name)
+    if device != "cpu" and not (name is not None and chosen[0].devices):
+        able = " and ".join(each.name for each in EXPERIMENTS.values() if each.devices)
+        raise UsageError(f"--device {device}: only {able} computes elsewhere than on the cpu; name it")
+    if whole_seed(seed) < 0:
+        raise UsageError(f"--seed must be at least 0, not {seed}")
+    folder, root = output_folder(given["output"]), None if data is None else Path(data)
+    if root is not None and not root.is_dir():
+        raise InputError(f"--data {data} is not a folder")
+    failed: list[str] = []
+    for each in chosen:
+        if each.needs and not any(found(need, root) for need in each.needs):
+            if name is not None:
+                find(each.needs[0], root)
+            say("note", f"{each.name} is left out: no data set {' or '.join(each.needs)}")
+            continue
+        failed += _run(each, Setting(root, given["quick"], seed, device=device, output=folder), folder, given["quiet"])
+    if failed:
+        raise ConcordantError(failed[0])
+
+
+def _run(each: Experiment, setting: Setting, folder: Path, quiet: bool) -> list[str]:
+    """Run an experiment and write it; return what went wrong with the figure."""
+    with Progress(quiet, each.name) as progress:
+        outcome = each.run(setting if progress is None else replace(setting, progress=progress))
+    written, failed = write_numbers(outcome, folder), []
+    try:
+        written += write_figure(outcome, folder)
+    except ConcordantError as error:
+        failed.append(str(error))
+    with beside_the_result():
+        click.echo(outcome.markdown())
+    if not quiet:
+        say("wrote", f"written to {folder}: {', '.join(path.name for path in written)}", path=str(folder))
+    return failed

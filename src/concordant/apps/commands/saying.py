@@ -1,0 +1,216 @@
+"""What a command says on stderr: a line for a person, or with ``--log-format json`` one JSON object a line.
+
+Ctrl-C and SIGTERM: a command stops at once, leaves no file half written, and says so in one line.
+
+The first signal raises ``Interrupted`` in the main thread, which unwinds as any error does: temporary files go, outputs
+stay as they were. Later ones change nothing. Where the main thread does not come back in time, because it is inside a
+long call of a compiled library, a thread that waits for signals removes what is unfinished and ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from types import FrameType
+from typing import Any
+
+__all__ = ["Interrupted", "Watch", "as_json", "at_the_end", "began", "one_line", "said_as", "say", "watched"]
+
+
+OPTION = "--log-format"
+LEADS = {"note": "note: ", "error": "error: "}
+"""What stands before the words in a line for a person."""
+
+
+class _How:
+    """How this process says things, and since when it works."""
+
+    json = False
+    began = time.monotonic()
+    lock = threading.Lock()
+
+
+def as_json() -> bool:
+    """Whether what is said are JSON objects."""
+    return _How.json
+
+
+def began() -> float:
+    """When the command began, by ``time.monotonic``."""
+    return _How.began
+
+
+@contextmanager
+def said_as(arguments: list[str]) -> Iterator[None]:
+    """Speak inside the ``with`` as the arguments of the command ask for, before anything else is known of them.
+
+    >>> with said_as(["rank", "votes.csv", "--log-format", "json"]):
+    ...     as_json()
+    True
+    """
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    pairs = zip(options, [*options[1:], ""])
+    given = [after if one == OPTION else one.partition("=")[2] for one, after in pairs if one.split("=")[0] == OPTION]
+    before, show = (_How.json, _How.began), warnings.showwarning
+    _How.json, _How.began = given[-1:] == ["json"], time.monotonic()
+    if _How.json:
+        warnings.showwarning = _warned  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        warnings.showwarning = show
+        _How.json, _How.began = before
+
+
+def _warned(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    say("warning", str(message), level="warning", category=category.__name__)
+
+
+def say(event: str, message: str, *, level: str = "info", **more: Any) -> None:
+    """Say one line: ``event`` is note, error, wrote, …; ``more`` stands in the JSON object only."""
+    if _How.json:
+        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level, "event": event}
+        line = json.dumps(told | {"message": message} | more, ensure_ascii=True, default=str)
+    else:
+        line = LEADS.get(event, "") + one_line(message)
+    with _How.lock:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def one_line(text: str) -> str:
+    """Return a text of labels fit for a line of a terminal: line ends and other control characters escaped.
+
+    >>> print(one_line("a\\nb\\x1b[1m"))
+    a\\nb\\x1b[1m
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+GRACE = 1.8
+"""Seconds that the main thread has to unwind."""
+GRACE_OF_SPARK = 10.0
+"""The same where a Spark session has to be stopped."""
+WATCHED = (signal.SIGINT, signal.SIGTERM)
+_UNFINISHED: list[Callable[[], object]] = []
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user, or the system, has asked this process to stop."""
+
+
+@contextmanager
+def at_the_end(act: Callable[[], object]) -> Iterator[None]:
+    """Call ``act`` when the process ends, unless the end of the ``with`` is reached; a second call must do no harm."""
+    _UNFINISHED.append(act)
+    yield
+    _UNFINISHED.remove(act)
+
+
+def _clear_up() -> None:
+    for act in reversed(_UNFINISHED):
+        with suppress(Exception):
+            act()
+
+
+class Watch:
+    """Waits for signals; ``caught`` is the first one."""
+
+    def __init__(self, said: Callable[[], object]) -> None:
+        self.caught: int | None = None
+        self.over = False
+        """Whether the work is done: a signal then raises nothing."""
+        self._said, self._told = said, False
+        self._lock = threading.Lock()
+        self._end, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._before: dict[int, Any] = {}
+        self._woken = -1
+        self._late: threading.Timer | None = None
+
+    @property
+    def status(self) -> int:
+        """The exit status of a process that the signal ended."""
+        return 128 + (self.caught or signal.SIGINT)
+
+    def begin(self) -> None:
+        """Take the signals over, but for those that are ignored (nohup) or that someone else takes."""
+        for number in WATCHED:
+            if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+                self._before[number] = signal.signal(number, self._handle)
+        if sys.platform != "win32":  # which wakes by sockets only, and ends a process otherwise
+            self._woken = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+            threading.Thread(target=self._wait, name="signals", daemon=True).start()
+
+    def end(self) -> None:
+        """Give the signals back."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        if sys.platform != "win32":
+            signal.set_wakeup_fd(self._woken)
+        if self._late is not None:
+            self._late.cancel()
+        with suppress(OSError):
+            os.write(self._wake, b"\0")
+
+    def say(self) -> None:
+        """Say that the command was interrupted, once; nothing unfinished is left then."""
+        _clear_up()
+        with self._lock:
+            if not self._told:
+                self._told = True
+                self._said()
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        if self.caught is None and not self.over:
+            self.caught = number
+            raise Interrupted
+
+    def _wait(self) -> None:
+        """Wait for a signal that is ours, then for the main thread; end the process if that takes too long."""
+        with suppress(OSError):
+            while (told := os.read(self._end, 1)) != b"\0":
+                if told[0] in self._before and signal.getsignal(told[0]) == self._handle:
+                    break
+            else:
+                os.close(self._end)
+                return
+            grace = GRACE_OF_SPARK if "pyspark" in sys.modules else GRACE
+            self._late = threading.Timer(grace, self._give_up, [told[0]])
+            self._late.daemon = True
+            self._late.start()
+
+    def _give_up(self, number: int) -> None:
+        if self.over:  # what is left is the end of Python itself
+            os._exit(128 + number)
+        self.caught = self.caught or number
+        with suppress(Exception):
+            self.say()
+        os._exit(self.status)
+
+
+@contextmanager
+def watched(said: Callable[[], object], *, to_the_end: bool) -> Iterator[Watch]:
+    """Watch for signals inside the ``with``; ``said`` says that the command was interrupted.
+
+    ``to_the_end``: the process is the command's own, and what remains of it after the ``with`` is not disturbed.
+    """
+    watch = Watch(said)
+    mine = threading.current_thread() is threading.main_thread()
+    if mine:
+        watch.begin()
+    try:
+        yield watch
+    finally:
+        watch.over = True
+        _UNFINISHED.clear()
+        if mine and not to_the_end:
+            watch.end()

@@ -1,0 +1,144 @@
+"""What ``concordant serve`` does once its arguments are known: load, listen, answer until told to stop."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from concordant.apps.commands.abstaining import careful, said_of
+from concordant.apps.commands.given import Given
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import read_feature_file
+from concordant.apps.commands.saying import as_json, say
+from concordant.apps.models.saving import load_model
+from concordant.apps.serve.app import create_app
+from concordant.apps.serve.journal import Lines
+from concordant.apps.serve.limits import Access, Limits, host_name
+from concordant.apps.serve.running import BACKLOG, answer, answer_in_workers, bound
+from concordant.errors import UsageError
+
+__all__ = ["run_serve"]
+
+
+TOKEN, LONGEST = "CONCORDANT_SERVE_TOKEN", 4096
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def run_serve(model: str, options: Given) -> None:
+    """Load model and features, listen, answer until told to stop."""
+    options.settle()
+    given: dict[str, Any] = {**options, "token": _token(options["token_file"])}
+    quiet, workers = given["quiet"], given["workers"]
+    form = "json" if as_json() else "text"
+    _limits(given)
+    access(given)
+    listener = bound(given["host"], given["port"], shared=workers > 1)
+    with listener:
+        with Progress(quiet, f"loading {model}"):
+            app, limits, lines = application(model, given, form, notes=not quiet)
+        if workers == 1:
+            listener.listen(BACKLOG)
+            _tell(model, listener, given)
+            answer(app, listener, limits, lines)
+        else:
+            del app  # it was made to see that it can be; each worker makes its own
+            make = partial(application, model, dict(given), form)
+            answer_in_workers(make, listener, workers, lambda: _tell(model, listener, given))
+    if not quiet:
+        say("stopped", "stopped")
+
+
+def application(model: str, given: Mapping[str, Any], form: str, *, notes: bool = False) -> tuple[Any, Limits, Lines]:
+    """Return the application that answers as the options say, with its limits and its log."""
+    limits = _limits(given)
+    ranker = load_model(model, unsafe_pickle=given["unsafe_load_pickle"])
+    names = getattr(ranker, "feature_names_in_", None)
+    names = None if names is None else [str(name) for name in names]
+    if given["features"] is None and given["judgments"] is not None and given["judged_features"] is None:
+        raise UsageError("--judgments needs the features of the items it judges: --judged-features F")
+    abstaining = careful(ranker, given, names)
+    if notes and abstaining is not None:
+        for said in said_of(abstaining):
+            say("note", said)
+    features = None
+    if given["features"] is not None:
+        missing = getattr(ranker, "missing", "raise")
+        features = read_feature_file(given["features"], given, missing=missing, names=names)
+    lines = Lines(form)
+    name, told = Path(model).resolve().name, None if given["quiet"] else lines
+    app = create_app(abstaining or ranker, features, name=name, limits=limits, lines=told, access=access(given))
+    return app, limits, lines
+
+
+def access(given: Mapping[str, Any]) -> Access:
+    """Whom the server answers, as the options say. Errors: UsageError for names that are none."""
+    for name in given["host_name"]:
+        if host_name(name) is None or re.search(r":\d*$", name.rpartition("]")[2]):
+            raise UsageError(f"--host-name {name}: a name or an address, without scheme and port")
+    host = str(given["host"])
+    own = [host] if host_name(f"[{host}]" if ":" in host else host) is not None else []
+    everywhere = host.strip("[]") in ("", "0.0.0.0", "::", "0", "*")
+    return Access(
+        [*own, *(str(host_name(name)) for name in given["host_name"])], addresses=everywhere, token=given["token"]
+    )
+
+
+def _token(file: str | None) -> str | None:
+    """The token of the file or of the environment. Errors (UsageError), which never show it."""
+    said = os.environ.get(TOKEN)
+    if file is not None and said is not None:
+        raise UsageError(f"--token-file and {TOKEN} both give a token; leave one out")
+    if file is None:
+        return None if said is None else _checked(said, TOKEN)
+    option = f"--token-file {file}"
+    try:
+        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe is not waited for
+        with os.fdopen(handle, "rb") as opened:
+            there = os.fstat(handle)
+            if not stat.S_ISREG(there.st_mode):
+                raise UsageError(f"{option} is no file")
+            if os.name == "posix" and there.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise UsageError(f"{option}: others may change it; chmod go-w, or better 600")
+            raw = opened.read(LONGEST + 3)
+    except OSError as error:
+        raise UsageError(f"{option}: {error.strerror or error}") from None
+    if os.name == "posix" and there.st_mode & stat.S_IROTH:
+        say("note", f"every user of this machine may read {file}: chmod 600 keeps the token to its owner")
+    return _checked(raw.decode("latin-1").removesuffix("\n").removesuffix("\r"), option)
+
+
+def _checked(token: str, where: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._~+/=-]{16,4096}", token):
+        raise UsageError(
+            f"{where}: a token is one line of 16 to {LONGEST:,} letters, digits and the marks . _ ~ + / = - "
+            "(openssl rand -hex 32 makes one)"
+        )
+    return token
+
+
+def _limits(given: Mapping[str, Any]) -> Limits:
+    return Limits(given["max_items"], _bytes(given["max_body"]), given["limit_concurrency"], given["timeout"])
+
+
+def _bytes(text: str) -> int:
+    """The bytes of a size such as 4MB. Errors (UsageError)."""
+    found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in UNITS:
+        raise UsageError(f"--max-body must be a size such as 500KB or 4MB, not {text!r}")
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+def _tell(model: str, listener: socket.socket, given: Mapping[str, Any]) -> None:
+    """Say that the port is open: all that answers is there."""
+    if given["quiet"]:
+        return
+    host, port = listener.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    workers = "" if given["workers"] == 1 else f", {given['workers']} workers"
+    say("serving", f"serving {model} at {address}{workers}; Ctrl-C ends it", host=host, port=port, model=model)

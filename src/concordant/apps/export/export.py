@@ -1,0 +1,140 @@
+"""Write a fitted ranker in a format that others read: ONNX, Elasticsearch, Solr, plain JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from concordant.apps.export.plain_json import plain_json
+from concordant.apps.export.search_engines import elasticsearch_json, solr_json
+from concordant.apps.export.terms import Terms, terms_of
+from concordant.apps.models.directory import is_model
+from concordant.apps.models.saving import load_model
+from concordant.errors import UsageError, did_you_mean
+from concordant.io.log.disk import check_replaced
+
+__all__ = ["Exported", "FORMATS", "check_place", "export_model", "exported", "loaded", "put_bytes"]
+
+
+FORMATS = ("onnx", "elasticsearch", "solr", "json")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: where, in which format, and what a reader should know."""
+
+    path: Path
+    format: str
+    size: int
+    """Bytes."""
+    notes: tuple[str, ...]
+
+
+def export_model(
+    ranker: Any,
+    path: str | os.PathLike[str],
+    *,
+    to: str,
+    name: str | None = None,
+    feature_names: Any = None,
+    query: Any = None,
+    unsafe_pickle: bool = False,
+) -> Exported:
+    """Write a fitted ranker, or the model in a directory, for other software, its normaliser included.
+
+    ``path`` is the file; what was there is replaced, whole or not at all. ``to`` is 'onnx' (input ``features`` (rows,
+    features) float64, output ``scores`` (rows,)), 'elasticsearch' (and OpenSearch), 'solr' or 'json'; docs/export.md
+    describes each. ``name`` is the model's (default: the file's without its ending), ``feature_names`` what the
+    features are called there, in the order of the model's (default: its own names). ``query`` says which of the scorers
+    of ``QueryRankers``. ``unsafe_pickle`` loads a model that holds a pickle.
+
+    ONNX and JSON score as ``predict`` does on float64 features, beside rounding (1e-15, XGBoost 1e-7, which adds up its
+    trees in float32); search engines reckon in float32. Errors: NotFittedError; UsageError for a scorer that the format
+    has no form for, a place that cannot be written, ONNX without the extra; InputError for a directory that holds no
+    model.
+
+    >>> import json, tempfile
+    >>> from concordant.learning.rankers.lists import ListRanker
+    >>> rows = ([[0.0], [1.0], [2.0], [3.0], [0.0], [1.0]], list("ppppqq"), list(range(6)))
+    >>> ranker = ListRanker().fit(rows, [0, 1, 2, 3, 0, 1])
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> made = export_model(ranker, f"{folder.name}/scorer.json", to="json", feature_names=["length"])
+    >>> scorer = json.loads(made.path.read_text())
+    >>> scorer["features"], scorer["weights"] == ranker.coef_standardised_.tolist()
+    (['length'], True)
+    >>> folder.cleanup()
+    """
+    if to not in FORMATS:
+        raise UsageError(f"unknown format {to!r}; {did_you_mean(str(to), FORMATS)}")
+    place = check_place(path)
+    terms = terms_of(loaded(ranker, unsafe_pickle=unsafe_pickle), query=query, names=feature_names)
+    data, notes = exported(terms, to, place.stem if name is None else name)
+    put_bytes(data, place)
+    return Exported(place, to, len(data), notes)
+
+
+def loaded(ranker: Any, *, unsafe_pickle: bool = False) -> Any:
+    """Return the ranker, or the one of a directory."""
+    if isinstance(ranker, str | os.PathLike):
+        return load_model(ranker, unsafe_pickle=unsafe_pickle)
+    return ranker
+
+
+def exported(terms: Terms, to: str, name: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return the file of a format and what a reader should know. Errors (UsageError)."""
+    if not name.strip() or not name.isprintable():
+        raise UsageError(f"the name of the model must be printable and not blank, not {name!r}")
+    if to == "onnx":
+        from concordant.apps.export.onnx import onnx_bytes
+
+        return onnx_bytes(terms, name), terms.notes
+    notes = terms.notes
+    if to == "elasticsearch":
+        made, notes = elasticsearch_json(terms, name)
+    elif to == "solr":
+        made, notes = solr_json(terms, name)
+    else:
+        made = plain_json(terms, name)
+    indent = 1 if terms.trees is None and terms.network is None else None
+    return (json.dumps(made, ensure_ascii=False, allow_nan=False, indent=indent) + "\n").encode(), notes
+
+
+def check_place(path: str | os.PathLike[str], option: str = "--output") -> Path:
+    """Return the file that is to be written. Errors (UsageError): a folder, in one that is not there, in a model."""
+    place = Path(path)
+    if place.is_dir():
+        raise UsageError(f"{option} {path} is a directory; name a file")
+    check_replaced(place, option)
+    folder = place.resolve().parent
+    if not folder.is_dir():
+        raise UsageError(f"{option} {path}: the folder {place.parent} does not exist")
+    if is_model(folder):
+        raise UsageError(f"{option} {path} lies in a model, which holds its own files only; name another folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path}: no permission to write in the folder {place.parent}")
+    return place
+
+
+def put_bytes(data: bytes, place: Path) -> None:
+    """Write a file whole or not at all; a link stays one. Errors (UsageError)."""
+    check_replaced(place)
+    target = place.resolve()
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".concordant-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, target)
+    except BaseException as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UsageError(f"{place}: {error.strerror or error}") from None
+        raise

@@ -1,0 +1,140 @@
+"""The first sentences of a report: who is first and how sure, for who has never heard of a rank interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from concordant.apps.report.views import View, short
+from concordant.errors import counted
+from concordant.ranking.structures import structure
+
+__all__ = ["in_short"]
+
+
+Sentence = list[str | int]
+"""Parts of a sentence: texts, and items as their numbers in the data."""
+LIMITLESS = {
+    "never lost": " never lost: ",
+    "separated": " stands where wins and losses set no limit: ",
+}
+KEEPS = {
+    "prior": "only the prior keeps its score finite.",
+    "c0": "only c0, added to the wins of either side, keeps its score finite.",
+    "shares": "its score is a share of wins, which does not say by how far it leads.",
+}
+"""Why the best score may mean little, by flag and by what such scores rest on."""
+
+
+def in_short(views: list[View], shown: list[dict[str, Any]], level: float) -> list[Sentence]:
+    """Return plain sentences on the first of ``views`` (``shown``: their data), and on how many queries are settled."""
+    if not views:
+        return []
+    view, first = views[0], shown[0]
+    rest: list[Sentence] = [[text] for text in (*_groups(view, first), *_settled(views), *_circles(view, first))]
+    return [*_first(views, first, level), *rest]
+
+
+def _rows(view: View) -> slice:
+    start = view.stage.start
+    return slice(int(start[view.query]), int(start[view.query + 1]))
+
+
+def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[Sentence]:
+    """Who has the best score of the largest group, and how many cannot be told from it."""
+    view, board, rows = views[0], views[0].stage.board, _rows(views[0])
+    largest = board.component[rows] == 1
+    size, best = int(largest.sum()), int((board.rank[rows][largest] == 1).sum())
+    if size < 2:
+        return
+    item = int(shown["ranking"]["item"][0])
+    if view.pooled:
+        where = "Over all queries, "
+    else:
+        where = "" if len(views) == 1 else f"In query “{short(view.name, 60)}”, the most judged, "
+    items = f"{size:,} items" + (" of the largest group" if shown["components"] > 1 else "")
+    if best > 1:
+        yield [where, item, f" and {counted(best - 1, 'others')} share the best score of {items}."]
+        return
+    last = int(board.rank_upper[rows][0])
+    if last < 1:
+        yield [where, item, f" has the best score of {items}; how sure that is was not computed."]
+    elif last == 1:
+        yield [
+            where,
+            item,
+            f" is first of {items}, and surely so: no other rank is possible at {100 * level:g}% confidence.",
+        ]
+    else:
+        yield [
+            where,
+            item,
+            f" has the best score of {items}, but is not surely first: at {100 * level:g}% confidence its rank may be "
+            f"anything from {int(board.rank_lower[rows][0]):,} to {last:,}.",
+        ]
+        yield [f"{_untold(last - 1, size - 1)} by these judgments."]
+    if reason := LIMITLESS.get(str(shown["ranking"]["flag"][0])):
+        yield [item, reason + KEEPS[structure(board.structure).unlimited]]
+
+
+def _untold(untold: int, others: int) -> str:
+    if others == 1:
+        return "The other item cannot be told from it"
+    if untold == others:
+        return f"None of the {others:,} other items can be told from it"
+    return f"{untold:,} of the {others:,} other items cannot be told from it"
+
+
+def _groups(view: View, shown: dict[str, Any]) -> Iterator[str]:
+    groups = shown["components"]
+    if groups > 1:
+        size = np.bincount(view.stage.board.component[_rows(view)])[1:]
+        yield (
+            f"The items fall into {groups:,} groups that were never compared with each other: nothing says how an item "
+            f"of one stands to an item of another. The largest holds {int(size[0]):,} of {view.size:,} items."
+        )
+
+
+def _settled(views: list[View]) -> Iterator[str]:
+    """In how many queries the first is told from all others, where there are several and intervals."""
+    each = [view for view in views if not view.pooled]
+    if len(each) < 2:
+        return
+    last = [int(view.stage.board.rank_upper[_rows(view)][0]) for view in each]
+    if max(last) < 1:
+        return
+    surely = sum(one == 1 for one in last)
+    yield f"Query by query, in {surely or 'none'} of {len(each):,} the first item can be told from all others."
+
+
+def _circles(view: View, shown: dict[str, Any]) -> Iterator[str]:
+    """Whether an order pleases every majority, and the one shown."""
+    row = {} if shown["audit"] is None else shown["audit"]["row"]
+    if row.get("acyclic") is None or not view.stage.batch.graphs.first.size:
+        return
+    whose = "over all queries " if view.pooled else ""
+    against = _against(shown)
+    if row["acyclic"]:
+        agrees = (
+            "the ranking agrees with every one of them" if against == 0 else "an order agrees with every one of them"
+        )
+        but = f", but the ranking shown goes against {against:,} of {len(shown['graph']['edges']):,}" if against else ""
+        yield f"No majorities {whose}run in a circle: {agrees}{but}."
+        return
+    why = {
+        "cyclic": ", and that is more than chance",
+        "within sampling noise": ", but chance alone could have made that",
+    }.get(str(row.get("cycles_are")), "")
+    yield f"Majorities {whose}run in circles (A over B, B over C, C over A), so that no order agrees with all{why}."
+    if against is not None:
+        yield f"The ranking goes against {against:,} of the {len(shown['graph']['edges']):,} majorities."
+
+
+def _against(shown: dict[str, Any]) -> int | None:
+    """Count the net preferences that the ranking puts the wrong way round; None where they are not all shown."""
+    graph, place = shown["graph"], {int(code): at for at, code in enumerate(shown["ranking"]["item"])}
+    if graph["left_out"] or any(edge[end] not in place for edge in graph["edges"] for end in (0, 1)):
+        return None
+    return sum(place[edge[0]] > place[edge[1]] for edge in graph["edges"])

@@ -1,0 +1,444 @@
+"""A report: what is known of a preference log and of a scorer, as data and as one page to look at.
+
+The data of a report, put together from its parts; docs/report.md describes them.
+
+The page of a report: one HTML file with its data, its styles, its scripts and the chart library inside.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import concordant
+from concordant.apps.report.annotators import agreement_of, groups_of
+from concordant.apps.report.audited import Audited, audited, graphs_of, overall, parts_of
+from concordant.apps.report.in_short import in_short
+from concordant.apps.report.learned import Learned, by_ranking, coverage_of, learned
+from concordant.apps.report.views import (
+    LIMIT,
+    Stage,
+    View,
+    beats_of,
+    plain,
+    recurring,
+    short,
+    stages_of,
+    texts,
+    views_of,
+)
+from concordant.errors import ConcordantError, Idle, InputError, UsageError, counted, refuse_idle
+from concordant.io.log.disk import check_replaced
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import affordable
+from concordant.progress import stage
+from concordant.ranking.structures import structure as find_structure
+
+__all__ = ["Known", "Report", "Settings", "data_of", "page", "report"]
+
+
+SCHEMA = 1
+NO_PAIRS: dict[str, Any] = {"pairs": [], "left_out": 0}
+NO_GRAPH: dict[str, Any] = {"nodes": [], "edges": [], "cycles": [], "components": 0, "left_out": 0}
+
+
+@dataclass
+class Known:
+    """What was found out, part by part."""
+
+    prefs: Preferences
+    pairs: str | None
+    """Why pairs are not looked at; None where they are."""
+    learned: Learned = field(default_factory=Learned)
+    stages: list[Stage] = field(default_factory=list)
+    audits: list[Audited] = field(default_factory=list)
+    annotators: dict[str, Any] | None = None
+    absent: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the report is called and how it was made."""
+
+    title: str | None
+    command: str | None
+    options: dict[str, Any]
+
+
+def data_of(known: Known, settings: Settings, version: str) -> dict[str, Any]:
+    """Return the data; labels are texts, items codes of ``items``."""
+    prefs = known.prefs
+    views = views_of(known.stages)
+    shown = _views(known, views)
+    items, cut = texts(prefs.items, _recoded(shown, len(prefs.items)))
+    each = known.stages[-1]
+    board = each.board
+    return {
+        "schema": SCHEMA,
+        "title": short(settings.title or "Report on preferences"),
+        "facts": prefs.facts,
+        "version": version,
+        "command": settings.command,
+        "settings": settings.options | {"interval": board.interval, "interval_asked": settings.options["interval"]},
+        "notes": [short(note) for note in (*board.notes, *known.learned.notes)],
+        "left_out": _left_out(known, views, shown, cut),
+        "items": items,
+        "in_short": in_short(views, shown, settings.options["level"]),
+        "views": shown,
+        "audit": overall(known.audits[-1]) if known.audits else None,
+        "annotators": known.annotators,
+        "order": known.learned.order,
+        "scorer": known.learned.scorer,
+        "coverage": known.learned.coverage,
+        "absent": known.absent | known.learned.absent,
+    }
+
+
+def _views(known: Known, views: list[View]) -> list[dict[str, Any]]:
+    audits = {id(one): done for one, done in zip(known.stages, known.audits, strict=False)}
+    if known.pairs is None:
+        pairs, graphs = (
+            beats_of(views),
+            graphs_of(
+                views, {id(one): done.edges_of(one) for one, done in zip(known.stages, known.audits, strict=False)}
+            ),
+        )
+    else:
+        pairs, graphs = [dict(NO_PAIRS) for _ in views], [dict(NO_GRAPH) for _ in views]
+        known.absent |= {"beats": known.pairs, "graph": known.pairs}
+    found = []
+    for view, beats, graph in zip(views, pairs, graphs, strict=True):
+        done = audits.get(id(view.stage))
+        said = (
+            {"audit": None, "settling": None, "ask": None} if done is None else parts_of(view, done, known.prefs.items)
+        )
+        found.append(view.head() | {"beats": beats, "graph": graph} | said)
+    return found
+
+
+def _recoded(views: list[dict[str, Any]], width: int) -> np.ndarray[Any, Any]:
+    """Number the items that are shown anew, in every view; return their codes in the log."""
+    used = np.zeros(width, bool)
+    for view in views:
+        used[np.asarray(view["ranking"]["item"])] = True
+        for row in view["beats"]["pairs"]:
+            used[row[:2]] = True
+        used[np.asarray(view["graph"]["nodes"], np.int64)] = True
+        for row in view["graph"]["edges"]:
+            used[row[:2]] = True
+        for cycle in view["graph"]["cycles"]:
+            used[cycle] = True
+        for row in view["ask"] or []:
+            used[[row["first"], row["second"]]] = True
+    number = np.cumsum(used) - 1
+    for view in views:
+        view["ranking"]["item"] = number[view["ranking"]["item"]]
+        view["beats"] = view["beats"] | {"pairs": [_numbered(row, number) for row in view["beats"]["pairs"]]}
+        graph = view["graph"]
+        graph["nodes"] = number[np.asarray(graph["nodes"], np.int64)]
+        graph["edges"] = [_numbered(row, number) for row in graph["edges"]]
+        graph["cycles"] = [number[cycle] for cycle in graph["cycles"]]
+        for row in view["ask"] or []:
+            row |= {side: int(number[row[side]]) for side in ("first", "second")}
+    return np.flatnonzero(used)
+
+
+def _numbered(row: list[Any], number: Any) -> list[Any]:
+    return [int(number[row[0]]), int(number[row[1]]), *row[2:]]
+
+
+def _left_out(known: Known, views: list[View], shown: list[dict[str, Any]], cut: int) -> list[str]:
+    """What is not on the page, and where it is."""
+    said = []
+    queries = len(known.prefs.queries)
+    if not known.stages[0].pooled and recurring(known.prefs):
+        said.append("all queries together make too many pairs to be shown as one; concordant rank --pool ranks them")
+    there = sum(not view.pooled for view in views)
+    if there < queries:
+        audited = bool(known.audits) and len(known.audits[-1].found.queries) == queries
+        said.append(
+            f"{queries - there:,} of {queries:,} queries, the least judged, are not shown"
+            f"{'' if audited else ', and not in the audit'}; concordant rank and concordant audit write all of them"
+        )
+    rows = sum(view.size - view.rows for view in views)
+    if rows:
+        said.append(f"{counted(rows, 'rows')} of rankings are not shown; concordant rank writes all of them")
+    for name, what in (("beats", "judged pairs"), ("graph", "net preferences")):
+        number = sum(view[name]["left_out"] for view in shown)
+        if number:
+            said.append(
+                f"{number:,} {what} are not shown, those of the items that rank lowest"
+                + ("; concordant audit --edges writes all of them" if name == "graph" else "")
+            )
+    if cut:
+        said.append(f"of {counted(cut, 'items')} only the beginning of the label is shown, up to …")
+    return said
+
+
+SCRIPTS = (
+    *("elements", "numbers", "state", "colours", "tip", "figure", "grid", "intervals", "bars", "matrix", "picking"),
+    *("overview", "ranking", "ranking_chart", "beats", "graph", "audit", "annotators", "order", "scorer"),
+    *("coverage", "ask", "chooser", "main"),
+)
+"""Files of page/ in the order in which they are joined; each holds one thought."""
+
+UNSAFE = re.compile("[<>&\u2028\u2029\x7f-\x9f\ud800-\udfff]")
+"""What a script element, or UTF-8, would take for something else than text."""
+
+
+def page(data: dict[str, Any]) -> str:
+    """Return the page that shows the data of a report: whole, without network, equal bytes for equal data.
+
+    The data stand in it as JSON that the page's own script reads; labels become text nodes, never markup. A content
+    security policy allows the two scripts and the one style sheet of the page by their hashes and nothing else.
+
+    Errors: ValueError for NaN and infinities (see ``commands.output.plain``).
+
+    >>> text = page({"schema": 1, "title": "votes", "items": ["<b>"], "views": [], "absent": {}})
+    >>> print(text.split('id="data">')[1].split("<")[0])
+    {"schema":1,"title":"votes","items":["\\u003cb\\u003e"],"views":[],"absent":{}}
+    """
+    style, library, script = _file("page.css"), _file("echarts/echarts.min.js"), _script()
+    parts = {
+        "policy": _policy(scripts=(library, script), styles=(style,)),
+        "title": html.escape(_clean(str(data.get("title", "")))),
+        "licence": f"{_file('echarts/NOTICE').strip()}\n\n{_head_of(library)}",
+        "style": style,
+        "library": library,
+        "script": script,
+        "data": _json(data),
+    }
+    return re.sub(r"@\[(\w+)\]", lambda found: parts[found[1]], _file("page.html"))
+
+
+def _json(data: dict[str, Any]) -> str:
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _clean(text: str) -> str:
+    return re.sub("[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "\ufffd", text)
+
+
+@cache
+def _file(name: str) -> str:
+    return (resources.files("concordant") / "apps" / "report" / "page" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    """Join the scripts in a scope of their own."""
+    text = "\n".join(_file(f"{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{text}\n}})();\n'
+
+
+def _policy(*, scripts: tuple[str, ...], styles: tuple[str, ...]) -> str:
+    allowed = {"script-src": scripts, "style-src": styles}
+    sources = [f"{name} {' '.join(_hash(text) for text in texts)}" for name, texts in allowed.items()]
+    return "; ".join(["default-src 'none'", *sources, "base-uri 'none'", "form-action 'none'"])
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _head_of(library: str) -> str:
+    """Return the licence's words from the first comment of the library."""
+    return "\n".join(line.strip("/* ") for line in library.split("*/", 1)[0].splitlines()).strip()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """What is known of a preference log and of a scorer.
+
+    ``data`` is nested data as JSON holds it (docs/report.md says what is where), ``html`` one page that shows it, with
+    everything inside: no network, no other file.
+
+    >>> import concordant as cc
+    >>> votes = cc.Preferences.from_comparisons(["a", "a", "b"], ["b", "c", "c"])
+    >>> cc.report(votes, audit=False).data["facts"]
+    'comparisons, 1 query, 3 items, 3 judgments, 3 distinct, 0 ties'
+    """
+
+    data: dict[str, Any]
+
+    @cached_property
+    def html(self) -> str:
+        """The page; equal data make equal bytes."""
+        return page(self.data)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, whole or not at all. Errors: UsageError for what the disk refuses."""
+        check_replaced(path)
+        target = Path(path).resolve()
+        text = self.html.encode()
+        temporary = None
+        try:
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".concordant-", suffix=".html")
+            with os.fdopen(handle, "wb") as file:
+                file.write(text)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, target)
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror or error}") from None
+        finally:
+            if temporary is not None:
+                Path(temporary).unlink(missing_ok=True)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        shown = [name for name in ("audit", "annotators", "order", "scorer", "coverage") if self.data[name] is not None]
+        return f"Report({self.data['facts']}: {len(self.data['views'])} views, {', '.join(shown)})"
+
+
+def report(
+    prefs: Preferences,
+    *,
+    features: Any = None,
+    model: Any = None,
+    annotators: Mapping[str, Preferences] | None = None,
+    structure: str = "bradley-terry",
+    interval: str = "auto",
+    level: float = 0.95,
+    replicates: int = 1000,
+    ask: int = 10,
+    audit: bool = True,
+    title: str | None = None,
+    command: str | None = None,
+    column: str | None = None,
+    seed: int = 0,
+) -> Report:
+    """Put together what a person wants to see of a preference log, and of a scorer, on one page.
+
+    The ranking of all queries together (where items recur in them) and of each query, who beats whom, the difference
+    graph, the audit and which pairs to ask; agreement of those who judged; with features a scorer's risk against the
+    order k, its coefficients or importances, and risk–coverage. What cannot be had is null in ``Report.data``, with a
+    sentence in ``absent``.
+
+    ``features``: as any ranker takes them. ``model``: a fitted ranker or its directory; without one a linear
+    ``AggregationRanker`` is fitted to the features. ``annotators``: the judgments of each group whose agreement is of
+    interest; the clusters of ``prefs`` when not given, which ``column`` names. ``structure``, ``interval``, ``level``,
+    ``replicates``: of ``rank``. ``ask``: pairs to ask next, a query. ``audit=False`` saves the time of the audit.
+    ``command`` is how the report can be made again, for the page to say. Equal input and seed make equal bytes.
+
+    Errors: UsageError for wrong options; InputError without judgments, and for features that lack judged items.
+
+    >>> import concordant as cc
+    >>> votes = cc.Preferences.from_comparisons(["a", "a", "b", "c"], ["b", "c", "c", "a"])
+    >>> made = cc.report(votes, audit=False)
+    >>> [made.data["items"][code] for code in made.data["views"][0]["ranking"]["item"]]
+    ['a', 'b', 'c']
+    >>> made.data["scorer"], made.data["absent"]["audit"]
+    (None, 'left out on request (--no-audit, audit=False)')
+    """
+    if not isinstance(prefs, Preferences):
+        raise UsageError(f"report takes Preferences, not {type(prefs).__name__}; read them first: report(read(…))")
+    if not len(prefs):
+        raise InputError("there is no judgment to report on")
+    find_structure(structure).check(prefs.kind, {})
+    if not 0.5 < level < 1:
+        raise UsageError(f"level must be between 0.5 and 1, not {level}")
+    if ask < 0:
+        raise UsageError(f"ask must be at least 0, not {ask}")
+    how: dict[str, Any] = {"interval": interval, "level": level, "replicates": replicates, "seed": seed}
+    if not audit:
+        refuse_idle({"ask": ask}, {"ask": 10}, "without the audit nothing is said of what to ask")
+    if column is not None and annotators is None and prefs.clusters is None:
+        raise Idle("column", "it names who judged, and neither annotators nor clusters say so")
+    known = Known(prefs, _pairs(prefs))
+    with stage("making the report", 6) as advance:
+        known.learned = learned(prefs, features, model, seed=seed)
+        advance()
+        known.stages = stages_of(prefs, structure, how)
+        advance()
+        if not audit:
+            known.absent["audit"] = "left out on request (--no-audit, audit=False)"
+        elif known.pairs is not None:
+            known.absent["audit"] = known.pairs
+        else:
+            _audits(known, level=level, seed=seed, ask=ask)
+        advance(2)
+        known.annotators = _agreement(known, annotators, column, structure, level)
+        advance()
+        if known.learned.coverage is None and "coverage" not in known.learned.absent:
+            known.learned.coverage = _without_scorer(known, structure, seed)
+        advance()
+    settings = Settings(title, command, {"structure": structure, **how, "ask": ask})
+    return Report(plain(data_of(known, settings, concordant.__version__)))
+
+
+def _pairs(prefs: Preferences) -> str | None:
+    """Why lists cannot be read as pairs: there are too many; None where they can."""
+    if prefs.list_start is None:
+        return None
+    try:
+        affordable(prefs.kind, prefs.list_start)
+    except UsageError as problem:
+        return str(problem)
+    return None
+
+
+def _audits(known: Known, **how: Any) -> None:
+    large = max(one.work for one in known.stages)
+    if large > LIMIT:
+        known.absent["audit"] = (
+            f"the judgments make {large:,} pairs, more than the {LIMIT:,} that a report audits: concordant audit does"
+        )
+        return
+    known.audits = [audited(one, **how) for one in known.stages]
+
+
+def _agreement(
+    known: Known, annotators: Mapping[str, Preferences] | None, column: str | None, structure: str, level: float
+) -> dict[str, Any] | None:
+    prefs = known.prefs
+    if known.pairs is not None:
+        known.absent["annotators"] = known.pairs
+        return None
+    if annotators is None and prefs.clusters is None:
+        known.absent["annotators"] = (
+            "the log does not say who judged: name the column that does with --group C (or --cluster C; annotators=)"
+        )
+        return None
+    groups = groups_of(prefs) if annotators is None else annotators
+    named = column or ("cluster" if annotators is None else "group")
+    if annotators is None and len(groups) < 2:
+        known.absent["annotators"] = f"all judgments are of one {named}: there is nobody to agree with"
+        return None
+    return agreement_of(groups, named, structure, level)
+
+
+def _without_scorer(known: Known, structure: str, seed: int) -> dict[str, Any] | None:
+    """Without a scorer it is the ranking that errs, on judgments it was not made from."""
+    if known.pairs is not None:
+        known.absent["coverage"] = known.pairs
+        return None
+    first = known.stages[0]
+    if first.work > LIMIT:
+        known.absent["coverage"] = f"the judgments make {first.work:,} pairs, more than the {LIMIT:,} that are held out"
+        return None
+    whose = "of all queries together" if first.pooled else "of each query"
+    how = (
+        f"Rankings {whose} were made five times without a fifth of the judgments, and judged by that fifth (without "
+        "features there is no scorer)."
+    )
+    try:
+        return coverage_of(by_ranking(first.prefs, structure, seed=seed), how)
+    except ConcordantError as problem:
+        known.absent["coverage"] = f"nothing could be held out: {problem}"
+        return None

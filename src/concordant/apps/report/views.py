@@ -1,0 +1,337 @@
+"""The views of a report: all queries together where that means something, then each query, the most judged first.
+
+Who beats whom: the judged pairs of each view.
+
+Numbers and labels as the data of a report holds them: what JSON knows, and nothing it does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import counted
+from concordant.preferences.counts import ONE_QUERY
+from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.rank import FLAGS, Ranking, rank
+from concordant.ranking.scores import STATUS
+from concordant.ranking.structures import structure
+
+__all__ = [
+    "LIMIT",
+    "Stage",
+    "View",
+    "beats_of",
+    "fair",
+    "nearest_top",
+    "plain",
+    "recurring",
+    "short",
+    "stages_of",
+    "texts",
+    "thinned",
+    "too_large_to_pool",
+    "views_of",
+    "work_of",
+]
+
+
+LONGEST = 2_000
+"""Letters of one line of words, or of one label, that a report shows."""
+LETTERS = 1_000_000
+"""Letters of all labels beyond which labels are cut more."""
+CUT = 200
+"""Letters of a label where there are too many in all."""
+
+
+def plain(value: Any) -> Any:
+    """Return nested data as JSON holds it: infinities are the texts "inf" and "-inf", NaN is null, whole numbers whole.
+
+    >>> plain({"x": np.array([1.0, np.inf, np.nan]), "n": np.int64(3), "label": "1"})
+    {'x': [1, 'inf', None], 'n': 3, 'label': '1'}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray):
+        return [plain(one) for one in value.tolist()]
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if math.isinf(value):
+            return "inf" if value > 0 else "-inf"
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return value
+
+
+def texts(labels: Labels, codes: NDArray[np.integer[Any]]) -> tuple[list[str], int]:
+    """Return the labels of these codes as texts, and how many of them had to be cut."""
+    found = [str(label) for label in labels.take(codes).to_pylist()]
+    most = CUT if sum(map(len, found)) > LETTERS else LONGEST
+    return [short(text, most) for text in found], sum(len(text) > most for text in found)
+
+
+def short(text: str, most: int = LONGEST) -> str:
+    """Cut a text that is too long to be read.
+
+    >>> short("abcdef", 4), short("abcd", 4)
+    ('abc…', 'abcd')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def fair(sizes: Iterable[int], budget: int) -> list[int]:
+    """Share a budget: who needs little gets it all, the others the same each.
+
+    >>> fair([5, 100, 50], 60)
+    [5, 28, 27]
+    """
+    wanted = list(sizes)
+    given = [0] * len(wanted)
+    left = len(wanted)
+    for place in sorted(range(len(wanted)), key=lambda place: (wanted[place], -place)):
+        given[place] = min(wanted[place], budget // left)
+        budget -= given[place]
+        left -= 1
+    return given
+
+
+def thinned(steps: int, most: int, kept: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Return which of so many steps are shown: ``kept`` always, others as evenly as ``most`` allows.
+
+    >>> thinned(10, 4, np.array([0, 2])).tolist()
+    [0, 2, 3, 6, 9]
+    """
+    even = np.linspace(0, steps - 1, min(most, steps)).round().astype(np.int64)
+    return np.unique(np.concatenate((even, np.asarray(kept, np.int64))))
+
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None] | None
+VIEWS = 100
+"""Views of a report at most."""
+WORK = 300_000
+"""Judgments, or pairs of lists, of the queries that are shown each by itself, at most (but one query is shown)."""
+ROWS = 20_000
+"""Rows of all rankings at most."""
+LIMIT = 3_000_000
+"""Judgments, or pairs of lists, beyond which queries are not pooled, and nothing is audited or held out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Queries that are ranked and audited together: all of them pooled into one, or each by itself."""
+
+    prefs: Preferences
+    code: Ints
+    """Code in the whole log of each item of ``prefs``."""
+    board: Ranking
+    pooled: bool
+    whole: Preferences
+    """All queries of the log, where ``prefs`` holds some of them."""
+
+    @cached_property
+    def work(self) -> int:
+        """Distinct judgments, or pairs of lists: beyond ``LIMIT`` only what is cheap is done."""
+        return work_of(self.prefs)
+
+    @cached_property
+    def batch(self) -> Batch:
+        return Batch.whole(self.prefs)
+
+    @cached_property
+    def start(self) -> Ints:
+        """Rows of query q in the ranking are start[q]:start[q + 1]."""
+        return np.searchsorted(self.board.query, np.arange(len(self.prefs.queries) + 1))
+
+    @cached_property
+    def place(self) -> Ints:
+        """Place in its query's ranking of each node of ``batch``, 0 first; the components one after the other."""
+        board = self.board
+        found = np.empty(len(self.batch.item), np.int64)
+        found[self.batch.node_of(board.query, board.item)] = np.arange(len(board)) - self.start[board.query]
+        return found
+
+    @cached_property
+    def outer(self) -> Ints:
+        """Code in the whole log of the item of each node of ``batch``."""
+        return self.code[self.batch.item]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One query of a stage."""
+
+    stage: Stage
+    query: int
+    rows: int
+    """Rows of the ranking that are shown."""
+
+    @property
+    def pooled(self) -> bool:
+        return self.stage.pooled
+
+    @property
+    def name(self) -> str:
+        if self.stage.pooled:
+            return "All queries"
+        label = str(self.stage.prefs.queries[self.query])
+        return "All judgments" if label == ONE_QUERY and len(self.stage.prefs.queries) == 1 else short(label)
+
+    @property
+    def label(self) -> str | None:
+        return None if self.stage.pooled else short(str(self.stage.prefs.queries[self.query]))
+
+    @property
+    def size(self) -> int:
+        """Items of the view."""
+        return int(self.stage.start[self.query + 1] - self.stage.start[self.query])
+
+    def ranking(self) -> dict[str, Any]:
+        """Return the rows of the ranking, column by column; items are codes of the whole log."""
+        board, begin = self.stage.board, int(self.stage.start[self.query])
+        rows = slice(begin, begin + self.rows)
+        bounded = board.rank_lower[rows] > 0
+        return {
+            "item": self.stage.code[board.item[rows]],
+            **{name: getattr(board, name)[rows] for name in ("component", "rank", "score", "lower", "upper")},
+            **{name: np.where(bounded, getattr(board, name)[rows], np.nan) for name in ("rank_lower", "rank_upper")},
+            "judgments": board.judgments[rows],
+            "flag": [FLAGS[code] for code in board.flag[rows].tolist()],
+        }
+
+    def head(self) -> dict[str, Any]:
+        """Return what a reader sees first, and what he should know of the ranking."""
+        board = self.stage.board
+        rows = slice(int(self.stage.start[self.query]), int(self.stage.start[self.query + 1]))
+        return {
+            "name": self.name,
+            "query": self.label,
+            "pooled": self.stage.pooled,
+            "judgments": int(self.stage.prefs.judgments[self.query]),
+            "items": self.size,
+            "components": int(board.component[rows].max(initial=0)),
+            "ranking": self.ranking(),
+            "notes": list(self._notes(rows)),
+        }
+
+    def _notes(self, rows: slice) -> Iterator[str]:
+        board = self.stage.board
+        if self.rows < self.size:
+            yield f"the first {self.rows:,} of {self.size:,} rows of the ranking are shown"
+        if STATUS[int(board.status["status"][self.query])] == "stopped before convergence":
+            yield "the scores stopped before convergence"
+        for code, name in enumerate(FLAGS):
+            number = int((board.flag[rows] == code).sum())
+            if code and number:
+                own = "have no score of their own"
+                means = own if name == "never compared" else structure(board.structure).beyond
+                yield f"{counted(number, 'items')} {name}: they {means}"
+        if self.stage.pooled:
+            yield from board.notes
+
+
+def recurring(prefs: Preferences) -> bool:
+    """Whether queries may be pooled: at least half of the items are in more than one query."""
+    if len(prefs.queries) < 2:
+        return False
+    queries = np.bincount(prefs.members[1], minlength=len(prefs.items))
+    return bool((queries > 1).sum() * 2 >= (queries > 0).sum())
+
+
+def too_large_to_pool(prefs: Preferences) -> bool:
+    """Whether the judgments of all queries together make more pairs than a report works through."""
+    return work_of(prefs) > LIMIT
+
+
+def work_of(prefs: Preferences) -> int:
+    """Distinct judgments, or pairs of lists, of all queries."""
+    return int(_work(prefs).sum())
+
+
+def stages_of(prefs: Preferences, structure: str, how: Mapping[str, Any], progress: Progress = None) -> list[Stage]:
+    """Rank all queries together, where items recur in them, and each of the most judged; ``how``: options of rank."""
+    found = []
+    if how.get("interval") == "none":  # the level of a report is that of the audit, too
+        how = {name: value for name, value in how.items() if name != "level"}
+    if recurring(prefs) and not too_large_to_pool(prefs):
+        whole = prefs.pool()
+        found.append(_stage(prefs, whole, rank(whole, structure, **how), pooled=True))
+    most = np.argsort(-prefs.judgments, kind="stable")[: VIEWS - len(found)]
+    affordable = int((np.cumsum(_work(prefs)[most]) <= WORK).sum())
+    most = most[: max(affordable, 1)]
+    some = prefs if len(most) == len(prefs.queries) else prefs.select(prefs.queries.take(np.sort(most)).to_pylist())
+    found.append(_stage(prefs, some, rank(some, structure, progress=progress, **how), pooled=False))
+    return found
+
+
+def _work(prefs: Preferences) -> Floats:
+    """Distinct judgments of each query, or the pairs of its lists."""
+    if prefs.list_start is None:
+        return np.diff(prefs.start).astype(np.float64)
+    pairs = np.concatenate(([0.0], np.cumsum(np.diff(prefs.list_start).astype(np.float64) ** 2 / 2)))
+    return np.asarray(np.diff(pairs[prefs.start]), np.float64)
+
+
+def _stage(prefs: Preferences, part: Preferences, board: Ranking, *, pooled: bool) -> Stage:
+    code = prefs.items.codes_of(part.items.values).astype(np.int64)
+    return Stage(part, code, board, pooled, part if pooled else prefs)
+
+
+def views_of(stages: list[Stage]) -> list[View]:
+    """Return a view for each query of the stages, the most judged first, with the rows that each may show."""
+    order = [
+        (stage, int(query))
+        for stage in stages
+        for query in np.argsort(-stage.prefs.judgments, kind="stable")
+    ]  # fmt: skip
+    sizes = [int(stage.start[query + 1] - stage.start[query]) for stage, query in order]
+    return [View(*which, rows) for which, rows in zip(order, fair(sizes, ROWS), strict=True)]
+
+
+PAIRS = 40_000
+"""Pairs of all views at most."""
+
+
+def beats_of(views: list[View]) -> list[dict[str, Any]]:
+    """Return for each view the pairs that were judged: better and worse item, wins of either, ties.
+
+    Wins are sums of strengths (their number where none has a weight). Where there are too many, the pairs of the items
+    that rank highest are shown.
+    """
+    sizes = [int(np.diff(view.stage.batch.graphs.pair_start)[view.query]) for view in views]
+    return [_beats(view, most) for view, most in zip(views, fair(sizes, PAIRS), strict=True)]
+
+
+def _beats(view: View, most: int) -> dict[str, Any]:
+    stage = view.stage
+    graphs, place, outer = stage.batch.graphs, stage.place, stage.outer
+    pairs = np.arange(graphs.pair_start[view.query], graphs.pair_start[view.query + 1])
+    first, second = graphs.first[pairs], graphs.second[pairs]
+    chosen = nearest_top(place[first], place[second])[:most]
+    pairs, first, second = pairs[chosen], first[chosen], second[chosen]
+    swap = place[first] > place[second]
+    better, worse = np.where(swap, second, first), np.where(swap, first, second)
+    wins, losses = graphs.wins[pairs], graphs.losses[pairs]
+    columns = (
+        outer[better], outer[worse], np.where(swap, losses, wins), np.where(swap, wins, losses), graphs.ties[pairs]
+    )  # fmt: skip
+    rows = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return {"pairs": rows, "left_out": int(graphs.pair_start[view.query + 1] - graphs.pair_start[view.query]) - most}
+
+
+def nearest_top(one: Ints, other: Ints) -> Ints:
+    """Order pairs of places so that those of the first m items come before all others, for every m."""
+    return np.lexsort((np.minimum(one, other), np.maximum(one, other)))

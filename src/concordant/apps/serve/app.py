@@ -1,0 +1,325 @@
+"""The application: paths, and how a request passes through them.
+
+What is answered, as models that OpenAPI shows.
+
+Where requests are answered: a path, a body, an answer, without the steps of a framework that they do not need.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+import pydantic_core
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+import concordant
+from concordant.apps.serve.journal import Journal, Lines
+from concordant.apps.serve.limits import (
+    Access,
+    App,
+    Door,
+    Gate,
+    Limits,
+    Receive,
+    Refused,
+    Scope,
+    Send,
+    body_of,
+    error_bytes,
+)
+from concordant.apps.serve.requests import Label, RowsRequest, examples, parsed, request_models
+from concordant.apps.serve.served import Served
+from concordant.errors import ConcordantError
+
+__all__ = ["Asked", "CompareAnswer", "Desk", "Health", "RankAnswer", "Refusal", "ScoreAnswer", "create_app"]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ScoreAnswer(_Answer):
+    """Higher is better; only differences within a query mean something."""
+
+    scores: Annotated[list[float], Field(description="One for each item, in the order asked.")]
+
+
+class Ranked(_Answer):
+    """An item in its place."""
+
+    item: Annotated[Label, Field(description="As it was asked for; 1, 2, … for rows without labels.")]
+    score: float
+    rank: Annotated[int, Field(ge=1, description="1 is best; equal scores share a rank.")]
+    tier: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="Where the model abstains: of two items in different tiers it says which is better, of two in "
+            "one tier it does not.",
+        ),
+    ] = None
+
+
+class RankAnswer(_Answer):
+    """The items from best to worst."""
+
+    ranking: list[Ranked]
+
+
+class RuleSaid(_Answer):
+    """When a pair is declined: at a distance of at most gamma, or where the estimated risk exceeds the cost."""
+
+    by: Literal["distance", "risk"]
+    cost: float
+    norm: str | None = None
+    gamma: float | str | None = None
+
+
+class Comparison(_Answer):
+    """What is said about a pair."""
+
+    first: Label
+    second: Label
+    answer: Annotated[
+        Literal["first", "second", "declined"], Field(description="Which is better; declined: the model does not say.")
+    ]
+    reason: Literal["decided", "near", "risky", "equal scores"]
+    difference: Annotated[float, Field(description="Score of the first less that of the second.")]
+    distance: Annotated[float | None, Field(description="Of their normalised features, where that decides.")]
+    risk: Annotated[float | None, Field(description="Estimated chance that the order by score is wrong.")]
+
+
+class CompareAnswer(_Answer):
+    """Which item of each pair is better."""
+
+    rule: Annotated[RuleSaid | None, Field(description="When pairs are declined; null: never, but for equal scores.")]
+    comparisons: list[Comparison]
+
+
+class Loaded(_Answer):
+    """The features that are loaded."""
+
+    rows: int
+    items: int
+    queries: Annotated[int | None, Field(description="null: rows hold for every query.")]
+
+
+class Health(_Answer):
+    """An answer at all means alive; the port opens when model and features are loaded."""
+
+    status: Literal["ready"]
+    version: Annotated[str, Field(description="Of concordant.")]
+    model: str
+    ranker: str
+    features: Annotated[list[str] | None, Field(description="Names in the model's order; null: it has none.")]
+    width: Annotated[int, Field(description="Number of features.")]
+    missing: Annotated[str, Field(description="What is done with missing features; raise: they are refused.")]
+    query: Annotated[bool, Field(description="Whether requests for loaded items name their query.")]
+    loaded: Loaded | None
+    rule: RuleSaid | None
+    limits: dict[str, Any]
+
+
+class Refusal(_Answer):
+    """Why a request was not answered, in one line."""
+
+    error: str
+
+
+Asked = Mapping[str, tuple[type[RowsRequest], Callable[[Any], Any]]]
+TYPE = (b"content-type", b"application/json")
+
+
+class Desk:
+    """ASGI middleware that answers POST requests of its paths, and hands all others on.
+
+    ``asked`` has for each path the model of its request and the work; ``is_slow`` says what is worked on in a thread.
+    """
+
+    def __init__(self, app: App, asked: Asked, is_slow: Callable[[Any], bool], limits: Limits) -> None:
+        self.app = app
+        self.asked = asked
+        self.is_slow = is_slow
+        self.limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            return await self.app(scope, receive, send)
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path not in self.asked:
+            return await self.app(scope, receive, send)
+        status, headers = 200, []
+        try:
+            body = await self._answer(*self.asked[path], scope, receive)
+        except Refused as refused:
+            status, body, headers = refused.status, error_bytes(refused.line), refused.headers
+        except ConcordantError as error:
+            status, body = 422, error_bytes(str(error))
+        size = (b"content-length", b"%d" % len(body))
+        await send({"type": "http.response.start", "status": status, "headers": [TYPE, size, *headers]})
+        return await send({"type": "http.response.body", "body": body})
+
+    async def _answer(
+        self, model: type[RowsRequest], work: Callable[[Any], Any], scope: Scope, receive: Receive
+    ) -> bytes:
+        asked = parsed(model, await body_of(scope["headers"], receive, self.limits))
+        found = await run_in_threadpool(work, asked) if self.is_slow(asked) else work(asked)
+        return pydantic_core.to_json(found)
+
+
+JSON = "application/json"
+WHY = {
+    400: "The body is not JSON.",
+    401: "The token is missing or another one.",
+    404: "The query, or items, are not among the loaded features.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    415: "The content-type is not application/json.",
+    421: "The header host names another host.",
+    422: "The request is JSON, but not one that can be answered.",
+    503: "Too many requests at once; retry-after says when to try again.",
+}
+PATHS = "POST /score, /rank and /compare, GET /health and /openapi.json"
+
+
+def create_app(
+    ranker: Any,
+    features: Any = None,
+    *,
+    name: str = "model",
+    limits: Limits | None = None,
+    lines: Lines | None = None,
+    access: Access | None = None,
+) -> FastAPI:
+    """Return the application that answers by a fitted ranker, to be run, mounted or tested.
+
+    ``features`` are those of the items that may be asked for by their labels (any form that ``predict`` takes);
+    ``name`` is what /health calls the model; an ``AbstainingRanker`` declines pairs as it does. Each
+    request is told to ``lines``; ``access`` says whom it answers (default: whoever asks). Errors: those of ``Served``.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> from concordant.learning.rankers.edges import EdgeRanker
+    >>> votes = Preferences.from_comparisons(["b", "c"], ["a", "b"])
+    >>> items = {"item": ["a", "b", "c"], "length": [1.0, 2.0, 3.0]}
+    >>> app = create_app(EdgeRanker("ranknet").fit(items, votes), items)
+    >>> sorted(app.openapi()["paths"])
+    ['/compare', '/health', '/rank', '/score']
+    """
+    limits = limits or Limits()
+    served = Served(ranker, features)
+    ScoreRequest, RankRequest, CompareRequest = request_models(limits, served.width)
+    asked: Asked = {
+        "/score": (ScoreRequest, served.score),
+        "/rank": (RankRequest, served.rank),
+        "/compare": (CompareRequest, served.compare),
+    }
+    outside = [] if lines is None else [Middleware(Journal, lines=lines)]
+    outside += [] if access is None else [Middleware(Door, access=access)]
+    token = access is not None and access.digest is not None
+    app = FastAPI(
+        title="concordant",
+        version=concordant.__version__,
+        description=_description(limits),
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if token else [],  # said in OpenAPI; ``Door`` holds it
+        middleware=[
+            *outside,
+            Middleware(Gate, most=limits.concurrency),
+            Middleware(Desk, asked=asked, is_slow=served.is_slow, limits=limits),
+        ],
+        exception_handlers={HTTPException: _no_such, Exception: _fault},
+    )
+    said: dict[int | str, dict[str, Any]] = {
+        status: {"model": Refusal, "description": why} for status, why in WHY.items()
+    }
+    health = _health(served, name, limits)
+    shown = examples(served.width, served.names, query=health.query)
+    said_of: dict[str, tuple[str, type[BaseModel]]] = {
+        "/score": ("Scores of items", ScoreAnswer),
+        "/rank": ("Items from best to worst", RankAnswer),
+        "/compare": ("Which item of each pair is better", CompareAnswer),
+    }
+    for path, (summary, answer) in said_of.items():
+        app.add_api_route(
+            path,
+            _described(asked[path][0]),
+            methods=["POST"],
+            operation_id=path[1:],
+            summary=summary,
+            response_model=answer,
+            responses=said,
+            openapi_extra={"requestBody": {"content": {JSON: {"examples": shown[path]}}}},
+        )
+
+    @app.get("/health", operation_id="health", summary="Whether it answers, and what is served")
+    async def _get_health() -> Health:
+        return health
+
+    return app
+
+
+def _described(model: type[BaseModel]) -> Callable[..., Any]:
+    """Return what FastAPI reads a request's model from; ``Desk`` answers before it is called."""
+
+    def endpoint(asked: Any) -> Any:
+        raise NotImplementedError
+
+    endpoint.__annotations__ = {"asked": model, "return": Any}
+    return endpoint
+
+
+def _health(served: Served, name: str, limits: Limits) -> Health:
+    loaded = None
+    if served.loaded is not None:
+        loaded = {"rows": served.rows, "items": served.items, "queries": served.loaded_queries}
+    return Health.model_validate(
+        {
+            "status": "ready",
+            "version": concordant.__version__,
+            "model": name,
+            "ranker": type(served.ranker).__name__,
+            "features": None if served.names is None else list(served.names),
+            "width": served.width,
+            "missing": served.missing,
+            "query": served.by_query or bool(served.loaded and served.loaded.queries),
+            "loaded": loaded,
+            "rule": served.rule_said,
+            "limits": {
+                "items": limits.items,
+                "body": limits.body,
+                "concurrency": limits.concurrency,
+                "timeout": limits.timeout,
+            },
+        }
+    )
+
+
+def _description(limits: Limits) -> str:
+    return (
+        "Scores, ranks and compares items by a fitted model. Items are named by the labels of the features that are "
+        f"loaded, or come with features of their own. A request holds at most {limits.items:,} items or pairs and "
+        f'{limits.body:,} bytes. Every error is `{{"error": "one line"}}`.'
+    )
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    """A path or a method that is not there."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    path = re.sub(r"[^ -~]", "?", request.url.path)[:60]
+    line = f"no path {path}" if status == 404 else f"{path} does not take {request.method[:20]}"
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    return Response(error_bytes(f"{line}; there are {PATHS}"), status, headers, JSON)
+
+
+async def _fault(_: Request, __: Exception) -> Response:
+    """What is our own mistake: said in the log, not to the client."""
+    return Response(error_bytes("the server made a mistake; its log says more"), 500, media_type=JSON)

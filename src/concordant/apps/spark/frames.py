@@ -1,0 +1,470 @@
+"""The queries of a log as tasks of Spark: every row goes to the bucket of its query, so no query is ever split.
+
+The driver learns how many rows there are and whether one query is too large for a task; a task checks the rows of its
+queries as every engine does and makes Preferences of them. Only what is made of these leaves the task.
+
+Memory: Java holds no more than Spark's batches and a shuffle of packed blocks (4 to 30 bytes for a comparison), within
+the heap of the executor. A Python worker holds a block of 2^20 rows while it packs; while it works, the packed rows of
+its task and, at about 200 bytes each, the queries that it works on together: about ``TASK`` rows, or one query of at
+most ``MOST``. Beyond ``BUCKETS`` tasks their rows grow instead of their number. ``spark.executor.pyspark.memory`` sets
+a hard limit to the workers.
+
+Tables that are no logs (features, scores, labels) as DataFrames: of files, folders, URIs, catalogues, sessions.
+
+Folders that executors write into: whole, or not there.
+
+What is refused of a log, from all tasks: how many rows for which reason, and the values that are to blame most.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as fn
+from pyspark.sql import types as sparks
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
+from concordant.apps.spark.spreading import BUCKET, PACKED, TooLarge, put_together, spread
+from concordant.apps.spark.telling import told
+from concordant.errors import InputError, UsageError, counted
+from concordant.io.engines import memory
+from concordant.io.engines import spark as engine
+from concordant.io.engines.counting import open_log
+from concordant.io.engines.spark_session import session as engine_session
+from concordant.io.engines.spark_sources import source as rows_of
+from concordant.io.log.formats import Log, locate
+from concordant.io.log.layouts import find_layout, notes_of
+from concordant.io.log.rows import SAMPLES
+from concordant.io.log.tables import from_object
+from concordant.preferences.comparisons import side_words
+from concordant.preferences.labels import Labels, look_alikes, plain_form
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.values import Reason, Reject, say
+
+__all__ = [
+    "FAULTS",
+    "JudgedQueries",
+    "PLACE",
+    "Table",
+    "TooLarge",
+    "as_rows",
+    "gathered",
+    "located",
+    "raw_frame",
+    "whole_or_gone",
+]
+
+
+REASON = ("says", "role", "hint", "unit")
+FAULTS = pa.schema(
+    [*((name, pa.string()) for name in (*REASON, "value")), *((name, pa.int64()) for name in ("number", "total"))]
+)
+
+
+def as_rows(faults: Sequence[Fault], sizes: Mapping[str, int]) -> pa.Table:
+    """Return what a task found as rows: one for each unit with its total, one for each value to blame."""
+    rows: list[dict[str, Any]] = [{"unit": unit, "number": 0, "total": size} for unit, size in sizes.items()]
+    for each in faults:
+        reason = dict(zip(REASON, (each.reason.says, each.reason.role, each.reason.hint, each.unit), strict=True))
+        rows += [{**reason, "value": value, "number": number, "total": 0} for value, number in each.values.items()]
+    return pa.Table.from_pylist(rows, FAULTS)
+
+
+def gathered(made: DataFrame) -> tuple[Reject, ...]:
+    """Add up what all tasks found; of each reason the ``SAMPLES`` most frequent values reach the driver."""
+    counts = made.groupBy(*REASON, "value").agg(fn.sum("number").alias("number"), fn.sum("total").alias("total"))
+    often = Window.partitionBy(*REASON).orderBy(fn.desc("number"), "value")
+    sums = {"total": fn.sum("total").over(Window.partitionBy("unit"))}
+    sums |= {"all": fn.sum("number").over(Window.partitionBy(*REASON)), "place": fn.row_number().over(often)}
+    found = counts.withColumns(sums).where((fn.col("place") <= SAMPLES) & fn.col("says").isNotNull())
+    samples: dict[tuple[str, ...], list[tuple[str, object]]] = {}
+    numbers: dict[tuple[str, ...], tuple[int, int]] = {}
+    for row in found.orderBy("place").toArrow().to_pylist():
+        key = tuple([row[name] for name in REASON])
+        numbers[key] = row["all"], row["total"]
+        shown = samples.setdefault(key, [])
+        if row["value"] is not None:
+            unit = row["unit"] if row["number"] != 1 else row["unit"].removesuffix("s")
+            shown.append((f"{row['number']:,} {unit}", json.loads(row["value"])))
+    return tuple(
+        Reject(Reason(*key[:3]), number, total, tuple(samples[key]), key[3])
+        for key, (number, total) in sorted(numbers.items(), key=lambda pair: (-pair[1][0], pair[0]))
+    )
+
+
+TASK = 1 << 21
+"""Rows of a log that a task is given, on average."""
+MOST = 1 << 22
+"""Distinct judgments (rows, for lists) beyond which one query is left by the tasks and worked on by the driver."""
+BUCKETS = 1 << 14
+"""Tasks at most: a sender cuts each of its blocks of 2^20 rows into as many pieces, each with a head of its own."""
+Task = Callable[[Preferences], pa.Table]
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+FORMED = pa.schema([("label", pa.string()), ("form", pa.string())])
+WHITESPACE = " \t\n\r\v\f"
+
+
+@dataclass(frozen=True)
+class JudgedQueries:
+    """The judgments of a log on Spark, query by query.
+
+    ``table`` runs a task over the preferences of some queries at a time, wherever these are, and returns what the
+    tasks made as a DataFrame.
+    """
+
+    name: str
+    frame: DataFrame
+    """A column for each role."""
+    checks: Checks
+    session: SparkSession
+    total: int = 0
+    """Rows of the log."""
+    buckets: int = 1
+    large: tuple[Any, ...] = ()
+    """Labels of the queries that the driver works on."""
+    most: int = MOST
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, source: Any, session: Any = None, *, task: int = TASK, most: int = MOST, **reading: Any
+    ) -> JudgedQueries:
+        """Return the queries of a log: a file, a folder or an address that Spark reads, a table or a DataFrame.
+
+        ``session`` is a Spark session (default: the active one, or one made for ``master``); ``reading`` is what
+        ``read_log`` takes to find the columns and to read them; ``task`` is the number of rows of a task, ``most``
+        the number of distinct judgments of a query (rows, for lists) that a task holds at most.
+
+        Errors: InputError, UsageError.
+        """
+        return cls.opened(source, session, **reading).sized(task, most)
+
+    @classmethod
+    def opened(cls, source: Any, session: Any = None, **reading: Any) -> JudgedQueries:
+        """Return the queries of a log before anything is counted; ``sized`` has to follow.
+
+        Errors: InputError, UsageError.
+        """
+        log = located(source)
+        if log.format == "preflib":
+            raise UsageError(f"{log.name}: a PrefLib file is not read by tasks of Spark; read it with another engine")
+        asked = {word: reading.get(word) for word in ("memory_limit", "threads", "master")}
+        counter = open_log(log, session or "spark", **asked)
+        log = counter.log
+        words = {word: reading[word] for word in ("kind", "cluster", "covariates", "home") if word in reading}
+        layout = find_layout(log.columns, name=log.name, given=reading.get("columns"), **words)
+        clicks, on_error = reading.get("clicks", "raise"), reading.get("on_error", "raise")
+        if clicks != "raise" and layout.kind not in ("selections", "choices"):
+            raise UsageError(
+                f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}"
+            )
+        checks = Checks(layout, clicks, on_error, log.as_json)
+        unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
+        checks = replace(checks, unsigned=unsigned)
+        frame = raw_frame(log, checks.roles, counter.session or engine_session())
+        told = notes_of(log, layout.roles, reading.get("columns") or {})
+        return cls(log.name, frame, checks, frame.sparkSession, notes=told)
+
+    @property
+    def by_query(self) -> bool:
+        """Whether the log has a column of queries; without one all judgments are of one query."""
+        return "query" in self.frame.columns
+
+    @property
+    def kind(self) -> str:
+        """Comparisons, selections, choices, orders or ratings."""
+        return self.checks.layout.kind
+
+    @property
+    def compared(self) -> bool:
+        """Whether the log holds comparisons, of which equal rows can be counted together."""
+        return self.kind == "comparisons"
+
+    @property
+    def labels(self) -> tuple[pa.DataType, pa.DataType]:
+        """The types of the labels of queries and of items: int64 or string."""
+        roles = self.frame.columns
+        item = next(role for role in ("item", "winner", "left") if role in roles)
+        return self._label("query") if self.by_query else pa.string(), self._label(item)
+
+    def table(self, task: Task, schema: pa.Schema) -> DataFrame:
+        """Return what ``task`` makes of the preferences of all queries, some at a time, in tables of ``schema``.
+
+        Nothing runs before the frame is asked for its rows, but the driver's work on queries that no task can hold.
+        """
+        made = self._tasks(partial(_made, checks=self.checks, most=self.most, task=task, schema=schema), schema)
+        for label in self.large:
+            prefs = self._on_driver(label)
+            made = made.unionByName(self.session.createDataFrame(task(prefs).select(schema.names).cast(schema)))
+        return made
+
+    def rejects(self) -> tuple[Reject, ...]:
+        """Return what is refused in the whole log: how many rows (or lists) for which reason, and the values to blame
+        that occur most often.
+        """
+        whole = replace(self, large=())
+        with told(self.name):
+            return gathered(whole._tasks(partial(_faults, checks=self.checks, most=self.most), FAULTS))
+
+    def look_alikes(self) -> tuple[str, ...]:
+        """Say which labels look alike, by a pass over the labels of the log."""
+        roles = self.frame.columns
+        named = {"items": [role for role in ("item", "winner", "loser", "left", "right") if role in roles]}
+        named |= {what: [role] for what, role in (("queries", "query"), ("clusters", "cluster")) if role in roles}
+        said: list[str] = []
+        for what, columns in named.items():
+            if self._label(columns[0]) == pa.int64():
+                continue
+            found = self.frame.select(fn.explode(fn.array(*columns)).alias("label")).distinct()
+            formed = found.mapInArrow(partial(_plain_forms, as_json=self.checks.as_json), from_arrow_schema(FORMED))
+            alike = formed.groupBy("form").agg(fn.count(fn.lit(1)).alias("n"), fn.collect_list("label").alias("labels"))
+            with told(self.name):
+                rows = alike.where("n > 1 OR form = ''").select("labels").collect()
+            said += look_alikes(Labels.encode([label for row in rows for label in row["labels"]])[0], what)
+        return tuple(said)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn what failed in a task into an error of the driver; refused rows are counted: clean logs never pay."""
+        try:
+            with told(self.name):
+                yield
+        except Refused:
+            stopping = self.checks.stopping(self.rejects())
+            raise InputError(say(self.name, stopping)) from None
+
+    # -- how the work is cut ---------------------------------------------------------------------------------------
+    def sized(self, task: int = TASK, most: int = MOST, *, look: bool = True) -> JudgedQueries:
+        """Count the rows of each query: how many tasks there are, and which queries no task can hold.
+
+        Without ``look`` only all rows are counted, and a task that meets a query it cannot hold ends with TooLarge.
+        """
+        with told(self.name):
+            total, largest = self._sizes() if look else (self.frame.count(), 0)
+            if total == 0:
+                raise InputError(f"{self.name}: there are no rows")
+            wanted = max(-(-total // task), self.session.sparkContext.defaultParallelism)
+            buckets = min(wanted, BUCKETS) if self.by_query else 1
+            sized = replace(self, total=total, buckets=buckets, most=most)._knowing_words()
+            large = sized._too_large() if largest > most else ()
+        if not large:
+            return sized
+        whose = counted(len(large), "query") if self.by_query else "the log, one query,"
+        note = (
+            f"{whose} with more than {most:,} {'distinct judgments' if self.compared else 'rows'}: done by the driver"
+        )
+        return replace(sized, large=large, notes=(*sized.notes, note))
+
+    def _sizes(self) -> tuple[int, int]:
+        """Return the number of rows, and of rows of the largest query."""
+        if not self.by_query:
+            total = self.frame.count()
+            return total, total
+        counts = self.frame.groupBy("query").agg(fn.count(fn.lit(1)).alias(ROWS))
+        facts = counts.agg(fn.sum(ROWS), fn.max(ROWS)).first()
+        assert facts is not None
+        return int(facts[0] or 0), int(facts[1] or 0)
+
+    def _too_large(self) -> tuple[Any, ...]:
+        """Return the labels of the queries with more distinct judgments (rows, for lists) than a task may hold."""
+        if not self.by_query:
+            return (None,) if not self.compared or self.frame.distinct().count() > self.most else ()
+        often = self.frame.where("query IS NOT NULL").groupBy("query").count().where(fn.col("count") > self.most)
+        if self.compared:
+            asked = self.frame.join(fn.broadcast(often.select("query")), "query", "left_semi").distinct()
+            often = asked.groupBy("query").count().where(fn.col("count") > self.most)
+        return tuple(sorted(row["query"] for row in often.collect()))
+
+    def _knowing_words(self) -> JudgedQueries:
+        """Look up which words for a side are items of the log: a task sees but a part of these."""
+        if "outcome" not in self.frame.columns:
+            return self
+        words = sorted(side_words(self.checks.layout))
+        found: set[str] = set()
+        for side in ("left", "right"):
+            text = fn.col(side).cast("string")
+            plain = fn.lower(fn.btrim(text, fn.lit(WHITESPACE)))
+            found |= {row[0] for row in self.frame.where(plain.isin(words)).select(text).distinct().collect()}
+        return replace(self, checks=replace(self.checks, elsewhere=frozenset(found)))
+
+    def _label(self, role: str) -> pa.DataType:
+        if role in self.checks.unsigned:
+            return pa.int64()
+        if not self.checks.as_json:
+            return pa.int64() if isinstance(self.frame.schema[role].dataType, sparks.IntegralType) else pa.string()
+        quoted = fn.col(role).startswith('"')
+        some = self.frame.where(fn.col(role) != "null").agg(fn.max(quoted), fn.min(quoted)).first()
+        assert some is not None
+        if some[0] and not some[1]:
+            raise InputError(f"{self.name}: the column of {role} mixes texts and integers; labels are all of one kind")
+        return pa.string() if some[0] else pa.int64()
+
+    # -- tasks -----------------------------------------------------------------------------------------------------
+    def _tasks(self, work: Work, schema: pa.Schema) -> DataFrame:
+        roles = self.frame.columns
+        frame = self.frame
+        if self.large and self.by_query:
+            frame = frame.where(fn.coalesce(~fn.col("query").isin(list(self.large)), fn.lit(True)))
+        elif self.large:
+            frame = frame.limit(0)
+        bucket = fn.pmod(fn.xxhash64("query"), fn.lit(self.buckets)) if self.by_query else fn.lit(0)
+        packing = partial(spread, roles=roles, counting=self.compared)
+        packed = frame.withColumn(BUCKET, bucket.cast("int")).mapInArrow(packing, from_arrow_schema(PACKED))
+        return packed.repartitionById(self.buckets, BUCKET).mapInArrow(work, from_arrow_schema(schema))
+
+    def _on_driver(self, label: Any) -> Preferences:
+        """Return the preferences of one query from its counts."""
+        frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))
+        with told(self.name):
+            if self.compared:
+                frame = frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS))
+            table = frame.toArrow()
+        with self.explained():
+            return self.checks.preferences(table)
+
+
+def _made(
+    batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int, task: Task, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """A task: from what the senders packed to the rows that it makes."""
+    table = put_together(batches, most)
+    if table is None:
+        return
+    for some in _pieces(table, TASK):
+        prefs = checks.preferences(some)
+        if len(prefs.queries):
+            yield from task(prefs).select(schema.names).cast(schema).to_batches()
+
+
+def _plain_forms(batches: Iterator[pa.RecordBatch], *, as_json: bool) -> Iterator[pa.RecordBatch]:
+    """A task: labels with their plain forms."""
+    for batch in batches:
+        labels = batch.column(0).drop_null()
+        if as_json:
+            labels = pa.array([label for text in labels.to_pylist() if isinstance(label := json.loads(text), str)])
+        labels = labels.cast(pa.string())
+        yield pa.record_batch([labels, plain_form(labels).cast(pa.string())], schema=FORMED)
+
+
+def _pieces(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+    """Yield the queries of a task some at a time, in pieces of about so many rows.
+
+    >>> votes = pa.table({"query": ["q", "p", "q", "r"], "winner": [1, 2, 3, 4]})
+    >>> [piece["winner"].to_pylist() for piece in _pieces(votes, 2)]
+    [[1, 3], [2, 4]]
+    """
+    if "query" not in table.column_names or len(table) <= rows + rows // 2:
+        yield table
+        return
+    codes = table["query"].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+    counts = np.bincount(codes)
+    piece = ((np.cumsum(counts) - 1) // rows)[codes]
+    order = np.argsort(piece, kind="stable")
+    sizes = np.bincount(piece)
+    table = table.take(pa.array(order))
+    begin = 0
+    for size in sizes[sizes > 0].tolist():
+        yield table.slice(begin, size)
+        begin += size
+
+
+def _faults(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> Iterator[pa.RecordBatch]:
+    """A task of the second pass: how many rows are refused for which reason."""
+    table = put_together(batches, most, stopping=False)
+    if table is None:
+        return
+    yield from as_rows(*checks.faults(table)).to_batches()
+
+
+def raw_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> DataFrame:
+    """Return the raw rows of a log with a column for each role; what Spark cannot read is read on the driver."""
+    columns = list(dict.fromkeys(roles.values()))
+    try:
+        with engine.told(log):
+            found = rows_of(log, columns, session)
+    except engine.Unread:
+        if log.path is None:
+            raise
+        found = rows_of(replace(log, format="table", table=memory.arrow_table(log, columns)), columns, session)
+    return found.select(*[fn.col(f"c{columns.index(column)}").alias(role) for role, column in roles.items()])
+
+
+def located(source: Any) -> Log:
+    """Return the log that a path, a table or a DataFrame is."""
+    if isinstance(source, Log):
+        return source
+    return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
+
+
+READ = ("parquet", "csv", "tsv", "catalogue", "frame", "table", "arrow")
+PLACE = ("file", "block", "row")
+"""Columns by which rows sort as they stand: file, place in the file, row; in a DataFrame its own order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A DataFrame with the columns c0, c1, …, and what these are called where it comes from."""
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    name: str
+
+    @classmethod
+    def of(cls, source: Any, session: SparkSession) -> Table:
+        """Return what a source holds; texts of CSV files stay texts, to be read as everywhere.
+
+        ``source`` is a DataFrame, a file, folder or URI (.parquet .csv .tsv), ``spark::TABLE`` of the catalogue, or a
+        table in memory. Errors: InputError; UsageError for other formats.
+        """
+        log = located(source)
+        if log.format not in READ:
+            raise UsageError(
+                f"{log.name}: on Spark features, scores and labels are tables (.parquet, .csv, .tsv, spark::TABLE, "
+                f"DataFrames), not {log.format}; write them as Parquet"
+            )
+        log = open_log(log, session, None, None).log
+        roles = {f"c{place}": column for place, column in enumerate(log.columns)}
+        return cls(raw_frame(log, roles, session), tuple(log.columns), log.name)
+
+    def placed(self) -> Table:
+        """Return the table with the columns ``PLACE``."""
+        file, block = fn.lit(""), fn.lit(0).cast("bigint")
+        try:
+            where = self.frame.metadataColumn("_metadata")
+            frame = self.frame.withColumns({"file": where["file_path"], "block": where["file_block_start"]})
+        except PySparkException:  # no table of files
+            frame = self.frame.withColumns({"file": file, "block": block})
+        return Table(frame.withColumn("row", fn.monotonically_increasing_id()), self.columns, self.name)
+
+    def column(self, name: str) -> Any:
+        """Return a column by the name that it has in the source."""
+        return fn.col(f"c{self.columns.index(name)}")
+
+    def type_of(self, name: str) -> str:
+        """Return the type of a column as Spark writes it."""
+        kinds: dict[str, str] = dict(self.frame.dtypes)
+        return kinds[f"c{self.columns.index(name)}"]
+
+
+@contextmanager
+def whole_or_gone(folder: str) -> Iterator[None]:
+    """Take a folder of this machine away again that was not there before what failed; Spark empties others itself."""
+    new = "://" not in folder and not os.path.lexists(folder)
+    try:
+        yield
+    except BaseException:
+        if new:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise

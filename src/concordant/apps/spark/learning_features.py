@@ -1,0 +1,240 @@
+"""Features as a Spark DataFrame: which columns they are, what is wrong with them, and the moments of each, in one pass.
+
+Tasks return small results (counts, a few samples, sums); whatever is refused is told with all its rows counted.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from concordant.apps.spark.frames import PLACE, Table
+from concordant.errors import InputError
+from concordant.learning.features.matrix import FILL
+from concordant.learning.features.normalising import Moments
+from concordant.learning.features.reading import chosen_columns
+from concordant.preferences.values import CLEAN, MISSING, numbers
+
+__all__ = ["Examined", "FeatureFrame", "INTEGERS", "examine", "matrix", "refuse_twice"]
+
+
+Floats = NDArray[np.float64]
+SHOWN = 4
+"""Samples of what is wrong."""
+BLOB = "found binary"
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureFrame:
+    """A DataFrame with the columns item, query (or none: rows hold for every query) and x0, x1, …, one a feature."""
+
+    frame: DataFrame
+    names: tuple[str, ...]
+    """Name of each feature."""
+    keys: tuple[str, ...]
+    """("query", "item") or ("item",)."""
+    name: str
+
+    @classmethod
+    def of(cls, table: Table, *, columns: Mapping[str, str], names: Sequence[str] | None = None) -> FeatureFrame:
+        """Choose columns as ``read_features`` does; the columns ``PLACE`` are kept where the table has them.
+
+        Errors (InputError): no column of items or several, a name that is not there, no column left for features.
+        """
+        item, query, _, chosen = chosen_columns(table.name, table.columns, columns, names)
+        keys = {role: column for role, column in (("query", query), ("item", item)) if column is not None}
+        picked = [table.column(column).alias(role) for role, column in keys.items()]
+        picked += [table.column(column).alias(f"x{place}") for place, column in enumerate(chosen)]
+        picked += [fn.col(part) for part in PLACE if part in table.frame.columns]
+        return cls(table.frame.select(*picked), tuple(chosen), tuple(keys), table.name)
+
+    def labelled_like(self, schema: pa.Schema) -> tuple[FeatureFrame, list[str]]:
+        """Return the features with labels of the types that the log has, and what was done, in words.
+
+        Errors (InputError): texts that are not written as integers are where the log has integers.
+        """
+        frame, told = self.frame, []
+        for role in self.keys:
+            integers, kind = pa.types.is_integer(schema.field(role).type), dict(frame.dtypes)[role]
+            if kind not in ("string", *INTEGERS):
+                raise InputError(f"{self.name}: the column of {role} holds {kind}, labels are texts or integers")
+            column = fn.col(role)
+            if integers and kind == "string":
+                cast = column.try_cast("bigint")
+                odd = frame.where(column.isNotNull() & ~cast.cast("string").eqNullSafe(column)).select(role).first()
+                if odd is not None:
+                    raise InputError(
+                        f"labels of {role} are texts in the features ({odd[0]!r}) and integers in the preferences; "
+                        "give both the same type"
+                    )
+                column = cast
+            if integers != (kind in INTEGERS):
+                ours, theirs = ("integers", "texts") if integers else ("texts", "integers")
+                told.append(f"{role}: {ours} in the log and {theirs} in the features, matched as they are written")
+            frame = frame.withColumn(
+                role, column.cast("bigint" if integers else "string")
+            )  # of one width, to be hashed
+        return replace(self, frame=frame), told
+
+
+# -- in a task -----------------------------------------------------------------------------------------------------
+def matrix(table: pa.Table | pa.RecordBatch, width: int) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return columns x0, x1, … as a matrix with NaN for missing values, and where something is no number.
+
+    >>> matrix(pa.table({"x0": ["1.5", None], "x1": [3, 4]}), 2)[0].tolist()
+    [[1.5, 3.0], [nan, 4.0]]
+    """
+    X = np.empty((table.num_rows, width))
+    wrong = np.zeros(X.shape, bool)
+    for place in range(width):
+        column = table.column(f"x{place}")
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.int8())
+        if pa.types.is_floating(column.type):
+            X[:, place] = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+            continue
+        read = numbers(column)
+        X[:, place] = read.values
+        if read.fault is None:
+            continue
+        X[read.fault == MISSING, place] = np.nan
+        for row in np.flatnonzero((read.fault != CLEAN) & (read.fault != MISSING)):
+            try:
+                X[row, place] = float(str(column[int(row)].as_py()))  # nan and inf in letters
+            except ValueError:
+                wrong[row, place] = True
+    return X, wrong
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a pass over rows of features found; examined parts add up."""
+
+    rows: int
+    moments: Any
+    """``Moments`` of the columns, or 0 where there was no row."""
+    unlabelled: int = 0
+    """Rows without an item or a query."""
+    wrong: tuple[int, tuple[str, ...]] = (0, ())
+    """Values that are no numbers: how many, and samples."""
+    infinite: tuple[int, tuple[str, ...]] = (0, ())
+    missing: tuple[int, tuple[str, ...]] = (0, ())
+
+    def __add__(self, other: Examined) -> Examined:
+        def both(one: tuple[int, tuple[str, ...]], two: tuple[int, tuple[str, ...]]) -> tuple[int, tuple[str, ...]]:
+            return one[0] + two[0], tuple(sorted((*one[1], *two[1]))[:SHOWN])
+
+        return Examined(
+            self.rows + other.rows,
+            self.moments + other.moments,
+            self.unlabelled + other.unlabelled,
+            both(self.wrong, other.wrong),
+            both(self.infinite, other.infinite),
+            both(self.missing, other.missing),
+        )
+
+    def check(self, name: str, width: int, missing: str) -> None:
+        """Raise InputError for rows that cannot be learned from, with how many there are and where some stand."""
+        if self.rows == 0:
+            raise InputError(f"{name}: there are no rows")
+        if self.unlabelled:
+            raise InputError(f"{name}: {self.unlabelled:,} of {self.rows:,} rows have no valid item or query")
+        if self.wrong[0]:
+            raise InputError(
+                f"{name}: {_values(self.wrong, self.rows * width)} are not numbers; choose the columns that are "
+                "features with --feature-columns (names=)"
+            )
+        refused = self.infinite
+        if missing == "raise":
+            refused = (
+                self.infinite[0] + self.missing[0],
+                tuple(sorted((*self.infinite[1], *self.missing[1]))[:SHOWN]),
+            )
+        if refused[0]:
+            hint = FILL if missing == "raise" and self.missing[0] else ""
+            raise InputError(f"{name}: {_values(refused, self.rows * width, 'not finite')}{hint}")
+
+
+def _values(found: tuple[int, tuple[str, ...]], of: int, what: str = "") -> str:
+    number, samples = found
+    said = f" are {what}" if what else ""
+    more = "" if number <= len(samples) else "; …"
+    return f"{number:,} of {of:,} values{said} ({'; '.join(samples)}{more})"
+
+
+@dataclass(frozen=True)
+class _Examine:
+    """The task: one pass over the batches of a partition."""
+
+    names: tuple[str, ...]
+    keys: tuple[str, ...]
+    log: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: Examined | None = None
+        for batch in batches:
+            if batch.num_rows:
+                one = self.examined(batch)
+                found = one if found is None else found + one
+        if found is not None:
+            yield _pickled(found)
+
+    def examined(self, batch: pa.RecordBatch) -> Examined:
+        X, wrong = matrix(batch, len(self.names))
+        missing, infinite = np.isnan(X) & ~wrong, np.isinf(X)
+        bare = np.zeros(len(X), bool)
+        for key in self.keys:
+            bare |= batch.column(key).is_null().to_numpy(zero_copy_only=False)
+
+        def told(mask: NDArray[np.bool_]) -> tuple[int, tuple[str, ...]]:
+            rows, columns = np.nonzero(mask)
+            first = zip(rows[:SHOWN].tolist(), columns[:SHOWN].tolist(), strict=True)
+            return len(rows), tuple(self.place(batch, X, wrong, row, column) for row, column in first)
+
+        clean = np.where(wrong | infinite, np.nan, X) if wrong.any() or infinite.any() else X
+        return Examined(
+            len(X), Moments.of(clean, log=self.log), int(bare.sum()), told(wrong), told(infinite), told(missing)
+        )
+
+    def place(self, batch: pa.RecordBatch, X: Floats, wrong: NDArray[np.bool_], row: int, column: int) -> str:
+        where = ", ".join(f"{key} {batch.column(key)[row].as_py()!r}" for key in self.keys)
+        value = repr(str(batch.column(f"x{column}")[row].as_py())[:60]) if wrong[row, column] else X[row, column]
+        return f"{where}, column {self.names[column]!r}: {value}"
+
+
+def _pickled(found: Any) -> pa.RecordBatch:
+    """Return one row with one Python object in it, as tasks hand small results over."""
+    return pa.RecordBatch.from_pydict({"found": pa.array([pickle.dumps(found)], pa.binary())})
+
+
+# -- on the driver -------------------------------------------------------------------------------------------------
+def examine(features: FeatureFrame, *, log: bool) -> Examined:
+    """Read all rows once and return what was found; nothing is refused yet."""
+    task = _Examine(features.names, features.keys, log)
+    found = features.frame.mapInArrow(task, BLOB).toArrow()["found"].to_pylist()
+    return sum((pickle.loads(each) for each in found), Examined(0, 0))
+
+
+def refuse_twice(features: FeatureFrame) -> None:
+    """Raise InputError where two rows are of one item (of one query); only the labels are shuffled."""
+    keys = list(features.keys)
+    counted = features.frame.groupBy(*keys).count().where("count > 1")
+    samples = [fn.min_by(fn.col(key), fn.struct(*keys)).alias(key) for key in keys]
+    found = counted.agg(fn.sum(fn.col("count") - 1).alias("again"), *samples).first()
+    if not found["again"]:
+        return
+    unit = "item" if len(keys) == 1 else "(query, item)"
+    which = ", ".join(f"{key} {found[key]!r}" for key in keys)
+    raise InputError(
+        f"{features.name}: {found['again']:,} of the rows repeat an earlier {unit}, such as {which}; give each {unit} "
+        "one row"
+    )

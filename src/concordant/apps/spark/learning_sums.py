@@ -1,0 +1,299 @@
+"""Normal equations as partial sums: each task adds up those of its queries, the driver adds up the parts.
+
+Targets of the items of queries, made where the judgments lie: what a task returns, and what they add up to.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from concordant.apps.spark.learning_features import SHOWN, FeatureFrame, matrix
+from concordant.errors import InputError
+from concordant.learning.features.normalising import Normaliser
+from concordant.learning.rankers.plans import Plan, options_of
+from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.learning.targets.mean_targets import mean_targets, said_of_targets
+from concordant.preferences.counts import refuse_beyond
+from concordant.preferences.preferences import Preferences
+
+__all__ = ["MakeTargets", "Part", "TargetFacts", "add_up", "buckets_for", "facts_of", "partial_sums", "target_columns"]
+
+
+PARTS = 16
+"""Parts that reach the driver at most; more are added up in tasks first."""
+BUCKET_BYTES = 32 << 20
+"""Features of a bucket of queries, about."""
+SCHEMA = "bucket bigint, found binary"
+HERE = "concordant_here"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The equations of some queries, and the judged items among them that have no features; parts add up."""
+
+    equations: Any
+    """``NormalEquations``, or 0 where some features are missing."""
+    rows: int
+    missing: int = 0
+    samples: tuple[tuple[Any, Any], ...] = ()
+    """(query, item) of some of them."""
+
+    def __add__(self, other: Part) -> Part:
+        samples = tuple(sorted((*self.samples, *other.samples))[:SHOWN])
+        rows, missing = self.rows + other.rows, self.missing + other.missing
+        return Part(0 if missing else self.equations + other.equations, rows, missing, samples)
+
+    def check(self, features: FeatureFrame, rows: int) -> None:
+        """Raise InputError where judged items have no features."""
+        if not self.missing:
+            return
+        shown = "; ".join(f"query {query!r}, item {item!r}" for query, item in self.samples)
+        more = f"; and {self.missing - len(self.samples):,} more" if self.missing > len(self.samples) else ""
+        raise InputError(
+            f"{self.missing:,} of {self.rows:,} items with preferences have no features ({shown}{more}); the features "
+            f"hold {rows:,} rows"
+        )
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """The task: targets and features of a bucket of queries become one part."""
+
+    width: int
+    normaliser: Normaliser
+    judgments: int
+    """Of the whole log."""
+
+    def of_two(self, key: tuple[Any, ...], targets: pa.Table, features: pa.Table) -> pa.Table:
+        """Match the rows of a bucket, then add them up."""
+        if not targets.num_rows:
+            return _blob(int(key[0].as_py()), None)
+        features = features.drop_columns(["bucket"]).append_column(HERE, pa.repeat(True, features.num_rows))
+        labels = ("query", "item")
+        kinds = {name: _wide(targets.schema.field(name).type) for name in labels}
+        joined = _cast(targets, kinds).join(_cast(features, kinds), list(labels), join_type="left outer")
+        return self.of_one(key, joined)
+
+    def of_one(self, key: tuple[Any, ...], joined: pa.Table) -> pa.Table:
+        """Add up the nodes of a bucket, each with its features beside it."""
+        joined = joined.sort_by([("query", "ascending"), ("item", "ascending")])
+        query = joined["query"].combine_chunks()
+        begins = np.append(True, pc.not_equal(query[1:], query[:-1]).to_numpy(zero_copy_only=False))
+        start = np.append(np.flatnonzero(begins), len(query)).astype(np.int64)
+        bare = joined[HERE].is_null().to_numpy()
+        if bare.any():
+            lacking = joined.select(["query", "item"]).filter(pa.array(bare))
+            first = [(row["query"], row["item"]) for row in lacking.slice(0, SHOWN).to_pylist()]
+            return _blob(int(key[0].as_py()), Part(0, len(query), lacking.num_rows, tuple(first)))
+        Z = self.normaliser.apply(matrix(joined, self.width)[0])
+        each = joined["judgments"].to_numpy()[start[:-1]] / (self.judgments * np.diff(start))
+        return _blob(
+            int(key[0].as_py()), Part(NormalEquations.of(Z, joined["target"].to_numpy(), start, each), len(query))
+        )
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_integer(kind) else pa.large_string()
+
+
+def _cast(table: pa.Table, kinds: dict[str, pa.DataType]) -> pa.Table:
+    for name, kind in kinds.items():
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
+    return table
+
+
+def _blob(bucket: int, part: Part | None) -> pa.Table:
+    found = [] if part is None else [pickle.dumps(part)]
+    return pa.table({"bucket": pa.array([bucket] * len(found), pa.int64()), "found": pa.array(found, pa.binary())})
+
+
+def partial_sums(
+    targets: DataFrame, features: FeatureFrame, normaliser: Normaliser, judgments: int, buckets: int
+) -> DataFrame:
+    """Return a DataFrame of parts, one for each bucket of queries; no query is in two of them.
+
+    Features of items of queries are brought to the targets by query: each row crosses the network once. Features that
+    hold for every query are joined by item first, as Spark's optimiser finds best (broadcast, or shuffled).
+    """
+    width = len(features.names)
+    bucket = fn.pmod(fn.xxhash64("query"), fn.lit(buckets)).alias("bucket")
+    task = _Equations(width, normaliser, judgments)
+    nodes = targets.select("query", "item", "target", "judgments")
+    if "query" in features.keys:
+        ours = nodes.select(bucket, "*").groupBy("bucket")
+        theirs = features.frame.select(bucket, "*").groupBy("bucket")
+        return ours.cogroup(theirs).applyInArrow(lambda key, one, other: task.of_two(key, one, other), SCHEMA)
+    there = features.frame.withColumn(HERE, fn.lit(True))
+    joined = nodes.join(there, "item", "left").select(bucket, "*")
+    return joined.groupBy("bucket").applyInArrow(lambda key, both: task.of_one(key, both), SCHEMA)
+
+
+def buckets_for(frame: DataFrame, rows: int, width: int) -> int:
+    """Return into how many buckets the queries are spread: so many that the features of one fit a task's memory."""
+    said = frame.sparkSession.conf.get("spark.sql.shuffle.partitions", None)
+    return max(-(-rows * width * 8 // BUCKET_BYTES), int(said) if said and said.isdigit() else 1, 1)
+
+
+def _added(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Add the parts of a partition up, in the order of their buckets, so that the sum has the same bits every time."""
+    rows = [(bucket, found) for batch in batches for bucket, found in zip(*_columns(batch), strict=True)]
+    total: Part | None = None
+    for _, found in sorted(rows):
+        part = pickle.loads(found)
+        total = part if total is None else total + part
+    if total is not None:
+        yield from _blob(min(rows)[0], total).to_batches()
+
+
+def _columns(batch: pa.RecordBatch | pa.Table) -> tuple[list[int], list[bytes]]:
+    return batch.column("bucket").to_pylist(), batch.column("found").to_pylist()
+
+
+def add_up(parts: DataFrame, buckets: int) -> Part:
+    """Return the sum of all parts; at most ``PARTS`` of them reach the driver. Errors (InputError): none."""
+    if buckets > PARTS:
+        parts = parts.repartition(PARTS, "bucket").mapInArrow(_added, SCHEMA)
+    found = parts.toArrow()
+    total: Part | None = None
+    for _, each in sorted(zip(*_columns(found), strict=True)):
+        part = pickle.loads(each)
+        total = part if total is None else total + part
+    if total is None:
+        raise InputError("there are no judgments to learn from")
+    return total
+
+
+VALUES = (
+    ("target", pa.float64()),
+    ("error", pa.float64()),
+    ("judgments", pa.int64()),
+    ("size", pa.int64()),
+    ("head", pa.bool_()),
+    ("zero", pa.int64()),
+    ("drawn", pa.int64()),
+    ("exact", pa.bool_()),
+    ("stopped", pa.int64()),
+)
+"""Columns beside query and item: ȳ less its mean in the query and its Monte Carlo error; then, the same for all items
+of a query, its judgments, its number of items, and how its targets came about. ``head`` marks one item of each query,
+``stopped`` stands in the first row of a task."""
+
+
+def target_columns(query: pa.DataType, item: pa.DataType) -> pa.Schema:
+    """Return the columns of the targets of a log whose labels are of these types."""
+    return pa.schema([("query", query), ("item", item), *VALUES])
+
+
+@dataclass(frozen=True)
+class MakeTargets:
+    """What a task does with the judgments of its queries; the targets of a query depend on nothing else."""
+
+    plan: Plan
+    options: Mapping[str, Any]
+    subsets: int
+    at: int | None
+    seed: int
+
+    def __call__(self, prefs: Preferences) -> pa.Table:
+        """Return one row for each judged item of each query."""
+        plan = self.plan
+        made = mean_targets(
+            prefs,
+            plan.structure,
+            options=options_of(plan.structure, self.options),
+            order=plan.order,
+            subsets=self.subsets,
+            gain=plan.gain,
+            normalise=plan.normalise,
+            at=self.at,
+            seed=self.seed,
+        )
+        start, item = prefs.members
+        size = np.diff(start)
+        query = np.repeat(np.arange(len(size)), size)
+        head = np.zeros(len(item), bool)
+        head[start[:-1][size > 0]] = True
+        stopped = np.zeros(len(item), np.int64)
+        stopped[:1] = made.stopped
+        found = {
+            "query": prefs.queries.take(query),
+            "item": prefs.items.take(item),
+            "target": made.centred(),
+            "error": made.error,
+            "judgments": prefs.judgments[query],
+            "size": size[query],
+            "head": head,
+            "zero": made.zero[query],
+            "drawn": made.drawn[query],
+            "exact": made.exact[query],
+            "stopped": stopped,
+        }
+        return pa.table(found)
+
+
+@dataclass(frozen=True)
+class TargetFacts:
+    """Sums over the targets of all queries."""
+
+    rows: int
+    queries: int
+    judgments: int
+    single: int
+    """Queries of one item."""
+    zero: int
+    """Subsets without an order, and in how many queries they are."""
+    with_zero: int
+    drawn: int
+    exact: int
+    """Queries whose only subset is all their judgments."""
+    stopped: int
+    spread: float
+    """Σ (n̂_q/m_q) ȳ² over all items."""
+    noise: float
+    """The same of the Monte Carlo errors."""
+
+    def notes(self, order: int | str) -> tuple[str, ...]:
+        """What a reader should know of the targets, as the fit in memory says it."""
+        k = None if isinstance(order, str) else order
+        return said_of_targets(k, self.queries, self.exact, self.drawn, self.zero, self.with_zero, self.stopped)
+
+    def monte_carlo_error(self, subsets: int) -> float | None:
+        """Error of the targets relative to their spread; None where a single subset does not tell."""
+        if subsets == 1 and self.exact < self.queries:
+            return None
+        return float(np.sqrt(self.noise / self.spread)) if self.spread > 0 else 0.0
+
+
+def facts_of(targets: DataFrame) -> TargetFacts:
+    """Add the targets up, in one pass."""
+    weight, head = fn.col("judgments") / fn.col("size"), fn.col("head")
+
+    def over_queries(value: Any) -> Any:
+        return fn.sum(fn.when(head, value).otherwise(0).cast("long"))
+
+    found = targets.agg(
+        fn.count(fn.lit(1)).alias("rows"),
+        over_queries(fn.lit(1)).alias("queries"),
+        fn.sum(fn.when(head, fn.col("judgments").cast("decimal(38,0)"))).alias("judgments"),
+        over_queries((fn.col("size") == 1).cast("long")).alias("single"),
+        over_queries(fn.col("zero")).alias("zero"),
+        over_queries((fn.col("zero") > 0).cast("long")).alias("with_zero"),
+        over_queries(fn.col("drawn")).alias("drawn"),
+        over_queries(fn.col("exact").cast("long")).alias("exact"),
+        fn.sum("stopped").alias("stopped"),
+        fn.sum(weight * fn.col("target") * fn.col("target")).alias("spread"),
+        fn.sum(weight * fn.col("error") * fn.col("error")).alias("noise"),
+    ).first()
+    values = {name: value or 0 for name, value in found.asDict().items()}
+    values["judgments"] = int(values["judgments"])  # a decimal, so that the sum cannot wrap around
+    refuse_beyond(values["judgments"])
+    return TargetFacts(**values)

@@ -1,0 +1,190 @@
+"""Ranking on Spark: every task ranks its queries, and only the rows of the ranking leave it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as fn
+
+from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
+from concordant.errors import UsageError
+from concordant.preferences.labels import Labels, look_alikes
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.intervals import CHEAP, Wanted, refuse_idle_wishes
+from concordant.ranking.rank import FLAGS, Ranking, rank
+from concordant.ranking.scores import STATUS as ENDS
+from concordant.ranking.standard_errors import method_for
+from concordant.ranking.structures import structure as find_structure
+
+__all__ = ["rank_frame", "ranked", "ranking_of", "write_ranking"]
+
+
+STATUS = ("status", "iterations", "gradient")
+BESIDE = (*STATUS, "note", "interval")
+"""Columns beside those of ``Ranking.to_arrow``."""
+STOPPED = ENDS.index("stopped before convergence")
+WORDY = 2
+"""Judgments that one row of a log holds at most: wins of either side."""
+METHODS = pa.schema([("method", pa.string())])
+
+
+def rank_frame(
+    judged: JudgedQueries,
+    structure: str = "bradley-terry",
+    *,
+    interval: str = "auto",
+    quasi: bool = False,
+    **asked: Any,
+) -> DataFrame:
+    """Return the ranking of every query as a DataFrame with the columns of ``Ranking.to_arrow``.
+
+    A task ranks its queries as ``rank`` does, whose arguments these are, so the rows are those of ``rank`` (scores to
+    1e-10) in no order. Nothing is computed yet, but queries that no task can hold, by the driver, and for
+    ``interval="auto"`` a pass over a log with ties or strengths that says which method ``auto`` stands for.
+
+    Errors: UsageError, also for ``auto`` where it would depend on how a large log is cut.
+    """
+    return ranked(judged, structure, interval=interval, quasi=quasi, **asked).drop(*BESIDE)
+
+
+def ranked(
+    judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
+) -> DataFrame:
+    """Return what ``rank_frame`` does, and in further columns how the fit of each query ended and what is noted."""
+    wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
+    refuse_idle_wishes(find_structure(structure), Wanted(interval, quasi=quasi, **wanted))
+    method = _method(judged, structure, interval, asked)
+    task = partial(_rows, structure=structure, asked={**asked, "interval": method, "quasi": quasi})
+    return judged.table(task, _schema(judged, quasi))
+
+
+def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval: str, level: float) -> Ranking:
+    """Bring what ``ranked`` returned to the driver, as the Ranking that ``rank`` would have made.
+
+    Coefficients beside the scores (covariates, ties) stay behind. Errors: InputError where rows are refused.
+    """
+    with judged.explained():
+        table = frame.toArrow()
+    queries, query = Labels.encode(table["query"])
+    items, item = Labels.encode(table["item"])
+    order = np.argsort(query, kind="stable")  # the rows of a query come from one task, in their order
+    first = np.flatnonzero(np.diff(query[order], prepend=-1))
+
+    def column(name: str) -> Any:
+        return table[name].to_numpy()[order]
+
+    methods = {method for said in pc.unique(table["interval"]).to_pylist() for method in said.split(" or ")}
+    flags = pc.index_in(table["flag"], pa.array(FLAGS)).to_numpy()[order]
+    return Ranking(
+        queries=queries,
+        items=items,
+        query=query[order],
+        item=item[order],
+        flag=flags.astype(np.int8),
+        **{name: column(name) for name in ("component", "rank", "score", "lower", "upper", "judgments")},
+        **{name: pc.fill_null(table[name], 0).to_numpy()[order] for name in ("rank_lower", "rank_upper")},
+        quasi_error=column("quasi_error") if "quasi_error" in table.column_names else None,
+        structure=structure,
+        interval=" or ".join(sorted(methods)) or interval,
+        level=level,
+        status={name: column(name)[first] for name in STATUS},
+        notes=(
+            *judged.notes,
+            *look_alikes(items, "items"),
+            *look_alikes(queries, "queries"),
+            *sorted(pc.unique(table["note"]).drop_null().to_pylist()),
+        ),
+    )
+
+
+def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple[int, list[str]]:
+    """Let the executors write what ``ranked`` returned as Parquet into a folder; return the rows and what to note.
+
+    Errors: UsageError where the folder is there and not empty, InputError where rows are refused.
+    """
+    seen = Observation()
+    stopped, split = fn.col("status") == STOPPED, fn.col("component") > 1
+    counts = {f"flag {name}": fn.count_if(fn.col("flag") == name) for name in FLAGS[1:]}
+    counts |= {"rows": fn.count(fn.lit(1)), "stopped": fn.count_if(stopped), "split": fn.count_if(split)}
+    observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
+    with judged.explained(), whole_or_gone(folder):
+        observed.drop(*BESIDE).write.mode("overwrite").parquet(folder)
+    found = seen.get
+    notes = [*judged.notes]
+    if found["stopped"]:
+        notes.append(f"{found['stopped']:,} rows are of queries that stopped before convergence")
+    if found["split"]:
+        notes.append(
+            f"{found['split']:,} rows are of items that were never compared with the largest group of their query: "
+            "ranks restart in each group (column component)"
+        )
+    notes += judged.look_alikes()
+    notes += [f"{found[f'flag {name}']:,} items {name}" for name in FLAGS[1:] if found[f"flag {name}"]]
+    return found["rows"], notes
+
+
+def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
+    query, item = judged.labels
+    return pa.schema(
+        [("query", query), ("component", pa.int32()), ("item", item), ("rank", pa.int64()), ("score", pa.float64())]
+        + [("lower", pa.float64()), ("upper", pa.float64()), ("judgments", pa.int64())]
+        + [("rank_lower", pa.int64()), ("rank_upper", pa.int64()), ("flag", pa.string())]
+        + [("quasi_error", pa.float64())] * quasi
+        + [
+            ("status", pa.int8()),
+            ("iterations", pa.int32()),
+            ("gradient", pa.float64()),
+            ("note", pa.string()),
+            ("interval", pa.string()),
+        ]
+    )
+
+
+def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any]) -> pa.Table:
+    """A task: the ranking of some queries; the note stands in the first row."""
+    board = rank(prefs, structure, **asked)
+    table = board.to_arrow()
+    for name in STATUS:
+        table = table.append_column(name, pa.array(board.status[name][board.query]))
+    note = np.full(len(board), None, object)
+    note[:1] = "; ".join(note for note in board.notes if note not in prefs.notes) or None  # labels: of all tasks
+    method = np.full(len(board), board.interval, object)
+    return table.append_column("note", pa.array(note, pa.string())).append_column(
+        "interval", pa.array(method, pa.string())
+    )
+
+
+# -- the method of intervals ---------------------------------------------------------------------------------------
+def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[str, Any]) -> str:
+    """Return what ``auto`` stands for in the whole log, which a task sees but a part of."""
+    member = find_structure(structure)
+    if interval != "auto" or member.reads == "exposures":
+        return interval
+    if member.curvature is None:
+        if WORDY * judged.total * int(asked.get("replicates", 1000)) <= CHEAP:
+            return "bootstrap"
+        raise UsageError(
+            f"on Spark interval='auto' cannot choose for {structure} on {judged.total:,} rows: how many replicates of "
+            "its bootstrap are cheap depends on the whole log, and a task sees a part; say bootstrap or none"
+        )
+    roles = judged.frame.columns
+    ties = asked.get("ties", "half") if "ties" in member.options else None
+    if "cluster" in roles:
+        return "sandwich"
+    if judged.kind == "comparisons" and "weight" not in roles and ("winner" in roles or ties == "davidson"):
+        return "hessian"
+    if judged.kind not in ("comparisons", "orders"):
+        return "hessian" if ties is None else "sandwich"
+    with judged.explained():
+        methods = judged.table(partial(_suited, ties=ties), METHODS).toArrow()["method"].to_pylist()
+    return "sandwich" if "sandwich" in methods else "hessian"
+
+
+def _suited(prefs: Preferences, *, ties: str | None) -> pa.Table:
+    """A task: the method that ``auto`` stands for in these preferences; one that asks for the sandwich asks for all."""
+    return pa.table({"method": [method_for(prefs, ties)]}, METHODS)

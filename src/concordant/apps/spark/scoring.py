@@ -1,0 +1,130 @@
+"""Score and rank items where their features lie: each row by itself in a task, ranks by a window over the query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from concordant.abstention.ranker import AbstainingRanker
+from concordant.apps.spark.frames import PLACE, Table, whole_or_gone
+from concordant.apps.spark.learning_features import INTEGERS, FeatureFrame, examine, matrix, refuse_twice
+from concordant.apps.spark.telling import told
+from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.io.engines.spark_session import session as spark_session
+from concordant.learning.rankers.per_query import QueryRankers
+
+__all__ = ["Scored", "score"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Scores and ranks that are not computed before they are asked for."""
+
+    features: FeatureFrame
+    missing: str
+    """What the model does with missing values."""
+    placed: DataFrame
+    """query, item, score, rank and the place of each row in the features."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """query, item, score, rank (1 = best of its query; equal scores share a rank), in no order."""
+        return self.placed.drop(*PLACE)
+
+    def table(self) -> pa.Table:
+        """Return all rows on the driver, in the order of the features. Errors (InputError): as ``save``."""
+        return self._told(lambda: self.placed.orderBy(*PLACE).drop(*PLACE).toArrow())
+
+    def save(self, folder: str) -> int:
+        """Write Parquet files into a folder, from the tasks, and return the number of rows; what was there is gone.
+
+        Errors (InputError): values that are not finite or no numbers, with how many there are and where some stand.
+        """
+        with whole_or_gone(folder):
+            self._told(lambda: self.frame.write.mode("overwrite").parquet(folder))
+        return int(self.placed.sparkSession.read.parquet(folder).count())
+
+    def _told(self, work: Any) -> Any:
+        """Do the work; where a task refuses a row, look through all of them to say what is wrong."""
+        try:
+            with told(self.features.name):
+                return work()
+        except ConcordantError:
+            examine(self.features, log=False).check(self.features.name, len(self.features.names), self.missing)
+            raise
+
+
+@dataclass(frozen=True)
+class _Score:
+    """The task."""
+
+    ranker: Any
+    width: int
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            X, wrong = matrix(batch, self.width)
+            bare = any(batch.column(name).null_count for name in ("query", "item") if name in batch.schema.names)
+            if wrong.any() or bare:
+                raise InputError("there are rows that cannot be scored")
+            found = {name: batch.column(name) for name in self.schema.names if name in batch.schema.names}
+            found["score"] = pa.array(np.asarray(self.ranker.predict(X), np.float64) + 0.0)  # −0 is 0 to every order
+            yield pa.RecordBatch.from_pydict(found).select(self.schema.names).cast(self.schema)
+
+
+def score(
+    model: Any,
+    features: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    session: SparkSession | None = None,
+    master: str | None = None,
+) -> Scored:
+    """Score rows of features by a fitted ranker; the scores have the bits that ``ranker.predict`` gives in memory.
+
+    ``features`` is a DataFrame, a file, folder or URI of Parquet or CSV, or ``spark::TABLE`` of the catalogue, with
+    a column of items, optionally of queries, and the columns that the ranker was fitted on; ``columns`` maps item and
+    query to columns with other names. Without a query all rows are one list, whose ranks are given in one task.
+    Every row crosses the network once, without its features, to be ranked.
+
+    Errors: InputError for columns that are not there and rows twice; UsageError for a model that abstains or has a
+    ranker for each query.
+    """
+    if isinstance(model, AbstainingRanker | QueryRankers):
+        raise UsageError(f"a {type(model).__name__} scores in memory only; on Spark a row is scored by itself")
+    spark = session or spark_session(master)
+    names = getattr(model, "feature_names_in_", None)
+    known = None if names is None else [str(each) for each in names]
+    there = FeatureFrame.of(Table.of(features, spark).placed(), columns=columns or {}, names=known)
+    if len(there.names) != model.n_features_in_:
+        raise InputError(
+            f"{there.name}: there are {len(there.names):,} features, the ranker was fitted on {model.n_features_in_:,}"
+        )
+    with told(there.name):
+        refuse_twice(there)
+    return Scored(there, model.missing, _ranked(model, there))
+
+
+def _ranked(model: Any, features: FeatureFrame) -> DataFrame:
+    keys, kinds = features.keys, dict(features.frame.dtypes)
+    labels = [f"{key} {'bigint' if kinds[key] in INTEGERS else 'string'}" for key in keys]
+    frame = features.frame.withColumns({key: fn.col(key).cast(said.split()[1]) for key, said in zip(keys, labels)})
+    schema = ", ".join([*labels, "score double", *[f"{part} {kinds[part]}" for part in PLACE]])
+    arrow = to_arrow_schema(StructType.fromDDL(schema))
+    scored = frame.mapInArrow(_Score(model, len(features.names), arrow), schema)
+    if "query" not in keys:
+        scored = scored.withColumn("query", fn.lit(None).cast("string"))
+    by_score = Window.partitionBy("query").orderBy(fn.desc("score"))
+    ranked = scored.withColumn("rank", fn.rank().over(by_score).cast("bigint"))
+    return ranked.select("query", "item", "score", "rank", *PLACE)

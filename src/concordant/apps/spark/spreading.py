@@ -1,0 +1,134 @@
+"""Rows of a log on their way to the task that owns their query: packed by the sender, put together by the receiver.
+
+A Spark row takes 40 bytes and more for a comparison; sent one by one they are most of the work. So the sender counts
+equal rows of a block, sorts them by bucket, and sends for each bucket one row that holds an Arrow stream of columns as
+narrow as their values allow (4 bytes for a comparison of small integers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from concordant.apps.spark.checking import ROWS
+from concordant.errors import InputError
+from concordant.io.engines import memory
+from concordant.preferences.values import is_text
+
+__all__ = ["BUCKET", "PACKED", "TooLarge", "put_together", "spread"]
+
+
+BUCKET = "concordant_bucket"
+PACKED = pa.schema([(BUCKET, pa.int32()), ("block", pa.binary())])
+BLOCK = 1 << 20
+"""Rows that a sender packs at a time; with the limit of a receiver this bounds the memory of a Python worker."""
+INTEGERS = (pa.int8(), pa.int16(), pa.int32())
+
+
+class TooLarge(InputError):
+    """A task met a query that it should not hold; which ones there are is found out in a second pass."""
+
+
+def spread(batches: Iterator[pa.RecordBatch], roles: Sequence[str], counting: bool) -> Iterator[pa.RecordBatch]:
+    """Pack rows with the columns ``roles`` and ``BUCKET``; with ``counting``, equal rows become one with a count."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += len(batch)
+        if size >= BLOCK:
+            yield _packed(pa.Table.from_batches(held), roles, counting)
+            held, size = [], 0
+    if size:
+        yield _packed(pa.Table.from_batches(held), roles, counting)
+
+
+def _packed(table: pa.Table, roles: Sequence[str], counting: bool) -> pa.RecordBatch:
+    if counting:
+        found, rows = memory.count_rows(table, {name: name for name in (*roles, BUCKET)})
+        table = pa.table({**found, ROWS: rows})
+    bucket = _integers(table[BUCKET])
+    order = np.argsort(bucket.astype(np.uint16) if bucket.max() < 1 << 16 else bucket, kind="stable")
+    columns = {name: _narrow(table[name]) for name in table.column_names if name != BUCKET}
+    table = pa.table(columns).take(pa.array(order))
+    ordered = bucket[order]
+    begin = np.flatnonzero(np.diff(ordered, prepend=-1))
+    blocks = [_stream(table.slice(at, end - at)) for at, end in zip(begin, [*begin[1:], len(order)], strict=True)]
+    return pa.record_batch([pa.array(ordered[begin], pa.int32()), pa.array(blocks, pa.binary())], schema=PACKED)
+
+
+def _integers(column: pa.ChunkedArray) -> Any:
+    return column.to_numpy()
+
+
+def _narrow(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as it is sent: integers in as few bytes as they need, texts plain."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if is_text(kind):
+        return column.cast(pa.large_string())
+    if not pa.types.is_signed_integer(kind):
+        return column
+    ends = pc.min_max(column)
+    low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
+    for narrow in INTEGERS:
+        bound = 1 << narrow.bit_width - 1
+        if -bound <= low and high < bound:
+            return column.cast(narrow) if narrow.bit_width < kind.bit_width else column
+    return column
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def put_together(batches: Iterator[pa.RecordBatch], most: int, *, stopping: bool = True) -> pa.Table | None:
+    """Return all rows that were sent to this task (None: nothing was), counting equal ones where there are many.
+
+    With ``most`` rows and twice as many as after the last count, rows are counted again, so that what is held is in
+    proportion to the distinct ones. Errors: TooLarge where ``stopping`` and one query has more than ``most`` of them.
+    """
+    parts: list[pa.Table] = []
+    size, counted = 0, 0
+    for batch in batches:
+        for block in batch.column("block"):
+            part = pa.ipc.open_stream(block.as_buffer()).read_all()
+            parts.append(part)
+            size += len(part)
+            if size > max(most, 2 * counted):
+                parts = [_fewer(parts, most, stopping)]
+                size = counted = len(parts[0])
+    if size > max(most, counted):
+        return _fewer(parts, most, stopping)
+    return _joined(parts) if parts else None
+
+
+def _fewer(parts: Sequence[pa.Table], most: int, stopping: bool) -> pa.Table:
+    table = _joined(parts)
+    if ROWS in table.column_names:
+        table = _counted_again(table)
+    if stopping and len(table) > most:
+        by_query = "query" in table.column_names
+        largest = pc.max(pc.value_counts(table["query"]).field("counts")).as_py() if by_query else len(table)
+        if largest > most:
+            raise TooLarge(f"one query has more than {most:,} distinct judgments (rows, for lists)")
+    return table
+
+
+def _joined(parts: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def _counted_again(table: pa.Table) -> pa.Table:
+    names = [name for name in table.column_names if name != ROWS]
+    counted = table.group_by(names, use_threads=False).aggregate([(ROWS, "sum")])
+    return counted.rename_columns([*names, ROWS]).select(table.column_names)

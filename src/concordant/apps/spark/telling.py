@@ -1,0 +1,56 @@
+"""Errors of tasks as errors of the driver, in one line: Spark hands over but the text of what was raised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from concordant import errors
+from concordant.apps.spark.checking import Refused
+from concordant.apps.spark.spreading import TooLarge
+from concordant.errors import ConcordantError, InputError
+from concordant.io.engines.spark import FAILURES, chain, telling_line
+
+__all__ = ["told"]
+
+
+RAISED = re.compile(
+    r"concordant\.(?:errors|spark\.checking|spark\.spreading)\.(\w+): (.*?)(?:\n\n|\n\tat |\Z)", re.DOTALL
+)
+NO_MEMORY = re.compile(r"(?<!OutOf)MemoryError|malloc of size|Cannot allocate memory")
+IN_PYTHON = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception|Interrupt)\b.*", re.MULTILINE)
+"""The line of a traceback of Python that says what was raised."""
+GONE = re.compile(r"Python worker (?:exited unexpectedly|failed to connect)", re.IGNORECASE)
+
+
+@contextmanager
+def told(name: str) -> Iterator[None]:
+    """Turn an error of a task, of Spark or of Java into one of ours, in one line."""
+    try:
+        yield
+    except FAILURES as error:
+        text = chain(error)
+        raised = RAISED.search(text)
+        if raised is None:
+            raise InputError(f"{name}: Spark: {_said(text) or type(error).__name__}") from None
+        for ours in (Refused, TooLarge):
+            if raised[1] == ours.__name__:
+                raise ours(f"{name}: {' '.join(raised[2].split())}") from None
+        kind = getattr(errors, raised[1], ConcordantError)
+        said = " ".join(raised[2].split())
+        raise kind(said if said.startswith(name) else f"{name}: {said}") from None
+
+
+def _said(text: str) -> str:
+    """Return what to do, where it is known, and the most telling line."""
+    if NO_MEMORY.search(text):
+        return "a Python worker needs more memory: raise spark.executor.pyspark.memory"
+    if "OutOfMemoryError" in text:
+        return "Java needs more memory: raise --memory-limit (memory_limit), or spark.executor.memory"
+    if GONE.search(text):
+        return "a Python worker ended without a word, often for want of memory: give the executors more, or more tasks"
+    _, there, traceback = text.rpartition("Traceback (most recent call last)")
+    if there and (line := IN_PYTHON.search(traceback)):
+        return f"a task failed: {line[0].strip()[:240]}"
+    return telling_line(text) if text.strip() else ""

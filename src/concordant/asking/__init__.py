@@ -1,1 +1,0 @@
-"""What more judgments would settle, and which pairs to ask next."""

@@ -1,0 +1,173 @@
+"""Is the direction of each judged pair more than noise? One-sided tests of d_ij ≤ 0 against d_ij > 0.
+
+*Sign test.* Where every judgment says j ≻ l, l ≻ j or neither with one strength, the n that take a side split
+binomially, given n; where d ≤ 0 at most half the draws are wins, so P(Bin(n, ½) ≥ wins) is an exact p-value. Ties drop
+out: half a win each way leaves d = P(win) − P(loss), and given a side P(win | side) > ½ says the same.
+
+*Bets.* Strengths that differ (weights, ratings, several votes of one cluster) leave E[x] ≤ 0 as all that is known about
+a judgment's net x in [−W, W]. A bet of a share λ then has E[Π(1 + λ x/W)] ≤ 1, and so has the mean over several λ: its
+inverse is a p-value for every number of judgments (Markov's inequality; Waudby-Smith & Ramdas, JRSS B 86, 2024). W is
+the largest strength in the graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtr
+from scipy.stats import binom
+
+from concordant.preferences.counts import bit_width
+from concordant.preferences.graphs import Batch
+
+__all__ = ["BETS", "EdgeTests", "edge_tests", "sides_taken"]
+
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+BETS = 2.0 ** (-np.arange(16) / 2)
+"""Shares λ that are bet, all with the same weight."""
+SAME = 1e-9
+"""Relative size of what is rounding between equal tail probabilities or strengths."""
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeTests:
+    """One-sided p-values of every judged pair of the batch's pair tables, either way. Shapes (pairs,)."""
+
+    above: Floats
+    """p-value of first ≻ second: small when there is evidence for it."""
+    below: Floats
+    votes: Whole
+    """Judgments (clusters) that take a side."""
+    fewer: Whole
+    """Of these, those for the side with fewer."""
+    exact: Flags
+    """Sign test; bets elsewhere."""
+    independent: bool
+    """Whether pairs are independent: each draw has one pair only."""
+
+    def size(self, pairs: Whole, threshold: Floats, doubt: Floats) -> tuple[Floats, Flags]:
+        """The largest chance of a p-value ≤ threshold (< 1) that a pair without net preference can have; 0 if none.
+
+        Bets are only known to have at most the threshold itself; it is 0 where not even unanimous votes would do. Where
+        the exact one-sided confidence limit (Clopper & Pearson) with error ``doubt`` says that the pair has the net
+        preference that its votes show, it is the chance of the other direction at that limit, always above 0, and the
+        second array is true.
+        """
+        votes, exact = self.votes[pairs], self.exact[pairs]
+        one, place = _distinct(votes, exact, threshold)
+        number, signs, limit = votes[one], exact[one], threshold[one] * (1 + SAME)
+        critical = np.where(signs, binom.isf(limit, number, 0.5) + 1, 0.0)  # wins from which on p ≤ limit
+        fewer = signs & (binom.sf(critical - 2, number, 0.5) <= limit)
+        critical = np.where(fewer, critical - 1, critical)
+        size = np.where(signs, binom.sf(critical - 1, number, 0.5), 0.0)
+        best = _inverse_mean(np.log1p(BETS)[:, None] * number[~signs].astype(np.float64))
+        size[~signs] = np.where(best <= limit[~signs], threshold[one][~signs], 0.0)
+        found = np.asarray(size[place], np.float64)
+        beyond = exact & (np.minimum(self.above, self.below)[pairs] <= doubt) & (found > 0)
+        sure = np.flatnonzero(beyond)
+        lost = betaincinv(self.fewer[pairs[sure]] + 1.0, (votes - self.fewer[pairs])[sure], 1.0 - doubt[sure])
+        found[sure] = np.maximum(binom.sf(critical[place[sure]] - 1, votes[sure], np.minimum(lost, 0.5)), 1e-300)
+        return found, beyond
+
+
+def edge_tests(batch: Batch) -> EdgeTests:
+    """Test the direction of every pair of ``batch.graphs``; a cluster of judgments counts as one draw.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> votes = Preferences.from_comparisons(["x"] * 5 + ["y", "y"], ["y"] * 5 + ["z", "z"])
+    >>> found = edge_tests(Batch.whole(votes))
+    >>> found.above.tolist(), found.below.tolist(), found.votes.tolist()  # 1/2⁵, 1/2²
+    ([0.03125, 0.25], [1.0, 1.0], [5, 2])
+    """
+    prefs, graphs = batch.prefs, batch.graphs
+    independent = prefs.kind in (None, "comparisons") and prefs.cluster is None
+    if prefs.weight is None and prefs.cluster is None and prefs.kind != "ratings":
+        up, down, votes = sides_taken(graphs.wins, graphs.losses)
+        exact = np.ones(len(up), bool)
+        return EdgeTests(_tail(up, votes), _tail(down, votes), votes, np.minimum(up, down), exact, independent)
+    pair, net, times = _draws(batch)
+    most = np.zeros(len(graphs))
+    least = np.full(len(graphs), np.inf)
+    np.maximum.at(most, graphs.graph[pair], np.abs(net))
+    np.minimum.at(least, graphs.graph[pair], np.abs(net))
+    unit = (least >= most * (1 - SAME))[graphs.graph]
+    up, down, votes = sides_taken(
+        *(np.bincount(pair[side], times[side], len(unit)).astype(np.float64) for side in (net > 0, net < 0))
+    )
+    above, below = _tail(up, votes), _tail(down, votes)
+    bet = ~unit[pair]
+    share = net[bet] / most[graphs.graph[pair[bet]]]
+    for p, sign in ((above, 1.0), (below, -1.0)):
+        with np.errstate(divide="ignore"):  # all is lost where λ = 1 and x = −W
+            logs = np.stack([_sums(pair[bet], times[bet], np.log1p(rate * sign * share), len(unit)) for rate in BETS])
+        p[~unit] = np.minimum(_inverse_mean(logs[:, ~unit]), 1.0)
+    return EdgeTests(above, below, votes, np.minimum(up, down), unit, independent)
+
+
+def sides_taken(up: Floats, down: Floats) -> tuple[Whole, Whole, Whole]:
+    """Return votes for, against and of either side as integers; from 2^53 on they are those of float64.
+
+    >>> [int(votes[0]) >> 61 for votes in sides_taken(np.array([2.0**62]), np.array([2.0**62]))]
+    [2, 1, 3]
+    """
+    most = np.nextafter(2.0**63, 0)
+    votes = np.minimum(np.rint(up) + np.rint(down), most).astype(np.int64)
+    won = np.minimum(np.minimum(np.rint(up), most).astype(np.int64), votes)
+    return won, votes - won, votes
+
+
+def _draws(batch: Batch) -> tuple[Whole, Floats, Floats]:
+    """(pair, net strength for first ≻ second, how many draws) of the draws that take a side."""
+    graphs, edges, prefs = batch.graphs, batch.edges, batch.prefs
+    nodes = graphs.nodes
+    swap = edges.winner > edges.loser
+    low, high = np.where(swap, edges.loser, edges.winner), np.where(swap, edges.winner, edges.loser)
+    pair = np.searchsorted(graphs.first * nodes + graphs.second, low * nodes + high)
+    net = np.where(edges.tie, 0.0, np.where(swap, -edges.strength, edges.strength))
+    times = batch.multiplicity[edges.holder].astype(np.float64)
+    if prefs.cluster is None:
+        kept = net != 0
+        return pair[kept], net[kept], times[kept]
+    cluster = prefs.cluster[batch.judgment[edges.holder]].astype(np.int64)
+    width = bit_width(int(cluster.max(initial=0)) + 1)
+    cells, place = np.unique((pair << width) | cluster, return_inverse=True)
+    total: Floats = np.bincount(place, net * times, len(cells)).astype(np.float64)
+    weight = np.bincount(place, np.abs(net) * times, len(cells))
+    kept = np.abs(total) > SAME * weight
+    return (cells[kept] >> width).astype(np.int64), total[kept], np.ones(int(kept.sum()))
+
+
+def _sums(pair: Whole, times: Floats, value: Floats, pairs: int) -> Floats:
+    """Σ times · value for each pair; −∞ stays −∞."""
+    return np.asarray(np.bincount(pair, np.maximum(times * value, -1e300), pairs), np.float64)
+
+
+def _distinct(*columns: NDArray[Any]) -> tuple[Whole, Whole]:
+    """A row of each distinct kind, and the kind of each row."""
+    order = np.lexsort(columns)
+    new = np.ones(len(order), bool)
+    new[1:] = np.logical_or.reduce([column[order][1:] != column[order][:-1] for column in columns])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.cumsum(new) - 1
+    return order[new], place
+
+
+def _inverse_mean(logs: Floats) -> Floats:
+    """1 / mean of exp(logs) over the first axis."""
+    top = logs.max(axis=0)
+    return np.asarray(np.exp(-top) / np.exp(np.maximum(logs - top, -700.0)).mean(axis=0))
+
+
+def _tail(wins: Whole, votes: Whole) -> Floats:
+    """P(Bin(votes, ½) ≥ wins)."""
+    (won, cast), place = np.unique(np.stack([wins, votes]), axis=1, return_inverse=True)
+    tail = np.where(won > 0, binom.sf(won - 1, np.maximum(cast, 1), 0.5), 1.0)
+    if (many := cast >= 1 << 53).any():  # a normal law to 1e-12, where not every integer has a float64 of its own
+        tail[many] = ndtr((cast[many] - 2.0 * won[many]) / np.sqrt(cast[many]))
+    return np.asarray(tail[place.ravel()], np.float64)

@@ -1,0 +1,368 @@
+"""What an audit found, as tables, as nested data and in words.
+
+An audit in plain words: at most ten lines for a reader who knows none of the theory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from concordant.auditing.noise import explained
+from concordant.preferences.frames import as_pandas
+
+__all__ = ["Audit", "summary"]
+
+
+TITLES = {
+    "ranknet": "ranknet (pairwise logistic)",
+    "ranksvm": "ranksvm (pairwise hinge)",
+    "rankboost": "rankboost (pairwise exponential)",
+}
+"""What surrogates are known as, where the registry's name is not it."""
+
+SURE = 2.5
+"""Standard errors beyond which one of half a dozen losses is worse for more than chance."""
+
+
+def summary(audit: Audit) -> list[str]:
+    """Return the findings, the most important first, with numbers of this log."""
+    rows = audit.queries.to_pylist()
+    lines = [audit.facts, _population(rows), _best(rows)]
+    lines += _losses(audit, len(rows), _beyond_noise(audit, rows))
+    if "cycles_are" in audit.queries.column_names:
+        lines += _noise(rows)
+    if audit.held_out is not None:
+        lines += _held_out(audit)
+    if audit.settling is not None:
+        lines += _top(audit, len(rows))
+    if audit.ask is not None and len(audit.ask):
+        lines.append(_ask(audit, len(rows)))
+    return lines[:10]
+
+
+def _of(number: int, total: int, noun: str = "queries") -> str:
+    """In 7 of 50 queries (14%)."""
+    if total == 1:
+        return f"in {'the only one' if number else 'none'} of the {noun}"
+    if number == total:
+        return f"in all {total:,} {noun}"
+    share = f" ({100 * number / total:.0f}%)" if 0.01 <= number / total <= 0.99 else ""
+    return f"in {number:,} of {total:,} {noun}{share}" if number else f"in none of {total:,} {noun}"
+
+
+def _population(rows: list[dict[str, Any]]) -> str:
+    if len(rows) == 1:
+        row = rows[0]
+        if row["pairs"] == row["level_pairs"]:
+            return "No item is preferred to another, on balance: every order is as good as any other."
+        cycle = "" if row["cycle"] is None else f" (a shortest cycle: {' > '.join(map(str, _closed(row['cycle'])))})"
+        said = "have no cycle" if row["acyclic"] else f"run in cycles{cycle}"
+        low = {"true": "holds", "false": "fails", "undetermined": "cannot be decided: a pair it needs was never judged"}
+        return f"The mean preferences {said}; the low-noise condition {low[row['low_noise']]}."
+    cyclic = sum(not row["acyclic"] for row in rows)
+    states = {
+        "true": "holds in {:,}",
+        "false": "fails in {:,}",
+        "undetermined": "cannot be decided in {:,}, where pairs it needs were never judged",
+    }
+    counts = {word: sum(row["low_noise"] == word for row in rows) for word in states}
+    parts = [text.format(counts[word]) for word, text in states.items() if counts[word]]
+    return (
+        f"The mean preferences run in cycles {_of(cyclic, len(rows))}; the low-noise condition "
+        f"{' and '.join(parts) if len(parts) < 3 else ', '.join(parts[:2]) + ' and ' + parts[2]}."
+    )
+
+
+def _closed(cycle: list[Any]) -> list[Any]:
+    return [*cycle, cycle[0]]
+
+
+def _best(rows: list[dict[str, Any]]) -> str:
+    """What the best orders lose, how they were found and how much less it could be."""
+    loss = np.array([row["optimal_loss"] for row in rows])
+    gap = loss - np.array([row["optimal_lower"] for row in rows])
+    exact = sum(row["optimal_exact"] for row in rows)
+    found = Counter(row["optimal_method"] for row in rows)
+    if len(rows) == 1:
+        open_ = "proven best" if exact else f"not proven best: the least may be {_amount(gap[0])} lower"
+        return (
+            f"The best order found contradicts {_amount(loss[0])} a judgment (each pair it puts the wrong way round, a "
+            f"tie half); {open_} ({rows[0]['optimal_method']})."
+        )
+    open_ = f"proven best {_of(exact, len(rows))}"
+    if exact < len(rows):
+        open_ += f", elsewhere the least may be {_amount(gap.sum() / (len(rows) - exact))} lower on average"
+    methods = ", ".join(f"{method} {number:,}" for method, number in found.most_common())
+    return (
+        f"The best orders found contradict {_amount(loss.mean())} a judgment on average (each pair put the wrong way "
+        f"round, a tie half); {open_} ({methods})."
+    )
+
+
+def _beyond_noise(audit: Audit, rows: list[dict[str, Any]]) -> bool | None:
+    """Is a cycle, or the excess of a loss on judgments held out, more than noise? None: not looked at."""
+    if "cycles_are" not in audit.queries.column_names:
+        return None
+    held = [] if audit.held_out is None else audit.held_out.to_pylist()
+    worse = any(row["standard_error"] and row["mean"] > SURE * row["standard_error"] for row in held)
+    return worse or any(row["cycles_are"] == "cyclic" for row in rows)
+
+
+def _losses(audit: Audit, queries: int, beyond_noise: bool | None) -> list[str]:
+    """Who would rank wrongly with infinite data, the worst first; then who would not."""
+    table = sorted(audit.overall.to_pylist(), key=lambda row: (-row["wrong"], -_number(row["mean_regret"])))
+    wrong = [row for row in table if row["wrong"]]
+    lines = []
+    begin = "With infinite data exactly like this"
+    if wrong:
+        where = "" if queries == 1 else ", by queries and mean excess loss"
+        each = [f"{_title(row)} {_wrong(row, queries)}" for row in wrong]
+        caution = "Not shown to be more than sampling noise, see below: w" if beyond_noise is False else "W"
+        lines.append(f"{caution}{begin[1:]}, losses that would rank wrongly{where}: {', '.join(each)}.")
+    right = [row for row in table if not row["wrong"] and not row["undecided"]]
+    if right:
+        begin = "Losses that would rank rightly" if wrong else f"{begin} these would rank rightly"
+        everywhere = "" if queries == 1 else " everywhere"
+        lines.append(f"{begin}{everywhere}: {', '.join(_title(row) for row in right)}.")
+    open_ = [row for row in table if not row["wrong"] and row["undecided"]]
+    if open_:
+        said = ", ".join(_title(row) if queries == 1 else f"{_title(row)} ({row['undecided']:,})" for row in open_)
+        lines.append(f"No error found, but not decided{'' if queries == 1 else ' everywhere'}: {said}.")
+    return lines
+
+
+def _amount(value: float) -> str:
+    """Four decimals; fewer than that are not shown as nothing."""
+    return f"{value:.4f}" if abs(value) >= 5e-5 or value == 0 else f"{value:.0e}"
+
+
+def _wrong(row: dict[str, Any], queries: int) -> str:
+    if queries == 1:
+        return f"(excess {_amount(row['mean_regret'])})"
+    share = row["wrong"] / row["queries"]
+    shown = f"{share:.0%}" if 0.01 <= share <= 0.99 or share == 1 else "<1%" if share < 0.5 else ">99%"
+    return f"{shown} ({_amount(row['mean_regret'])})"
+
+
+def _number(value: float | None) -> float:
+    return 0.0 if value is None or value != value else value
+
+
+def _title(row: dict[str, Any]) -> str:
+    title = TITLES.get(row["surrogate"], row["surrogate"])
+    return title if row["target"] == "pairwise" else f"{title} (by {row['target'].upper()})"
+
+
+def _noise(rows: list[dict[str, Any]]) -> list[str]:
+    cyclic = [row for row in rows if not row["acyclic"]]
+    if not cyclic:
+        return []
+    real = [row for row in cyclic if row["cycles_are"] == "cyclic"]
+    if len(rows) == 1:
+        row = rows[0]
+        if real:
+            shown = " > ".join(map(str, _closed(row["significant_cycle"])))
+            return [f"The cycles are more than sampling noise (p = {row['cycle_p_value']:.2g}): {shown}."]
+        return [f"Sampling alone could have made the cycles (p = {row['cycle_p_value']:.2g}): no order is refuted."]
+    corrected = int((~explained(np.array([row["cycle_p_value"] for row in rows]))).sum())
+    many = f", {corrected:,} of them also when so many tests are allowed for" if real else ""
+    expected = np.array([row["cycle_expected"] for row in rows], float)
+    known = expected[~np.isnan(expected)]
+    shown = (
+        f"; acyclic populations near these data would show some in {known.mean():.0%} of queries" if len(known) else ""
+    )
+    return [
+        f"The cycles are more than sampling noise {_of(len(real), len(cyclic), 'queries with cycles')}{many}{shown}."
+    ]
+
+
+def _held_out(audit: Audit) -> list[str]:
+    """Which surrogates do worse than the best order of the same half of the judgments, on the other half."""
+    assert audit.held_out is not None
+    rows = [row for row in audit.held_out.to_pylist() if row["standard_error"]]
+    if not rows:
+        return []
+    sure = [(row["mean"] / row["standard_error"], row) for row in rows]
+    groups = {
+        "worse": [row for z, row in sure if z > SURE],
+        "better": [row for z, row in sure if z < -SURE],
+        "level within noise": [row for z, row in sure if abs(z) <= SURE],
+    }
+    said = []
+    for word, members in groups.items():
+        if members and word != "level within noise":
+            each = (f"{row['surrogate']} ({row['mean']:+.4f} ± {row['standard_error']:.4f})" for row in members)
+            said.append(f"{word}: {', '.join(each)}")
+        elif members:
+            said.append(f"{word}: {', '.join(row['surrogate'] for row in members)}")
+    if not said:
+        return []
+    return [
+        f"Fitted to half of the judgments, tried on the rest, against the best order of that half: {'; '.join(said)}."
+    ]
+
+
+def _top(audit: Audit, queries: int) -> list[str]:
+    assert audit.settling is not None
+    rows = audit.settling.to_pylist()
+    top = audit.settings["top"]
+    what = "first place" if top == 1 else f"the top {top}"
+    level = f"{audit.settings['level']:.0%}"
+    if queries > 1:
+        settled = sum(row["status"] == "settled" for row in rows)
+        return [f"{what.capitalize()} is settled at {level} {_of(settled, len(rows))}."]
+    row = rows[0]
+    if row["status"] in ("settled", "no such top", "equal scores at the boundary") or row["probability"] is None:
+        return [f"{what.capitalize()}: {row['status']}."]
+    sure = f"{_rounded(row['more'])} to be sure at {level} whatever the truth is within the noise"
+    if not np.isfinite(row["more_if_as_seen"]):
+        needed = "no realistic number of judgments like these would settle it"
+    else:
+        needed = f"to settle it takes about {_rounded(row['more_if_as_seen'])} more if the gap is as seen, {sure}"
+    return [f"{what.capitalize()} is right with probability {row['probability']:.2f}; {needed}."]
+
+
+def _rounded(number: float) -> str:
+    """Two digits are enough of an estimate."""
+    if not np.isfinite(number):
+        return "more than 1,000 times the data"
+    digits = max(len(f"{number:.0f}") - 2, 0)
+    return f"{round(number, -digits):,.0f}"
+
+
+def _ask(audit: Audit, queries: int) -> str:
+    assert audit.ask is not None
+    first = audit.ask.slice(0, 3).to_pylist()
+    if queries > 1:
+        row = first[0]
+        return f"Ask next, such as in query {row['query']}: {row['better']} against {row['worse']} ({row['reason']})."
+    return "Ask next: " + "; ".join(f"{row['better']} against {row['worse']}" for row in first) + "."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What the preferences of each query, with a loss, can lead to.
+
+    ``queries`` has a row for each query: ``query, items, judgments, components, acyclic, low_noise,
+    row_sum_condition, optimal_loss, optimal_exact`` and the evidence (docs/audit.md explains every column).
+    ``surrogates`` has a row for each query and surrogate: ``query, surrogate, phi, target, status, loss, regret,
+    regret_at_most, consistent, flipped, above, below``. ``orders`` has a best order of each query: ``query, item,
+    place``. Losses are per judgment (mean adjacency).
+
+    >>> import concordant as cc
+    >>> votes = cc.Preferences.from_comparisons(["a", "b", "a"], ["b", "c", "c"])
+    >>> found = cc.audit(votes, replicates=0)
+    >>> found.queries["acyclic"].to_pylist(), found.orders["item"].to_pylist()
+    ([True], ['a', 'b', 'c'])
+    """
+
+    queries: pa.Table
+    surrogates: pa.Table
+    orders: pa.Table
+    settling: pa.Table | None
+    """Is the top of each query settled, and how many more judgments would settle it; None: not asked for."""
+    ask: pa.Table | None
+    """Pairs to ask next, the most informative first."""
+    edges: pa.Table | None
+    """Net preferences, with the share of replicates in which each keeps its direction (``sign_holds``)."""
+    held_out: pa.Table | None
+    """Excess loss of each surrogate on judgments that it did not see."""
+    settings: Mapping[str, Any]
+    facts: str
+    """What the log held."""
+    notes: tuple[str, ...] = field(default=())
+    """What was left out and why."""
+
+    @cached_property
+    def summary(self) -> tuple[str, ...]:
+        """The findings in plain words, at most ten lines."""
+        return tuple(summary(self))
+
+    @cached_property
+    def overall(self) -> pa.Table:
+        """Each surrogate over all queries: ``surrogate, target, queries, right, wrong, undecided, mean_regret``.
+
+        ``mean_regret`` is the mean over the queries where a minimum could be judged, each counting once.
+        """
+        rows = []
+        names = self.surrogates["surrogate"].to_pylist()
+        verdict = np.array([-1 if x is None else int(x) for x in self.surrogates["consistent"].to_pylist()])
+        regret = self.surrogates["regret"].to_numpy(zero_copy_only=False).astype(float)
+        target = self.surrogates["target"].to_pylist()
+        place = np.array(names, dtype=object)
+        for name in dict.fromkeys(names):
+            mine = np.flatnonzero(place == name)
+            known = mine[~np.isnan(regret[mine])]
+            rows.append(
+                {
+                    "surrogate": name,
+                    "target": target[mine[0]],
+                    "queries": len(mine),
+                    "right": int((verdict[mine] == 1).sum()),
+                    "wrong": int((verdict[mine] == 0).sum()),
+                    "undecided": int((verdict[mine] == -1).sum()),
+                    "mean_regret": float(regret[known].mean()) if len(known) else float("nan"),
+                }
+            )
+        return pa.Table.from_pylist(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as nested data, one entry for each query with its surrogates by name."""
+        rows = self.queries.to_pylist()
+        by_query = [row | {"low_noise": _known(row["low_noise"]), "surrogates": {}} for row in rows]
+        each = len(rows)
+        for at, row in enumerate(self.surrogates.to_pylist()):
+            name = row.pop("surrogate")
+            by_query[at % each]["surrogates"][name] = {key: value for key, value in row.items() if key != "query"}
+        for kind in ("settling", "ask"):
+            table = getattr(self, kind)
+            if table is not None:
+                _attach(by_query, kind, table)
+        held = None if self.held_out is None else self.held_out.to_pylist()
+        return {
+            "log": self.facts,
+            "settings": dict(self.settings),
+            "summary": list(self.summary),
+            "notes": list(self.notes),
+            "surrogates": self.overall.to_pylist(),
+            "held_out": held,
+            "queries": by_query,
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each query, with columns ``<surrogate>.consistent`` and ``<surrogate>.regret``."""
+        table = self.queries
+        each = max(len(table), 1)
+        for begin in range(0, len(self.surrogates), each):
+            part = self.surrogates.slice(begin, each)
+            name = part["surrogate"][0].as_py()
+            for column in ("consistent", "regret"):
+                table = table.append_column(f"{name}.{column}", part[column])
+        return table
+
+    def to_pandas(self) -> Any:
+        """Return ``to_arrow`` as a pandas data frame (pandas must be installed)."""
+        return as_pandas(self.to_arrow())
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary)
+
+
+def _known(word: str) -> bool | str:
+    return {"true": True, "false": False}.get(word, word)
+
+
+def _attach(by_query: list[dict[str, Any]], name: str, table: pa.Table) -> None:
+    place = {json.dumps(row["query"]): row for row in by_query}
+    for row in by_query:
+        row[name] = []
+    for row in table.to_pylist():
+        place[json.dumps(row.pop("query"))][name].append(row)

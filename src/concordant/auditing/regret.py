@@ -1,0 +1,136 @@
+"""The pairwise loss of scores on mean preferences, and what the minimisers of a surrogate lose."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError
+from concordant.losses.minimise import NOT_UNIQUE, STATUS, Minimum
+from concordant.preferences.connectivity import Differences
+from concordant.preferences.graphs import Graphs
+
+__all__ = ["CLOSE", "Regrets", "TIES", "check_ties", "order_loss", "regrets", "worse_minimisers"]
+
+
+Floats = NDArray[np.float64]
+Nodes = NDArray[np.int64]
+TIES = ("heavier", "paper")
+CLOSE = 1e-9
+"""Scores of a minimiser nearer than this are tied. They are found to 2e-10 (weights a millionfold apart); one vote in
+10⁸ moves them by 1e-8, and is a preference."""
+TRIES = 24
+"""Minimisers that are tried from either end of edges before a verdict is left open."""
+ROUNDING = 1e-9
+"""Regrets below this share of a graph's weight are 0."""
+
+
+def check_ties(ties: str) -> None:
+    """Refuse an unknown rule for ties."""
+    if ties not in TIES:
+        raise UsageError(f"ties must be 'heavier' or 'paper', not {ties!r}")
+
+
+def order_loss(mean: Graphs, alpha: Floats, ties: str = "heavier", *, close: float = 0.0) -> Floats:
+    """Return ℓ(α) = Σ_{i<j} s_ij 1(α_i ≤ α_j) + Σ_{i>j} s_ij 1(α_i < α_j) of each graph, s the mean adjacency.
+
+    Shapes: ``alpha`` (nodes,), the result (graphs,), in the unit of ``mean`` (strength per judgment). Scores that
+    differ by no more than ``close`` are tied. A tie is charged the heavier direction, max(s_ij, s_ji); ``ties="paper"``
+    takes the formula literally, items numbered by their labels (counts do not remember the order of a log's rows).
+
+    >>> from concordant.preferences.graphs import Batch
+    >>> from concordant.preferences.preferences import Preferences
+    >>> from concordant.ranking.adjacency import mean_adjacency
+    >>> mean = mean_adjacency(Batch.whole(Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "y", "x"])))
+    >>> [order_loss(mean, np.array(alpha)).tolist() for alpha in ([1.0, 0.0], [0.0, 1.0], [0.0, 0.0])]
+    [[0.25], [0.75], [0.75]]
+
+    Source: Duchi, Mackey and Jordan (2013), (10), (11).
+    """
+    check_ties(ties)
+    gap = alpha[mean.first] - alpha[mean.second]
+    tied = mean.above if ties == "paper" else np.maximum(mean.above, mean.below)
+    charged = np.where(np.abs(gap) <= close, tied, np.where(gap > 0, mean.below, mean.above))
+    return np.asarray(np.bincount(mean.graph, charged, len(mean)), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Regrets:
+    """What the minimisers of a surrogate lose. Shapes: (graphs,), but for ``flipped`` and ``gap`` (edges,)."""
+
+    loss: Floats
+    """Largest pairwise loss found among the minimisers; NaN where there is no minimum to judge."""
+    most: Floats
+    """Upper bound over all minimisers; equal to ``loss`` where there is one."""
+    gap: Floats
+    """Least α_winner − α_loser over all minimisers, for each edge of the difference graph."""
+    flipped: NDArray[np.bool_]
+    """Edges of the difference graph that some minimiser does not order rightly."""
+    wrong: NDArray[np.bool_]
+    """Those of them that the pairwise loss charges; by ``ties="paper"`` not every tie."""
+
+
+def regrets(mean: Graphs, net: Differences, found: Minimum, ties: str = "heavier") -> Regrets:
+    """Charge the minimisers of a surrogate with the pairwise loss, the worst one where there are many.
+
+    Every pair is charged as by the minimiser that treats it worst, which bounds the loss of all of them; the minimiser
+    at hand is one of them. Where the infimum is not attained its order is that of every minimising sequence.
+    """
+    gap = found.least_gaps(net.winner, net.loser)
+    known = found.status < STATUS.index("stopped before convergence")
+    right = mean_floor(mean)
+    at_hand = order_loss(mean, found.alpha, ties, close=CLOSE)
+    flipped = ~(gap > CLOSE)
+    # under the paper's rule a tie is charged as if the item numbered later stood above
+    wrong = flipped if ties == "heavier" else ~(gap > np.where(net.winner > net.loser, -CLOSE, CLOSE))
+    most = np.maximum(right + np.bincount(net.graph, np.where(wrong, net.weight, 0.0), len(net)), at_hand)
+    most = np.where(found.unique, at_hand, most)
+    nothing = np.full(len(net), np.nan)
+    return Regrets(
+        np.where(known, at_hand, nothing),
+        np.where(known, most, nothing),
+        gap,
+        flipped & known[net.graph],
+        wrong & known[net.graph],
+    )
+
+
+def worse_minimisers(
+    mean: Graphs, net: Differences, found: Minimum, charged: Regrets, enough: Floats, ties: str
+) -> Floats:
+    """Return the largest loss of some more minimisers of each graph, until one loses more than ``enough``.
+
+    Where there are many minimisers those that push one end of a wrongly ordered edge as far as it goes are tried, the
+    heaviest first, ``TRIES`` from either end, and points half way between them, which are minimisers too. Graphs of
+    one minimiser, and those of enough NaN, keep ``charged.loss``.
+    """
+    loss, before = charged.loss.copy(), found.alpha
+    pushed = [_heaviest(net, ends, charged.wrong) for ends in (net.winner, net.loser)]
+    many = (found.status == NOT_UNIQUE) & found.surely_least
+    for turn, lowest in itertools.product(range(TRIES), (True, False)):
+        nodes, rank = pushed[0 if lowest else 1]
+        mine = nodes[(rank == turn) & (many & (loss <= enough))[net.owner[nodes]]]
+        if not len(mine):
+            continue
+        there = net.owner[mine]
+        point = found.extreme(mine, lowest)
+        for tried in (point, (point + before) / 2.0):
+            loss[there] = np.maximum(loss[there], order_loss(mean, tried, ties, close=CLOSE)[there])
+        before = np.where(np.isin(net.owner, there), point, before)
+    return loss
+
+
+def _heaviest(net: Differences, ends: Nodes, wrong: NDArray[np.bool_]) -> tuple[Nodes, Nodes]:
+    """Nodes at the ends of wrongly ordered edges, the heaviest of each graph first, and their rank in it."""
+    weight = np.bincount(ends[wrong], net.weight[wrong], net.nodes)
+    nodes = np.flatnonzero(weight > 0)
+    nodes = nodes[np.lexsort((-weight[nodes], net.owner[nodes]))]
+    return nodes, np.arange(len(nodes)) - np.searchsorted(net.owner[nodes], net.owner[nodes])
+
+
+def mean_floor(mean: Graphs) -> Floats:
+    """Return Σ min(s_ij, s_ji) of each graph: what every order pays."""
+    return np.asarray(np.bincount(mean.graph, np.minimum(mean.above, mean.below), len(mean)), np.float64)

@@ -1,1 +1,0 @@
-"""Small populations on which a surrogate ranks wrongly."""

@@ -1,1 +1,0 @@
-"""Features of items: matrices with labelled rows, how they are read, normalised and matched with preferences."""

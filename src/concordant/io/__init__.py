@@ -1,0 +1,1 @@
+"""From files, tables and stores to preferences."""

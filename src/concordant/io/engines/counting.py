@@ -1,0 +1,213 @@
+"""One way to count a log, whichever engine does it; foreign errors come out as one clean line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, TypeVar
+
+import duckdb as library
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.errors import Idle, InputError, UsageError, did_you_mean
+from concordant.io.engines import duckdb, memory
+from concordant.io.log.formats import Log
+from concordant.io.log.headers import joined, with_header
+from concordant.io.log.rows import is_array
+from concordant.preferences.lists import Lists
+from concordant.progress import stage
+
+__all__ = ["Counter", "ENGINES", "choose", "open_log", "with_columns"]
+
+
+ENGINES = ("duckdb", "memory", "spark")
+LARGE = 8 << 20
+WIDE = 1000
+"""Columns of a CSV file that DuckDB reads: it has to be told of each, at a cost that grows faster than their number."""
+TEXT = ("csv", "tsv", "json")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A log and the engine that counts it."""
+
+    log: Log
+    engine: str
+    settings: duckdb.Settings
+    session: Any = None
+    """The Spark session, where the engine is spark."""
+
+    def count_rows(self, roles: Mapping[str, str]) -> tuple[dict[str, pa.Array], NDArray[Any]]:
+        """Count equal rows: the distinct values of each role and the number of rows of each distinct tuple."""
+        if self.session is not None:
+            counted: tuple[dict[str, pa.Array], NDArray[Any]] = self._spark(
+                lambda: _spark_engine().count_rows(self.log, roles, self.session),
+                lambda: memory.count_rows(self._table(list(dict.fromkeys(roles.values()))), roles),
+            )
+            return counted
+        return self._run(
+            lambda: duckdb.count_rows(self.log, roles, self.settings),
+            lambda: memory.count_rows(self._table(list(dict.fromkeys(roles.values()))), roles),
+        )
+
+    def count_lists(self, keys: Mapping[str, str], entries: Mapping[str, str]) -> Lists:
+        """Bring together the rows of each list and count equal lists."""
+        owner = next((role for role in ("session", "judgment") if role in keys), None)
+        columns = list(dict.fromkeys([*keys.values(), *entries.values()]))
+        if self.session is not None:
+            gathered: Lists = self._spark(
+                lambda: _spark_engine().count_lists(self.log, keys, entries, owner, self.session),
+                lambda: memory.count_lists(self._table(columns), keys, entries),
+            )
+            return gathered
+        return self._run(
+            lambda: duckdb.count_lists(self.log, keys, entries, owner, self.settings),
+            lambda: memory.count_lists(self._table(columns), keys, entries),
+        )
+
+    def placed_rows(self, columns: Sequence[str]) -> Iterator[tuple[int | str, tuple[Any, ...]]]:
+        """Yield the number (in a folder the place) and the raw values of every row, in the order of the log."""
+        if self.log.on_spark:
+            groups: Iterator[tuple[str, tuple[Any, ...]]] = _spark_engine().row_groups(self.log, columns, self.session)
+            return groups
+        if self.log.format in ("relation", "database"):
+            table = duckdb.table(self.log, columns, self.settings)
+            return memory.table_rows(table, columns)
+        return memory.placed_rows(self.log, columns)
+
+    def _table(self, columns: Sequence[str]) -> pa.Table:
+        if self.log.format in ("relation", "database"):
+            return duckdb.table(self.log, columns, self.settings)
+        return memory.arrow_table(self.log, columns)
+
+    def _spark(self, with_spark: Callable[[], T], with_memory: Callable[[], T]) -> T:
+        """Count with Spark; a text file on this machine that Spark cannot read is read plainly, as for DuckDB."""
+        try:
+            return with_spark()
+        except _spark_engine().Unread:
+            if self.log.path is None:
+                raise
+            return with_memory()
+
+    def _run(self, with_duckdb: Callable[[], T], with_memory: Callable[[], T]) -> T:
+        """Count with the engine; a text file that DuckDB refuses is read plainly, which answers or names the line."""
+        try:
+            if self.engine == "memory":
+                with stage("counting rows in memory"):
+                    return with_memory()
+            try:
+                return with_duckdb()
+            except library.OutOfMemoryException:
+                raise InputError(
+                    f"{self.log.name}: counting needs more memory than memory_limit="
+                    f"{self.settings.memory_limit or 'DuckDB’s default'}; raise it"
+                ) from None
+            except library.Error:
+                if self.log.format not in TEXT:
+                    raise
+                return with_memory()
+        except (library.Error, pa.ArrowException) as error:
+            raise InputError(f"{self.log.name}: cannot be read: {duckdb.message(error)}") from None
+
+
+def with_columns(log: Log) -> Log:
+    """Return the log with the names of its columns.
+
+    The keys of a large JSON Lines file are gathered by DuckDB; where it cannot, the plain reader says why.
+    """
+    if log.parts:
+        return joined(log, [with_columns(part) for part in log.parts])
+    if log.format == "database":
+        return replace(log, columns=duckdb.database_columns(log))
+    if log.format == "json" and log.path is not None and log.path.stat().st_size > LARGE:
+        try:
+            asked = replace(log, array=is_array(log))
+            return replace(asked, columns=duckdb.key_names(asked))
+        except library.Error:
+            pass
+    return with_header(log)
+
+
+def _spark_engine() -> Any:
+    import_module("concordant.io.engines.spark_session")  # says what is missing where PySpark is
+    from concordant.io.engines import spark
+
+    return spark
+
+
+def open_log(
+    log: Log, engine: Any, memory_limit: str | None, threads: int | None, master: str | None = None
+) -> Counter:
+    """Return a log with the names of its columns and the engine that counts it.
+
+    ``engine`` is one of ``ENGINES``, a Spark session, or None: DuckDB for files and relations, memory for tables,
+    Spark for what only Spark opens. ``master`` is Spark's.
+    """
+    asked = engine if isinstance(engine, str | None) else "spark"
+    if asked is not None and asked not in ENGINES:
+        raise UsageError(f"unknown engine {asked!r}; {did_you_mean(asked, ENGINES)}")
+    if not isinstance(engine, str | None) and not hasattr(engine, "sparkContext"):
+        raise UsageError(f"engine must be one of {', '.join(ENGINES)} or a SparkSession, not {type(engine).__name__}")
+    if asked is None and log.on_spark:
+        asked = "spark"
+    if asked != "spark":
+        if master is not None:
+            raise UsageError(f"master={master!r} (--master) belongs to the engine spark")
+        if log.on_spark:
+            raise UsageError(f"{log.name}: only the engine spark reads this; leave out engine={asked!r}")
+        return choose(with_columns(log), asked, memory_limit, threads)
+    return _on_spark(log, engine, memory_limit, threads, master)
+
+
+def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | None, master: str | None) -> Counter:
+    settings = duckdb.Settings()
+    spark = _spark_engine()
+    if isinstance(engine, str | None) and log.format == "frame":
+        engine = log.table.sparkSession
+    if isinstance(engine, str | None):
+        session = spark.session(master, memory_limit=memory_limit, threads=threads)
+    elif master is not None or memory_limit is not None or threads is not None:
+        raise UsageError("master, memory_limit and threads are settings of a new Spark session, and one is given")
+    else:
+        session = engine
+    if log.on_spark:
+        return Counter(spark.with_columns(log, session), "spark", settings, session)
+    log = with_columns(log)
+    if log.format in ("database", "relation"):
+        table = duckdb.table(log, log.columns, settings)
+        log = replace(log, format="table", table=table, path=None)
+    if log.format in TEXT and _beyond_duckdb(log):
+        return Counter(log, "memory", settings)
+    return Counter(log, "spark", settings, session)
+
+
+def choose(log: Log, engine: str | None, memory_limit: str | None, threads: int | None) -> Counter:
+    """Return the counter for a log: DuckDB for files and relations, memory for tables, unless told otherwise."""
+    if engine is not None and engine not in ENGINES:
+        raise UsageError(f"unknown engine {engine!r}; {did_you_mean(engine, ENGINES)}")
+    if engine == "memory" and (memory_limit is not None or threads is not None):
+        raise UsageError("memory_limit and threads belong to the engine duckdb")
+    settings = duckdb.Settings(memory_limit, threads)
+    bounded = memory_limit is not None or threads is not None
+    if engine is None:
+        engine = "memory" if log.format == "table" and not bounded else "duckdb"
+    if bounded and engine == "duckdb" and _beyond_duckdb(log):
+        which = "memory_limit" if memory_limit is not None else "threads"
+        raise Idle(which, f"DuckDB would misread the header of {log.name}, which is therefore read in memory")
+    if engine == "duckdb" and (_beyond_duckdb(log) or (log.gzipped and not duckdb.SEES_TRUNCATED_GZIP)):
+        engine = "memory"
+    return Counter(log, engine, settings)
+
+
+def _beyond_duckdb(log: Log) -> bool:
+    """Whether DuckDB would misread the header: names that differ in case only, or (CSV) that hold a line end or stand
+    below blank lines; or would take longer with the columns of a CSV file than with its rows."""
+    if log.format in ("csv", "tsv"):
+        return (
+            log.header > 1 or len(log.columns) > WIDE or any("\n" in column or "\r" in column for column in log.columns)
+        )
+    lower = [column.lower() for column in log.columns]
+    return len(set(lower)) < len(lower)

@@ -1,0 +1,126 @@
+"""The plain engine: rows in memory, counted with NumPy; the oracle that the others must equal."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.errors import InputError
+from concordant.io.log.formats import Log, parquet_file
+from concordant.io.log.headers import arrow_batches
+from concordant.io.log.rows import delimited_rows, json_rows
+from concordant.preferences.lists import Lists, coded, decoded, gather, packed, unpacked
+from concordant.preferences.values import is_text
+
+__all__ = ["arrow_table", "count_lists", "count_rows", "placed_rows", "table_rows"]
+
+
+MANY = 100_000
+
+
+def placed_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int | str, tuple[Any, ...]]]:
+    """Yield the line (or row) number, in a folder the file and the line, and the raw values of every row of a log."""
+    if log.parts:
+        for part in log.parts:
+            file = Path(part.name).name
+            yield from ((f"{file} {part.place} {number:,}", row) for number, row in placed_rows(part, columns))
+    elif log.format in ("csv", "tsv"):
+        yield from delimited_rows(log, columns)
+    elif log.format == "json":
+        yield from json_rows(log, columns)
+    else:
+        for number, row in table_rows(arrow_table(log, columns), columns):
+            yield number if log.lines is None else int(log.lines[number - 1]), row
+
+
+def table_rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield the number (from 1) and the values of every row of a table."""
+    begin = 1
+    for batch in table.select(list(columns)).to_batches(max_chunksize=10_000):
+        values = [batch.column(place).to_pylist() for place in range(len(columns))]
+        yield from enumerate(zip(*values, strict=True), begin)
+        begin += len(batch)
+
+
+def arrow_table(log: Log, columns: Sequence[str]) -> pa.Table:
+    """Return the chosen columns of a log (each once) as an Arrow table; text files hold texts only."""
+    if log.parts:
+        return _stacked([arrow_table(part, columns) for part in log.parts])
+    if log.table is not None and isinstance(log.table, pa.Table):
+        return log.table.select(list(columns))
+    if log.format in ("csv", "tsv", "json"):
+        rows = (delimited_rows if log.format != "json" else json_rows)(log, columns)
+        parts = []
+        while block := list(itertools.islice(rows, MANY)):
+            values = zip(*(row for _, row in block), strict=True)
+            parts.append(pa.table([pa.array(column, pa.large_string()) for column in values], names=list(columns)))
+        empty = pa.schema([(column, pa.large_string()) for column in columns]).empty_table()
+        return pa.concat_tables(parts) if parts else empty
+    try:
+        if log.format == "parquet":
+            with parquet_file(log.path) as file:
+                found = file.read(columns=list(columns)).select(list(columns))
+            found.validate(full=True)
+            return found
+        schema = pa.schema([(column, log.types[log.columns.index(column)]) for column in columns])
+        return pa.Table.from_batches(arrow_batches(log.path, columns), schema)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{log.name}: cannot be read as {log.format}: {first_line(error)}") from None
+
+
+def _stacked(tables: Sequence[pa.Table]) -> pa.Table:
+    """Join the tables of files whose columns agree; types that differ become the widest of their kind."""
+    for place, name in enumerate(tables[0].column_names):
+        kinds = {table.schema.types[place] for table in tables}
+        if len(kinds) > 1:
+            values = {kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds}
+            wide = pa.large_string() if any(map(is_text, values)) else pa.int64() if len(values) > 1 else values.pop()
+            tables = [table.set_column(place, name, table[place].cast(wide)) for table in tables]
+    return pa.concat_tables(tables)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a foreign message, without its class prefix."""
+    return str(error).strip().split("\n")[0][:200] or type(error).__name__
+
+
+def count_rows(table: pa.Table, roles: Mapping[str, str]) -> tuple[dict[str, pa.Array], NDArray[np.integer]]:
+    """Count equal rows: the values of each role and the number of rows of each tuple.
+
+    Each column is coded on its own, the codes are packed into one integer a row, and a table of these is counted.
+    Where so many tuples are possible that hardly any two rows are equal, every row comes out with a count of 1: the
+    builder of Preferences has to sort them anyway.
+    """
+    names = list(dict.fromkeys(roles.values()))
+    columns = [table[name] for name in names]
+    for role, name in roles.items():
+        if pa.types.is_nested(table[name].type):
+            raise InputError(f"the column of {role} holds {table[name].type}, labels are texts or integers")
+    if len(table) > MANY:
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            codes = list(pool.map(coded, columns))
+    else:
+        codes = [coded(column) for column in columns]
+    span = math.prod(len(values) + 1 for _, values in codes)
+    if len(table) == 0 or span > max(4 * len(table), 1 << 16):
+        found = {name: decoded(values, code) for name, (code, values) in zip(names, codes, strict=True)}
+        return {role: found[column] for role, column in roles.items()}, np.ones(len(table), np.int32)
+    key, span = packed(codes)
+    seen = np.bincount(key, minlength=span)
+    distinct = np.flatnonzero(seen)
+    found = dict(zip(names, unpacked(distinct, codes), strict=True))
+    return {role: found[column] for role, column in roles.items()}, seen[distinct]
+
+
+def count_lists(table: pa.Table, keys: Mapping[str, str], entries: Mapping[str, str]) -> Lists:
+    """Bring together the rows of each list; equal lists are counted later."""
+    columns = {role: table[column] for role, column in (*keys.items(), *entries.items())}
+    return gather(columns, list(keys), list(entries))[0]

@@ -1,0 +1,200 @@
+"""The engine for a cluster: Spark counts a log where it lies, by the same SQL text as DuckDB (extra ``[spark]``)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from concordant.errors import InputError
+from concordant.io.engines import sql
+from concordant.io.engines.columns import narrow, whole
+from concordant.io.engines.spark_session import session, without_pandas_warning
+from concordant.io.engines.spark_sources import Unread, opened, source
+from concordant.io.log.formats import Log
+from concordant.preferences.lists import Lists
+from concordant.preferences.values import flat
+
+__all__ = [
+    "FAILURES",
+    "Unread",
+    "chain",
+    "count_lists",
+    "count_rows",
+    "is_unsigned",
+    "lists_frame",
+    "row_groups",
+    "rows_frame",
+    "session",
+    "telling_line",
+    "with_columns",
+]
+
+
+FAILURES = (PySparkException, Py4JError, ConnectionError, EOFError, pa.ArrowInvalid)
+"""What comes up where Spark, a task or the Java process fails; the last three where the process is gone."""
+
+BROKEN_TEXT = ("MALFORMED", "FAILED_READ_FILE", "TextParsingException", "errors.InputError")
+"""What Spark says of a text file that it cannot read."""
+
+
+def with_columns(log: Log, session: SparkSession) -> Log:
+    """Return a log that only Spark can open with the names of its columns."""
+    with told(log):
+        return opened(log, session)
+
+
+def rows_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> DataFrame:
+    """Return the distinct values of each role, in columns called as the roles, and how often each occurs: ``rows``.
+
+    Nothing is computed yet, but text files are looked at once. Of JSON Lines the values are JSON texts.
+
+    Errors (InputError): a log that Spark cannot read; inside ``told`` also what comes up later, in tasks.
+    """
+    columns = list(dict.fromkeys(roles.values()))
+    places = {role: f"c{columns.index(column)}" for role, column in roles.items()}
+    with told(log):
+        frame = source(log, columns, session)
+        return _asked(frame, lambda name: sql.count_rows(name, places, sql.SPARK))
+
+
+def lists_frame(
+    log: Log, keys: Mapping[str, str], entries: Mapping[str, str], owner: str | None, session: SparkSession
+) -> DataFrame:
+    """Return the distinct lists: the keys, ``entries`` (an array of structs, sorted) and how often each occurs:
+    ``lists``; of the key ``owner`` one value is kept to show.
+    """
+    columns = list(dict.fromkeys([*keys.values(), *entries.values()]))
+    named, valued = ({role: f"c{columns.index(column)}" for role, column in part.items()} for part in (keys, entries))
+    with told(log):
+        frame = source(log, columns, session)
+        return _asked(frame, lambda name: sql.count_lists(name, named, valued, owner, sql.SPARK))
+
+
+def _asked(frame: DataFrame, statement: Any) -> DataFrame:
+    """Run a statement on a frame, under a name that no table of the user has."""
+    name = f"concordant_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    try:
+        return frame.sparkSession.sql(statement(name))
+    finally:
+        frame.sparkSession.catalog.dropTempView(name)
+
+
+def count_rows(
+    log: Log, roles: Mapping[str, str], session: SparkSession
+) -> tuple[dict[str, pa.Array], NDArray[np.integer]]:
+    """Count equal rows of a log: the distinct values of each role and the number of rows of each distinct tuple."""
+    frame = rows_frame(log, roles, session)
+    with told(log):
+        table = _collected(frame)
+    unsigned = [role for role, column in roles.items() if is_unsigned(log, column)]
+    found = {role: _gathered(table, place, role in unsigned) for place, role in enumerate(roles)}
+    return found, _gathered(table, len(roles), False).to_numpy(zero_copy_only=False)
+
+
+def row_groups(log: Log, columns: Sequence[str], session: SparkSession) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield distinct rows, each with the number of times it occurs in words; Spark knows of no order of rows."""
+    found, rows = count_rows(log, {column: column for column in columns}, session)
+    values = zip(*(column.to_pylist() for column in found.values()), strict=True)
+    groups = sorted(zip(rows.tolist(), values, strict=True), key=lambda group: (-group[0], repr(group[1])))
+    for number, row in groups:
+        yield f"{number:,} {'row' if number == 1 else 'rows'}", row
+
+
+def count_lists(
+    log: Log, keys: Mapping[str, str], entries: Mapping[str, str], owner: str | None, session: SparkSession
+) -> Lists:
+    """Bring together the rows of each list and count equal lists; of the key ``owner`` one value is kept to show."""
+    frame = lists_frame(log, keys, entries, owner, session)
+    with told(log):
+        table = _collected(frame).combine_chunks()
+    gathered = table["entries"].combine_chunks()
+    if isinstance(gathered, pa.ChunkedArray):
+        gathered = pa.concat_arrays(gathered.chunks) if gathered.num_chunks else gathered.cast(gathered.type)
+    offsets = gathered.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = gathered.flatten()
+    return Lists(
+        {role: _signed(flat(table[role]), is_unsigned(log, column)) for role, column in keys.items()},
+        {
+            role: _signed(flat(rows.field(place)), is_unsigned(log, column))
+            for place, (role, column) in enumerate(entries.items())
+        },
+        offsets - offsets[0],
+        table["lists"].to_numpy(),
+    )
+
+
+def _collected(frame: DataFrame) -> pa.Table:
+    with without_pandas_warning():
+        return frame.toArrow()
+
+
+def _gathered(table: pa.Table, place: int, unsigned: bool) -> Any:
+    column = table.column(place)
+    return whole([narrow(_signed(chunk, unsigned)) for chunk in column.chunks], column.type)
+
+
+def is_unsigned(log: Log, column: str) -> bool:
+    """Whether a column holds integers of 64 bits without sign, which Spark has as decimals."""
+    types = log.table.schema.types if isinstance(log.table, pa.Table) else log.types
+    kinds = dict(zip(log.columns, types, strict=False))
+    return column in kinds and bool(pa.types.is_uint64(kinds[column]))
+
+
+def _signed(array: Any, unsigned: bool) -> Any:
+    return array.cast(pa.uint64()) if unsigned and pa.types.is_decimal(array.type) else array
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+@contextmanager
+def told(log: Log) -> Iterator[None]:
+    """Turn what Spark says of a log into one clear line.
+
+    Errors: Unread for a text file that Spark cannot read (another reader may say more), else InputError.
+    """
+    try:
+        yield
+    except FAILURES as error:
+        said = chain(error)
+        ours = re.findall(r"concordant\.errors\.InputError: (.+)", said)
+        if ours:
+            raise Unread(f"{log.name}: {ours[-1].strip()}") from None
+        if log.format in ("csv", "tsv", "json") and any(word in said for word in BROKEN_TEXT):
+            raise Unread(f"{log.name}: cannot be read: {telling_line(said)}") from None
+        if "OutOfMemoryError" in said or "MEMORY" in said:
+            raise InputError(f"{log.name}: Spark needs more memory: {telling_line(said)}; raise memory_limit") from None
+        raise InputError(f"{log.name}: Spark cannot read it: {telling_line(said)}") from None
+
+
+def chain(error: BaseException) -> str:
+    """Return all that was said of an error, the cause of it last; the Java process may be gone."""
+    said: list[str] = []
+    try:
+        if isinstance(error, ConnectionError | Py4JNetworkError):
+            return f"the Java process of Spark is gone: {error}"
+        if not isinstance(error, Py4JJavaError):
+            return str(error)
+        cause = error.java_exception
+        while cause is not None and len(said) < 10:
+            said.append(str(cause.toString()))
+            cause = cause.getCause()
+    except (Py4JError, ConnectionError):
+        said.append("the Java process of Spark is gone")
+    return "\n".join(said)
+
+
+def telling_line(said: str) -> str:
+    """Return the most telling line of what Spark said: the first with an error class, else the last."""
+    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    chosen = next((line for line in reversed(lines) if "[" in line and "SQLSTATE" in line), lines[-1] if lines else "?")
+    return re.sub(r"\s*SQLSTATE: \w+|^[\w.$]+(?:Exception|Error): ", "", chosen)[:240].rstrip(". ")

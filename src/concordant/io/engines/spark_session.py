@@ -1,0 +1,306 @@
+"""The Spark session that a log is counted in: the one that is there, or one made for a master, in bounded time."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import IO, Any
+
+from concordant.errors import InputError, UsageError
+
+__all__ = ["session", "without_pandas_warning"]
+
+
+try:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+except ModuleNotFoundError as missing:
+    if missing.name not in ("pyspark", "py4j"):
+        raise
+    raise UsageError(
+        'the engine spark needs PySpark, which is not installed: pip install "concordant[spark]", and Java 17 or later'
+    ) from None
+
+
+OLDEST_JAVA = 17
+PATIENCE = 50.0
+"""Seconds that a master may take until it has run a first, empty job."""
+AT_HOME = 300.0
+"""Seconds that a local master may take: nobody is waited for but this machine, which may be busy."""
+KNOCK = 10.0
+"""Seconds that a standalone master may take to accept a connection."""
+LOCAL = re.compile(r"local(?:\[(?P<threads>\*|\d+)(?:,\s*\d+)?\])?")
+KNOWN = re.compile(rf"{LOCAL.pattern}|local-cluster\[[\d,\s]+\]|yarn|(spark|k8s)://\S+")
+ALLOWED = "local[N], spark://HOST:PORT, yarn or k8s://https://HOST:PORT"
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:I?B)?", re.IGNORECASE)
+MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+SMALLEST = 512
+"""MiB that a JVM of Spark needs to begin (it asks for 1.5 times 300 MB)."""
+
+
+class _Made:
+    """The session that was made here, and what it was made from."""
+
+    session: Any = None
+    settings: tuple[Any, ...] = ()
+
+
+@contextmanager
+def without_pandas_warning() -> Iterator[None]:
+    """Keep PySpark's remark on recent versions of pandas, which nothing here uses, from the user."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+def session(
+    master: str | None = None,
+    *,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    patience: float = PATIENCE,
+) -> SparkSession:
+    """Return the active Spark session, or make one for a master (default: all cores of this machine).
+
+    A session that is active already is used as it is; it is never stopped and none of its settings are changed. One
+    that is made here writes its log nowhere and ends with the process. ``memory_limit`` ('4GB') and ``threads`` are
+    the memory and the cores of the driver of a local master (default: half of the machine's memory, all cores), and
+    of each executor of another master (default: what the cluster says).
+
+    Errors: UsageError for PySpark or Java 17 that is missing, a master that cannot be understood, options that differ
+    from the session that is active; InputError for a master that does not run an empty job in ``patience`` seconds,
+    be it that it refuses, is silent, or has no executors.
+    """
+    wanted = (master, memory_limit, threads)
+    active = _active()
+    if active is not None:
+        if _Made.session is None or active.sparkContext is not _Made.session.sparkContext:
+            _refuse_other(active, *wanted)
+        elif wanted not in (_Made.settings, (None, None, None)):
+            raise UsageError(f"a Spark session was made for {_said(*_Made.settings)} already; stop it first")
+        return active
+    settings = _settings(master, memory_limit, threads)
+    if LOCAL.fullmatch(settings["spark.master"]):
+        patience = max(patience, AT_HOME)
+    _knock(settings["spark.master"], min(KNOCK, patience))
+    _Made.session, _Made.settings = _within(patience, settings), wanted
+    atexit.register(_stop, _Made.session)
+    return _Made.session
+
+
+def _active() -> SparkSession | None:
+    """Return the session that this thread or, failing that, this process works with."""
+    found = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    return found if found is not None and found.sparkContext._jsc is not None else None
+
+
+def _refuse_other(active: SparkSession, master: str | None, memory_limit: str | None, threads: int | None) -> None:
+    there = active.sparkContext.master
+    if master not in (None, there):
+        raise UsageError(f"a Spark session on {there} is active; leave out master={master!r} or stop it first")
+    if memory_limit is not None or threads is not None:
+        raise UsageError("memory_limit and threads are settings of a new Spark session, and one is active already")
+
+
+def _said(master: str | None, memory_limit: str | None, threads: int | None) -> str:
+    return f"master={master!r}, memory_limit={memory_limit!r} and threads={threads!r}"
+
+
+# -- settings ------------------------------------------------------------------------------------------------------
+def _settings(master: str | None, memory_limit: str | None, threads: int | None) -> dict[str, str]:
+    """Return the settings of a new session."""
+    master = _master(master, threads)
+    local = LOCAL.fullmatch(master) is not None
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "concordant",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.maxResultSize": "0",
+    }
+    if local or master.startswith("local-cluster["):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if local:
+        settings["spark.sql.shuffle.partitions"] = "32"  # the usual 200 are many small files on one machine
+        settings["spark.driver.memory"] = f"{_mebibytes(memory_limit) if memory_limit else _half()}m"
+    elif memory_limit is not None:
+        settings["spark.executor.memory"] = f"{_mebibytes(memory_limit)}m"
+    if not local and threads is not None:
+        settings["spark.executor.cores"] = str(threads)
+    return settings
+
+
+def _master(master: str | None, threads: int | None) -> str:
+    if threads is not None and not (isinstance(threads, int) and threads >= 1):
+        raise UsageError(f"threads must be an integer of at least 1, not {threads!r}")
+    if master is None:
+        return f"local[{threads or '*'}]"
+    if not isinstance(master, str) or not KNOWN.fullmatch(master):
+        raise UsageError(f"unknown master {master!r}; allowed: {ALLOWED}")
+    local = LOCAL.fullmatch(master)
+    if local is None or threads is None:
+        return master
+    if local["threads"] not in (None, str(threads)):
+        raise UsageError(f"master {master!r} and threads={threads} say different numbers; leave out one")
+    return f"local[{threads}]"
+
+
+def _mebibytes(size: str) -> int:
+    found = SIZE.fullmatch(str(size).strip())
+    if found is None:
+        raise UsageError(f"memory_limit must be a size such as 4GB, not {size!r}")
+    number = int(float(found[1]) * MEBIBYTES[found[2].upper()])
+    if number < SMALLEST:
+        raise UsageError(f"memory_limit {size!r} is too small for Spark; it takes {SMALLEST} MB or more")
+    return number
+
+
+def _half() -> int:
+    """Half of the machine's memory in MiB, 1 GiB where that cannot be known."""
+    try:
+        bytes_there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1024
+    return max(1024, bytes_there >> 21)
+
+
+# -- a master that may not answer ----------------------------------------------------------------------------------
+def _knock(master: str, seconds: float) -> None:
+    """Connect to a standalone master, which Spark itself would try for a minute."""
+    if not master.startswith("spark://"):
+        return
+    why = ""
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdigit():
+            raise UsageError(f"unknown master {master!r}; allowed: {ALLOWED}")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), seconds).close()
+            return
+        except TimeoutError:
+            why = f"no connection within {seconds:g} s"
+        except (OSError, OverflowError, UnicodeError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+    raise InputError(f"the Spark master {master} does not answer: {why}")
+
+
+def _within(patience: float, settings: dict[str, str]) -> SparkSession:
+    """Make a session and run an empty job, in bounded time; a Java process that is late is ended."""
+    _check_java()
+    with without_pandas_warning(), suppress(ImportError):
+        import_module("pyspark.testing")  # PySpark loads it in passing, and warns then
+    attempt = _Attempt(settings)
+    attempt.start()
+    try:
+        attempt.join(patience)
+    finally:
+        if attempt.made is None:
+            attempt.give_up()
+    master = settings["spark.master"]
+    if attempt.made is not None:
+        return attempt.made
+    if attempt.failed:
+        raise InputError(f"the Spark master {master} cannot be used{attempt.last_word() or attempt.failed}")
+    raise InputError(
+        f"the Spark master {master} did not run an empty job within {patience:g} s: it does not answer, or it has no "
+        f"executor free with the memory and cores asked for{attempt.last_word()}"
+    )
+
+
+class _Attempt(threading.Thread):
+    """The making of a session, which may take for ever."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        super().__init__(daemon=True)
+        self.settings = settings
+        self.made: Any = None
+        self.failed = ""
+        self.late = False
+        self.said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        """What the Java process writes, for as long as it lives."""
+
+    def run(self) -> None:
+        """Begin a Java process, make the session and, elsewhere than on this machine, run an empty job."""
+        try:
+            conf = SparkConf(loadDefaults=False).setAll(list(self.settings.items()))
+            if SparkContext._gateway is None:
+                gateway = launch_gateway(conf, {"stdout": self.said, "stderr": self.said})
+                if self.late:
+                    _end(gateway.proc)
+                    return
+                SparkContext._ensure_initialized(gateway=gateway)
+            made = SparkSession.builder.config(map=self.settings).getOrCreate()
+            if LOCAL.fullmatch(self.settings["spark.master"]) is None:
+                made.range(1).count()
+            self.made = made
+        except BaseException as error:  # told by whoever waits for this thread
+            if not self.late:
+                self.failed = f": {next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]}"
+
+    def give_up(self) -> None:
+        """End the Java process and forget it, so that a later session begins anew."""
+        self.late = True
+        process = getattr(SparkContext._gateway, "proc", None)
+        if process is not None:
+            _end(process)
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+    def last_word(self) -> str:
+        """Return the last error in what the Java process wrote, to follow a message."""
+        self.said.seek(0)
+        lines = self.said.read().decode("utf-8", "replace").splitlines()
+        self.said.close()
+        told = [found[1] for line in lines if (found := re.search(r"(?:Exception: |Error: | ERROR \S+ )(.+)", line))]
+        return f": {told[-1].strip()[:200]}" if told else ""
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(5)
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _check_java() -> None:
+    """Refuse to begin without Java 17 or later."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    needs = f"the engine spark needs Java {OLDEST_JAVA} or later"
+    if java is None or not os.path.exists(java):
+        raise UsageError(f"{needs}; there is no java {f'in JAVA_HOME={home}' if home else 'on the PATH'}")
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        raise UsageError(f"{needs}, not {said.splitlines()[0] if said else java!r}")
+
+
+def _stop(made: SparkSession) -> None:
+    """Stop a session that was made here, and its Java process, when Python ends."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    with suppress(Exception):  # the process ends in any case
+        if made.sparkContext._jsc is not None:
+            made.stop()
+            SparkContext._gateway.shutdown()
+    if process is not None:
+        process.stdin.close()  # what the Java process waits for
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(10)

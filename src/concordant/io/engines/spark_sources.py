@@ -1,0 +1,252 @@
+"""What Spark reads a log from: files, folders and addresses, tables of its catalogue, DataFrames."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, expr
+from pyspark.sql.types import StringType, StructField, StructType
+
+from concordant.errors import InputError, few, twice
+from concordant.io.engines import sql
+from concordant.io.engines.memory import arrow_table
+from concordant.io.engines.spark_session import without_pandas_warning
+from concordant.io.log.formats import Log
+from concordant.io.log.rows import BLANK, json_object, json_row
+
+__all__ = ["Unread", "opened", "own", "source"]
+
+
+SETTINGS = {
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # else a column of nanoseconds hides all other columns
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.csv.parser.columnPruning.enabled": "false",  # else a row with too many fields is not seen
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 17),
+}
+TEXT = "a line is not UTF-8: save the file as UTF-8"
+
+
+class Unread(InputError):
+    """A text that Spark would read otherwise than it is meant, or cannot read."""
+
+
+def own(session: SparkSession) -> SparkSession:
+    """Return a session on the same cluster with settings of its own; those of the given one stay as they are."""
+    with without_pandas_warning():
+        ours = session.newSession()
+    for name, value in session.conf.getAll.items():
+        if name.startswith("spark.sql.") and session.conf.isModifiable(name):
+            ours.conf.set(name, value)
+    for name, value in SETTINGS.items():
+        ours.conf.set(name, value)
+    return ours
+
+
+# -- columns -------------------------------------------------------------------------------------------------------
+def opened(log: Log, session: SparkSession) -> Log:
+    """Return a log that only Spark can open (an address, a table of the catalogue, a DataFrame) with its columns."""
+    if log.format == "catalogue":
+        return _framed(log, _catalogue_table(log, session))
+    if log.format == "frame":
+        return _framed(log, log.table)
+    if log.format == "parquet":
+        reader = own(session).read.option("mergeSchema", "true")
+        return _framed(log, reader.parquet(log.table))
+    if log.format == "json":
+        return replace(log, columns=_keys(log, session))
+    return replace(log, columns=_header(log, session))
+
+
+def _framed(log: Log, frame: DataFrame) -> Log:
+    if again := twice(frame.columns):
+        raise InputError(f"{log.name}: the column {again[0]!r} is there more than once")
+    return replace(log, format="frame", table=frame, columns=tuple(frame.columns))
+
+
+def _catalogue_table(log: Log, session: SparkSession) -> DataFrame:
+    """Return a table by its whole name or by its names parted by dots, whatever characters they hold."""
+    names = [sql.identifier(log.table, sql.SPARK)]
+    if "." in log.table:
+        names.append(".".join(sql.identifier(part, sql.SPARK) for part in log.table.split(".")))
+    if "`" in log.table:
+        names.append(log.table)
+    for name in names:
+        if all(name.split(".")) and session.catalog.tableExists(name):
+            return session.table(name)
+    known = ", ".join(sorted(table.name for table in session.catalog.listTables())) or "none"
+    raise InputError(f"no table {log.table!r} in Spark's catalogue; tables in the current database: {known}")
+
+
+def _header(log: Log, session: SparkSession) -> tuple[str, ...]:
+    first = _lines(log, session).first()
+    if first is None:
+        raise InputError(f"{log.name}: the file is empty")
+    columns = tuple(next(csv.reader([first["value"].removeprefix("\ufeff").rstrip("\r")], delimiter=log.delimiter)))
+    if again := twice(columns):
+        raise InputError(f"{log.name}: the header names {again[0]!r} more than once")
+    return columns
+
+
+def _keys(log: Log, session: SparkSession) -> tuple[str, ...]:
+    def keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: dict[str, None] = {}
+        for line in _texts(batches):
+            found.update(dict.fromkeys(json_object(line, "a line") or ()))
+        yield pa.record_batch({"key": pa.array(list(found), pa.string())})
+
+    named = _in_python(_lines(log, session), keys, ["key"])
+    return tuple(sorted(row["key"] for row in named.distinct().collect()))
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------
+def source(log: Log, columns: Sequence[str], session: SparkSession) -> DataFrame:
+    """Return the chosen columns of a log, called c0, c1, … in their order; of text files they are texts.
+
+    No name of the log reaches Spark's SQL.
+
+    Errors: Unread for a text file that Spark would read otherwise than it is meant; InputError for a column that it
+    would find empty.
+    """
+    lost = [column for column in columns if "${" in column]
+    if lost and log.format in ("parquet", "frame"):  # taken for a setting of Hadoop
+        raise InputError(f"{log.name}: Spark finds columns of Parquet empty whose names hold '${{'; rename {few(lost)}")
+    places = [log.columns.index(column) for column in columns]
+    if log.format in ("csv", "tsv"):
+        return _chosen(_delimited(log, session), places)
+    if log.format == "json" and not log.array:
+        return _json(log, columns, session)
+    if log.format == "frame":
+        return _chosen(log.table, places)
+    if log.format == "parquet":
+        frame = _reader(log, session).parquet(*_paths(log))
+        return _chosen(frame, [frame.columns.index(column) for column in columns])
+    ours = own(session)
+    with without_pandas_warning():
+        return _chosen(ours.createDataFrame(_plain(arrow_table(log, columns))), range(len(columns)))
+
+
+def _chosen(frame: DataFrame, places: Sequence[int]) -> DataFrame:
+    """Return columns by their places, as c0, c1, …; texts compared by their bytes, whatever their collation."""
+    numbered = frame.toDF(*[f"c{place}" for place in range(len(frame.columns))])
+    kept = []
+    for place in places:
+        kind = numbered.schema[place].dataType
+        collated = isinstance(kind, StringType) and getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+        kept.append(expr(f"c{place} COLLATE UTF8_BINARY") if collated else col(f"c{place}"))
+    return numbered.select(*kept).toDF(*[f"c{place}" for place in range(len(kept))])
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Return a table of types that Spark takes: no dictionaries, no unsigned integers."""
+    for place, kind in enumerate(table.schema.types):
+        while pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if pa.types.is_unsigned_integer(kind):
+            kind = pa.decimal128(20, 0) if kind == pa.uint64() else pa.int64()
+        if kind != table.schema.types[place]:
+            table = table.set_column(place, table.column_names[place], table[place].cast(kind))
+    return table.combine_chunks()
+
+
+def _paths(log: Log) -> list[str]:
+    """Return the addresses of the files of a log."""
+    if log.path is None:
+        return [str(log.table)]
+    for path in log.paths:
+        if path.name.startswith(("_", ".")) or ":" in str(path.absolute()):
+            raise InputError(
+                f"{log.name}: Spark reads no file whose name begins with '_' or '.', or whose path holds ':': {path}"
+            )
+    return [f"file:{PurePosixPath(path.absolute())}" for path in log.paths]
+
+
+def _reader(log: Log, session: SparkSession) -> Any:
+    """Return a reader that takes paths as they are: no patterns, and no columns from the names of folders."""
+    reader = own(session).read
+    if log.path is None:
+        return reader
+    return reader.option("__globPaths__", "false").option("recursiveFileLookup", "true")
+
+
+def _lines(log: Log, session: SparkSession) -> DataFrame:
+    return _reader(log, session).option("lineSep", "\n").text(_paths(log))
+
+
+def _delimited(log: Log, session: SparkSession) -> DataFrame:
+    """Return the rows of a CSV or TSV file, after a look at its lines that tells how it can be read.
+
+    Without quotes a line is a row, and Spark splits files; with quotes a file is one task's.
+    """
+    lines = _lines(log, session)
+    spaced = f'(^|{log.delimiter}) "'
+    looked = (
+        lines.selectExpr("input_file_name() AS file", "value")
+        .groupBy("file")
+        .agg(
+            expr("sum(octet_length(value) - octet_length(replace(value, '\"', ''))) AS quotes"),
+            expr("count_if(NOT is_valid_utf8(value)) AS broken"),
+            expr("count_if(instr(value, '\r') BETWEEN 1 AND length(value) - 1) AS returns"),
+            expr("count_if(trim(BOTH '\r' FROM value) != '' AND trim(BOTH ' \r\t' FROM value) = '') AS blank"),
+            expr(f"count_if(value RLIKE '{spaced}') AS spaced"),
+        )
+    )
+    quoted = False
+    for row in looked.collect():
+        if row["broken"]:
+            raise Unread(f"{log.name}: {TEXT}")
+        if row["quotes"] % 2:
+            raise Unread(f"{log.name}: a quote is opened and never closed")
+        if row["returns"] or row["blank"] or row["spaced"]:
+            raise Unread(
+                f"{log.name}: a line holds a carriage return inside, nothing but spaces, or a space before a quote; "
+                "Spark would read these otherwise than they are meant"
+            )
+        quoted = quoted or row["quotes"] > 0
+    schema = StructType([StructField(f"c{place}", StringType()) for place in range(len(log.columns))])
+    reader = _reader(log, session).schema(schema).options(
+        header=True, sep=log.delimiter, quote='"', escape='"', lineSep="\n", multiLine=quoted, mode="FAILFAST",
+        nullValue="", emptyValue="", columnPruning=False, unescapedQuoteHandling="RAISE_ERROR", maxColumns=1 << 20,
+    )  # fmt: skip
+    frame = reader.csv(_paths(log))
+    last = len(log.columns) - 1
+    values = [f"c{place}" for place in range(last)] + [f"regexp_replace(c{last}, '\r$', '')"]
+    if log.trimmed:
+        values = [f"btrim({value}, '{BLANK}')" for value in values]
+    return frame.selectExpr(*[f"nullif({value}, '') AS c{place}" for place, value in enumerate(values)])
+
+
+def _json(log: Log, columns: Sequence[str], session: SparkSession) -> DataFrame:
+    """Return the JSON texts of the chosen values of every line, read as everywhere: by Python, in the tasks."""
+    names = [f"c{place}" for place in range(len(columns))]
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = [json_row(line, columns, "a line") for line in _texts([batch])]
+            values = [[row[place] for row in found if row is not None] for place in range(len(columns))]
+            yield pa.record_batch([pa.array(column, pa.string()) for column in values], names)
+
+    return _in_python(_lines(log, session), rows, names)
+
+
+def _texts(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    for batch in batches:
+        for value in batch.column(0).to_pylist():
+            try:
+                yield value.decode("utf-8").removeprefix("\ufeff")
+            except UnicodeDecodeError:
+                raise InputError(TEXT) from None
+
+
+def _in_python(lines: DataFrame, work: Callable[..., Any], names: Sequence[str]) -> DataFrame:
+    schema = StructType([StructField(name, StringType()) for name in names])
+    with without_pandas_warning():
+        return lines.selectExpr("CAST(value AS BINARY) AS value").mapInArrow(work, schema)

@@ -1,0 +1,1 @@
+"""Files and tables as rows with named columns."""

@@ -1,0 +1,337 @@
+"""Which layout a log has: the kind whose columns are there, by their usual names or as they were given."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from concordant.errors import InputError, UsageError, few
+from concordant.io.log.formats import Log
+from concordant.preferences.layouts import ALIASES, KINDS, PAIRS, Layout, plain
+
+__all__ = ["find_layout", "notes_of"]
+
+
+CONTRACT_PAIRS = 4
+
+
+TOLD_BY = (
+    frozenset({"winner", "loser"}),
+    *(frozenset({*told, "left", "right"}) for told in (("outcome",), ("left_score", "right_score"))),
+    frozenset({"left_wins", "right_wins", "left", "right"}),
+)
+
+
+"""Roles by which a comparison is told, each way with nothing of the others."""
+
+
+QUERY_OF_RATINGS = (*ALIASES["query"], "user", "user_id")
+
+
+ROLE_NAMES = {
+    **{left: "left" for left, _ in PAIRS if left != "chosen"},
+    **{right: "right" for _, right in PAIRS if right != "rejected"},
+    "rejected": "loser",
+    "label": "outcome",
+    "user": "query",
+    "home_score": "left_score",
+    "away_score": "right_score",
+    "home_wins": "left_wins",
+    "away_wins": "right_wins",
+}
+
+
+def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what a log was taken for without being asked."""
+    said = []
+    if log.trimmed:
+        said.append(f"{log.name}: every field after the first begins with a space; fields are read trimmed")
+    if "weight" in roles and "weight" not in given:
+        said.append(
+            f"{log.name}: the column {roles['weight']!r} is read as the strength of each comparison (weight); "
+            "name it as the count (--count) where it says how often a row was seen"
+        )
+    return tuple(said)
+
+
+class _Columns:
+    """The columns of a log, looked up by alias; a column given for one role is not found again for another."""
+
+    def __init__(self, columns: Sequence[str], taken: Sequence[str], name: str) -> None:
+        self.all = tuple(columns)
+        self.taken = set(taken)
+        self.name = name
+
+    def find(self, aliases: Sequence[str], role: str, *, several: bool = False) -> str | None:
+        """Return the column that one of the aliases names, exactly or else in plain spelling."""
+        exact = [alias for alias in aliases if alias in self.all and alias not in self.taken]
+        loose = [c for c in self.all if c not in self.taken and plain(c) in aliases and c not in exact]
+        found = exact or loose
+        if len(found) > 1 and not several:
+            raise InputError(
+                f"{self.name}: {few(found)} could each be the {role}; say which one with columns={{{role!r}: …}} "
+                f"(on the command line --{role.replace('_', '-')} COLUMN)"
+            )
+        return found[0] if found else None
+
+
+def find_layout(
+    columns: Sequence[str],
+    *,
+    name: str,
+    kind: str | None = None,
+    given: Mapping[str, str] | None = None,
+    cluster: str | None = None,
+    covariates: Sequence[str] = (),
+    home: str | None = None,
+) -> Layout:
+    """Return the kind and the roles of a log with these columns.
+
+    ``given`` maps roles to columns and goes before the aliases. Errors: a column that is not there, an unknown role,
+    no layout that fits, or several that fit.
+    """
+    kind = "ratings" if kind == "labels" else kind
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"unknown kind {kind!r}; known: {', '.join(KINDS)} (labels are ratings)")
+    roles = _given_roles(columns, {} if given is None else given, name)
+    if cluster is not None:
+        roles["cluster"] = _present(columns, cluster, "cluster", name)
+    if isinstance(covariates, str):
+        covariates = (covariates,)
+    covariates = tuple(_present(columns, column, "covariate", name) for column in dict.fromkeys(covariates))
+    there = _Columns(columns, [column for role, column in roles.items() if role != "cluster"], name)
+    attempts = {one: _attempt(one, there, dict(roles), home) for one in ([kind] if kind else KINDS)}
+    fitting = {one: found for one, found in attempts.items() if isinstance(found, dict)}
+    if not fitting:
+        raise InputError(_nothing_fits(columns, name, kind, attempts, roles))
+    if len(fitting) > 1:
+        raise InputError(
+            f"{name}: the columns {few(columns, 20)} could be {' or '.join(fitting)}; say which with kind= (--kind)"
+        )
+    chosen, found = next(iter(fitting.items()))
+    if chosen != "comparisons":
+        if covariates or home or "neutral" in roles:
+            raise UsageError(f"{name}: covariates, home and neutral belong to comparisons, this log holds {chosen}")
+        if "weight" in found:
+            raise UsageError(f"{name}: a weight belongs to comparisons, this log holds {chosen}")
+    if home is not None:
+        _check_home(home, found, name)
+    elif "neutral" in found:
+        raise UsageError(f"{name}: neutral says where nobody is at home; it needs home='left' or 'right'")
+    return Layout(chosen, found, covariates, home, _side_names(found))
+
+
+def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) -> dict[str, str]:
+    roles: dict[str, str] = {}
+    if not isinstance(given, Mapping):
+        raise UsageError(f"columns= is a mapping of roles to columns, not {type(given).__name__}")
+    for role, column in given.items():
+        known = role if role in ALIASES else ROLE_NAMES.get(role)
+        if known is None:
+            close = difflib.get_close_matches(role, ALIASES, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise UsageError(f"unknown role {role!r}; {hint}Known: {', '.join(sorted(ALIASES))}.")
+        if known in roles:
+            raise UsageError(f"the role {known!r} is given twice")
+        roles[known] = _present(columns, column, known, name)
+    if "chosen" in roles and "loser" in roles and "winner" not in roles:
+        roles["winner"] = roles.pop("chosen")
+    if "left" in roles and "right" in roles and "winner" in roles and "loser" not in roles and "outcome" not in roles:
+        roles["outcome"] = roles.pop("winner")
+    return roles
+
+
+def _present(columns: Sequence[str], column: str, role: str, name: str) -> str:
+    if isinstance(column, str) and column in columns:
+        return column
+    close = difflib.get_close_matches(str(column), columns, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise InputError(f"{name}: no column {column!r} (asked for as {role}); {hint}columns there: {few(columns, 40)}")
+
+
+def _attempt(kind: str, there: _Columns, roles: dict[str, str], home: str | None) -> dict[str, str] | str:
+    """Return the roles as this kind, or what is missing."""
+    if kind == "comparisons":
+        return _comparison(there, roles, home)
+    needed = {
+        "selections": ("session", "position", "item", "clicked"),
+        "choices": ("session", "item", "clicked"),
+        "orders": ("judgment", "item", "rank"),
+        "ratings": ("item", "rating"),
+    }[kind]
+    if "chosen" in roles and kind in ("selections", "choices"):
+        roles["clicked"] = roles.pop("chosen")
+    if set(roles) & ({"winner", "loser", "left", "right", "outcome", "weight"}):
+        return "roles of comparisons were given"
+    missing = []
+    for role in needed:
+        if role not in roles:
+            aliases = ALIASES[role] + (ALIASES["chosen"] if role == "clicked" and kind == "choices" else ())
+            column = there.find(aliases, role)
+            if column is None:
+                missing.append(role)
+            else:
+                roles[role] = column
+    if kind == "choices" and "position" not in roles and there.find(ALIASES["position"], "position", several=True):
+        return "there is a position, so these are selections"
+    if missing:
+        return " and ".join(missing)
+    _optional(there, roles, "count")
+    if "query" not in roles:
+        aliases = QUERY_OF_RATINGS if kind == "ratings" and "judgment" not in roles else ALIASES["query"]
+        column = there.find(aliases, "query")
+        if column is not None:
+            roles["query"] = column
+    if kind == "ratings":
+        _optional(there, roles, "judgment")
+        if "query" not in roles and "judgment" not in roles:
+            return "query (or user, or judgment)"
+    unused = set(roles) - {*needed, "query", "count", "cluster", "judgment" if kind == "ratings" else ""}
+    return f"a use for {', '.join(sorted(unused))}" if unused else roles
+
+
+def _optional(there: _Columns, roles: dict[str, str], role: str) -> None:
+    if role not in roles:
+        column = there.find(ALIASES[role], role)
+        if column is not None:
+            roles[role] = column
+
+
+def _comparison(there: _Columns, roles: dict[str, str], home: str | None) -> dict[str, str] | str:
+    if set(roles) & {"session", "position", "item", "clicked", "chosen", "rank", "rating", "judgment"}:
+        return "roles of another kind were given"
+    sides = _sides(there, roles)
+    if isinstance(sides, str):
+        return sides
+    told = next(names for names in TOLD_BY if names <= set(sides))
+    if unused := set(sides) & frozenset().union(*TOLD_BY) - told:
+        return f"a use for {', '.join(sorted(unused))}"
+    roles = sides
+    for role in ("query", "weight", "count"):
+        _optional(there, roles, role)
+    if home is not None:
+        _optional(there, roles, "neutral")
+    return roles
+
+
+def _sides(there: _Columns, roles: dict[str, str]) -> dict[str, str] | str:
+    """Find winner and loser, or two sides and what says who won."""
+    if "winner" in roles and "loser" in roles:
+        return roles if not {"left", "right"} & set(roles) else "either winner and loser, or left and right"
+    if "loser" in roles:
+        column = there.find(ALIASES["winner"], "winner")
+        return {**roles, "winner": column} if column else "winner"
+    if "left" in roles or "right" in roles:
+        for one, other, place in (("left", "right", 1), ("right", "left", 0)):
+            if one in roles and other not in roles:
+                column = there.find([pair[place] for pair in PAIRS], other)
+                if column is None:
+                    return other
+                roles[other] = column
+        return _outcome(there, roles)
+    told = {"outcome", "left_score", "right_score", "left_wins", "right_wins"} & set(roles)
+    fits: list[tuple[int, dict[str, str]]] = []
+    missing = "winner and loser (or two sides and an outcome)"
+    if not told and ("winner" in roles or there.find(ALIASES["winner"], "winner", several=True)):
+        loser = there.find(ALIASES["loser"], "loser")
+        if loser is not None:
+            winner = roles.get("winner") or str(there.find(ALIASES["winner"], "winner"))
+            fits.append((-1, {**roles, "winner": winner, "loser": loser}))
+    for place, (one, other) in enumerate(PAIRS):
+        left, right = there.find([one], "left"), there.find([other], "right")
+        if left is None or right is None:
+            continue
+        outcome = _outcome(there, {**roles, "left": left, "right": right})
+        if isinstance(outcome, dict):
+            fits.append((place, outcome))
+        elif (one, other) == ("chosen", "rejected") and not told and "winner" not in roles:
+            fits.append((place, {**roles, "winner": left, "loser": right}))
+        else:
+            missing = f"{outcome} to go with {left!r} and {right!r}"
+    ours = [found for place, found in fits if place < CONTRACT_PAIRS]
+    if len(ours) > 1:
+        pairs = [
+            f"{found.get('left') or found['winner']!r}, {found.get('right') or found['loser']!r}" for _, found in fits
+        ]
+        raise InputError(
+            f"{there.name}: two layouts fit ({'; '.join(pairs)}); say which columns to use with "
+            "columns= (on the command line --left and --right, or --winner and --loser)"
+        )
+    return fits[0][1] if fits else missing
+
+
+def _outcome(there: _Columns, roles: dict[str, str]) -> dict[str, str] | str:
+    """Add to two sides the outcome, the two scores or the two numbers of wins."""
+    roles = dict(roles)
+    if "winner" in roles:
+        roles["outcome"] = roles.pop("winner")
+    if "outcome" in roles:
+        return roles
+    for pair in (("left_score", "right_score"), ("left_wins", "right_wins")):
+        if set(pair) <= set(roles):
+            return roles
+        if set(pair) & set(roles):
+            return f"both {pair[0]} and {pair[1]}"
+    column = there.find(ALIASES["outcome"], "outcome")
+    if column is not None:
+        return {**roles, "outcome": column}
+    for what in ("score", "wins"):
+        found = {side: there.find(ALIASES[f"{side}_{what}"], f"{side}_{what}") for side in ("left", "right")}
+        if found["left"] and found["right"]:
+            return {**roles, f"left_{what}": found["left"], f"right_{what}": found["right"]}
+    return "an outcome (winner, label, outcome, or two scores)"
+
+
+def _check_home(home: str, roles: dict[str, str], name: str) -> None:
+    if home not in ("left", "right"):
+        raise UsageError(f"home must be 'left' or 'right', not {home!r}")
+    if "left" not in roles:
+        raise UsageError(f"{name}: home needs two sides (left and right), this log has a winner and a loser")
+
+
+def _side_names(roles: dict[str, str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words that name the left and the right side in an outcome, in lower case."""
+    if "left" not in roles:
+        return frozenset(), frozenset()
+    left, right = roles["left"].strip().lower(), roles["right"].strip().lower()
+    lefts, rights = {"left", "model_a", "player1", "1", left}, {"right", "model_b", "player2", "2", right}
+    if plain(left).startswith("home") and plain(right).startswith("away"):
+        lefts |= {"home", "home_team", "h"}
+        rights |= {"away", "away_team", "a"}
+    else:
+        lefts |= {"a", "first"}
+        rights |= {"b", "second"}
+    return frozenset(lefts - rights), frozenset(rights - lefts)
+
+
+def _nothing_fits(
+    columns: Sequence[str], name: str, kind: str | None, attempts: Mapping[str, object], roles: Mapping[str, str]
+) -> str:
+    there = f"columns there: {few(columns, 40) or 'none'}"
+    if len(columns) == 1 and (mark := next((mark for mark in ";|\t," if mark in columns[0]), "")):
+        there += f" (fields seem to be separated by {mark!r}; a .csv file has commas, a .tsv file tabs)"
+    if kind is not None:
+        wanted = f"{name}: missing for {kind}: {attempts[kind]}; {there}"
+    else:
+        wanted = f"{name}: no layout fits these columns; {there}"
+        partly = [f"{one} lacks {what}" for one, what in attempts.items() if " to go with " in str(what)]
+        wanted += f" ({'; '.join(partly)})" if partly else ""
+    if roles:
+        wanted += f"; given: {', '.join(f'{role}={column}' for role, column in roles.items())}"
+    return f"{wanted}. {known_aliases(kind)}"
+
+
+def known_aliases(kind: str | None = None) -> str:
+    """Return the columns that each kind is recognised by, in one line."""
+    query = "/".join(ALIASES["query"])
+    pairs = ", ".join(f"({left},{right})" for left, right in PAIRS)
+    known = {
+        "comparisons": f"(winner,loser), or one of {pairs} with {'/'.join(ALIASES['outcome'])} or two scores; "
+        f"optional {query}, weight, count",
+        "selections": f"{query}, session, position, item, clicked",
+        "choices": f"{query}, session, item, clicked/chosen",
+        "orders": f"{query}, {'/'.join(ALIASES['judgment'][:4])}, item, rank",
+        "ratings": f"{query}/user, item, rating",
+    }
+    shown = {kind: known[kind]} if kind else known
+    return "Known: " + "; ".join(f"{one}: {what}" for one, what in shown.items()) + "."

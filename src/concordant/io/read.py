@@ -1,0 +1,332 @@
+"""Read a log of preferences: a file or a table becomes Preferences, and what was refused on the way is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from concordant.errors import Idle, InputError, UsageError, refuse_idle
+from concordant.io.engines.counting import Counter, open_log, with_columns
+from concordant.io.engines.duckdb import Settings
+from concordant.io.log.formats import Log, locate
+from concordant.io.log.layouts import find_layout, notes_of
+from concordant.io.log.preflib import read_preflib
+from concordant.io.log.rows import Sought, find
+from concordant.io.log.tables import from_object
+from concordant.io.store.catalogue import is_store
+from concordant.io.store.stored import read_as_log
+from concordant.preferences.comparisons import check_comparisons
+from concordant.preferences.layouts import Layout
+from concordant.preferences.lists import CLICKS, MANY_CHOSEN, MANY_CLICKS, UNITS, Lists, ListVerdicts, check_lists
+from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.preferences.values import Reason, Reject, Verdict, say
+from concordant.progress import stage
+
+__all__ = ["Reading", "layout_of", "read", "read_log"]
+
+
+MANY = 4_000_000
+MOST_SOUGHT = 100_000
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What came out of a log: the preferences, the number of its rows, and what was refused.
+
+    ``roles`` says which column was read as what; ``str(reject)`` says one reason in a sentence.
+    """
+
+    preferences: Preferences
+    rows: int
+    name: str
+    roles: Mapping[str, str]
+    rejects: tuple[Reject, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of how the log was read, and labels that look alike."""
+        return self.preferences.notes
+
+    def report(self) -> str:
+        """Return one line about all that was refused; empty when nothing was."""
+        return say(self.name, self.rejects) if self.rejects else ""
+
+
+def read(
+    source: Any,
+    *,
+    kind: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    clicks: str = "raise",
+    on_error: str = "raise",
+    cluster: str | None = None,
+    covariates: Sequence[str] = (),
+    home: str | None = None,
+    engine: Any = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    master: str | None = None,
+) -> Preferences:
+    """Read the preferences of a log and count equal judgments together.
+
+    ``source`` is a path (.csv .tsv .jsonl .json, these also .gz; .parquet .feather .arrow; ``file.duckdb::table``;
+    PrefLib .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; .txt; a store) or a table: Arrow, pandas, polars,
+    anything with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to columns.
+
+    ``kind`` is comparisons, selections, choices, orders or ratings; without it the columns decide. ``columns`` maps
+    roles (query, winner, loser, left, right, outcome, weight, count, session, judgment, position, item, clicked, rank,
+    rating …) to columns; roles that are not given are found by their usual names. ``cluster`` names a column that
+    becomes part of each judgment (worker, session); ``covariates`` name numeric columns, winner minus loser or left
+    minus right; ``home`` ('left' or 'right') makes the covariate ``home``, 0 in rows that a column ``neutral`` marks.
+    ``clicks`` says what to do with lists with more than one click: raise, first, last or skip (leave out the list).
+    ``on_error`` is raise, or skip, which leaves out exactly the rows that cannot be understood (see ``read_log``).
+    ``engine`` is duckdb (files), memory (tables) or spark, which also reads addresses (s3a://, hdfs://), tables of
+    its catalogue (``spark::TABLE``) and its DataFrames; or a SparkSession. ``master`` is the cluster of a new session
+    (default: this machine). ``memory_limit`` ('4GB') and ``threads`` bound DuckDB, or the session that is made.
+
+    What a reader should know of the log is in ``notes`` of what is returned: labels that differ only in white space,
+    case, Unicode form or invisible characters, a column that is taken for the strength of comparisons, trimmed fields.
+
+    Errors: InputError with the number of rows, samples with line and value, and what is allowed; UsageError.
+
+    >>> read({"winner": ["a", "a", "b"], "loser": ["b", "b", "c"]})
+    Preferences(comparisons, 1 query, 3 items, 3 judgments, 2 distinct, 0 ties)
+    """
+    return read_log(
+        source,
+        kind=kind,
+        columns=columns,
+        clicks=clicks,
+        on_error=on_error,
+        cluster=cluster,
+        covariates=covariates,
+        home=home,
+        engine=engine,
+        memory_limit=memory_limit,
+        threads=threads,
+        master=master,
+    ).preferences
+
+
+def read_log(
+    source: Any,
+    *,
+    kind: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    clicks: str = "raise",
+    on_error: str = "raise",
+    cluster: str | None = None,
+    covariates: Sequence[str] = (),
+    home: str | None = None,
+    engine: Any = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    master: str | None = None,
+) -> Reading:
+    """Read a log as ``read`` does and return the preferences with the report of what was refused.
+
+    >>> reading = read_log({"winner": ["a", "a", "b"], "loser": ["b", "a", "c"]}, on_error="skip")
+    >>> len(reading.preferences), reading.rows
+    (2, 3)
+    >>> reading.report()
+    "table: 1 of 3 rows compare an item with itself (row 2: 'a')."
+    """
+    _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
+    if not isinstance(kind, str | None):
+        raise UsageError(f"kind must be the name of a kind of log, not {type(kind).__name__}")
+    if isinstance(source, str | os.PathLike) and is_store(Path(source)):
+        if engine not in (None, "duckdb", "memory") or master is not None:
+            which = "engine" if master is None else "master"
+            raise Idle(which, f"{os.fspath(source)} is a store, whose counts are read on one machine")
+        settings = Settings(memory_limit, threads)
+        given = {"kind": kind, "columns": columns, "clicks": clicks, "on_error": on_error, "engine": engine}
+        given |= {"cluster": cluster, "covariates": covariates, "home": home}
+        prefs, total = read_as_log(Path(source), given, settings)
+        return Reading(prefs, total, Path(source).name, {})
+    log = source if isinstance(source, Log) else _located(source)
+    if log.format == "preflib":
+        _only_orders(log, kind, columns, cluster, covariates, home)
+        why = f"{log.name} is a PrefLib file, which holds counts of orders"
+        refuse_idle({"clicks": clicks, "on_error": on_error}, {"clicks": "raise", "on_error": "raise"}, why)
+        work = {"engine": engine, "memory_limit": memory_limit, "threads": threads, "master": master}
+        refuse_idle(work, dict.fromkeys(work), why)
+        prefs = counted_lists(**read_preflib(log))
+        return Reading(prefs, len(prefs), log.name, {})
+    counter = open_log(log, engine, memory_limit, threads, master)
+    log = counter.log
+    layout = find_layout(
+        log.columns, name=log.name, kind=kind, given=columns, cluster=cluster, covariates=covariates, home=home
+    )
+    if clicks != "raise" and layout.kind not in ("selections", "choices"):
+        raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
+    try:
+        if layout.kind == "comparisons":
+            reading = _read_comparisons(counter, layout, on_error)
+        else:
+            reading = _read_lists(counter, layout, clicks, on_error)
+        told = notes_of(log, layout.roles, columns or {})
+        return replace(reading, preferences=replace(reading.preferences, told=told)) if told else reading
+    except InputError as error:
+        if str(error).startswith(log.name):
+            raise
+        raise type(error)(f"{log.name}: {error}") from None
+    finally:
+        pa.default_memory_pool().release_unused()
+
+
+def layout_of(log: Log, **options: Any) -> Layout | None:
+    """Return how a log would be read with options of ``read``; None for PrefLib files, which say it themselves.
+
+    Errors: InputError and UsageError, as ``read`` has them.
+    """
+    kind, given, cluster, home = (options.get(name) for name in ("kind", "columns", "cluster", "home"))
+    covariates = options.get("covariates") or ()
+    if log.format == "preflib":
+        _only_orders(log, kind, given, cluster, covariates, home)
+        return None
+    columns = with_columns(log).columns
+    return find_layout(
+        columns, name=log.name, kind=kind, given=given, cluster=cluster, covariates=covariates, home=home
+    )
+
+
+def _located(source: Any) -> Log:
+    return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
+
+
+def _check_words(**given: tuple[str, tuple[str, ...]]) -> None:
+    for option, (value, allowed) in given.items():
+        if not isinstance(value, str) or value not in allowed:
+            raise UsageError(f"{option} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+def _only_orders(log: Log, kind: str | None, *others: Any) -> None:
+    if kind not in (None, "orders"):
+        raise UsageError(f"{log.name}: a PrefLib file holds orders, not {kind}")
+    if any(others):
+        raise UsageError(f"{log.name}: a PrefLib file has no columns to name")
+
+
+# -- comparisons ---------------------------------------------------------------------------------------------------
+def _read_comparisons(counter: Counter, layout: Layout, on_error: str) -> Reading:
+    log = counter.log
+    roles = {**layout.roles, **{f"covariate {name}": name for name in layout.covariates}}
+    found, rows = counter.count_rows(roles)
+    total = int(rows.sum(dtype=np.int64))
+    _some(log, total)
+    raw = dict(found) if len(rows) <= MANY else None
+    with stage("checking rows"):
+        checked = check_comparisons(found, rows, layout, as_json=log.as_json)
+    rejects: tuple[Reject, ...] = ()
+    if checked.verdict.code is not None:
+        if raw is None:  # count again: the columns of a clean log are not kept for this
+            raw, rows = counter.count_rows(roles)
+            checked = check_comparisons(dict(raw), rows, layout, as_json=log.as_json)
+        samples = _places(counter, roles, _sought_tuples(raw, checked.verdict, log.as_json))
+        rejects = tuple(
+            Reject(reason, number, total, samples.get(reason, ())) for reason, number in checked.verdict.rows(rows)
+        )
+        if on_error == "raise" or checked.empty:
+            raise InputError(say(log.name, rejects))
+        del raw
+    pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
+    with stage("adding up judgments"):
+        prefs = counted_comparisons(**checked.arguments)
+    return Reading(prefs, total, log.name, roles, rejects)
+
+
+def _some(log: Log, total: int) -> None:
+    if total == 0:
+        raise InputError(f"{log.name}: there is a header but no rows" if log.path else f"{log.name}: there are no rows")
+
+
+def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> list[Sought]:
+    """Seek the refused tuples themselves."""
+    assert verdict.code is not None
+    sought = Sought(tuple(raw))
+    for place, reason in enumerate(verdict.reasons):
+        at = np.flatnonzero(verdict.code == place + 1)[:MOST_SOUGHT]
+        columns = [column.take(at).to_pylist() for column in raw.values()]
+        for values in zip(*columns, strict=True):
+            sought.add(values, reason, as_json=as_json)
+    return [sought]
+
+
+def _places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) -> dict[Reason, Any]:
+    log = counter.log
+    columns = list(dict.fromkeys(roles.values()))
+    with stage("looking for the lines of refused rows"):
+        return find(counter.placed_rows(columns), roles, columns, sought, place=log.place, as_json=log.as_json)
+
+
+# -- lists ---------------------------------------------------------------------------------------------------------
+def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) -> Reading:
+    log = counter.log
+    whose = ("query", "cluster", "session", "judgment")
+    keys: dict[str, str] = {role: layout.roles[role] for role in whose if role in layout.roles}
+    entries = {role: column for role, column in layout.roles.items() if role not in keys}
+    order = ("position", "item", "clicked", "rank", "rating", "count")
+    entries = dict(sorted(entries.items(), key=lambda pair: order.index(pair[0])))
+    lists = counter.count_lists(keys, entries)
+    total = lists.rows
+    _some(log, total)
+    with stage("checking lists"):
+        checked, verdicts = check_lists(lists, layout, clicks=clicks, as_json=log.as_json)
+    rejects: tuple[Reject, ...] = ()
+    if verdicts.rows.code is not None or verdicts.lists.code is not None:
+        samples = _places(counter, layout.roles, _sought_lists(lists, verdicts, log.as_json))
+        rejects = tuple(_list_rejects(lists, verdicts, layout.kind, samples))
+        stops = on_error == "raise"
+        ours = [r for r in rejects if stops or r.reason in (MANY_CLICKS, MANY_CHOSEN)]
+        ours = [r for r in ours if clicks != "skip" or r.reason not in (MANY_CLICKS, MANY_CHOSEN)]
+        if ours or checked.empty:
+            raise InputError(say(log.name if ours else f"{log.name}: no judgment is left", ours or rejects))
+    if checked.empty:
+        raise InputError(f"{log.name}: no judgment is left, every entry is missing")
+    with stage("adding up judgments"):
+        prefs = counted_lists(**checked.arguments)
+    return Reading(prefs, total, log.name, layout.roles, rejects)
+
+
+def _list_rejects(
+    lists: Lists, verdicts: ListVerdicts, kind: str, samples: Mapping[Reason, tuple[tuple[str, object], ...]]
+) -> list[Reject]:
+    rows = lists.times[lists.owner]
+    found = [Reject(reason, number, lists.rows, samples.get(reason, ())) for reason, number in verdicts.rows.rows(rows)]
+    total = int(lists.times.sum())
+    return found + [
+        Reject(reason, number, total, samples.get(reason, ()), UNITS[kind])
+        for reason, number in verdicts.lists.rows(lists.times)
+    ]
+
+
+def _sought_lists(lists: Lists, verdicts: ListVerdicts, as_json: bool) -> list[Sought]:
+    """Seek rows with the keys of a refused list and, where one is known, the values of the entry to blame."""
+    by_keys, by_entry = Sought(tuple(lists.keys)), Sought((*lists.keys, *lists.entries))
+    owner = lists.owner
+    for verdict, whole in ((verdicts.rows, False), (verdicts.lists, True)):
+        if verdict.code is None:
+            continue
+        for place, reason in enumerate(verdict.reasons):
+            at = np.flatnonzero(verdict.code == place + 1)[:MOST_SOUGHT]
+            blamed = verdicts.blame[at] if whole else at
+            which = at if whole else owner[at]
+            keys = _tuples(lists.keys.values(), which)
+            entries = _tuples(lists.entries.values(), np.maximum(blamed, 0))
+            for key, entry, known in zip(keys, entries, blamed >= 0, strict=True):
+                if known:
+                    by_entry.add((*key, *entry), reason, as_json=as_json)
+                else:
+                    by_keys.add(key, reason, as_json=as_json)
+    return [each for each in (by_keys, by_entry) if each.reasons]
+
+
+def _tuples(columns: Any, at: Any) -> list[tuple[Any, ...]]:
+    taken = [column.take(at).to_pylist() for column in columns]
+    return list(zip(*taken, strict=True)) if taken else [()] * len(at)

@@ -1,0 +1,225 @@
+"""Commits: a store goes from one version to the next by one rename, or stays as it was.
+
+Segments are written first, to names that nothing refers to yet; then the whole new catalogue takes the place of the
+old one. Readers take no lock: whichever catalogue they opened, its segments never change.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import duckdb
+import pyarrow as pa
+
+from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.io.engines.duckdb import message
+from concordant.io.log.disk import check_replaced
+from concordant.io.store import files
+from concordant.io.store.catalogue import (
+    Batch,
+    Catalogue,
+    Segment,
+    contradictions,
+    parts_folder,
+    read_catalogue,
+    refuse_log,
+    sized,
+    write,
+)
+from concordant.io.store.files import WAIT, exclusive
+from concordant.io.store.known import HEAD, belongs, claim
+from concordant.io.store.segments import digest, write_segment
+from concordant.preferences.preferences import Preferences
+
+__all__ = ["HERE", "check_place", "commit", "confirm", "now", "told"]
+
+
+HERE = ""
+"""The segment of a batch that is not written yet."""
+UNFINISHED = "first-ingest"
+"""Stands in the folder of segments while a store is made: without a catalogue, what lies there belongs to no store."""
+OURS = re.compile(
+    rf"(segment-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED})|\.(segment-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED}|{re.escape(HEAD)})"
+    r"(\.[0-9a-f]{16})?\.new"
+)
+"""What a writer makes in the folder of segments: it removes nothing else."""
+Change = Callable[[Catalogue | None], tuple[Catalogue, Preferences | None] | None]
+
+
+def now() -> str:
+    """Return the time as it is written down."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catalogue | None:
+    """Change a store under its lock and return the new catalogue, or None when there was nothing to change.
+
+    ``change`` is given the catalogue (None where there is no store yet). It returns the new one with the preferences
+    of a new segment, which is added at its end; ``HERE`` stands for its name in batches.
+
+    Errors (ConcordantError): the lock, a disk that is full or read-only; the store is then as it was.
+    """
+    target = check_place(store)  # a link to a catalogue stays one
+    with told(store, "nothing was changed"), exclusive(target, wait):
+        old = read_catalogue(target) if target.exists() else None
+        changed = change(old)
+        if changed is None:
+            return None
+        new, prefs = changed
+        revision = 1 if old is None else old.facts.revision + 1
+        written: list[Path] = []
+        try:
+            _prepare(target, old)
+            if prefs is not None:
+                segment = _written(prefs, parts_folder(target), revision, written)
+                new = replace(new, segments=(*new.segments, segment), batches=_placed(new.batches, segment))
+            facts = replace(new.facts, by=by, revision=revision, created=new.facts.created or now())
+            previous = "" if old is None else old.facts.commit
+            new = replace(new, facts=replace(facts, commit=secrets.token_hex(8), previous=previous))
+            _put(new, target)
+        except BaseException:
+            _take_back(target, revision, written)
+            raise
+        with suppress(OSError):  # the change is made; what could not be said or removed, the next writer does
+            claim(target, new)
+            _tidy(target, new)
+    return new
+
+
+def confirm(store: Path, catalogue: Catalogue) -> None:
+    """Make the catalogue that is there outlast a power cut: its writer may have been killed before it could.
+
+    Errors (InputError): what it names is not there.
+    """
+    target = Path(os.path.realpath(store))
+    with told(store, "nothing was changed"):
+        files.sync(target.parent)
+    if wrong := next(contradictions(catalogue), None):
+        raise InputError(f"{target}: {wrong}; nothing is added to it")
+    belongs(target, catalogue)
+    for segment in catalogue.segments:
+        sized(target, segment)
+
+
+def _placed(batches: Sequence[Batch], segment: Segment) -> tuple[Batch, ...]:
+    return tuple([replace(batch, segment=segment.file) if batch.segment == HERE else batch for batch in batches])
+
+
+def _put(catalogue: Catalogue, target: Path) -> None:
+    """Put a catalogue in the place of the old one: before this nothing has changed, after it everything has."""
+    try:
+        files.write_new(target, lambda path: write(catalogue, path))
+    except OSError as error:
+        if target.exists() and read_catalogue(target).facts.revision == catalogue.facts.revision:
+            raise ConcordantError(
+                f"{target}: the change is made, but the disk did not confirm that it will last: "
+                f"{error.strerror or error}"
+            ) from None
+        raise
+
+
+def _take_back(target: Path, revision: int, written: Sequence[Path]) -> None:
+    """Remove what a commit that failed has written, unless its catalogue is in its place nevertheless."""
+    with suppress(OSError, InputError):  # what cannot be removed, the next writer removes
+        there, folder = target.exists(), parts_folder(target)
+        unfinished = folder / UNFINISHED
+        if there and read_catalogue(target).facts.revision >= revision:
+            return
+        if there or unfinished.exists():  # else what lies there is of a store whose catalogue was moved away
+            for path in (*written, *files.temporaries(target)):
+                files.remove(path)
+        if not there and folder.is_dir():
+            for path in files.temporaries(unfinished):
+                files.remove(path)
+            files.remove(unfinished)
+            folder.rmdir()  # refused where anything is in it
+
+
+def check_place(store: Path) -> Path:
+    """Return the file that a store is, links followed, or refuse a place that no store can be written to."""
+    target = Path(os.path.realpath(store))
+    if target.is_dir():
+        raise UsageError(f"{store} is a folder; a store is a file, with a folder beside it")
+    check_replaced(target)
+    if not target.parent.is_dir():
+        raise UsageError(f"{store}: the folder {target.parent} does not exist")
+    folder = parts_folder(target)
+    if folder.is_symlink():
+        raise ConcordantError(
+            f"{store}: its folder {folder.name} is a link, so that another store may write there too; put the folder "
+            "itself beside the file, or both of them elsewhere and here a link to the file"
+        )
+    if hasattr(os, "statvfs") and os.statvfs(target.parent).f_flag & os.ST_RDONLY:
+        raise ConcordantError(f"{store}: the disk is read-only, so nothing can be taken in or merged; it can be read")
+    for place in (target.parent, folder):
+        if place.exists() and not os.access(place, os.W_OK | os.X_OK):
+            raise ConcordantError(f"{store}: no permission to write in the folder {place}")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise ConcordantError(f"{store}: no permission to write to the store; it can be read")
+    refuse_log(target)
+    return target
+
+
+@contextmanager
+def told(store: Path, outcome: str = "") -> Iterator[None]:
+    """Say what the disk refused in one line, and what became of the work."""
+    doing = f"cannot be {'written' if outcome else 'read'}"
+    after = f"; {outcome}" if outcome else ""
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename and str(error.filename) != str(store) else ""
+        raise ConcordantError(f"{store}: {doing}: {error.strerror or error}{where}{after}") from None
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise ConcordantError(f"{store}: {doing}: {message(error)}{after}") from None
+
+
+def _prepare(target: Path, old: Catalogue | None) -> None:
+    """Make the folder of segments; remove what killed writers left.
+
+    A writer may have been killed when its catalogue had its name and the disk did not know it yet: until it does, what
+    the catalogue before it names must not go.
+    """
+    folder = parts_folder(target)
+    if old is not None:
+        confirm(target, old)
+    files.make_folder(folder)
+    if old is not None:
+        claim(target, old)
+    unfinished = folder / UNFINISHED
+    if old is None and not unfinished.exists():
+        there = [
+            path.name for path in folder.iterdir() if path.name.startswith("segment-") and OURS.fullmatch(path.name)
+        ]
+        if there:
+            raise InputError(
+                f"{target}: the catalogue is missing, but {folder.name} holds {len(there):,} files; put the catalogue "
+                "back, or move that folder away"
+            )
+        files.write_new(unfinished, lambda path: path.touch())
+    _tidy(target, old, keep=old is None)
+
+
+def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> None:
+    """Remove files of ours that the catalogue does not name: left by a killed writer, or merged into others."""
+    for path in files.temporaries(target):
+        files.remove(path)
+    named = {segment.file for segment in catalogue.segments} if catalogue else set()
+    for path in parts_folder(target).iterdir():
+        if OURS.fullmatch(path.name) and path.name not in named and not (keep and path.name == UNFINISHED):
+            files.remove(path)
+
+
+def _written(prefs: Preferences, folder: Path, revision: int, written: list[Path]) -> Segment:
+    path = folder / f"segment-{revision:06d}-{uuid4().hex[:8]}.parquet"
+    written.append(path)
+    files.write_new(path, lambda temporary: write_segment(prefs, temporary))
+    return Segment(path.name, digest(path), path.stat().st_size, prefs.distinct, len(prefs))

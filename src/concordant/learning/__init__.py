@@ -1,0 +1,1 @@
+"""Scoring functions learned from preferences and features."""

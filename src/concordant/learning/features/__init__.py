@@ -1,0 +1,1 @@
+"""Features of items: matrices with labelled rows, how they are read, normalised and matched."""

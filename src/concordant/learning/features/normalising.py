@@ -1,0 +1,278 @@
+"""Normaliser: what is done to features before a linear model sees them, learned once and kept with the model.
+
+Means, deviations and extremes of the columns of a matrix in one pass over its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError, did_you_mean, few
+from concordant.io.log.json_values import Fields
+from concordant.learning.features.matrix import Features, Matrix, check_values
+
+__all__ = ["FILLS", "Moments", "Normaliser", "row_blocks", "signed_log"]
+
+
+Floats = NDArray[np.float64]
+BLOCK = 1 << 16
+"""Values of a matrix that are worked on at a time: few enough to stay in the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Of each column, over the values that are not NaN; shape (columns,).
+
+    Moments of parts add up to those of the whole, so that rows may come in pieces, from anywhere, in any order.
+
+    >>> found = Moments.of(np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]]))
+    >>> found.mean.tolist(), found.deviation.tolist(), found.present.tolist()
+    ([2.0, 5.0], [1.0, 0.0], [2, 3])
+    >>> parts = Moments.of(np.array([[1.0], [2.0]])) + Moments.of(np.array([[6.0]]))
+    >>> parts.mean.tolist(), (parts.deviation**2).round(12).tolist()
+    ([3.0], [4.666666666667])
+
+    Source of the sum: Chan, Golub and LeVeque (1979).
+    """
+
+    mean: Floats
+    """0 where no value is there."""
+    deviation: Floats
+    """Population standard deviation; exactly 0 for a constant column."""
+    present: NDArray[np.int64]
+
+    @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
+    def of(cls, X: NDArray[np.floating[Any]], *, log: bool = False) -> Moments:
+        """Take the moments of X, or of its signed logarithms.
+
+        Sums are of what exceeds the mean of the first rows, so no digits are lost to columns far from 0. Where squares
+        are beyond float64 the deviation is infinite or NaN.
+        """
+        width = X.shape[1]
+        shift: Floats | None = None
+        total, squares, present = np.zeros(width), np.zeros(width), np.zeros(width, np.int64)
+        low, high = np.full(width, np.inf), np.full(width, -np.inf)
+        for part in row_blocks(X):
+            values = signed_log(X[part]) if log else X[part].astype(np.float64)
+            if shift is None:
+                there = ~np.isnan(values)
+                shift = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+            np.fmin(low, np.fmin.reduce(values, axis=0), out=low)
+            np.fmax(high, np.fmax.reduce(values, axis=0), out=high)
+            values -= shift
+            sums = values.sum(axis=0)
+            if np.isnan(sums).any():
+                gaps = np.isnan(values)
+                present -= gaps.sum(axis=0)
+                values[gaps] = 0.0
+                sums = values.sum(axis=0)
+            present += len(values)
+            total += sums
+            squares += np.einsum("ij,ij->j", values, values)
+        some = np.maximum(present, 1)
+        excess = total / some
+        same = low >= high
+        mean = np.where(present == 0, 0.0, np.where(same, low, (0.0 if shift is None else shift) + excess))
+        return cls(mean, np.where(same, 0.0, np.sqrt(np.maximum(squares / some - excess**2, 0.0))), present)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def __add__(self, other: object) -> Moments:
+        """Return the moments of both sets of rows together; a column that is constant in them all has deviation 0.
+
+        Errors (UsageError): another number of columns.
+        """
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if len(self.mean) != len(other.mean):
+            raise UsageError(f"moments of {len(self.mean):,} and of {len(other.mean):,} columns do not add up")
+        present = self.present + other.present
+        some = np.maximum(present, 1)
+        apart = np.where((self.present > 0) & (other.present > 0), other.mean - self.mean, 0.0)
+        mean = np.where(self.present > 0, self.mean + apart * (other.present / some), other.mean)
+        within = self.present / some * self.deviation**2 + other.present / some * other.deviation**2
+        between = (self.present / some) * (other.present / some) * apart**2
+        return Moments(mean, np.sqrt(within + between), present)
+
+    def __radd__(self, other: object) -> Moments:
+        return self if other == 0 else NotImplemented  # so that sum() works
+
+
+def row_blocks(X: NDArray[Any]) -> list[slice]:
+    """Return slices of rows with about BLOCK values each."""
+    step = max(1, BLOCK // max(X.shape[1], 1))
+    return [slice(begin, begin + step) for begin in range(0, len(X), step)]
+
+
+def signed_log(X: NDArray[np.floating[Any]]) -> Floats:
+    """Return sign(x) · log(1 + |x|).
+
+    >>> signed_log(np.array([-1.0, 0.0, 1.0])).round(4).tolist()
+    [-0.6931, 0.0, 0.6931]
+    """
+    wide = X.astype(np.float64)
+    return np.asarray(np.copysign(np.log1p(np.abs(wide)), wide))
+
+
+FILLS = ("mean", "median", "zero", "raise")
+
+
+@dataclass(frozen=True, eq=False)
+class Normaliser:
+    """Fill missing values, take logarithms, subtract the mean and divide by the standard deviation, per column.
+
+    z = (t(x) − mean) / scale with t(x) = sign(x)·log(1 + |x|) (``log=True``) or x; mean and scale (population, divided
+    by n) are those of t over the values present in training. A missing value gets the mean or the median of t, or of
+    0 (``missing='zero'``), before it is standardised. A column that is constant in training becomes 0 in training and
+    only shifted otherwise (its scale is 1).
+
+    >>> X = np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]])
+    >>> fitted = Normaliser().fit(X)
+    >>> fitted.apply(X).tolist(), fitted.constant.tolist()
+    ([[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]], [False, True])
+    >>> Normaliser.from_dict(fitted.to_dict()).apply(X).tolist() == fitted.apply(X).tolist()
+    True
+    """
+
+    standardise: bool = True
+    log: bool = False
+    missing: str = "mean"
+    """What a missing value becomes: mean, median, zero, or raise (an error)."""
+    names: tuple[str, ...] = ()
+    mean: Floats | None = None
+    """After the logarithm; None before ``fit``."""
+    scale: Floats | None = None
+    fill: Floats | None = None
+    """What a missing value of each column is taken to be, after the logarithm."""
+    absent: NDArray[np.int64] | None = None
+    """Number of values of each column that were missing in training."""
+    constant: NDArray[np.bool_] | None = None
+    """Whether each column had one value (or none) in training."""
+
+    def __post_init__(self) -> None:
+        if self.missing not in FILLS:
+            raise UsageError(f"missing: {self.missing!r}; {did_you_mean(str(self.missing), FILLS)}")
+
+    def fit(self, features: Features | Matrix, names: Sequence[str] | None = None) -> Normaliser:
+        """Return the normaliser with means, scales and fills of these rows. Errors: infinite values, no rows."""
+        X = features.X if isinstance(features, Features) else _matrix(features)
+        given = features.names if isinstance(features, Features) else names
+        called = tuple(given) if given else tuple(map(str, range(1, X.shape[1] + 1)))
+        check_values(X, called, missing="raise" if self.missing == "raise" else "keep", name="features")
+        found = Moments.of(X, log=self.log)
+        return self.with_moments(found, called, len(X), self._medians(X) if self.missing == "median" else None)
+
+    def with_moments(
+        self, found: Moments, names: Sequence[str], rows: int, medians: Floats | None = None
+    ) -> Normaliser:
+        """Return the normaliser of rows whose moments are known (of their signed logarithms, with ``log=True``).
+
+        ``medians`` of the columns are needed where ``missing`` is 'median'. Errors (InputError): no rows, columns whose
+        values are so large that their squares are beyond float64.
+        """
+        if rows == 0:
+            raise InputError("a normaliser needs at least one row to learn from")
+        beyond = ~(np.isfinite(found.mean) & np.isfinite(found.deviation))
+        if beyond.any():
+            wrong = [called for called, each in zip(names, beyond, strict=True) if each]
+            raise InputError(
+                f"features: the squares of {few(wrong)} are beyond float64; "
+                "give them in a larger unit, or take logarithms (--log-features, log=True)"
+            )
+        fill = {"median": medians, "zero": np.zeros(len(found.mean))}.get(self.missing, found.mean)
+        if fill is None:
+            raise UsageError("missing='median' needs the medians beside the moments")
+        constant = found.deviation == 0
+        return replace(
+            self,
+            names=tuple(names),
+            mean=found.mean,
+            scale=np.where(constant, 1.0, found.deviation),
+            fill=fill,
+            absent=rows - found.present,
+            constant=constant,
+        )
+
+    def _medians(self, X: Matrix) -> Floats:
+        return np.array([self.median(X[:, column]) for column in range(X.shape[1])], np.float64)
+
+    def median(self, column: NDArray[np.floating[Any]]) -> float:
+        """Return the median of what is there of a column, after the logarithm; 0 where nothing is."""
+        values = column[~np.isnan(column)]
+        if len(values) == 0:
+            return 0.0
+        return float(np.median(signed_log(values) if self.log else values.astype(np.float64)))
+
+    def apply(self, X: Matrix) -> Matrix:
+        """Return the normalised matrix, a new array of X's precision. Errors: not fitted, another width, infinities."""
+        mean, scale, fill = self._fitted()
+        X = _matrix(X)
+        if X.shape[1] != len(mean):
+            raise InputError(f"features: {X.shape[1]:,} columns, the normaliser was fitted on {len(mean):,}")
+        check_values(X, self.names, missing="raise" if self.missing == "raise" else "keep", name="features")
+        out = np.empty_like(X)
+        absent = bool(np.isnan(X.sum(dtype=np.float64)))  # infinities were refused
+        for part in row_blocks(X):
+            values = signed_log(X[part]) if self.log else X[part].astype(np.float64)
+            if absent:
+                np.copyto(values, fill, where=np.isnan(values))
+            if self.standardise:
+                values -= mean
+                values /= scale
+            out[part] = values
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as numbers, texts and lists, which JSON keeps to the bit."""
+        mean, scale, fill = self._fitted()
+        assert self.absent is not None and self.constant is not None
+        return {
+            "standardise": self.standardise,
+            "log": self.log,
+            "missing": self.missing,
+            "names": list(self.names),
+            "mean": mean.tolist(),
+            "scale": scale.tolist(),
+            "fill": fill.tolist(),
+            "absent": self.absent.tolist(),
+            "constant": self.constant.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Normaliser:
+        """Return the normaliser of a ``to_dict``; InputError when something is missing or of another type or length."""
+        given = Fields(state, "the state of the normaliser")
+        columns = {name: np.array(given.numbers(name), np.float64) for name in ("mean", "scale", "fill")}
+        made = cls(
+            given.flag("standardise"),
+            given.flag("log"),
+            given.text("missing", FILLS),
+            given.texts("names"),
+            **columns,
+            absent=np.array(given.wholes("absent"), np.int64),
+            constant=np.array(given.flags("constant"), bool),
+        )
+        assert made.absent is not None and made.constant is not None
+        sizes = {len(made.names), len(made.absent), len(made.constant), *(len(column) for column in columns.values())}
+        if len(sizes) > 1:
+            raise given.wrong("its columns are of different length")
+        if not (columns["scale"] > 0).all():
+            raise given.wrong("a scale is not above 0")
+        if len(set(made.names)) < len(made.names):
+            raise given.wrong("a name is there twice")
+        return made
+
+    def _fitted(self) -> tuple[Floats, Floats, Floats]:
+        if self.mean is None or self.scale is None or self.fill is None:
+            raise UsageError("the normaliser is not fitted yet; call fit first")
+        return self.mean, self.scale, self.fill
+
+
+def _matrix(X: Any) -> Matrix:
+    array = np.asarray(X)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

@@ -1,0 +1,356 @@
+"""AggregationRanker: aggregate each query's judgments into targets, then fit any regressor to them.
+
+Rankers that fit targets: exact least squares for linear scorers, or any regressor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from concordant.errors import InputError, UsageError
+from concordant.learning.features.streamed import FeatureFile
+from concordant.learning.rankers.choosing import Curve, cross_validate, target_weights
+from concordant.learning.rankers.columns import Columns
+from concordant.learning.rankers.edges import clicks_note
+from concordant.learning.rankers.estimator import LinearRanker
+from concordant.learning.rankers.folds import SPLITS
+from concordant.learning.rankers.plans import (
+    STRUCTURE_CHOICES,
+    check_at,
+    gains_to_try,
+    orders_to_try,
+    plans,
+    ridges_to_try,
+)
+from concordant.learning.rankers.regressors import check_regressor, fit_regressor
+from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, remainder, sure_ridge
+from concordant.learning.rankers.targeting import TargetMaker
+from concordant.learning.rankers.validation import Training
+from concordant.learning.solvers.least_squares import INTERCEPTS
+from concordant.learning.targets.informed import Informed
+from concordant.learning.targets.mean_targets import Targets, centre
+from concordant.losses.gains import Gain
+from concordant.ranking.structures import STRUCTURES
+
+__all__ = ["AggregationRanker", "RegressionRanker"]
+
+
+Floats = NDArray[np.float64]
+
+
+class RegressionRanker(LinearRanker):
+    """A ranker that fits one target per node, each query with its weight."""
+
+    # parameters of every such ranker; each sets them in its own __init__
+    regressor: Any
+    intercept: str
+
+    def _fit_targets(
+        self, training: Training, columns: Columns, target: Floats, weight: Floats, ridge: float
+    ) -> dict[str, Any]:
+        """Fit to targets (nodes,) with weights (queries,); return how that went.
+
+        The linear fit is exact; a regressor that was given gets targets centred within their query.
+        """
+        if self.regressor is not None:
+            each = np.repeat(weight, np.diff(training.start))
+            centred = centre(training.start, target)
+            self._take_regressor(*fit_regressor(self.regressor, columns.matrix[training.row], centred, each))
+            said = f"fitted by the {type(self.regressor).__name__} given"
+            return {"status": said, "iterations": None, "gradient": None, "ridge": None}
+        equations = columns.equations(target, training.start, weight, rows=training.row, intercept=self.intercept)
+        fit = equations.solve(ridge)
+        self._take_linear(fit.theta)
+        return {"status": fit.status, "iterations": fit.iterations, "gradient": fit.gradient, "ridge": ridge}
+
+
+INFORMED = ("log-odds", "bradley-terry")
+"""Structures that informed=True replaces by, or takes as, Bradley–Terry with a prior."""
+
+
+class AggregationRanker(RegressionRanker):
+    """Minimise the U-statistic risk of gain regression over linear scorers, or with any regressor.
+
+    Each query's judgments become one target per item, ȳ = the mean over k-subsets of G(s_j)/Z(s), s the structure of
+    the subset; then Σ_q n̂_q/(n m_q) Σ_j (f(x_qj) + t_q − ȳ_qj)² is minimised, with a free intercept t_q per query,
+    which no order sees. That is the minimiser of the risk (18) of the surrogate (28), consistent for NDCG as
+    k → ∞, k = o(√n).
+
+    Parameters
+    ----------
+    structure : a name of the registry, a function of a batch, a list of these, 'auto' (the usual ones for the kind, by
+        cross-validation), or None: informed Bradley–Terry, but the cascade for click logs, and where options are
+        given the usual one that they belong to (log-odds for comparisons).
+    structure_options : options of the structure, such as {"c0": 0.5}; not the prior, where the features inform it.
+    order : k, 'all' (complete aggregation), a list, or 'auto': 1, 3, 10, … up to the largest query, and 'all'.
+    subsets : k-subsets drawn for each query.
+    gain : '2^s-1', '2^s', 'identity', a function, 'auto', a list of these or of pairs (gain, divided by Z), or None:
+        'identity' where the aggregation is informed and for the cascade's chances, else '2^s-1'.
+    normalise : whether gains are divided by Z(s), with cut-off ``at``; None: unless the aggregation is informed.
+    regressor : None (linear, least squares, exact) or any scikit-learn regressor; it is cloned, fitted to targets
+        centred within the query with weights of mean 1, and kept as ``regressor_``.
+    ridge : λ of (λ/2)‖θ‖², a list, or 'auto' (RIDGES where something is chosen by cross-validation, else 0.001).
+        Features are standardised and weights of all judged rows add up to 1. Not used with a regressor.
+    intercept : 'query', 'one' or 'none' (linear only).
+    informed : aggregate by Bradley–Terry with a prior from a first pairwise logistic fit to the features, N(x'θ,
+        ``tau2``), tau2 'auto' from held-out judgments: where items have few judgments their scores s are those of the
+        scorer, with many the prior washes out. 'auto': where ``structure`` is None. With the identity as gain, not
+        divided by Z, and no other order or gain to try beside it, what is fitted is what s adds, s − x'θ (0 where
+        nobody judged): a regressor to all rows; a linear δ with the ridge on δ. With ``order`` 'auto' that is 'all',
+        and the ridge the greatest within one standard error of the best on held-out queries, ∞ (nothing is added)
+        included.
+    standardise, log, missing : what is done to features (``Normaliser``); missing is 'raise', 'mean', 'median',
+        'zero', or with a regressor 'keep'.
+    folds, split, seed : where order is 'auto' or anything is a list or 'auto', cross-validation over ``folds`` parts of
+        the 'judgments' (or of the 'queries') takes the combination of least generalised pairwise disagreement. (The
+        ridge on what informed aggregation adds is judged on queries always, on judgments where these are too few.)
+
+    Attributes: ``coef_``, ``coef_standardised_`` (linear), ``regressor_``, ``order_``, ``structure_``, ``gain_``,
+    ``normalise_``, ``ridge_``, ``cv_`` (a ``Curve``; only where something was chosen), ``status_``, ``n_features_in_``,
+    ``feature_names_in_``. Errors: InputError, UsageError.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> votes = Preferences.from_comparisons(["b", "c", "c"] * 4, ["a", "b", "a"] * 4)
+    >>> features = {"item": ["a", "b", "c", "d"], "length": [1.0, 2.0, 3.0, 4.0]}
+    >>> ranker = AggregationRanker(order="all").fit(features, votes)
+    >>> bool((np.diff(ranker.predict(features)) > 0).all())
+    True
+
+    Source: Duchi, Mackey and Jordan (2013), (18), (28), §6.1; Cossock and Zhang (2008).
+    """
+
+    def __init__(
+        self,
+        structure: Any = None,
+        *,
+        structure_options: Mapping[str, Any] | None = None,
+        order: int | str | list[int | str] = "auto",
+        subsets: int = 32,
+        gain: str | Gain | list[Any] | None = None,
+        normalise: bool | None = None,
+        at: int | None = None,
+        regressor: Any = None,
+        ridge: float | str | list[float] = "auto",
+        intercept: str = "query",
+        informed: bool | str = "auto",
+        tau2: float | str = "auto",
+        standardise: bool = True,
+        log: bool = False,
+        missing: str = "raise",
+        folds: int = 3,
+        split: str = "judgments",
+        seed: int = 0,
+    ) -> None:
+        self.structure = structure
+        self.structure_options = structure_options
+        self.order = order
+        self.subsets = subsets
+        self.gain = gain
+        self.normalise = normalise
+        self.at = at
+        self.regressor = regressor
+        self.ridge = ridge
+        self.intercept = intercept
+        self.informed = informed
+        self.tau2 = tau2
+        self.standardise = standardise
+        self.log = log
+        self.missing = missing
+        self.folds = folds
+        self.split = split
+        self.seed = seed
+
+    def _check(self) -> None:
+        if self.intercept not in INTERCEPTS:
+            raise UsageError(f"intercept must be one of {', '.join(INTERCEPTS)}, not {self.intercept!r}")
+        if self.split not in SPLITS:
+            raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {self.split!r}")
+        if self.regressor is not None:
+            check_regressor(self.regressor)
+        elif self.missing == "keep":
+            raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
+        if self.informed not in (True, False, "auto"):
+            raise UsageError(f"informed must be True, False or 'auto', not {self.informed!r}")
+        ours = self.structure is None or (isinstance(self.structure, str) and self.structure in INFORMED)
+        check_at(self.at)
+        if self.normalise not in (None, True, False):
+            raise UsageError(f"normalise must be True, False or None, not {self.normalise!r}")
+        if self.informed is True and (own := {"prior", "mean"} & set(self.structure_options or {})):
+            raise UsageError(f"informed aggregation has a prior of its own (tau2); {min(own)!r} is no option beside it")
+        if self.informed is True and not ours:
+            raise UsageError(f"informed aggregation is Bradley–Terry's; the structure {self.structure!r} has no prior")
+
+    def _check_streamed(self, file: FeatureFile, y: Any) -> None:
+        if self.regressor is not None:
+            raise UsageError(
+                f"{file.log.name}: features that stay on disk are fitted by linear least squares; a regressor needs "
+                "them in memory (read_features)"
+            )
+        if self._informed(str(getattr(y, "kind", None))):
+            raise UsageError(
+                f"{file.log.name}: features that stay on disk do not inform the aggregation; name a structure "
+                "(structure='log-odds', --structure log-odds) or read them into memory (read_features)"
+            )
+
+    def _learn(self, training: Training, columns: Columns) -> None:
+        if training.prefs is None:
+            raise InputError("AggregationRanker aggregates preferences; for relevance labels use ListRanker")
+        kind = str(training.prefs.kind)
+        informed = self._informed(kind)
+        structure = STRUCTURE_CHOICES[kind][0] if self.structure is None else self.structure
+        structure = "bradley-terry" if informed else structure
+        most = int(training.prefs.judgments.max())
+        orders = orders_to_try("all" if informed and self.order == "auto" else self.order, most)
+        plain = "identity" if informed or structure == "cascade" else "2^s-1"
+        gain = plain if self.gain is None else self.gain
+        gains = gains_to_try(gain, not informed if self.normalise is None else self.normalise)
+        several = len(orders) > 1 or len(gains) > 1 or isinstance(structure, list) or structure == "auto"
+        ridges = [0.0] if self.regressor is not None else ridges_to_try(self.ridge, several or self.order == "auto")
+        tried = plans(structure, self.structure_options or {}, kind, orders, gains)
+        beyond = informed and len(tried) == 1 and tried[0].gain == "identity" and not tried[0].normalise
+        if beyond and len(ridges) > 1 and self.ridge == "auto":
+            ridges = list(RIDGES)
+        options = self.structure_options or {}
+        maker = TargetMaker(training, columns, options, self.subsets, self.at, self.seed, informed, self.tau2)
+        place = 0
+        if hasattr(self, "cv_"):
+            del self.cv_
+        how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed}
+        if beyond and len(ridges) > 1:
+            self.cv_: Curve = sure_ridge(training, columns, tried[0], ridges, maker, **how)
+            ridges = self.cv_["ridge"].tolist()
+            place = self.cv_.best
+        elif len(tried) * len(ridges) > 1:
+            how |= {"regressor": self.regressor, "split": self.split}
+            self.cv_ = cross_validate(training, columns, tried, ridges, maker, **how)
+            place = self.cv_.best
+        plan, ridge = tried[place // len(ridges)], ridges[place % len(ridges)]
+        targets = maker([plan], training.prefs)[0]
+        chosen = {**plan.row, "order": plan.order}
+        prior = maker.prior_of(training.prefs) if beyond else None
+        self.status_ = {**self._fit(training, columns, targets, ridge, prior), **chosen, **maker.facts}
+        self.status_["notes"] = [
+            *training.notes,
+            *targets.notes,
+            *maker.notes,
+            *_orderless(targets),
+            *self._warnings(training, ridge, ridges, beyond),
+        ]
+
+    def _informed(self, kind: str) -> bool:
+        """Whether the features inform the aggregation; not of clicks, whose pairs speak against the order shown."""
+        if self.informed != "auto":
+            return bool(self.informed)
+        return self.structure is None and kind != "selections" and not self.structure_options
+
+    def _warnings(self, training: Training, ridge: float, ridges: list[float], beyond: bool) -> Iterator[str]:
+        """What the user may want to do otherwise."""
+        if beyond and np.isinf(ridge):
+            yield (
+                "informed: held-out judgments do not show that aggregation improves on the pairwise logistic scorer, "
+                "which therefore stands"
+            )
+        elif len(ridges) > 1 and not beyond and ridge in (min(ridges), max(ridges)):
+            end = "least" if ridge == min(ridges) else "greatest"
+            yield f"the ridge chosen, {ridge:g}, is the {end} that was tried"
+        known = STRUCTURES.get(str(self.structure_))
+        if training.prefs is not None and training.prefs.kind == "selections" and known and known.reads == "pairs":
+            yield clicks_note(known.name)
+
+    @property
+    def structure_(self) -> str:
+        """Name of the structure that was used."""
+        return str(self.status_["structure"])
+
+    @property
+    def order_(self) -> int | str:
+        """k, or 'all'."""
+        return self.status_["order"]  # type: ignore[no-any-return]
+
+    @property
+    def gain_(self) -> str:
+        """Name of the gain that was used; ``normalise_`` says whether it was divided by Z."""
+        return str(self.status_["gain"])
+
+    @property
+    def normalise_(self) -> bool:
+        """Whether gains were divided by Z."""
+        return bool(self.status_["normalise"])
+
+    @property
+    def ridge_(self) -> float | None:
+        """λ; None with a regressor, or where nothing is added to the pairwise scorer."""
+        return self.status_["ridge"]  # type: ignore[no-any-return]
+
+    def curve(self) -> pa.Table:
+        """Return order, loss, standard_error and chosen of the orders tried, other things as chosen.
+
+        Errors: UsageError when nothing was chosen by cross-validation.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "cv_"):
+            raise UsageError("nothing was chosen by cross-validation, so there is no curve; order='auto' makes one")
+        return self.cv_.curve()
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all that scoring needs, and the curve of the cross-validation. Errors: NotFittedError."""
+        values, arrays = super().to_state()
+        return (values | {"curve": self.cv_.to_state()} if hasattr(self, "cv_") else values), arrays
+
+    @classmethod
+    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the fitted ranker of a ``to_state``; its scores have the same bits. Errors: InputError."""
+        made = super().from_state(values, arrays)
+        if values.get("curve") is not None:
+            made.cv_ = Curve.from_state(values["curve"])
+        return made
+
+    def _fit(
+        self, training: Training, columns: Columns, targets: Targets, ridge: float, prior: Informed | None
+    ) -> dict[str, Any]:
+        """Fit the scorer to the targets; return how that went."""
+        weight = target_weights(targets, training.weight)
+        each = np.repeat(weight, np.diff(training.start))
+        centred = targets.centred()
+        spread = float((each * centred**2).sum())
+        noise = float((each * targets.error**2).sum())
+        facts: dict[str, Any] = {
+            "queries": len(weight),
+            "rows": len(training.row),
+            "subsets_without_order": int(targets.zero.sum()),
+            "queries_below_order": 0 if targets.order is None else int(targets.exact.sum()),
+            "monte_carlo_error": self._monte_carlo_error(targets, noise, spread),
+        }
+        if prior is None:
+            return {**self._fit_targets(training, columns, targets.value, weight, ridge), **facts}
+        return {**self._fit_beyond(training, columns, targets, ridge, prior), **facts}
+
+    def _monte_carlo_error(self, targets: Targets, noise: float, spread: float) -> float | None:
+        """Error of the targets relative to their spread; None where a single subset does not tell."""
+        if self.subsets == 1 and not targets.exact.all():
+            return None
+        return float(np.sqrt(noise / spread)) if spread > 0 else 0.0
+
+    def _fit_beyond(
+        self, training: Training, columns: Columns, targets: Targets, ridge: float, prior: Informed
+    ) -> dict[str, Any]:
+        """Fit what the scores add to the pairwise scorer; return how that went."""
+        if self.regressor is not None:
+            rows, left, weight = every_row(training, remainder(prior, targets))
+            self._take_regressor(*fit_regressor(self.regressor, columns.matrix[rows], left, weight), prior.theta)
+            said = f"fitted by the {type(self.regressor).__name__} given, beyond a pairwise logistic scorer"
+            return {"status": said, "iterations": None, "gradient": None, "ridge": None}
+        self._take_linear(added(training, columns, prior, targets, [ridge], self.intercept)[:, 0])
+        said = "pairwise logistic scorer" if np.isinf(ridge) else "closed form, beyond a pairwise logistic scorer"
+        return {"status": said, "iterations": 0, "gradient": 0.0, "ridge": None if np.isinf(ridge) else ridge}
+
+
+def _orderless(targets: Targets) -> Iterator[str]:
+    if not targets.centred().any():
+        yield "no query has two items of different targets: nothing was learned, and no score says anything"

@@ -1,0 +1,244 @@
+"""Cross-validation over judgments: which targets and which ridge order what was held out.
+
+What cross-validation found: the loss of every combination that was tried, and which one was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, counted
+from concordant.learning.rankers.columns import Columns
+from concordant.learning.rankers.folds import Disagreement, folds
+from concordant.learning.rankers.plans import Plan
+from concordant.learning.rankers.regressors import fit_regressor
+from concordant.learning.rankers.validation import Training
+from concordant.learning.targets.mean_targets import Targets
+from concordant.preferences.preferences import Preferences
+from concordant.progress import steps
+
+__all__ = ["Curve", "cross_validate", "target_weights"]
+
+
+Floats = NDArray[np.float64]
+WIDTH = 40
+KINDS: Mapping[str, type[Any]] = {
+    "structure": object,
+    "order": object,
+    "gain": object,
+    "normalise": bool,
+    "ridge": np.float64,
+    "loss": np.float64,
+    "standard_error": np.float64,
+    "chosen": bool,
+}
+"""Columns of a curve, and what they hold."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(Mapping[str, Any]):
+    """A table, column by column: what was tried, its mean loss over the folds with standard error, what was chosen.
+
+    Columns: structure, order, gain, normalise, ridge (NaN with a regressor of one's own), loss (generalised pairwise
+    disagreement with held-out judgments), standard_error, chosen.
+
+    >>> plan = {"structure": "log-odds", "gain": "2^s-1", "normalise": True, "ridge": 0.1}
+    >>> tried = [{**plan, "order": "1"}, {**plan, "order": "all"}]
+    >>> curve = Curve.of(tried, np.array([[0.25, 0.125], [0.375, 0.25]]))  # two folds
+    >>> curve["loss"].tolist(), curve["chosen"].tolist()
+    ([0.3125, 0.1875], [False, True])
+    >>> print(curve)  # doctest: +NORMALIZE_WHITESPACE
+    order loss     s.e.
+    1     0.31250  0.06250 ########################################
+    all   0.18750  0.06250 #                                        chosen
+    log-odds, gain 2^s-1 over Z, ridge 0.1; loss: share of held-out preferences contradicted
+    """
+
+    columns: dict[str, NDArray[Any]]
+    folds: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """Loss of each fold (rows) and combination (columns)."""
+
+    @classmethod
+    def of(cls, tried: list[dict[str, Any]], folds: Floats) -> Curve:
+        """Build from the combinations and their losses, shape (folds, combinations); the first lowest is chosen."""
+        loss = folds.mean(axis=0)
+        columns: dict[str, NDArray[Any]] = {
+            "structure": np.array([one["structure"] for one in tried], object),
+            "order": np.array([one["order"] for one in tried], object),
+            "gain": np.array([one["gain"] for one in tried], object),
+            "normalise": np.array([one["normalise"] for one in tried], bool),
+            "ridge": np.array([one["ridge"] for one in tried], np.float64),
+            "loss": loss,
+            "standard_error": folds.std(axis=0, ddof=1) / np.sqrt(len(folds)),
+            "chosen": np.arange(len(tried)) == int(loss.argmin()),
+        }
+        return cls(columns, folds)
+
+    def choosing(self, place: int) -> Curve:
+        """The same with another combination chosen."""
+        chosen = np.arange(len(self["loss"])) == place
+        return Curve({**self.columns, "chosen": chosen}, self.folds)
+
+    @property
+    def axis(self) -> str:
+        """What the curve runs over: the order, or the ridge where a single order was tried."""
+        return "ridge" if len(set(self["order"].tolist())) == 1 and len(set(self["ridge"].tolist())) > 1 else "order"
+
+    @property
+    def best(self) -> int:
+        """Place of the chosen combination."""
+        return int(self.columns["chosen"].argmax())
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def to_state(self) -> dict[str, list[Any]]:
+        """Return the table as JSON keeps it: ridges that are not finite are texts.
+
+        >>> tried = {"structure": "borda", "order": "1", "gain": "identity", "normalise": False, "ridge": np.inf}
+        >>> kept = Curve.of([tried], np.array([[0.25], [0.5]])).to_state()
+        >>> kept["ridge"], Curve.from_state(kept)["ridge"].tolist()
+        (['inf'], [inf])
+        """
+        return {
+            name: [str(x) if isinstance(x, float) and not np.isfinite(x) else x for x in column.tolist()]
+            for name, column in self.columns.items()
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Curve:
+        """Return the table of a ``to_state``, without the losses of each fold. Errors (InputError): what is missing."""
+        try:
+            columns = {name: np.array(state[name], kind) for name, kind in KINDS.items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"the curve of a ranker cannot be read: {type(error).__name__} {error}") from None
+        if {column.shape for column in columns.values()} != {(int(columns["chosen"].size),)} or not columns[
+            "chosen"
+        ].any():
+            raise InputError("the curve of a ranker cannot be read: its columns do not belong together")
+        return cls(columns)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return pa.table({name: pa.array(column.tolist()) for name, column in self.columns.items()})
+
+    def curve(self) -> pa.Table:
+        """Return order, loss, standard_error and chosen of the orders tried, other things as chosen.
+
+        Where a single order was tried with several ridges, ridge stands in the place of order.
+        """
+        same = np.ones(len(self["order"]), bool)
+        others = ("structure", "gain", "normalise", "order" if self.axis == "ridge" else "ridge")
+        for name in others:
+            value = self[name][self.best]
+            same &= (self[name] == value) | ((self[name] != self[name]) & (value != value))  # NaN is as NaN
+        return self.to_arrow().filter(pa.array(same)).select([self.axis, "loss", "standard_error", "chosen"])
+
+    def __str__(self) -> str:
+        points = self.curve().to_pylist()
+        low, high = (extreme(point["loss"] for point in points) for extreme in (min, max))
+        lines = [f"{self.axis:<8}{'loss':<9}s.e."]
+        for point in points:
+            bar = "#" * (1 + round((WIDTH - 1) * (point["loss"] - low) / (high - low if high > low else 1.0)))
+            mark = "  chosen" if point["chosen"] else ""
+            line = f"{point[self.axis]!s:<8}{point['loss']:<9.5f}{point['standard_error']:.5f}  {bar:<{WIDTH}}{mark}"
+            lines.append(line.rstrip())
+        row = {name: column[self.best] for name, column in self.columns.items()}
+        over = " over Z" if row["normalise"] else ""
+        other = f", order {row['order']}" if self.axis == "ridge" else f", ridge {row['ridge']:g}"
+        other = "" if np.isnan(row["ridge"]) else other
+        said = f"{row['structure']}, gain {row['gain']}{over}{other}"
+        return "\n".join([*lines, f"{said}; loss: share of held-out preferences contradicted"])
+
+    def __repr__(self) -> str:
+        return f"Curve({len(self['loss'])} combinations)"
+
+
+TargetsOf = Callable[[list[Plan], Preferences], list[Targets]]
+
+
+def target_weights(targets: Targets, weight: Floats) -> Floats:
+    """w_q n̂_q / (m_q Σ w n̂): the weight of each query's squared errors."""
+    size = np.diff(targets.start)
+    total = weight * targets.weight
+    whole = float((total * size).sum())
+    return np.asarray(total / whole if whole > 0 else total, np.float64)
+
+
+def cross_validate(
+    training: Training,
+    columns: Columns,
+    plans: list[Plan],
+    ridges: list[float],
+    targets_of: TargetsOf,
+    *,
+    regressor: Any = None,
+    intercept: str = "query",
+    n: int = 3,
+    split: str = "judgments",
+    seed: int = 0,
+) -> Curve:
+    """Return the loss of every plan and ridge over the folds.
+
+    In each fold the targets of all plans come from the training part and are fitted in one pass over the features; all
+    ridges share it. With a regressor of one's own each plan is one fit. Nodes and features are those of the whole
+    throughout. Errors (InputError): a fold that leaves no comparison to learn from, or none to judge by.
+    """
+    assert training.prefs is not None
+    tried = [{**plan.row, "ridge": ridge if regressor is None else np.nan} for plan in plans for ridge in ridges]
+    losses = np.empty((n, len(tried)))
+    pieces = steps("cross-validation: folds", folds(training.prefs, n, split=split, seed=seed), n)
+    for fold, (train, held) in enumerate(pieces):
+        judge = Disagreement(held, training.weight)
+        for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
+            if not edges:
+                raise InputError(
+                    f"the {part} of fold {fold + 1} of {n} has no comparison at all "
+                    f"({counted(len(training.prefs), 'judgments')} in "
+                    f"{counted(len(training.prefs.queries), 'queries')}); use fewer folds, or fix order, structure, "
+                    "gain and ridge so that nothing has to be chosen"
+                )
+        targets = targets_of(plans, train)
+        weight = target_weights(targets[0], training.weight)
+        found = (
+            _linear(training, columns, targets, weight, ridges, intercept)
+            if regressor is None
+            else _regressed(training, columns, targets, weight, regressor)
+        )
+        for place, scores in found:
+            losses[fold, place] = judge.loss(scores)
+    return Curve.of(tried, losses)
+
+
+def _linear(
+    training: Training, columns: Columns, targets: list[Targets], weight: Floats, ridges: list[float], intercept: str
+) -> Iterator[tuple[int, Floats]]:
+    """Yield the scores of the nodes for each target and ridge: one pass, one factorisation for each ridge."""
+    Y = np.column_stack([each.value for each in targets])
+    equations = columns.equations(Y, training.start, weight, rows=training.row, intercept=intercept)
+    for r, ridge in enumerate(ridges):
+        scores = columns.times(equations.solve(ridge).theta)
+        for p in range(len(targets)):
+            yield p * len(ridges) + r, scores[:, p][training.row]
+
+
+def _regressed(
+    training: Training, columns: Columns, targets: list[Targets], weight: Floats, regressor: Any
+) -> Iterator[tuple[int, Floats]]:
+    each = np.repeat(weight, np.diff(training.start))
+    rows = columns.matrix[training.row]
+    for place, target in enumerate(targets):
+        fitted, _ = fit_regressor(regressor, rows, target.centred(), each)
+        yield place, np.asarray(fitted.predict(rows), np.float64)

@@ -1,0 +1,230 @@
+"""Features of a fit: normalised when something needs them so, else left as they are and scaled in the result.
+
+Features of a fit that are not in memory: each question about them is a pass over their file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError
+from concordant.learning.features.key_index import Placed, place, rows_by_query
+from concordant.learning.features.matrix import Features, Matrix
+from concordant.learning.features.normalising import Moments, Normaliser, signed_log
+from concordant.learning.features.streamed import FeatureFile
+from concordant.learning.rankers.validation import Training, refuse_other_names
+from concordant.learning.solvers.grouped_rows import GroupedRows
+from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Preferences
+
+__all__ = ["Columns", "StreamedColumns", "StreamedTraining", "WholeColumns", "scores_of_file", "scores_of_nodes"]
+
+
+Floats = NDArray[np.float64]
+BLOCK = 1 << 20
+"""Values that are multiplied at a time in double precision."""
+
+
+class Columns(ABC):
+    """Normalised features of a fit, wherever they are."""
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Matrix:
+        """The normalised matrix. Errors: UsageError where it is not in memory."""
+
+    @abstractmethod
+    def equations(
+        self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
+    ) -> NormalEquations:
+        """Return the normal equations of the normalised features (see ``NormalEquations.of``)."""
+
+    @abstractmethod
+    def times(self, theta: Floats) -> Floats:
+        """Return Zθ but for a constant in each column that no order sees; shape (rows, columns of θ)."""
+
+
+@dataclass(frozen=True, eq=False)
+class WholeColumns(Columns):
+    """A matrix, the normaliser fitted to it, and how the ranker applies it.
+
+    Subtracting a mean and dividing by a standard deviation commutes with sums of squares centred in each query: for
+    least squares with an intercept per query no normalised copy of X is made.
+
+    >>> X = np.array([[1.0], [3.0], [10.0], [14.0]])
+    >>> normaliser = Normaliser(missing="raise").fit(X)
+    >>> columns = WholeColumns(X, normaliser, Normaliser.apply)
+    >>> given = {"start": np.array([0, 2, 4]), "weight": np.ones(2), "rows": np.arange(4), "intercept": "query"}
+    >>> scaled = columns.equations(np.arange(4.0), **given)
+    >>> bool(np.allclose(scaled.gram, NormalEquations.of(columns.matrix, np.arange(4.0), **given).gram))
+    True
+    """
+
+    X: Matrix
+    normaliser: Normaliser
+    normalised: Callable[[Normaliser, Matrix], Matrix]
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """The normalised matrix, a copy, made when first asked for."""
+        return self.normalised(self.normaliser, self.X)
+
+    @property
+    def _linear(self) -> bool:
+        """Whether normalising only shifts and scales: no logarithm, nothing missing."""
+        absent = self.normaliser.absent
+        return not self.normaliser.log and absent is not None and not absent.any()
+
+    @property
+    def _scale(self) -> Floats:
+        scale = self.normaliser.scale
+        assert scale is not None
+        return scale if self.normaliser.standardise else np.ones(len(scale))
+
+    def equations(
+        self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
+    ) -> NormalEquations:
+        if not (self._linear and intercept == "query"):
+            return NormalEquations.of(self.matrix, Y, start, weight, rows=rows, intercept=intercept)
+        found = NormalEquations.of(self.X, Y, start, weight, rows=rows, intercept=intercept)
+        return found.scaled(1.0 / self._scale)
+
+    def times(self, theta: Floats) -> Floats:
+        scaled = theta / self._scale[:, None] if self._linear else theta
+        X = self.X if self._linear else self.matrix
+        out = np.empty((len(X), theta.shape[1]))
+        step = max(1, BLOCK // max(X.shape[1], 1))
+        for begin in range(0, len(X), step):
+            np.matmul(np.asarray(X[begin : begin + step], np.float64), scaled, out=out[begin : begin + step])
+        return out
+
+
+Ints = NDArray[np.int64]
+Scorer = Callable[[Matrix], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedTraining(Training):
+    """The judged rows of a file: row j of what ``StreamedColumns`` returns is node j; ``features`` holds names only."""
+
+    file: FeatureFile
+    placed: Placed
+
+    @classmethod
+    def of(cls, file: FeatureFile, y: Any, sample_weight: Any = None) -> StreamedTraining:
+        """Match the rows of a file with preferences.
+
+        Errors: InputError as of ``place``, and without judgments; UsageError for anything but Preferences, and for
+        ``sample_weight``.
+        """
+        if not isinstance(y, Preferences):
+            raise UsageError("features that stay on disk are matched with Preferences; read_features reads them")
+        if sample_weight is not None:
+            raise UsageError("sample_weight has an entry for each row; features that stay on disk take none")
+        if len(y) == 0:
+            raise InputError("there are no judgments to learn from")
+        placed = place(file, y)
+        nothing = np.zeros(0, np.int32)
+        none = Features(np.zeros((0, len(file.names))), Labels.empty(), nothing, Labels.empty(), None, file.names)
+        nodes, queries = int(placed.start[-1]), len(placed.start) - 1
+        row: Any = np.arange(nodes, dtype=np.int32 if nodes < 1 << 31 else np.int64)
+        return cls(none, True, placed.start, row, placed.unjudged, y, None, np.ones(queries), file, placed)
+
+    @property
+    def rows(self) -> int:
+        return len(self.file)
+
+
+class StreamedColumns(Columns):
+    """Features on disk, the normaliser that is to be fitted to all their rows, and how the ranker applies it.
+
+    One pass over the file gives the normaliser and the normal equations together where normalising only shifts and
+    scales (an intercept per query, nothing may be missing), and two otherwise.
+    """
+
+    def __init__(
+        self,
+        file: FeatureFile,
+        placed: Placed,
+        normaliser: Normaliser,
+        normalised: Callable[[Normaliser, Matrix], Matrix],
+    ) -> None:
+        self.file, self.placed, self.unfitted, self.normalised = file, placed, normaliser, normalised
+        self.moments: Moments | None = None
+        self.missing = "raise" if normaliser.missing == "raise" else "keep"
+
+    @cached_property
+    def normaliser(self) -> Normaliser:
+        """The normaliser of all rows of the file."""
+        if self.moments is None:
+            self.moments = reduce(add, (self._moments(X) for _, X in self.file.blocks(missing=self.missing)))
+        medians = None
+        if self.unfitted.missing == "median":  # one column at a time
+            medians = np.array([self.unfitted.median(self.file.column(name)) for name in self.file.names])
+        return self.unfitted.with_moments(self.moments, self.file.names, len(self.file), medians)
+
+    @property
+    def matrix(self) -> Matrix:
+        raise UsageError(f"{self.file.log.name}: this needs the features in memory; read_features reads them")
+
+    @np.errstate(over="ignore", invalid="ignore")  # the normaliser refuses what is too large
+    def equations(
+        self, Y: Floats, start: Ints, weight: Floats, *, rows: NDArray[np.integer[Any]], intercept: str
+    ) -> NormalEquations:
+        total = GroupedRows(Y, start, weight, width=len(self.file.names), intercept=intercept)
+        if intercept != "query" or self.missing != "raise":
+            normaliser = self.normaliser
+            for X, row, node in rows_by_query(self.file, self.placed, missing=self.missing):
+                total.add(self.normalised(normaliser, X), row, node)
+            return total.equations()
+        found: list[Moments] = []
+        seen = (lambda X: found.append(self._moments(X))) if self.moments is None else None
+        for X, row, node in rows_by_query(self.file, self.placed, seen=seen):
+            total.add(signed_log(X) if self.unfitted.log else X, row, node)
+        if self.moments is None:
+            self.moments = reduce(add, found)
+        scale = self.normaliser.scale
+        assert scale is not None
+        return total.equations().scaled(1.0 / scale) if self.unfitted.standardise else total.equations()
+
+    def times(self, theta: Floats) -> Floats:
+        out = np.empty((int(self.placed.start[-1]), theta.shape[1]))
+        for begin, X in self.file.blocks(missing=self.missing):
+            row, node = self.placed.nodes(begin, begin + len(X))
+            out[node] = (self.normalised(self.normaliser, X) @ theta)[row]
+        return out
+
+    def _moments(self, X: Matrix) -> Moments:
+        return Moments.of(X, log=self.unfitted.log)
+
+
+def scores_of_file(file: FeatureFile, scorer: Scorer, names: tuple[str, ...] | None, missing: str) -> Floats:
+    """Return the score of every row, in the order of the file; ``names`` are those that the ranker was fitted on."""
+    out = np.empty(len(file))
+    for begin, X in _blocks(file, names, missing):
+        out[begin : begin + len(X)] = scorer(X)
+    return out
+
+
+def scores_of_nodes(training: StreamedTraining, scorer: Scorer, names: tuple[str, ...] | None, missing: str) -> Floats:
+    """Return the score of every node."""
+    out = np.empty(len(training.row))
+    for begin, X in _blocks(training.file, names, missing):
+        row, node = training.placed.nodes(begin, begin + len(X))
+        out[node] = scorer(X)[row]
+    return out
+
+
+def _blocks(file: FeatureFile, names: tuple[str, ...] | None, missing: str) -> Any:
+    if names is not None:
+        refuse_other_names(file.names, names)
+    return file.blocks(names, missing="raise" if missing == "raise" else "keep")

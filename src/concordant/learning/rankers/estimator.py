@@ -1,0 +1,364 @@
+"""What all rankers share: how rows come in, how features are normalised, how a fitted ranker scores and is judged.
+
+The state that every fitted ranker has: parameters, names and normalisation of its features, status.
+
+Scorers linear in the features, or a regressor given: coefficients in either unit, and a state that can be kept.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from concordant.errors import InputError, UsageError
+from concordant.io.log.json_values import Fields
+from concordant.learning.features.matrix import Matrix
+from concordant.learning.features.normalising import Normaliser
+from concordant.learning.features.streamed import FeatureFile
+from concordant.learning.rankers.columns import (
+    Columns,
+    StreamedColumns,
+    StreamedTraining,
+    WholeColumns,
+    scores_of_file,
+    scores_of_nodes,
+)
+from concordant.learning.rankers.folds import Disagreement
+from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
+from concordant.losses.metrics.ndcg import ndcg
+
+__all__ = [
+    "LinearRanker",
+    "Ranker",
+    "agreement",
+    "described",
+    "known",
+    "linear_scores",
+    "numbers_of",
+    "plain_values",
+    "restored",
+    "sure",
+]
+
+
+Floats = NDArray[np.float64]
+
+
+class Ranker(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator that learns a score of (query, item) from what people judged.
+
+    Both calls mean the same: ``fit(features, prefs)`` with labelled rows (``Features``, a tuple (X, query, item), a
+    file or table that ``read_features`` takes) and ``fit(X, judged)`` with a plain matrix and ``Judged``, which names
+    its rows; the second is what ``Pipeline``, ``GridSearchCV`` and ``cross_val_score`` call. A ``FeatureFile`` is
+    labelled rows that stay on disk, for rankers that can fit them so.
+    """
+
+    # parameters that every ranker has; each sets them in its own __init__
+    standardise: bool
+    log: bool
+    missing: str
+    status_: dict[str, Any]
+    """How the fit ended (status, iterations, gradient) and what a reader should know (notes)."""
+
+    # -- scikit-learn ----------------------------------------------------------------------------------------------
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from the judgments ``y`` on the rows ``X``.
+
+        y is Judged, Preferences or (where the ranker takes labels) one relevance label per row. ``sample_weight`` has
+        an entry per row, the same for all rows of a query: it multiplies the query's loss, as if each of its judgments
+        had been made so many times; only ratios matter. Errors: InputError, UsageError.
+        """
+        self._check()
+        if isinstance(X, FeatureFile):
+            self._check_streamed(X, y)
+            streamed = StreamedTraining.of(X, y, sample_weight)
+            passes = StreamedColumns(X, streamed.placed, self._normaliser(), self._normalised)
+            self._learn(streamed, passes)
+            self._keep(passes.normaliser, X.names, len(X.names))
+            return self
+        training = learning_rows(X, y, self._missing, sample_weight)
+        normaliser = self._normaliser().fit(training.features.X, training.features.names)
+        self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
+        self._keep(normaliser, training.features.names if training.named else None, training.features.X.shape[1])
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Return one score per row, higher is better; only differences within a query mean something.
+
+        X takes any form that ``fit`` takes, or is a plain matrix. The score of a row does not depend on other rows.
+        Errors: NotFittedError; InputError for feature names that differ (saying which), values that are not finite, or
+        so large that scores are not.
+        """
+        check_is_fitted(self)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(X, FeatureFile):
+                return sure(scores_of_file(X, self._scores_of, self._names, self._missing))
+            features, named = rows_of(X, self._missing, self._names)
+            return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return how well the scores agree with judgments (1 is best), for model selection.
+
+        With preferences 1 less the generalised pairwise disagreement, a tie in score counting ½, queries weighted by
+        their judgments; with labels the mean of nDCG@10. Errors: InputError when no query has anything to agree with.
+        """
+        check_is_fitted(self)
+        if isinstance(X, FeatureFile):
+            streamed = StreamedTraining.of(X, y, sample_weight)
+            return agreement(streamed, scores_of_nodes(streamed, self._scores_of, self._names, self._missing))
+        held = learning_rows(X, y, self._missing, sample_weight)
+        scores = self.predict(held.features if held.named or self._names is None else held.features.X)[held.row]
+        return agreement(held, scores)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = self.missing != "raise"
+        return tags
+
+    # -- for the rankers -------------------------------------------------------------------------------------------
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse parameters that mean nothing, before any work."""
+
+    def _check_streamed(self, file: FeatureFile, y: Any) -> None:
+        """Refuse what cannot be fitted from features on disk, before any work."""
+        raise UsageError(f"{type(self).__name__} needs the features in memory; read_features reads {file.log.name}")
+
+    @abstractmethod
+    def _learn(self, training: Training, columns: Columns) -> None:
+        """Fit to the normalised rows of ``training.features``; set ``status_`` and what scores need."""
+
+    @abstractmethod
+    def _scores(self, Z: Matrix) -> Floats:
+        """Score rows of normalised features."""
+
+    def _scores_of(self, X: Matrix) -> Floats:
+        """Score rows of features as they are given."""
+        return self._scores(self._normalised(self.normaliser_, X))
+
+    @property
+    def _missing(self) -> str:
+        """'raise', or else NaN is let through."""
+        return self.missing
+
+    def _normaliser(self) -> Normaliser:
+        return Normaliser(self.standardise, self.log, "mean" if self.missing == "keep" else self.missing)
+
+    def _normalised(self, normaliser: Normaliser, X: Matrix) -> Matrix:
+        Z = normaliser.apply(X)
+        if self.missing == "keep":
+            Z[np.isnan(X)] = np.nan
+        return Z
+
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(names.tolist())
+
+    def _keep(self, normaliser: Normaliser, names: tuple[str, ...] | None, width: int) -> None:
+        self.normaliser_ = normaliser
+        self.n_features_in_ = width
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+
+def sure(values: NDArray[Any], what: str = "their scores are") -> NDArray[Any]:
+    """Return scores, or rows that scores are made of. Errors (InputError): some are not finite."""
+    wrong = ~np.isfinite(values) if values.ndim == 1 else np.isinf(values).any(axis=1)
+    if wrong.any():
+        raise InputError(
+            f"{int(wrong.sum()):,} of {len(values):,} rows have features so large that {what} not finite "
+            f"(first: row {int(wrong.argmax()) + 1:,})"
+        )
+    return values
+
+
+def agreement(held: Training, scores: Floats) -> float:
+    """Return how well scores of the nodes agree with what was judged about them, 1 is best.
+
+    Errors: InputError when there is nothing to agree with.
+    """
+    if held.prefs is not None:
+        loss = Disagreement(held.prefs, held.weight).loss(scores)
+        if np.isnan(loss):
+            raise InputError(f"no query of these {len(held.prefs):,} judgments has a comparison to be scored by")
+        return 1.0 - loss
+    assert held.labels is not None
+    query = np.repeat(np.arange(len(held.start) - 1), np.diff(held.start))
+    return float(np.average(ndcg(scores, held.labels, query, at=10), weights=held.weight))
+
+
+R = TypeVar("R", bound=Ranker)
+
+
+def plain_values(value: Any) -> Any:
+    """Return a value as JSON keeps it (tuples as lists, NumPy numbers as numbers); TypeError when it cannot."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(each) for each in value]
+    json.dumps(value)
+    return value
+
+
+def described(ranker: Any) -> dict[str, Any]:
+    """Return the state of a fitted ranker but for what its scores are made of, as values that JSON keeps.
+
+    Errors: NotFittedError.
+    """
+    check_is_fitted(ranker)
+    params, lost = {}, []
+    for name, value in ranker.get_params(deep=False).items():
+        try:
+            params[name] = plain_values(value)
+        except TypeError:
+            lost.append(name)
+    names = getattr(ranker, "feature_names_in_", None)
+    return {
+        "ranker": type(ranker).__name__,
+        "params": params,
+        "not_kept": lost,
+        "features": ranker.n_features_in_,
+        "names": None if names is None else list(names),
+        "normaliser": ranker.normaliser_.to_dict(),
+        "status": plain_values(ranker.status_),
+    }
+
+
+def restored(cls: type[R], values: Mapping[str, Any]) -> R:
+    """Return a ranker with the state of ``described``. Errors (InputError): what is missing or does not fit."""
+    given = Fields(values, "the state of the ranker")
+    if given["ranker"] != cls.__name__:
+        raise InputError(f"this is the state of a {given['ranker']}, not of a {cls.__name__}")
+    try:
+        made = cls(**given.fields("params").values)
+    except TypeError as error:
+        raise given.wrong(str(error)[:160]) from None
+    normaliser = Normaliser.from_dict(given["normaliser"])
+    names = None if given["names"] is None else given.texts("names")
+    width = given.whole("features")
+    if {width, len(normaliser.names), width if names is None else len(names)} != {width}:
+        raise given.wrong(f"it does not hold {width:,} features throughout")
+    if names is not None and names != normaliser.names:
+        raise given.wrong("the names of its features are not those of its normaliser")
+    alike = made._normaliser()
+    if (alike.standardise, alike.log, alike.missing) != (normaliser.standardise, normaliser.log, normaliser.missing):
+        raise given.wrong("its parameters are not those of its normaliser")
+    made.status_ = dict(given.fields("status").values)
+    given.fields("status").text("status")
+    made._keep(normaliser, names, width)
+    return made
+
+
+def numbers_of(arrays: Mapping[str, NDArray[Any]], name: str, width: int) -> NDArray[np.float64]:
+    """Return an array of so many finite numbers. Errors (InputError)."""
+    found = arrays.get(name)
+    if found is None or found.dtype.kind != "f" or found.shape != (width,) or not np.isfinite(found).all():
+        raise InputError(f"the state of the ranker cannot be read: it has no {width:,} finite numbers as {name}")
+    return np.array(found, np.float64)
+
+
+def linear_scores(Z: Matrix, theta: Floats) -> Floats:
+    """Return Zθ in float64, each row by itself: its bits do not depend on the rows beside it.
+
+    >>> Z = np.random.default_rng(0).normal(size=(5, 3))
+    >>> bool((linear_scores(Z, Z[0])[2:3] == linear_scores(Z[2:3], Z[0])).all())
+    True
+    """
+    return np.asarray(np.einsum("ij,j->i", np.asarray(Z, np.float64), theta), np.float64)
+
+
+def known(Z: Matrix) -> Matrix:
+    """Return normalised features with missing values taken to be at the mean."""
+    return np.where(np.isnan(Z), 0.0, Z) if np.isnan(Z).any() else Z
+
+
+class LinearRanker(Ranker):
+    """A ranker whose scores are linear in the normalised features, or those of a regressor that it was given.
+
+    ``coef_standardised_`` (features,) belongs to the normalised features, ``coef_`` to the features as given (after
+    the logarithm, with ``log=True``): a score is their product plus a constant that no order sees. With a regressor
+    there is ``regressor_`` instead, the fitted clone, whose predictions times ``regressor_unit_`` are the scores; where
+    it was fitted to what a linear scorer leaves, the scores of ``scorer_standardised_`` come on top.
+    """
+
+    coef_standardised_: Floats
+    scorer_standardised_: Floats
+    regressor_: Any
+    regressor_unit_: float
+    status_: dict[str, Any]
+
+    @property
+    def foreign_(self) -> Any:
+        """The fitted regressor that scores come from when it is not concordant's own; else None."""
+        return getattr(self, "regressor_", None)
+
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients of the features in their own units."""
+        scale = self.normaliser_.scale if self.standardise else None
+        return self.coef_standardised_ if scale is None else self.coef_standardised_ / scale
+
+    def _take_linear(self, theta: Floats) -> None:
+        self.coef_standardised_ = theta
+        self._forget("regressor_", "regressor_unit_", "scorer_standardised_")
+
+    def _take_regressor(self, fitted: Any, unit: float, scorer: Floats | None = None) -> None:
+        self._forget("coef_standardised_", "scorer_standardised_")
+        self.regressor_, self.regressor_unit_ = fitted, unit
+        if scorer is not None:
+            self.scorer_standardised_ = scorer
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _scores(self, Z: Matrix) -> Floats:
+        if hasattr(self, "coef_standardised_"):
+            return linear_scores(Z, self.coef_standardised_)
+        if len(Z) == 0:  # which others refuse
+            return np.zeros(0)
+        found = np.asarray(self.regressor_.predict(sure(Z)), np.float64).reshape(len(Z)) * self.regressor_unit_
+        if not hasattr(self, "scorer_standardised_"):
+            return found
+        return found + linear_scores(known(Z), self.scorer_standardised_)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all that scoring needs: values that JSON keeps, and arrays. Errors: NotFittedError.
+
+        Parameters that JSON cannot keep (a function as gain) are listed under ``not_kept``; scores do not need them. A
+        regressor that was given (``foreign_``) is not in the state: keep it beside, and set ``regressor_`` again.
+        """
+        values = described(self)
+        if self.foreign_ is not None:
+            scorer = getattr(self, "scorer_standardised_", None)
+            return {**values, "regressor_unit": self.regressor_unit_}, {} if scorer is None else {"scorer": scorer}
+        return values, {"coef": self.coef_standardised_}
+
+    @classmethod
+    def from_state(cls, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the fitted ranker of a ``to_state``; its scores have the same bits. Errors: InputError."""
+        made = restored(cls, values)
+        width = made.n_features_in_
+        if "regressor_unit" in values:
+            made.regressor_unit_ = Fields(values, "the state of the ranker").number("regressor_unit")
+            if "scorer" in arrays:
+                made.scorer_standardised_ = numbers_of(arrays, "scorer", width)
+            return made
+        if made.missing == "keep":
+            raise InputError("the state of the ranker cannot be read: a linear scorer keeps no missing values")
+        made.coef_standardised_ = numbers_of(arrays, "coef", width)
+        return made

@@ -1,0 +1,134 @@
+"""Folds of judgments, or of queries, in which every query and item of the whole stays known.
+
+How far an order agrees with judgments that it was not fitted to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError
+from concordant.preferences.counts import keep
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import entry_owner
+from concordant.preferences.sampling import deal, label_keys
+from concordant.ranking.ranked_lists import examinations
+
+__all__ = ["Disagreement", "SPLITS", "folds"]
+
+
+SPLITS = ("judgments", "queries")
+
+
+def folds(
+    prefs: Preferences, n: int, *, split: str = "judgments", seed: int = 0
+) -> Iterator[tuple[Preferences, Preferences]]:
+    """Yield (training, held out) n times; the parts held out add up to the whole.
+
+    Judgments are dealt within each query as ``Preferences.folds`` deals them, or whole queries are (``split`` =
+    'queries'). All queries and items of the whole are declared in every part, so that the nodes of ``Batch.whole`` and
+    any alignment stay as they are; a query without judgments in a part has weight 0 there. Deals depend on labels and
+    the seed alone.
+
+    >>> votes = Preferences.from_comparisons(["x"] * 9 + ["z"], ["y"] * 10)
+    >>> [(len(train), len(held), len(train.items)) for train, held in folds(votes, 2)]
+    [(5, 5, 3), (5, 5, 3)]
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+        raise UsageError(f"folds must be an integer of at least 2, not {n!r}")
+    if split not in SPLITS:
+        raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
+    if split == "queries" and n > len(prefs.queries):
+        raise UsageError(f"{n} folds of queries need at least as many queries; there are {len(prefs.queries):,}")
+    keys = label_keys(prefs.queries, seed)
+    start, item = prefs.members
+    query = np.repeat(np.arange(len(prefs.queries)), np.diff(start))
+    known = np.column_stack([query, item]).astype(np.int64)
+    if split == "judgments":
+        shares = deal(prefs.start, prefs.count, keys, int(n))
+    else:
+        place = np.empty(len(keys), np.int64)
+        place[np.argsort(keys, kind="stable")] = np.arange(len(keys)) % n
+        shares = np.where(place[prefs.query] == np.arange(n)[:, None], prefs.count, 0)
+    for held in shares:
+        train = prefs.count - held
+        yield tuple(keep(prefs, np.flatnonzero(part), part[part > 0], known) for part in (train, held))  # type: ignore[misc]
+
+
+Floats = NDArray[np.float64]
+
+
+class Disagreement:
+    """Generalised pairwise disagreement of scores with judgments.
+
+    The rate of a query is the strength of its edges that the scores contradict, a tie in score counting ½, over the
+    strength of all; the loss is the mean of the rates of the queries that have edges, weighted by their judgments. For
+    comparisons of equal strength it is the share of comparisons that the scores get wrong. (A judged tie is half an
+    edge each way, so it costs ½ whatever the scores.)
+
+    In click logs (selections) the item above is passed over whenever the one below is clicked, so edges within one list
+    always speak against the order shown. There the edges are between lists: j over l for every two lists of which one
+    has j clicked and the other l examined and passed over. Under the cascade model their expectations both ways stand
+    as p_j(1 − p_l) to p_l(1 − p_j), in whatever order the items were shown; a query shown once has none.
+
+    >>> votes = Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "z", "x"])
+    >>> Disagreement(votes).loss(np.array([2.0, 1.0, 0.0]))  # scores of x, y, z: one of four is wrong
+    0.25
+    """
+
+    def __init__(self, held: Preferences, weight: Floats | None = None) -> None:
+        """``weight`` is one per query of ``held``; ones when not given."""
+        batch = Batch.whole(held)
+        graphs = _between_lists(batch) if held.kind == "selections" else Graphs.of(batch)
+        self.first, self.second = graphs.first, graphs.second
+        self.above, self.below = graphs.above, graphs.below
+        self.owner = entry_owner(graphs.pair_start)
+        self.total = np.bincount(self.owner, self.above + self.below, len(batch))
+        judgments = held.judgments * (1.0 if weight is None else weight)
+        self.weight = np.where(self.total > 0, judgments, 0.0)
+
+    @property
+    def edges(self) -> int:
+        """Pairs of items that the judgments speak of, in queries of positive weight."""
+        return int((self.weight[self.owner] > 0).sum())
+
+    def rates(self, scores: Floats) -> Floats:
+        """Return the rate of each query, NaN where it has no edge; ``scores`` are those of ``Batch.whole(held)``."""
+        gap = scores[self.first] - scores[self.second]
+        wrong = np.where(gap > 0, self.below, np.where(gap < 0, self.above, 0.5 * (self.above + self.below)))
+        wrong = np.bincount(self.owner, wrong, len(self.total))
+        rate = np.full(len(self.total), np.nan)
+        np.divide(wrong, self.total, out=rate, where=self.total > 0)
+        return rate
+
+    def loss(self, scores: Floats) -> float:
+        """Return the mean rate, weighted by judgments; NaN where no query has an edge."""
+        whole = float(self.weight.sum())
+        if whole <= 0:
+            return float("nan")
+        return float((np.nan_to_num(self.rates(scores)) * self.weight).sum() / whole)
+
+
+def _between_lists(batch: Batch) -> Graphs:
+    """Edges from what one list clicked to what another passed over: all such pairs less those within one list."""
+    clicks, examined = examinations(batch)
+    passed = examined - clicks
+    clicked, size = np.flatnonzero(clicks > 0), np.diff(batch.node_start)
+    graph = batch.owner[clicked]
+    winner = np.repeat(clicked, size[graph])
+    before = np.repeat(np.cumsum(size[graph]) - size[graph], size[graph])
+    loser = np.arange(len(winner)) - before + np.repeat(batch.node_start[:-1][graph], size[graph])
+    keep = (winner != loser) & (passed[loser] > 0)
+    winner, loser = winner[keep], loser[keep]
+    edges = batch.edges
+    within = batch.multiplicity[edges.holder].astype(np.float64)
+    return Graphs.from_edges(
+        batch.node_start,
+        np.concatenate((winner, edges.winner)),
+        np.concatenate((loser, edges.loser)),
+        np.concatenate((clicks[winner] * passed[loser], -within)),
+    )

@@ -1,0 +1,15 @@
+"""The rankers that can be kept and restored, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from concordant.learning.rankers.per_query import SINGLE, QueryRankers
+
+__all__ = ["RANKERS"]
+
+
+RANKERS: Mapping[str, type[Any]] = MappingProxyType({**SINGLE, "QueryRankers": QueryRankers})
+"""Classes with ``to_state`` and ``from_state``, by their names."""

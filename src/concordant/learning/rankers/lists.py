@@ -1,0 +1,202 @@
+"""ListRanker: a scorer from relevance labels, that is from complete preference data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.learning.features.matrix import Matrix
+from concordant.learning.rankers.aggregation import RegressionRanker
+from concordant.learning.rankers.columns import Columns
+from concordant.learning.rankers.edges import of_labels
+from concordant.learning.rankers.plans import check_at, one_ridge
+from concordant.learning.rankers.regressors import check_regressor
+from concordant.learning.rankers.validation import Training
+from concordant.learning.solvers.edges import fit_edges
+from concordant.learning.solvers.graded import fit_graded
+from concordant.learning.solvers.least_squares import INTERCEPTS, LinearFit
+from concordant.losses.gains import GAINS, best_value, inverse_discount
+from concordant.losses.metrics.conventions import gain_of
+from concordant.losses.surrogates import Surrogate, surrogate
+
+__all__ = ["LOSSES", "ListRanker"]
+
+
+Floats = NDArray[np.float64]
+LOSSES = ("gain-regression", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet", "rankboost")
+PAIRS = 2_000_000
+"""Pairs up to which they are written out; beyond, losses and gradients come from sorting."""
+
+
+class ListRanker(RegressionRanker):
+    """Learn from a relevance label for each row: each query is judged once, and completely.
+
+    gain-regression fits G(label)/Z(labels) by least squares with a free intercept per query (or with any regressor);
+    ndcg-pairwise and err-pairwise weigh each item's gain against every other item; ranksvm, ranknet and rankboost take
+    every pair of different labels, as strong as the difference.
+
+    Parameters
+    ----------
+    loss : 'gain-regression', 'ndcg-pairwise', 'err-pairwise', 'ranksvm', 'ranknet' or 'rankboost'.
+    phi : margin function of the losses on pairs, where they leave a choice.
+    gain : '2^s-1' (default of gain-regression), '2^s' (of ndcg-pairwise), 'identity', 'err' (of err-pairwise); for
+        gain-regression also a function, or the table of the gains of labels 0, 1, 2, …
+    at, normalise : cut-off of Z, and whether gains are divided by it.
+    regressor : any scikit-learn regressor, for gain-regression, instead of a linear scorer.
+    ridge, intercept, standardise, log, missing : as in ``AggregationRanker``; ridge 'auto' is 0.001.
+    tolerance, max_iterations : of the solver of the losses on pairs.
+
+    ``fit(features, labels)`` takes rows that say their query, ``fit(X, judged)`` a matrix and ``Judged.of_labels``.
+    Errors (InputError): labels that are negative, not finite or not in the table of gains; UsageError.
+
+    >>> ranker = ListRanker().fit((np.arange(6.0)[:, None], list("ppppqq"), list(range(6))), [0, 1, 2, 3, 0, 1])
+    >>> ranker.coef_ > 0
+    array([ True])
+
+    Source: Cossock and Zhang (2008); Duchi, Mackey and Jordan (2013), (12), (28), §3.3.
+    """
+
+    def __init__(
+        self,
+        loss: str = "gain-regression",
+        *,
+        phi: str | None = None,
+        gain: Any = None,
+        at: int | None = None,
+        normalise: bool = True,
+        regressor: Any = None,
+        ridge: float | str = "auto",
+        intercept: str = "query",
+        tolerance: float = 1e-8,
+        max_iterations: int = 200,
+        standardise: bool = True,
+        log: bool = False,
+        missing: str = "raise",
+    ) -> None:
+        self.loss = loss
+        self.phi = phi
+        self.gain = gain
+        self.at = at
+        self.normalise = normalise
+        self.regressor = regressor
+        self.ridge = ridge
+        self.intercept = intercept
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+        self.standardise = standardise
+        self.log = log
+        self.missing = missing
+
+    def _check(self) -> None:
+        if self.loss not in LOSSES:
+            raise UsageError(f"unknown loss {self.loss!r}; {did_you_mean(str(self.loss), LOSSES)}")
+        if self.intercept not in INTERCEPTS:
+            raise UsageError(f"intercept must be one of {', '.join(INTERCEPTS)}, not {self.intercept!r}")
+        one_ridge(self.ridge)
+        check_at(self.at)
+        if self.regressor is not None:
+            check_regressor(self.regressor)
+            if self.loss != "gain-regression":
+                raise UsageError(f"{self.loss} fits a linear scorer; a regressor is for gain-regression")
+        elif self.missing == "keep":
+            raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
+        if self.phi is not None and self.loss == "gain-regression":
+            raise UsageError("gain-regression is least squares; phi is for losses on pairs")
+
+    def _learn(self, training: Training, columns: Columns) -> None:
+        if training.labels is None:
+            raise InputError("ListRanker learns from relevance labels; for preferences use AggregationRanker")
+        negative = training.labels < 0
+        if negative.any():
+            node = int(negative.argmax())
+            raise InputError(
+                f"{int(negative.sum()):,} of {len(negative):,} labels are negative (first: {training.labels[node]:g}, "
+                f"{training.features.where(int(training.row[node]))}); relevance labels are at least 0"
+            )
+        facts = (
+            self._regress(training, columns)
+            if self.loss == "gain-regression"
+            else self._pairs(training, columns.matrix)
+        )
+        self.status_ = {"loss": self.loss, **facts, "notes": [*training.notes, *facts["notes"]]}
+
+    def _regress(self, training: Training, columns: Columns) -> dict[str, Any]:
+        gains = self._gains(training)
+        size = np.diff(training.start)
+        none = np.zeros(len(size), bool)
+        if self.normalise:
+            best = best_value(training.start, gains, inverse_discount(int(size.max(initial=0)), None, self.at))
+            none = ~(best > 0)
+            gains = gains * np.repeat(np.where(none, 0.0, 1.0 / np.where(none, 1.0, best)), size)
+        weight = training.share / size
+        facts = self._fit_targets(training, columns, gains, weight, one_ridge(self.ridge))
+        said = f"{int(none.sum()):,} of {len(size):,} queries have no relevant item (Z = 0): their targets are 0"
+        return {**facts, "notes": [said] if none.any() else []}
+
+    def _gains(self, training: Training) -> Floats:
+        assert training.labels is not None
+        gain = "2^s-1" if self.gain is None else self.gain
+        if isinstance(gain, str) and gain not in GAINS:
+            raise UsageError(
+                f"unknown gain {gain!r}; {did_you_mean(gain, GAINS)} A table or a function is allowed too."
+            )
+        with np.errstate(over="ignore"):
+            return gain_of(GAINS[gain] if isinstance(gain, str) else gain, training.labels)
+
+    def _pairs(self, training: Training, Z: Matrix) -> dict[str, Any]:
+        member = surrogate(self.loss)
+        options: dict[str, Any] = {}
+        if member.reads == "scores":
+            options = {"gain": self.gain or ("err" if member.consistent_for == "err" else "2^s")}
+            if member.consistent_for == "ndcg":
+                options |= {"at": self.at, "normalised": self.normalise}
+        elif self.gain is not None:
+            raise UsageError(f"{self.loss} takes differences of labels; it has no gain")
+        phi = self.phi or member.phi
+        if phi not in member.phis:
+            raise UsageError(f"{self.loss} has no φ {phi!r}; allowed: {', '.join(member.phis)}")
+        assert training.labels is not None
+        size = np.diff(training.start)
+        if (training.labels == np.repeat(training.labels[training.start[:-1]], size)).all():
+            raise InputError(f"no query has two items of different label: {self.loss} has nothing to learn from")
+        if member.reads == "judgments" and float((size * (size - 1.0)).sum()) > 2 * PAIRS:
+            fit = fit_graded(
+                Z,
+                training.labels,
+                training.start,
+                phi,
+                one_ridge(self.ridge),
+                rows=training.row,
+                weight="difference",
+                query_weight=training.share,
+                tolerance=max(self.tolerance, 1e-6),
+                max_iterations=max(self.max_iterations, 1000),
+            )
+        else:
+            fit = self._listed(training, Z, member, phi, options)
+        self._take_linear(fit.theta)
+        return {
+            "status": fit.status,
+            "iterations": fit.iterations,
+            "gradient": fit.gradient,
+            "gap": fit.gap,
+            "phi": phi,
+            "ridge": fit.ridge,
+            "notes": [],
+        }
+
+    def _listed(self, training: Training, Z: Matrix, member: Surrogate, phi: str, options: dict[str, Any]) -> LinearFit:
+        """Fit with all pairs written out, by Newton's method."""
+        source = of_labels(training, member.reads)
+        return fit_edges(
+            Z,
+            member.objective(source.law, phi=phi, **options),
+            ridge=one_ridge(self.ridge),
+            rows=source.rows,
+            weight=source.weight,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+        )

@@ -1,0 +1,149 @@
+"""Which targets to try: structures, orders and gains, from what the user asks for and what the data allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from concordant.errors import UsageError
+from concordant.losses.gains import Gain, the_gain
+from concordant.ranking.structures import STRUCTURES, structure
+
+__all__ = [
+    "GAIN_CHOICES",
+    "Plan",
+    "RIDGE",
+    "RIDGES",
+    "STRUCTURE_CHOICES",
+    "check_at",
+    "gains_to_try",
+    "one_ridge",
+    "options_of",
+    "orders_to_try",
+    "plans",
+    "ridges_to_try",
+]
+
+
+STRUCTURE_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "comparisons": ("log-odds", "bradley-terry"),
+    "selections": ("cascade", "plackett-luce"),
+    "choices": ("plackett-luce", "bradley-terry"),
+    "orders": ("borda", "plackett-luce"),
+    "ratings": ("borda", "bradley-terry"),
+}
+"""What structure='auto' tries for each kind of preferences."""
+GAIN_CHOICES: tuple[tuple[str, bool], ...] = (("2^s-1", True), ("identity", False))
+"""What gain='auto' tries: gain, and whether it is divided by Z."""
+RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
+"""What ridge='auto' tries (features standardised, weights of all judged rows adding up to 1)."""
+RIDGE = 1e-3
+"""The ridge where nothing is chosen by cross-validation."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One way to make targets."""
+
+    structure: str | Callable[..., Any]
+    order: int | str
+    """k or 'all'."""
+    gain: str | Gain
+    normalise: bool
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The plan as texts, for tables."""
+        return {
+            "structure": self.structure if isinstance(self.structure, str) else self.structure.__name__,
+            "order": str(self.order),
+            "gain": self.gain if isinstance(self.gain, str) else getattr(self.gain, "__name__", "function"),
+            "normalise": self.normalise,
+        }
+
+
+def orders_to_try(order: Any, largest: int) -> list[int | str]:
+    """Return the orders that are asked for: 'auto' is 1, 3, 10, 30, … below the largest query's judgments, and 'all'.
+
+    >>> orders_to_try("auto", 40), orders_to_try(5, 40), orders_to_try([2, "all"], 40)
+    ([1, 3, 10, 30, 'all'], [5], [2, 'all'])
+    """
+    if isinstance(order, str) and order == "auto":
+        grid = [digit * 10**power for power in range(len(str(largest))) for digit in (1, 3)]
+        return [*(k for k in grid if k < largest), "all"]
+    listed = list(order) if isinstance(order, list | tuple | np.ndarray) else [order]
+    if not listed:
+        raise UsageError("order is an empty list; name at least one")
+    wrong = [k for k in listed if k != "all" and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1)]
+    if wrong:
+        raise UsageError(f"order must be 'auto', 'all', an integer of at least 1 or a list of these, not {wrong[0]!r}")
+    return [k if isinstance(k, str) else int(k) for k in listed]
+
+
+def gains_to_try(gain: Any, normalise: bool) -> list[tuple[str | Gain, bool]]:
+    """Return (gain, divided by Z) pairs: those of 'auto', of a list of gains or pairs, or the one given."""
+    if isinstance(gain, str) and gain == "auto":
+        return list(GAIN_CHOICES)
+    listed = gain if isinstance(gain, list) else [gain]
+    pairs = [tuple(one) if isinstance(one, tuple | list) else (one, normalise) for one in listed]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise UsageError("gain must be 'auto', a gain, or a list of gains or of pairs (gain, divided by Z)")
+    for one, _ in pairs:
+        the_gain(one)
+    return [(one, bool(divided)) for one, divided in pairs]
+
+
+def ridges_to_try(ridge: Any, chosen: bool) -> list[float]:
+    """Return the ridges: 'auto' is RIDGES where something is chosen by cross-validation, else RIDGE."""
+    if isinstance(ridge, str) and ridge == "auto":
+        return list(RIDGES) if chosen else [RIDGE]
+    listed = list(ridge) if isinstance(ridge, list | tuple | np.ndarray) else [ridge]
+    if not listed or not all(isinstance(one, int | float | np.number) and 0 <= one < np.inf for one in listed):
+        raise UsageError(f"ridge must be 'auto', a number of at least 0, or a list of these, not {ridge!r}")
+    return [float(one) for one in listed]
+
+
+def plans(
+    given: Any, options: Mapping[str, Any], kind: str | None, orders: Iterable[int | str], gains: Iterable[Any]
+) -> list[Plan]:
+    """Return all combinations. Errors (UsageError): structures that do not read these preferences, unknown options."""
+    if isinstance(given, str) and given == "auto":
+        given = list(STRUCTURE_CHOICES[str(kind)])
+    listed = given if isinstance(given, list | tuple) else [given]
+    if not listed:
+        raise UsageError("structure is an empty list; name at least one")
+    named = [structure(one) for one in listed if not callable(one)]
+    for one in named:
+        one.check(kind, options_of(one.name, options) if len(listed) > 1 else options)
+    unread = [name for name in options if len(listed) > 1 and not any(name in one.options for one in named)]
+    if unread:
+        raise UsageError(f"none of the structures {', '.join(one.name for one in named)} has the option {unread[0]!r}")
+    return [Plan(one, k, gain, divided) for one, k, (gain, divided) in product(listed, orders, gains)]
+
+
+def options_of(name: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a structure knows; all of them for a function."""
+    if not isinstance(name, str):
+        return dict(options)
+    return {key: value for key, value in options.items() if key in STRUCTURES[name].options}
+
+
+def check_at(at: Any) -> None:
+    """Refuse a cut-off that is none."""
+    if at is not None and (isinstance(at, bool) or not isinstance(at, int | np.integer) or at < 1):
+        raise UsageError(f"at must be an integer of at least 1 or None, not {at!r}")
+
+
+def one_ridge(ridge: Any) -> float:
+    """Return the one ridge: 'auto' is RIDGE. Errors: UsageError for anything but a number of at least 0.
+
+    >>> one_ridge("auto"), one_ridge(0)
+    (0.001, 0.0)
+    """
+    if isinstance(ridge, list | tuple | np.ndarray):
+        raise UsageError("this ranker takes one ridge; GridSearchCV chooses among several")
+    return ridges_to_try(ridge, False)[0]

@@ -1,0 +1,75 @@
+"""Any scikit-learn regressor as the scorer: fitted to targets with weights, whatever it is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from concordant.errors import InputError, UsageError
+from concordant.learning.features.matrix import Matrix
+
+__all__ = ["check_regressor", "fit_regressor"]
+
+
+Floats = NDArray[np.float64]
+
+
+def check_regressor(regressor: Any) -> None:
+    """Raise UsageError for what cannot be cloned, fitted and asked for predictions."""
+    if isinstance(regressor, type):
+        raise UsageError(f"regressor must be an object such as {regressor.__name__}(), not the class")
+    lacking = [name for name in ("fit", "predict", "get_params") if not hasattr(regressor, name)]
+    if lacking:
+        raise UsageError(
+            f"regressor {type(regressor).__name__} has no {', '.join(lacking)}; any scikit-learn regressor is allowed"
+        )
+
+
+def fit_regressor(regressor: Any, Z: Matrix, target: Floats, weight: Floats) -> tuple[Any, float]:
+    """Fit a clone of the regressor to targets with weights, both per row; return it and the unit of its predictions.
+
+    Weights are scaled to mean 1 and targets are divided by the unit, which makes their weighted mean square 1: so what
+    regressors count in absolute terms (rows in a leaf, tolerances, step lengths) keeps its meaning. Rows of weight 0
+    are left out. Where all weights are equal none are passed on. Errors (UsageError): weights differ and the
+    regressor's ``fit`` takes no sample_weight.
+    """
+    keep = weight > 0
+    if not keep.all():
+        Z, target, weight = Z[keep], target[keep], weight[keep]
+    weight = weight / weight.mean()
+    unit = float(np.sqrt((weight * target**2).mean()))
+    unit = unit if unit > 0 else 1.0
+    extra = {}
+    if not np.allclose(weight, 1.0, rtol=1e-9, atol=0):
+        extra[_weight_name(regressor)] = weight
+    try:
+        return clone(regressor).fit(Z, target / unit, **extra), unit
+    except ValueError as error:
+        what = f"the regressor {type(regressor).__name__} cannot learn from these {len(Z):,} rows"
+        raise InputError(f"{what}: {error}") from error
+
+
+def _weight_name(regressor: Any) -> str:
+    """What the regressor's fit calls the weights of rows; of a pipeline it is its last step that takes them."""
+    name, last = "sample_weight", regressor
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        name = (
+            f"{step}__{name}"
+            if name == "sample_weight"
+            else f"{name.removesuffix('sample_weight')}{step}__sample_weight"
+        )
+    inner = getattr(last, "regressor", None)  # TransformedTargetRegressor passes weights on
+    if not (
+        has_fit_parameter(last, "sample_weight") or (inner is not None and has_fit_parameter(inner, "sample_weight"))
+    ):
+        raise UsageError(
+            f"the regressor {type(last).__name__} takes no sample_weight, but queries weigh differently here (by their "
+            "judgments and length); choose a regressor whose fit takes it"
+        )
+    return name

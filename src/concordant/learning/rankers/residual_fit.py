@@ -1,0 +1,111 @@
+"""What aggregation adds to a pairwise scorer: a fit to s − x'θ, held to what unseen judgments support."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, counted
+from concordant.learning.rankers.choosing import Curve, target_weights
+from concordant.learning.rankers.columns import Columns
+from concordant.learning.rankers.folds import Disagreement, folds
+from concordant.learning.rankers.plans import Plan
+from concordant.learning.rankers.targeting import TargetMaker
+from concordant.learning.rankers.validation import Training
+from concordant.learning.targets.informed import Informed
+from concordant.learning.targets.mean_targets import Targets
+from concordant.progress import steps
+
+__all__ = ["RIDGES", "added", "every_row", "remainder", "sure_ridge"]
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+RIDGES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, np.inf)
+"""What ridge='auto' tries on what is added to the scorer; ∞ adds nothing."""
+
+
+def remainder(prior: Informed, targets: Targets) -> Floats:
+    """Return s − x'θ of each node, less its mean in the query."""
+    return targets.centred() - prior.mean
+
+
+def added(
+    training: Training, columns: Columns, prior: Informed, targets: Targets, ridges: list[float], intercept: str
+) -> Floats:
+    """Return θ + δ for each ridge, shape (features, ridges).
+
+    δ minimises Σ (w/2) (x'δ + t_q − (s − x'θ))² + (λ/2) ‖δ‖².
+    """
+    left = remainder(prior, targets)
+    weight = target_weights(targets, training.weight)
+    equations = columns.equations(left, training.start, weight, rows=training.row, intercept=intercept)
+    steps = [equations.solve(ridge).theta if np.isfinite(ridge) else np.zeros_like(prior.theta) for ridge in ridges]
+    return prior.theta[:, None] + np.column_stack(steps)
+
+
+def every_row(training: Training, left: Floats) -> tuple[Ints, Floats, Floats]:
+    """Return rows, what is left and weights of all rows: nothing is left where nobody judged, the scorer stands.
+
+    Rows weigh alike, but for the weights of queries that the user gave; unjudged rows have the mean of these.
+    """
+    unjudged = np.setdiff1d(np.arange(len(training.features)), training.row)
+    rows = np.concatenate((training.row, unjudged))
+    usual = np.full(len(unjudged), training.weight.mean())
+    weight = np.concatenate((np.repeat(training.weight, np.diff(training.start)), usual))
+    return rows, np.concatenate((left, np.zeros(len(unjudged)))), weight
+
+
+def sure_ridge(
+    training: Training,
+    columns: Columns,
+    plan: Plan,
+    ridges: list[float],
+    maker: TargetMaker,
+    *,
+    intercept: str,
+    n: int,
+    seed: int,
+) -> Curve:
+    """Choose the greatest ridge that is within one standard error of the best on held-out queries.
+
+    The loss is the generalised pairwise disagreement, so what is added to the scorer must improve the order itself; as
+    judgments grow the standard error vanishes, and the choice is the best. With fewer than 2n queries judgments are
+    held out. Errors (InputError): a fold without comparisons.
+    """
+    prefs = training.prefs
+    assert prefs is not None
+    ridges = sorted(ridges)
+    split = "queries" if len(prefs.queries) >= 2 * n else "judgments"
+    losses = np.zeros((n, len(ridges)))
+    lost, weight = np.zeros((len(prefs.queries), len(ridges))), np.zeros(len(prefs.queries))
+    pieces = steps("choosing the ridge: folds", folds(prefs, n, split=split, seed=seed), n)
+    for fold, (train, held) in enumerate(pieces):
+        judge = Disagreement(held, training.weight)
+        for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
+            if not edges:
+                raise InputError(
+                    f"the {part} of fold {fold + 1} of {n} has no comparison at all "
+                    f"({counted(len(prefs), 'judgments')} in {counted(len(prefs.queries), 'queries')}); use fewer "
+                    "folds, or give the ridge, so that nothing has to be chosen"
+                )
+        prior = maker.prior_of(train)
+        scores = columns.times(added(training, columns, prior, maker([plan], train)[0], ridges, intercept))
+        for place in range(len(ridges)):
+            rates = judge.rates(scores[training.row, place])
+            lost[:, place] += judge.weight * np.nan_to_num(rates)
+        weight += judge.weight
+        losses[fold] = [judge.loss(scores[training.row, place]) for place in range(len(ridges))]
+    curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], losses)
+    return curve.choosing(_surest(lost, weight))
+
+
+def _surest(lost: Floats, weight: Floats) -> int:
+    """The last column whose sum exceeds the least by no more than the standard error of the difference."""
+    worse = lost - lost[:, [int(lost.sum(axis=0).argmin())]]
+    judged = weight > 0
+    rate = worse[judged].sum(axis=0) / weight.sum()
+    spread = worse[judged] - weight[judged, None] * rate
+    number = int(judged.sum())
+    error = np.sqrt((spread**2).sum(axis=0) * number / max(number - 1, 1))
+    return int(np.flatnonzero(worse.sum(axis=0) <= error)[-1])

@@ -1,0 +1,232 @@
+"""What rankers are given: rows of features in any of the allowed forms, and what was judged about them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError, few
+from concordant.learning.features.matrix import Features, Matrix
+from concordant.learning.features.reading import read_features
+from concordant.learning.features.streamed import FeatureFile
+from concordant.learning.rankers.judged import Judged
+from concordant.losses.metrics.judged_lists import as_numbers
+from concordant.preferences.layouts import ALIASES, plain
+from concordant.preferences.preferences import Preferences
+
+__all__ = ["Training", "learning_rows", "matched", "refuse_other_names", "rows_of"]
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Rows of features and the nodes that are learned from: all judged items of each query, by query, then item."""
+
+    features: Features
+    named: bool
+    """Whether the columns have names of their own."""
+    start: Ints
+    """Nodes of query q are start[q]:start[q + 1]."""
+    row: Ints
+    """Row of the features of each node."""
+    unjudged: int
+    """Rows that no judgment speaks of."""
+    prefs: Preferences | None
+    labels: Floats | None
+    """Relevance of each node."""
+    weight: Floats
+    """Weight of each query from ``sample_weight``; ones without."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the features, judged or not."""
+        return len(self.features)
+
+    @property
+    def share(self) -> Floats:
+        """w_q n̂_q / Σ w n̂: the weight of each query in the risk (a labelled query is one judgment)."""
+        judgments = np.ones(len(self.weight)) if self.prefs is None else self.prefs.judgments
+        total = self.weight * judgments
+        return np.asarray(total / max(float(total.sum()), 1e-300), np.float64)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, in words."""
+        said = []
+        if self.unjudged:
+            said.append(f"{self.unjudged:,} of {self.rows:,} rows are in no judgment: nothing is learned there")
+        single = int((np.diff(self.start) == 1).sum())
+        if single:
+            said.append(f"{single:,} of {len(self.start) - 1:,} queries have a single item: nothing to order")
+        return tuple(said)
+
+
+def rows_of(X: Any, missing: str, names: tuple[str, ...] | None = None) -> tuple[Features, bool]:
+    """Return the rows of X as Features, and whether its columns have names.
+
+    X is Features, a tuple (matrix, query, item), a file or a table with a column of items (as ``read_features``
+    takes), or a matrix whose rows have no labels (numbered instead). A frame whose columns are ``names`` is a matrix.
+    """
+    keep = "raise" if missing == "raise" else "keep"
+    if isinstance(X, Features):
+        return X, True
+    if isinstance(X, FeatureFile):
+        raise UsageError(f"{X.log.name}: features that stay on disk do not do here; read_features reads them")
+    if isinstance(X, tuple):
+        if len(X) != 3:
+            raise UsageError(f"a tuple of features is (X, query, item), not one of {len(X)}")
+        matrix, query, item = X
+        called = _column_names(matrix)
+        return Features.of(matrix, item, query, called, missing=keep), called is not None
+    if isinstance(X, str | os.PathLike) or (_is_table(X) and not _is_matrix(X, names)):
+        return read_features(X, missing=keep), True
+    called = _column_names(X)
+    return Features.of(X, np.arange(1, _rows(X) + 1), None, called, missing=keep), called is not None
+
+
+def _rows(X: Any) -> int:
+    """Return the number of rows of a matrix of any make. Errors: UsageError where it is none."""
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) > 0:  # a sparse matrix has no length
+        return int(shape[0])
+    if not hasattr(X, "__len__") or isinstance(X, type | bytes | Preferences) or shape == ():
+        raise UsageError(f"features are a table, a matrix or a tuple (X, query, item), not {type(X).__name__}")
+    return len(X)
+
+
+def _columns(X: Any) -> list[Any] | None:
+    """The names of the columns of a table, whatever it is made of."""
+    if isinstance(X, Mapping):
+        return list(X)
+    columns = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    return list(columns) if isinstance(columns, Iterable) else None
+
+
+def _is_table(X: Any) -> bool:
+    return _columns(X) is not None or hasattr(X, "__arrow_c_stream__")
+
+
+def _is_matrix(X: Any, names: tuple[str, ...] | None) -> bool:
+    """A frame of numbers: its columns are the features that are known, or none of them names items."""
+    columns = _columns(X)
+    if columns is None or isinstance(X, Mapping) or not hasattr(X, "to_numpy"):
+        return False
+    if names is not None and set(columns) == set(names):
+        return True
+    return not any(plain(str(column)) in ALIASES["item"] for column in columns)
+
+
+def _column_names(X: Any) -> tuple[str, ...] | None:
+    columns = _columns(X)
+    return tuple(columns) if columns and all(isinstance(column, str) for column in columns) else None
+
+
+def matched(features: Features, named: bool, names: tuple[str, ...] | None, width: int) -> Matrix:
+    """Return the matrix with the columns that the ranker was fitted on, in its order.
+
+    Errors (InputError): names that differ, saying which; without names, another number of columns.
+    """
+    if not named or names is None:
+        if features.X.shape[1] != width:
+            raise InputError(f"X has {features.X.shape[1]:,} columns, the ranker was fitted on {width:,}")
+        return features.X
+    refuse_other_names(features.names, names)
+    if features.names == names:
+        return features.X
+    place = {name: column for column, name in enumerate(features.names)}
+    return np.ascontiguousarray(features.X[:, [place[name] for name in names]])
+
+
+def refuse_other_names(given: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """Raise InputError where the names of features are not those that a ranker was fitted on, in whatever order."""
+    missing = [name for name in names if name not in set(given)]
+    extra = [name for name in given if name not in set(names)]
+    if missing or extra:
+        said = [f"lack {few(missing)}"] if missing else []
+        said += [f"have {few(extra)}, which were not there when the ranker was fitted"] if extra else []
+        raise InputError(f"the features {' and '.join(said)}; it was fitted on {len(names):,}: {few(names)}")
+
+
+def learning_rows(X: Any, y: Any, missing: str, sample_weight: Any = None) -> Training:
+    """Match rows of features with what was judged about them.
+
+    y is Judged (then X is a matrix with its rows, or Features), Preferences (then X has labelled rows) or a relevance
+    label for each row. Errors: InputError for judged items without features, labels that are not numbers, lengths
+    that differ; UsageError for a matrix without labels of rows.
+    """
+    if isinstance(y, Judged):
+        matrix = X.X if isinstance(X, Features) else X[0] if isinstance(X, tuple) else X
+        called = X.names if isinstance(X, Features) else _column_names(matrix)
+        rows = Features.of(
+            matrix, np.arange(1, len(matrix) + 1), None, called, missing="raise" if missing == "raise" else "keep"
+        )
+        judged, named = y, called is not None
+        features = judged.beside(rows.X, rows.names)
+    else:
+        features, named = _labelled(X, y, missing)
+        if isinstance(y, Preferences):
+            judged = Judged(features.items, features.item, features.queries, features.query, y, None)
+        else:
+            labels = as_numbers(y, "labels", size=len(features))
+            query = np.zeros(len(features), np.int32) if features.query is None else features.query
+            judged = Judged(features.items, features.item, features.queries, query, None, labels)
+    if judged.prefs is not None:
+        if len(judged.prefs) == 0:
+            raise InputError("there are no judgments to learn from")
+        found = judged.align()
+        start, row = np.asarray(found.start, np.int64), found.row
+        labels_of_nodes = None
+    else:
+        assert judged.labels is not None and judged.query_code is not None
+        row = np.lexsort((judged.item_code, judged.query_code)).astype(np.int64)
+        begin = np.flatnonzero(np.diff(judged.query_code[row], prepend=-1))
+        start = np.append(begin, len(row)).astype(np.int64)
+        labels_of_nodes = judged.labels[row]
+        if len(row) == 0:
+            raise InputError("there are no rows to learn from")
+    used = np.zeros(len(features), bool)
+    used[row] = True
+    weight = _query_weights(sample_weight, len(features), start, row)
+    return Training(features, named, start, row, int((~used).sum()), judged.prefs, labels_of_nodes, weight)
+
+
+def _labelled(X: Any, y: Any, missing: str) -> tuple[Features, bool]:
+    if not (
+        isinstance(X, Features | FeatureFile | tuple | str | os.PathLike) or (_is_table(X) and not _is_matrix(X, None))
+    ):
+        raise UsageError(
+            f"the rows of a plain matrix do not say which item and query they are; give Features, (X, query, item) or "
+            f"a table with a column of items, or wrap the {'preferences' if isinstance(y, Preferences) else 'labels'} "
+            "with Judged.of, which names the rows"
+        )
+    return rows_of(X, missing)
+
+
+def _query_weights(given: Any, rows: int, start: Ints, row: Ints) -> Floats:
+    """Return one weight per query from one per row. Errors (InputError): negative, not constant in a query, all 0."""
+    if given is None:
+        return np.ones(len(start) - 1)
+    weight = as_numbers(given, "sample_weight", size=None)
+    if len(weight) != rows:
+        raise InputError(f"sample_weight has {len(weight):,} entries, X has {rows:,} rows")
+    if (weight < 0).any():
+        raise InputError(f"sample_weight: {int((weight < 0).sum()):,} of {rows:,} weights are negative")
+    of_nodes = weight[row]
+    first = of_nodes[start[:-1]]
+    differs = np.repeat(first, np.diff(start)) != of_nodes
+    if differs.any():
+        raise InputError(
+            f"sample_weight differs within a query ({int(differs.sum()):,} rows); a weight multiplies the loss of a "
+            "whole query, so all rows of a query need the same"
+        )
+    if not first.any():
+        raise InputError("sample_weight is 0 for every query that was judged")
+    return first

@@ -1,0 +1,270 @@
+"""Gains of random subsets, one for each step of a stochastic method: a query with probability n̂_q/n, then k of its
+judgments (AoS §6.1).
+
+Losses of one random sample, and their gradients: what a stochastic method sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from concordant.errors import UsageError, did_you_mean
+from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.losses.expected_gains import GAINS, best_values
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.closed_forms import C0, pair_log_odds
+from concordant.ranking.scores import Scores
+from concordant.ranking.structures import structure as find_structure
+
+__all__ = ["Logistic", "Regression", "SampledGains", "chances"]
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Gain = Callable[[Floats], Floats]
+ZERO = 1e-9
+"""A best value Z at or below this is 0: what is left of scores that cancel is rounding, not an order."""
+
+
+def chances(prefs: Preferences) -> Floats:
+    """n̂_q / n for each query."""
+    return np.asarray(prefs.judgments / max(int(prefs.judgments.sum()), 1), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledGains:
+    """G(s)/Z(s) of the items of a query for random k-subsets of its judgments, s the structure of the subset.
+
+    A query with at most k judgments has all of them as its one subset; its gains are computed once. Where Z(s) ≤ 0
+    the gains are 0.
+    """
+
+    prefs: Preferences
+    structure: str | Callable[..., Scores]
+    options: Mapping[str, Any]
+    order: int | None
+    """k; None for all judgments."""
+    gain: str | Gain
+    normalise: bool
+    at: int | None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.structure, str):
+            find_structure(self.structure).check(self.prefs.kind, self.options)
+        if isinstance(self.gain, str) and self.gain not in GAINS:
+            raise UsageError(f"unknown gain {self.gain!r}; {did_you_mean(self.gain, GAINS)}")
+
+    @cached_property
+    def start(self) -> Ints:
+        """Items of query q are start[q]:start[q + 1], as in ``Batch.whole``."""
+        return np.asarray(self.prefs.members[0], np.int64)
+
+    @cached_property
+    def exact(self) -> NDArray[np.bool_]:
+        """Queries whose one subset is all they have."""
+        judgments = self.prefs.judgments
+        return np.ones(len(judgments), bool) if self.order is None else judgments <= self.order
+
+    @cached_property
+    def whole(self) -> Floats:
+        """Gains of the exact queries, 0 for the others; shape (items of all queries,)."""
+        value, codes = np.zeros(self.start[-1]), np.flatnonzero(self.exact)
+        if len(codes):
+            value[self.exact[np.repeat(np.arange(len(self.exact)), np.diff(self.start))]] = self.gains(
+                Batch.whole(self.prefs, codes)
+            )
+        return value
+
+    def draw(self, query: Ints, seed: int) -> Iterator[Floats]:
+        """Yield, for each of the queries named in turn, the gains of a subset of its own."""
+        times = np.bincount(query, minlength=len(self.exact))
+        pool, place = self.whole, self.start[query]
+        drawn = np.where(self.exact, 0, times)
+        parts, length = [pool], len(pool)
+        for number in np.unique(drawn[drawn > 0]):
+            codes = np.flatnonzero(drawn == number)
+            assert self.order is not None
+            batch = Batch.subsets(self.prefs, self.order, int(number), seed=seed, queries=codes)
+            parts.append(self.gains(batch))
+            steps = np.flatnonzero(drawn[query] == number)
+            steps = steps[np.argsort(query[steps], kind="stable")]  # the draws of a query stand together
+            place[steps] = length + batch.node_start[:-1]
+            length += len(parts[-1])
+        pool = np.concatenate(parts)
+        for begin, size in zip(place.tolist(), np.diff(self.start)[query].tolist(), strict=True):
+            yield pool[begin : begin + size]
+
+    def gains(self, batch: Batch) -> Floats:
+        """G(s)/Z(s) for every node of a batch."""
+        scores = self._scores(batch)
+        gain = np.asarray(GAINS[self.gain](scores) if isinstance(self.gain, str) else self.gain(scores), np.float64)
+        if not self.normalise:
+            return gain
+        best = best_values(gain[None], batch.node_start, self.at)[0]
+        inverse = np.divide(1.0, best, out=np.zeros_like(best), where=best > ZERO)
+        return np.asarray(gain * np.repeat(inverse, np.diff(batch.node_start)), np.float64)
+
+    def _scores(self, batch: Batch) -> Floats:
+        """Scores of all nodes; those of the default structure without the connectivity of every subset."""
+        if self.structure != "log-odds":
+            function = find_structure(self.structure) if isinstance(self.structure, str) else self.structure
+            return function(batch, **self.options).value
+        graphs = self._pairs(batch)
+        odds = pair_log_odds(graphs, self.options.get("c0", C0))
+        width = np.diff(batch.node_start)
+        return np.asarray(graphs.add_to_nodes(odds, -odds) / np.repeat(np.maximum(width - 1, 1), width), np.float64)
+
+    def _pairs(self, batch: Batch) -> Graphs:
+        """The pair tables of a batch; the place of an item is looked up once, not for each subset."""
+        prefs, held = self.prefs, batch.judgment
+        if self._sides is None:
+            return batch.graphs
+        first = batch.node_start[batch.graph]
+        mass = batch.multiplicity if prefs.weight is None else batch.multiplicity * prefs.weight[held]
+        tie = None if prefs.tie is None else prefs.tie[held]
+        return Graphs.from_edges(
+            batch.node_start, first + self._sides[0][held], first + self._sides[1][held], mass, tie
+        )
+
+    @cached_property
+    def _sides(self) -> tuple[Ints, Ints] | None:
+        """Place within their query of winner and loser of each distinct comparison."""
+        prefs = self.prefs
+        if prefs.kind != "comparisons" or prefs.winner is None or prefs.loser is None:
+            return None
+        whole, query = Batch.whole(prefs), prefs.query.astype(np.int64)
+        begin = self.start[query]
+        return whole.node_of(query, prefs.winner) - begin, whole.node_of(query, prefs.loser) - begin
+
+
+CHUNK = 1 << 21
+"""Judgments and items of the subsets that are drawn at a time."""
+LARGEST = 64
+"""Queries whose curvature is computed, to find the largest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """φ = 1/(2m) min_t Σ_j (x_j'θ + t − y_j)² with y the gains of a random subset of a random query (AoS (28))."""
+
+    Z: NDArray[Any]
+    """Features of the items of all queries, shape (items, features)."""
+    gains: SampledGains
+    chance: Floats
+    """Probability of each query."""
+
+    def samples(self, number: int, rng: np.random.Generator) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield so many pairs of features and gains, each of one query."""
+        start, k = self.gains.start, self.gains.order
+        size = np.diff(start)
+        held = 0.0 if k is None else float(k)
+        chunk = max(1, int(CHUNK / (held + self.chance @ size)))
+        begins, ends = start[:-1].tolist(), start[1:].tolist()
+        for first in range(0, number, chunk):
+            seed = int(rng.integers(1 << 62))
+            query = rng.choice(len(size), min(chunk, number - first), p=self.chance)
+            for q, y in zip(query.tolist(), self.gains.draw(query, seed), strict=True):
+                yield self.Z[begins[q] : ends[q]], y
+
+    def loss(self, theta: Floats, sample: tuple[NDArray[Any], Floats]) -> tuple[float, Floats]:
+        """Loss and gradient of one sample. Centring the residuals is centring features and gains."""
+        x, y = sample
+        residual = x @ theta.astype(x.dtype, copy=False) - y
+        size = len(y)
+        residual -= residual.sum() / size
+        return float(residual @ residual) / (2 * size), (residual.astype(x.dtype, copy=False) @ x) / size
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest curvature of a sample, among the queries with the largest centred features."""
+        start, most = self.gains.start, []
+        trace = np.zeros(len(self.chance))
+        for q in np.flatnonzero(self.chance):
+            x = self._centred(start[q], start[q + 1])
+            trace[q] = (x * x).sum() / max(len(x), 1)
+        for q in np.argsort(-trace, kind="stable")[:LARGEST]:
+            x = self._centred(start[q], start[q + 1])
+            if len(x):
+                inner = x @ x.T if len(x) < x.shape[1] else x.T @ x
+                most.append(float(scipy.linalg.eigvalsh(inner)[-1]) / len(x))
+        return max(most, default=0.0)
+
+    @cached_property
+    def smallest(self) -> float:
+        """Smallest curvature of the risk."""
+        start = self.gains.start
+        weight = self.chance / np.maximum(np.diff(start), 1)
+        gram = NormalEquations.of(self.Z, np.zeros(len(self.Z)), start, weight).gram
+        return max(float(scipy.linalg.eigvalsh(gram)[0]), 0.0) if len(gram) else 0.0
+
+    def _centred(self, begin: int, end: int) -> Floats:
+        x = np.asarray(self.Z[begin:end], np.float64)
+        return x - x.mean(axis=0) if len(x) else x
+
+
+@dataclass(frozen=True, eq=False)
+class Logistic:
+    """φ = Σ strength log(1 + e^(α_loser − α_winner)) over the edges of one random judgment (AoS (29)); a tie is half an
+    edge each way."""
+
+    Z: NDArray[Any]
+    cumulative: Ints
+    """Judgments up to and with each distinct one, each as often as it was made."""
+    start: Ints
+    """Edges of distinct judgment j are start[j]:start[j + 1]."""
+    winner: Ints
+    loser: Ints
+    strength: Floats
+
+    @classmethod
+    def of(cls, Z: NDArray[Any], prefs: Preferences) -> Logistic:
+        """List the edges of every distinct judgment."""
+        edges = Batch.whole(prefs).edges
+        twice = np.concatenate((np.arange(len(edges.tie)), np.flatnonzero(edges.tie)))
+        winner = np.concatenate((edges.winner, edges.loser[edges.tie]))
+        loser = np.concatenate((edges.loser, edges.winner[edges.tie]))
+        strength = np.where(edges.tie, 0.5 * edges.strength, edges.strength)[twice]
+        holder = edges.holder[twice]
+        order = np.argsort(holder, kind="stable")
+        start = np.concatenate(([0], np.cumsum(np.bincount(holder, minlength=len(prefs.count)))))
+        return cls(Z, np.cumsum(prefs.count, dtype=np.int64), start, winner[order], loser[order], strength[order])
+
+    def samples(self, number: int, rng: np.random.Generator) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield so many pairs of features (winner less loser) and strengths, each of one judgment."""
+        for first in range(0, number, CHUNK // 8):
+            card = rng.integers(self.cumulative[-1], size=min(CHUNK // 8, number - first))
+            judgment = np.searchsorted(self.cumulative, card, side="right")
+            for begin, end in zip(self.start[judgment].tolist(), self.start[judgment + 1].tolist(), strict=True):
+                winner, loser = self.winner[begin:end], self.loser[begin:end]
+                yield self.Z[winner] - self.Z[loser], self.strength[begin:end]
+
+    def loss(self, theta: Floats, sample: tuple[NDArray[Any], Floats]) -> tuple[float, Floats]:
+        """Loss and gradient of one sample."""
+        d, strength = sample
+        margin = d @ theta
+        return float(strength @ np.logaddexp(0.0, -margin)), -(strength * expit(-margin)) @ d
+
+    @cached_property
+    def largest(self) -> float:
+        """A bound on the largest curvature of a judgment: a quarter of its Σ strength ‖x_winner − x_loser‖²."""
+        size = np.zeros(len(self.winner))
+        block = max(1, (1 << 19) // max(self.Z.shape[1], 1))
+        for begin in range(0, len(size), block):
+            part = slice(begin, begin + block)
+            size[part] = np.square(self.Z[self.winner[part]] - self.Z[self.loser[part]]).sum(axis=1, dtype=np.float64)
+        total = np.concatenate(([0.0], np.cumsum(self.strength * size)))
+        return 0.25 * float(np.diff(total[self.start]).max(initial=0.0))
+
+    @property
+    def smallest(self) -> float:
+        """A lower bound on the curvature of the risk: none, log(1 + e^(−t)) being flat far out."""
+        return 0.0

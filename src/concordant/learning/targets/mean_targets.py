@@ -1,0 +1,333 @@
+"""Mean gain targets: the U-statistic of order k turned into one regression target for each item (AoS (18), (28)).
+
+Targets as they are returned: one for each item, with their Monte Carlo error and what a reader should know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import ConcordantError, UsageError, whole_number
+from concordant.learning.targets.log_odds import LogOddsTargets
+from concordant.losses.gains import Gain, best_value, inverse_discount, the_gain
+from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import take_lists
+from concordant.preferences.sampling import label_keys, quick_draws
+from concordant.progress import steps
+from concordant.ranking.scores import STOPPED, Scores
+from concordant.ranking.structures import structure as find_structure
+
+__all__ = ["Targets", "centre", "mean_targets", "mean_targets_of_orders", "said_of_targets"]
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Targets of the items of each query, with their Monte Carlo error and the weights of the queries.
+
+    Items stand as in ``Batch.whole(prefs)``: by query, then by item code.
+    """
+
+    start: Ints
+    """Items of query q are start[q]:start[q + 1]."""
+    value: Floats
+    """ȳ, shape (items of all queries,)."""
+    error: Floats
+    """Monte Carlo standard error of ȳ; 0 where ȳ is exact (and where one subset was drawn, which does not tell).
+    It falls as 1/√B."""
+    weight: Floats
+    """n̂_q / (n m_q) for each query, so that Σ_q weight_q ‖f(q) − ȳ_q‖² is twice the quadratic risk, less a constant."""
+    drawn: Ints
+    """Subsets that each query's targets are the mean of; 1 where all its judgments are one."""
+    zero: Ints
+    """How many of them had Z = 0: they count as targets 0."""
+    exact: NDArray[np.bool_]
+    """Whether the query's only subset is all its judgments (order 'all', or no more than k of them)."""
+    order: int | None = None
+    """k; None for all judgments."""
+    stopped: int = 0
+    """Graphs whose structure stopped before convergence."""
+
+    def centred(self) -> Floats:
+        """Return the targets less their mean in each query: the free intercept per query taken out."""
+        return centre(self.start, self.value)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, in words."""
+        k, exact, zero = self.order, int(self.exact.sum()), int(self.zero.sum())
+        with_zero = int((self.zero > 0).sum())
+        return said_of_targets(k, len(self.exact), exact, int(self.drawn.sum()), zero, with_zero, self.stopped)
+
+
+def said_of_targets(
+    order: int | None, queries: int, exact: int, drawn: int, zero: int, with_zero: int, stopped: int
+) -> tuple[str, ...]:
+    """Return what a reader should know of targets, in words, from sums over their queries."""
+    said = []
+    if order is not None and exact:
+        said.append(
+            f"{exact:,} of {queries:,} queries have at most {order:,} judgments: all of them are their one subset"
+        )
+    if zero:
+        said.append(
+            f"{zero:,} of {drawn:,} subsets (in {with_zero:,} queries) have no best order (Z = 0): their targets are 0"
+        )
+    if stopped:
+        said.append(f"{stopped:,} structures stopped before convergence")
+    return tuple(said)
+
+
+def centre(start: Ints, value: Floats) -> Floats:
+    """Subtract from each value, or each row of a matrix, the mean over its query; shape (nodes,) or (nodes, columns).
+
+    >>> centre(np.array([0, 2, 3]), np.array([1.0, 3.0, 5.0])).tolist()
+    [-1.0, 1.0, 0.0]
+    """
+    size = np.diff(start)
+    some = np.flatnonzero(size)
+    if len(some) == 0:
+        return value.copy()
+    means = np.add.reduceat(value, start[some], axis=0) / size[some].reshape(-1, *[1] * (value.ndim - 1))
+    return np.asarray(value - np.repeat(means, size[some], axis=0))
+
+
+BLOCK = 100_000
+"""Nodes and judgments of subsets that are worked on at a time: bounds the memory and keeps the work in the processor's
+cache; does not change the result."""
+MOST = 1 << 50
+"""Orders above this are this one: no query has so many judgments."""
+ZERO = 1e-9
+"""A best value Z at or below this is 0: what is left of scores that cancel is rounding, not an order."""
+
+
+def mean_targets(
+    prefs: Preferences,
+    structure: str | Callable[..., Scores] = "log-odds",
+    *,
+    options: Mapping[str, Any] | None = None,
+    order: int | str = "all",
+    subsets: int = 32,
+    gain: str | Gain = "2^s-1",
+    normalise: bool = True,
+    discount: Gain | None = None,
+    at: int | None = None,
+    seed: int = 0,
+    partition: bool = True,
+    block: int = BLOCK,
+) -> Targets:
+    """Return ȳ_q = the mean over k-subsets of the judgments of query q of G(s_j)/Z(s), s the structure of the subset.
+
+    For φ(α, s) = 1/(2m) Σ_j (α_j − G(s_j)/Z(s))² (AoS (28)) the U-statistic risk (18) is Σ_q (weight_q/2) ‖f(q) − ȳ_q‖²
+    plus a constant, so any weighted least-squares regressor on these targets minimises it.
+
+    ``structure`` is a name of the registry or a function of a batch, with ``options``; ``order`` is k, or 'all' for
+    complete aggregation (17); a query with at most k judgments has all of them as its one subset. Otherwise ȳ is
+    estimated from ``subsets`` random subsets per query, blocks of random partitions where the query has 2k judgments
+    or more (``partition=False``: independent draws). ``gain`` is '2^s-1', '2^s', 'identity' or a function;
+    ``normalise`` divides by Z(s), the best value of (14) over orderings with ``discount`` F (log2(1 + j)) and cut-off
+    ``at``. Where Z(s) = 0 (or is negative, as an unusual gain can make it) the targets of the subset are 0; this is
+    counted. Draws depend on the labels of queries and ``seed`` only, not on row order or ``block``.
+
+    The default structure of unweighted comparisons with a gain by name runs in compiled loops, in as many threads as
+    there are processors (which change no bit); everything else in NumPy. Both are the same to 1e-12.
+
+    Errors (UsageError): an order or number of subsets below 1, an unknown structure, option or gain.
+
+    >>> votes = Preferences.from_comparisons(["x", "x", "y"], ["y", "y", "x"])
+    >>> mean_targets(votes, "borda", gain="identity").value.round(4).tolist()  # s = (1/3, −1/3)
+    [2.7095, -2.7095]
+    >>> mean_targets(votes, "borda", gain="identity", order=1, subsets=3).value.round(4).tolist()  # 2.71, 2.71, −2.71
+    [0.9032, -0.9032]
+    """
+    return mean_targets_of_orders(
+        prefs,
+        [order],
+        structure,
+        options=options,
+        subsets=subsets,
+        gain=gain,
+        normalise=normalise,
+        discount=discount,
+        at=at,
+        seed=seed,
+        partition=partition,
+        block=block,
+    )[0]
+
+
+def mean_targets_of_orders(
+    prefs: Preferences,
+    orders: Sequence[int | str],
+    structure: str | Callable[..., Scores] = "log-odds",
+    *,
+    options: Mapping[str, Any] | None = None,
+    subsets: int = 32,
+    gain: str | Gain = "2^s-1",
+    normalise: bool = True,
+    discount: Gain | None = None,
+    at: int | None = None,
+    seed: int = 0,
+    partition: bool = True,
+    block: int = BLOCK,
+) -> list[Targets]:
+    """Return the ``mean_targets`` of several orders, each with the bits it has alone; preparations are made once.
+
+    >>> votes = Preferences.from_comparisons(["x", "x", "y"], ["y", "y", "x"])
+    >>> [targets.order for targets in mean_targets_of_orders(votes, [1, 2, "all"])]
+    [1, 2, None]
+    """
+    ks = [_order(order) for order in orders]
+    if not isinstance(prefs, Preferences):
+        raise UsageError(f"targets are made of Preferences, not of {type(prefs).__name__}")
+    subsets = whole_number(subsets, "the number of subsets")
+    if not isinstance(structure, str) and not callable(structure):
+        raise UsageError(f"structure is a name or a function, not {type(structure).__name__}")
+    function = find_structure(structure) if isinstance(structure, str) else structure
+    if isinstance(structure, str):
+        find_structure(structure).check(prefs.kind, options or {})
+    longest = int(np.diff(prefs.members[0]).max(initial=0))
+    inverse = inverse_discount(longest, discount, at) if normalise else None
+    work = _Work(prefs, function, dict(options or {}), subsets, the_gain(gain), inverse, seed, partition, block)
+    quick = None
+    if function is find_structure("log-odds"):
+        quick = LogOddsTargets.of(prefs, work.key, work.options, gain, inverse)
+    return [work.targets(k, quick) for k in (steps("targets", ks) if len(ks) > 1 else ks)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What the targets of every order share."""
+
+    prefs: Preferences
+    function: Callable[..., Scores]
+    options: dict[str, Any]
+    subsets: int
+    gain: Gain
+    inverse: Floats | None
+    seed: int
+    partition: bool
+    block: int
+
+    @cached_property
+    def start(self) -> Ints:
+        return np.asarray(self.prefs.members[0], np.int64)
+
+    @cached_property
+    def key(self) -> NDArray[np.uint64]:
+        return label_keys(Labels(self.prefs.queries.values), self.seed)
+
+    def targets(self, k: int | None, quick: LogOddsTargets | None) -> Targets:
+        """Return the targets of one order; ``quick`` for the queries that it covers."""
+        start, total = self.start, self.prefs.judgments
+        size = np.diff(start)
+        exact = total <= k if k is not None else np.ones(len(total), bool)
+        value, error = np.zeros(start[-1]), np.zeros(start[-1])
+        zero, drawn = np.zeros(len(size), np.int64), np.where(exact, 1, self.subsets).astype(np.int64)
+        # a partition of a query with far more judgments than are drawn gains nothing and costs a full shuffle
+        reach = 0 if k is None else 8 * k * drawn
+        blocks = self.partition & ~exact & (total >= 2 * (k or 0)) & (total <= reach)
+        covered = np.zeros(len(total), bool) if quick is None else quick.covered(total, k)
+        if quick is not None and covered.any():
+            codes = np.flatnonzero(covered)
+            quick.fill(codes, total, k, self.subsets, blocks, ZERO, value, error, zero)
+        if k is not None:
+            quick_draws(int(drawn[~exact & ~covered].sum()) * k)
+        stopped = 0
+        held = np.diff(self.prefs.start) if k is None else np.where(exact, np.diff(self.prefs.start), k)
+        groups = (exact, ~exact & blocks, ~exact & ~blocks)
+        cost = drawn * (size + held)
+        pieces = [
+            some for group in groups for some in _some_queries(np.flatnonzero(group & ~covered), cost, self.block)
+        ]
+        for codes in steps("subsets", pieces):
+            y, none, unfinished = self._gains(codes, k, bool(exact[codes[0]]), bool(blocks[codes[0]]))
+            zero[codes] = none
+            per_round = total[codes] // k if blocks[codes[0]] and k is not None else np.ones(len(codes), np.int64)
+            at_nodes = take_lists(start, codes)[1]
+            value[at_nodes], error[at_nodes] = _mean_and_error(y, size[codes], drawn[codes], per_round)
+            stopped += unfinished
+        weight = total / (max(int(total.sum()), 1) * np.maximum(size, 1))
+        return Targets(start, value, error, weight, drawn, zero, exact, k, stopped)
+
+    def _gains(self, codes: Ints, k: int | None, exact: bool, blocks: bool) -> tuple[Floats, Ints, int]:
+        """G(s)/Z(s) of each node, how many graphs of each query have Z = 0, and how many structures stopped early."""
+        if exact or k is None:
+            batch = Batch.whole(self.prefs, codes)
+        else:
+            batch = Batch.subsets(self.prefs, k, self.subsets, seed=self.seed, partition=blocks, queries=codes)
+        scores = self.function(batch, **self.options)
+        y, none = _over_best(batch, scores.value, self.gain, self.inverse)
+        of_query = np.bincount(np.searchsorted(codes, batch.query), none, len(codes)).astype(np.int64)
+        return y, of_query, int((scores.status == STOPPED).sum())
+
+
+def _order(order: int | str) -> int | None:
+    if order == "all":
+        return None
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
+        raise UsageError(f"order must be 'all' or an integer of at least 1, not {order!r}")
+    return min(int(order), MOST)
+
+
+def _some_queries(codes: Ints, cost: Ints, block: int) -> Iterator[Ints]:
+    """Yield query codes that are worked on together."""
+    if len(codes):
+        number = (np.cumsum(cost[codes]) - cost[codes]) // max(block, 1)
+        yield from np.split(codes, np.flatnonzero(np.diff(number)) + 1)
+
+
+def _over_best(batch: Batch, scores: Floats, G: Gain, inverse: Floats | None) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return G(s)/Z(s) of each node and which graphs have Z = 0 (gains alone, and none, without ``inverse``)."""
+    with np.errstate(over="ignore"):
+        gains = np.asarray(G(scores), np.float64)
+    if gains.shape != scores.shape or not np.isfinite(gains).all():
+        worst = float(np.abs(scores).max(initial=0.0))
+        raise ConcordantError(f"the gain of a score is not one finite number (the largest score is {worst:.3g})")
+    if inverse is None:
+        return gains, np.zeros(len(batch), bool)
+    Z = best_value(batch.node_start, gains, inverse)
+    none = ~(Z > ZERO)
+    factor = np.where(none, 0.0, 1.0 / np.where(none, 1.0, Z))
+    return gains * np.repeat(factor, np.diff(batch.node_start)), none
+
+
+def _mean_and_error(y: Floats, size: Ints, drawn: Ints, per_round: Ints) -> tuple[Floats, Floats]:
+    """Return the mean of y over the graphs of each query and its standard error, for the items of these queries.
+
+    y: for each query (of ``size`` items) its ``drawn`` graphs, one after the other. Blocks of one permutation depend on
+    one another, permutations do not: with b_r blocks in round r and R rounds the variance of the mean is estimated by
+    R/(R − 1) Σ_r (b_r/B)² (ȳ_r − ȳ)². Independent draws are rounds of one. With a single round the blocks stand for
+    rounds, which overstates the error.
+    """
+    query = np.repeat(np.arange(len(size)), drawn)
+    width = size[query]
+    node_start = np.cumsum(width) - width
+    nth = np.arange(len(query)) - np.repeat(np.cumsum(drawn) - drawn, drawn)
+    offset = np.cumsum(size) - size
+    node = np.arange(len(y)) + np.repeat(offset[query] - node_start, width)
+    mean = np.bincount(node, y, size.sum()) / np.repeat(drawn, size)
+    per_unit = np.where(drawn > per_round, per_round, 1)
+    rounds = -(-drawn // per_unit)
+    if (rounds == 1).all():
+        return mean, np.zeros(len(mean))
+    # sums of each round: the nodes of a query once for each of its rounds
+    units_before = np.cumsum(rounds * size) - rounds * size
+    cell = np.arange(len(y)) + np.repeat(units_before[query] + nth // per_unit[query] * width - node_start, width)
+    deviation = np.bincount(cell, y - mean[node], int((rounds * size).sum()))
+    owner = np.repeat(np.arange(len(size)), rounds * size)
+    local = (np.arange(len(owner)) - units_before[owner]) % size[owner]
+    squares = np.bincount(offset[owner] + local, deviation**2, size.sum())
+    scale = np.where(rounds > 1, rounds / np.maximum(rounds - 1, 1), 0.0) / drawn.astype(np.float64) ** 2
+    return mean, np.sqrt(squares * np.repeat(scale, size))

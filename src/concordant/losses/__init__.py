@@ -1,0 +1,1 @@
+"""Convex surrogates that are minimised, and gains."""

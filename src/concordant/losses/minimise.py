@@ -1,0 +1,262 @@
+"""Minimisers of surrogates over α ∈ ℝ^m, for all graphs of a batch: what a surrogate elicits from a population.
+
+Closed form for the linear φ and for gains against all; else the strong components are minimised one by one, by the
+network simplex method for the hinge and Newton's method for smooth φ, and moved apart (``pieces.py``). φ that tends to
+0 without reaching it has a minimiser only where every arc lies on a cycle: else the infimum is followed, exactly.
+
+Minima of smooth surrogates within strong components: compiled block by block, or all in one sparse system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError
+from concordant.kernels.arrays import in_ranges, read_only
+from concordant.kernels.newton_blocks import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, newton_blocks
+from concordant.losses.argmin_set import Bounds, loose_blocks, rigid_nodes
+from concordant.losses.gains_to_all import closed_form, has_closed_form
+from concordant.losses.hinge import by_circulation
+from concordant.losses.margins import MARGINS
+from concordant.losses.minimum import ATTAINED, LEFT_OUT, NOT_ATTAINED, NOT_UNIQUE, STATUS, STOPPED, Minimum
+from concordant.losses.newton import newton
+from concordant.losses.objective import Objective
+from concordant.losses.pieces import Pieces
+
+__all__ = [
+    "ATTAINED",
+    "COMPILED",
+    "LEFT_OUT",
+    "Minimum",
+    "NOT_ATTAINED",
+    "NOT_UNIQUE",
+    "STATUS",
+    "STOPPED",
+    "minimise",
+    "within_blocks",
+]
+
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+COMPILED = {"logistic": LOGISTIC, "exponential": EXPONENTIAL, "squared-hinge": SQUARED_HINGE}
+"""Margin functions that the kernel knows; any other smooth φ takes the plain way."""
+LARGEST = 400
+"""Nodes of a block that the kernel eliminates in a dense table."""
+
+
+def within_blocks(
+    pieces: Pieces, tolerance: float, most: int, *, compiled: bool = True
+) -> tuple[Floats, NDArray[np.int64], Flags]:
+    """Minimise within every block; return α (nodes,), iterations and convergence (blocks,)."""
+    objective = pieces.within
+    alpha, steps = np.zeros(objective.nodes), np.zeros(pieces.number, np.int64)
+    settled = np.ones(pieces.number, bool)
+    real = pieces.size > 1
+    known = compiled and objective.phi.name in COMPILED and objective.phi is MARGINS.get(objective.phi.name)
+    small = real & (pieces.size <= LARGEST) & known
+    if small.any():
+        nodes, own, steps[small], settled[small] = _compiled(pieces, small, tolerance, most)
+        alpha[nodes] = own
+    rest = real & ~small
+    if np.isfinite(objective.phi.zero_from):
+        rest |= ~settled  # weights so far apart that a whole block's slope does not see some of them
+    if rest.any():
+        other, steps_of_rest, done = newton(objective, pieces.block, pieces.number, True, tolerance, most, only=rest)
+        inside = rest[pieces.block]
+        alpha[inside], steps[rest], settled[rest] = other[inside], steps_of_rest[rest], done[rest]
+    return alpha, steps, settled
+
+
+def _compiled(
+    pieces: Pieces, small: Flags, tolerance: float, most: int
+) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Flags]:
+    """Nodes of the small blocks and their α; iterations and convergence of each."""
+    arcs, kind = pieces.within.arcs, COMPILED[pieces.within.phi.name]
+    packed = pieces.packed(small)
+    alpha, blocks = np.zeros(len(packed.nodes)), int(small.sum())
+    steps, settled = np.zeros(blocks, np.int64), np.zeros(blocks, bool)
+    margin = arcs.margin[packed.arcs]
+    if kind == EXPONENTIAL:  # a factor of all weights of a block, which may be beyond floats
+        highest = np.maximum.reduceat(margin, packed.arc_start[:-1])
+        margin = margin - np.repeat(highest, np.diff(packed.arc_start))
+    columns = (packed.node_start, packed.arc_start, packed.winner, packed.loser)
+    given = [read_only(column, np.int64) for column in columns]
+    given += [read_only(column, np.float64) for column in (arcs.weight[packed.arcs], margin)]
+    size = pieces.size[small]
+
+    def work(first: int, last: int) -> None:
+        newton_blocks(kind, *given, first, last, tolerance, most, alpha, steps, settled)
+
+    in_ranges(work, size * size + 16 * pieces.arcs[small])
+    return packed.nodes, alpha, steps, settled
+
+
+Nodes = NDArray[np.int64]
+FAR = 40.0
+"""Gap that stands for infinity in the reported α: φ is below 1e-17 there."""
+SHORT = 1e-9
+"""How far a difference must be from the end of φ to count as short of it."""
+SLIM = 1e-7
+"""Share of an arc's weight by which its dual must differ from a bound."""
+
+
+def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: int = 200) -> Minimum:
+    """Minimise every graph of the objective over the scores of its items.
+
+    In a converged fit the derivative of each node is below ``tolerance`` times the terms it is the sum of; the hinge is
+    solved exactly, but blocks whose nodes × arcs exceed 6·10⁸ are left out and their graphs say so. Raises UsageError
+    for a linear φ without a penalty (unbounded below) and for the hinge with one.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> from concordant.preferences.graphs import Batch
+    >>> from concordant.losses.surrogates import surrogate
+    >>> votes = Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "y", "x"])
+    >>> found = minimise(surrogate("ranknet").objective(Batch.whole(votes)))
+    >>> found.alpha.round(4).tolist(), STATUS[found.status[0]]  # log(3)/2
+    ([0.5493, -0.5493], 'attained')
+    """
+    if not isinstance(objective, Objective):
+        raise UsageError(
+            f"minimise takes an objective, not {type(objective).__name__}; surrogate(…).objective(batch) makes one"
+        )
+    phi = objective.phi
+    if not np.isfinite(phi.infimum) and not objective.penalised and len(objective.arcs.weight):
+        raise UsageError(f"the {phi.name} loss has no lower bound without a penalty on values")
+    if not phi.smooth and phi.name != "hinge":
+        raise UsageError(f"{phi.name} has a kink and is not minimised here; the hinge is, and every smooth φ")
+    if not phi.smooth and objective.penalised:
+        raise UsageError(f"{phi.name} with a penalty on values is not minimised here; take squared-hinge")
+    if objective.penalised:
+        return _penalised(objective, tolerance, max_iterations)
+    if has_closed_form(objective):
+        return closed_form(objective, tolerance, FAR)
+    pieces = Pieces.of(objective.merged())
+    objective = pieces.objective
+    if not phi.smooth:
+        return _hinge(pieces)
+    near, steps, settled = within_blocks(pieces, tolerance, max_iterations)
+    with np.errstate(over="ignore", invalid="ignore"):  # exponentials of large margins
+        slope, value = _largest(objective, pieces.within.gradient(near)), pieces.within.value(near)
+    if np.isfinite(phi.zero_from):
+        found = _ended(pieces, near, *_short_of_the_end(pieces, near))
+    else:
+        found = _along_infimum(pieces, near)
+    found.status[pieces.largest_in_graph(~settled) > 0] = STOPPED
+    return found.told(value, pieces.largest_in_graph(steps), slope)
+
+
+@dataclass(frozen=True, eq=False)
+class _Face:
+    """The minimisers as found."""
+
+    pieces: Pieces
+    alpha: Floats
+    status: NDArray[np.int8]
+    bounds: Bounds
+    rigid: Nodes
+
+    def told(self, value: Floats, steps: NDArray[np.int64], slope: Floats) -> Minimum:
+        pieces = self.pieces
+        return Minimum(
+            pieces.objective, self.alpha, pieces.component, value, self.status, steps, slope, self.bounds, self.rigid
+        )
+
+
+def _centred(alpha: Floats, block: Nodes, number: int) -> Floats:
+    mean = np.bincount(block, alpha, number) / np.maximum(np.bincount(block, minlength=number), 1)
+    return np.asarray(alpha - mean[block], np.float64)
+
+
+def _largest(objective: Objective, of_nodes: Floats) -> Floats:
+    largest = np.zeros(len(objective))
+    np.maximum.at(largest, objective.owner, np.abs(of_nodes))
+    return largest
+
+
+def _penalised(objective: Objective, tolerance: float, most: int) -> Minimum:
+    """Strictly convex: one minimiser; in closed form t + (r')⁻¹(Σ_j (a_ij − a_ji)/ν) for the linear φ (ICML (15))."""
+    arcs, owner, nodes = objective.arcs, objective.owner, objective.nodes
+    number = len(objective)
+    if objective.phi.name == "linear":
+        net = np.bincount(arcs.winner, arcs.weight, nodes) - np.bincount(arcs.loser, arcs.weight, nodes)
+        alpha = arcs.target + objective.penalty.inverse(net / arcs.pull)
+        steps, settled = np.zeros(number, np.int64), np.ones(number, bool)
+        slope = np.zeros(number)
+    else:
+        alpha, steps, settled = newton(objective, owner, number, False, tolerance, most)
+        slope = _largest(objective, objective.gradient(alpha))
+    status = np.where(settled, ATTAINED, STOPPED).astype(np.int8)
+    root = arcs.node_start[:-1][owner]
+    bounds = Bounds.fixed(alpha, root)
+    return Minimum(objective, alpha, owner, objective.value(alpha), status, steps, slope, bounds, root)
+
+
+def _along_infimum(pieces: Pieces, near: Floats) -> _Face:
+    """φ > 0 tends to 0: one point within strong components, all between them goes to infinity."""
+    objective, across = pieces.objective, pieces.across
+    arcs = objective.arcs
+    above, below = arcs.winner[across], arcs.loser[across]
+    depth = pieces.depths(np.ones(len(above)))
+    widest = np.zeros(len(objective))
+    np.maximum.at(widest, objective.owner[arcs.winner], arcs.margin)
+    spread = 2.0 * _largest(objective, near) + FAR + widest
+    alpha = _centred(near - depth[pieces.block] * spread[objective.owner], pieces.component, pieces.components)
+    status = np.full(len(objective), ATTAINED, np.int8)
+    status[objective.owner[above]] = NOT_ATTAINED
+    bounds = Bounds.fixed(near, pieces.root).and_also(above, below, np.full(len(above), np.inf))
+    return _Face(pieces, alpha, status, bounds, pieces.root)
+
+
+def _short_of_the_end(pieces: Pieces, near: Floats) -> tuple[Bounds, Bounds]:
+    """Squared hinge: all minimisers share the shortfalls z − d_e > 0; the other d_e are at least z.
+
+    Returns lower bounds, and those of them that are equalities.
+    """
+    arcs, end = pieces.within.arcs, pieces.objective.phi.zero_from
+    gap = pieces.within.gaps(near)
+    short = gap < end - SHORT
+    least = np.where(short, gap, end) + arcs.margin
+    bounds = Bounds(arcs.winner, arcs.loser, least)
+    return bounds, bounds.only(short)
+
+
+def _ended(pieces: Pieces, near: Floats, bounds: Bounds, equal: Bounds) -> _Face:
+    """φ ends at z: arcs between strong components get at least z + h, and nothing bounds them from above."""
+    objective, across = pieces.objective, pieces.across
+    arcs = objective.arcs
+    above, below = arcs.winner[across], arcs.loser[across]
+    want = objective.phi.zero_from + arcs.margin[across]
+    depth = pieces.depths(want - (near[above] - near[below]))
+    alpha = _centred(near - depth[pieces.block], pieces.component, pieces.components)
+    status = np.full(len(objective), ATTAINED, np.int8)
+    status[objective.owner[above]] = NOT_UNIQUE
+    undecided = (status == ATTAINED)[objective.owner]
+    bounds = bounds.and_also(equal.below, equal.above, -equal.least)
+    rigid = rigid_nodes(equal, objective.nodes)
+    root = np.where(undecided, pieces.root, np.arange(objective.nodes))
+    loose = loose_blocks(bounds.only(undecided[bounds.above]), near, objective.owner, rigid, root)
+    status[objective.owner[loose]] = NOT_UNIQUE
+    return _Face(pieces, alpha, status, bounds.and_also(above, below, want), rigid)
+
+
+def _hinge(pieces: Pieces) -> Minimum:
+    """Complementary to the dual of each block: differences at least 1 + h where y < w, at most that where y > 0."""
+    objective, arcs = pieces.objective, pieces.within.arcs
+    near, dual, steps, large = by_circulation(pieces)
+    left_out = pieces.largest_in_graph(large) > 0
+    slim = SLIM * arcs.weight
+    tried = ~left_out[objective.owner[arcs.winner]]
+    free, tight = tried & (dual < arcs.weight - slim), tried & (dual > slim)
+    want = 1.0 + arcs.margin
+    bounds = Bounds(arcs.winner, arcs.loser, want)
+    short = bounds.only(tight & ~free)  # at most 1 + h, and nothing bounds them from below
+    bounds, equal = bounds.only(free).and_also(short.below, short.above, -short.least), bounds.only(free & tight)
+    found = _ended(pieces, near, bounds, equal)
+    found.status[left_out] = LEFT_OUT
+    found.alpha[left_out[objective.owner]] = np.nan
+    value = np.where(left_out, np.nan, pieces.within.value(near))
+    return found.told(value, pieces.largest_in_graph(steps), np.zeros(len(value)))

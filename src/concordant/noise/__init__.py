@@ -1,1 +1,0 @@
-"""What of a population's cycles, winners and regrets is more than sampling noise."""

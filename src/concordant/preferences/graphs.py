@@ -1,0 +1,379 @@
+"""Ragged batches: which judgments make up each graph, and the pair tables that structure functions read.
+
+A leaderboard is a batch of one graph, a log with queries one graph per query, a U-statistic one graph per query and
+k-subset (AoS §4, (18)). A structure function is written once, for a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError
+from concordant.preferences.counts import BITS, bit_width, pack, tally
+from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import affordable, all_pairs, chosen_over, entry_owner, take_lists
+from concordant.preferences.sampling import draw_subsets, label_keys
+
+__all__ = ["Batch", "Edges", "Graphs"]
+
+
+Ints = NDArray[np.int32]
+Offsets = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The judgments of each graph, with multiplicity.
+
+    All items of a graph's query are its nodes, touched by its judgments or not, so scores of subsets of one query
+    line up.
+
+    >>> votes = Preferences.from_comparisons(["x", "y", "x"], ["y", "z", "z"])
+    >>> whole = Batch.whole(votes)
+    >>> len(whole), whole.item.tolist(), whole.judgments.tolist()
+    (1, [0, 1, 2], [3])
+    """
+
+    prefs: Preferences
+    query: Ints
+    """Query code of each graph."""
+    start: Offsets
+    """Judgments of graph g are start[g]:start[g + 1] of the two columns below."""
+    judgment: NDArray[np.int64]
+    """Which distinct judgment of prefs."""
+    multiplicity: NDArray[np.int64]
+    """How many times the graph holds it."""
+
+    @classmethod
+    def whole(cls, prefs: Preferences, queries: NDArray[np.integer] | None = None) -> Batch:
+        """One graph per query (codes; all when not given) with all its judgments."""
+        codes = np.arange(len(prefs.queries)) if queries is None else np.asarray(queries)
+        start, judgment = take_lists(prefs.start, codes)
+        return cls(prefs, codes.astype(np.int32), start, judgment, prefs.count[judgment].astype(np.int64))
+
+    @classmethod
+    def subsets(
+        cls,
+        prefs: Preferences,
+        k: int,
+        subsets: int,
+        *,
+        seed: int = 0,
+        partition: bool = False,
+        queries: NDArray[np.integer] | None = None,
+    ) -> Batch:
+        """Graphs of k judgments drawn without replacement from the counts, ``subsets`` per query.
+
+        Multiplicities follow the multivariate hypergeometric law. A query with at most k judgments has one graph with
+        all of them (AoS, below (18)). The draws of a query depend on its label and the seed only. With ``partition``
+        they are blocks of random permutations.
+        """
+        if k < 1 or subsets < 1:
+            raise UsageError(f"k and the number of subsets must be at least 1, not {k} and {subsets}")
+        codes = np.arange(len(prefs.queries)) if queries is None else np.asarray(queries)
+        total = prefs.judgments[codes]
+        keys = label_keys(Labels(prefs.queries.take(codes)), seed)
+        owner, offsets, position = draw_subsets(total, keys, k, subsets, partition=partition)
+        before = np.concatenate(([0], np.cumsum(prefs.count, dtype=np.int64)))
+        first = before[prefs.start[:-1][codes]]
+        absolute = position + np.repeat(first[owner], np.diff(offsets))
+        judgment = np.searchsorted(before, absolute, side="right") - 1
+        draw = entry_owner(offsets)
+        new = np.ones(len(judgment), bool)
+        new[1:] = (judgment[1:] != judgment[:-1]) | (draw[1:] != draw[:-1])
+        begin = np.flatnonzero(new)
+        multiplicity = np.diff(begin, append=len(judgment)).astype(np.int64)
+        start = np.concatenate(([0], np.cumsum(np.bincount(draw[begin], minlength=len(owner))))).astype(np.int64)
+        return cls(prefs, codes[owner].astype(np.int32), start, judgment[begin], multiplicity)
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @cached_property
+    def judgments(self) -> NDArray[np.int64]:
+        """Number of judgments of each graph."""
+        total = np.concatenate(([0], np.cumsum(self.multiplicity)))
+        return np.asarray(np.diff(total[self.start]), np.int64)
+
+    @cached_property
+    def graph(self) -> NDArray[np.int64]:
+        """The graph of each held judgment."""
+        return entry_owner(self.start)
+
+    @cached_property
+    def _nodes(self) -> tuple[Offsets, NDArray[np.int64]]:
+        member_start, _ = self.prefs.members
+        return take_lists(member_start, self.query)
+
+    @cached_property
+    def node_start(self) -> Offsets:
+        """Nodes of graph g are node_start[g]:node_start[g + 1]."""
+        return self._nodes[0]
+
+    @cached_property
+    def item(self) -> Ints:
+        """Item code of each node, ascending within a graph."""
+        return self.prefs.members[1][self._nodes[1]]
+
+    @cached_property
+    def owner(self) -> NDArray[np.int64]:
+        """The graph of each node."""
+        return entry_owner(self.node_start)
+
+    def node_of(self, graph: NDArray[np.integer], item: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the node of an item in a graph (the item must belong to the graph's query)."""
+        width = max(len(self.prefs.items), 1)
+        if len(self.item) == len(self) * width:  # every query has every item
+            return graph.astype(np.int64) * width + item
+        if len(self) * width <= max(8 * len(self.item), 1 << 24):
+            table = np.zeros(len(self) * width, np.int32)
+            table[self.owner * width + self.item] = np.arange(len(self.item), dtype=np.int32)
+            return table[graph.astype(np.int64) * width + item].astype(np.int64)
+        ordered = self.owner * width + self.item
+        return np.searchsorted(ordered, graph.astype(np.int64) * width + item)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """Every judgment's edges, one by one (for what must not lose the judgment: clusters, sandwiches)."""
+        return Edges.of(self)
+
+    @cached_property
+    def graphs(self) -> Graphs:
+        """The pair table of each graph."""
+        return Graphs.of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of each held judgment, before pairs are added up.
+
+    A comparison has one edge. An order has one for every pair of its items, a tie being half a win each way; a
+    rating list one for every pair rated differently, as strong as the difference; a choice one from the chosen item
+    to every other shown; a selection one from the clicked item to every item above it, which the user examined and
+    passed over (the cascade's reading). A list without a click has none.
+    """
+
+    holder: NDArray[np.int64]
+    """Place of the judgment in the batch's columns."""
+    winner: NDArray[np.int64]
+    """Node."""
+    loser: NDArray[np.int64]
+    strength: Floats
+    """Strength of one draw (not times multiplicity)."""
+    tie: NDArray[np.bool_]
+    covariates: Floats | None
+    """Winner minus loser."""
+
+    @classmethod
+    def of(cls, batch: Batch) -> Edges:
+        prefs = batch.prefs
+        if prefs.kind is None:
+            none = np.zeros(0, np.int64)
+            return cls(none, none, none, np.zeros(0), np.zeros(0, bool), None)
+        return _edges_of_comparisons(batch) if prefs.kind == "comparisons" else _edges_of_lists(batch)
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """Pair tables: for each graph the pairs that were judged, with the strength of wins either way and of ties.
+
+    Pairs stand once (``first < second``), sorted by graph, first, second; with covariates once for each value.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> graphs = Batch.whole(Preferences.from_comparisons(["a", "a", "b"], ["b", "b", "a"])).graphs
+    >>> graphs.wins.tolist(), graphs.losses.tolist()
+    ([2.0], [1.0])
+    """
+
+    node_start: Offsets
+    pair_start: Offsets
+    """Pairs of graph g are pair_start[g]:pair_start[g + 1]."""
+    first: NDArray[np.int64]
+    """Node in the batch (not within the graph)."""
+    second: NDArray[np.int64]
+    wins: Floats
+    """Strength of judgments first ≻ second (ties not included)."""
+    losses: Floats
+    """Strength of judgments second ≻ first."""
+    ties: Floats
+    covariates: Floats | None
+    """Shape (pairs, names), first minus second."""
+
+    @cached_property
+    def above(self) -> Floats:
+        """n_jl: wins and half the ties."""
+        return self.wins + 0.5 * self.ties if self.ties.any() else self.wins
+
+    @cached_property
+    def below(self) -> Floats:
+        """n_lj: losses and half the ties."""
+        return self.losses + 0.5 * self.ties if self.ties.any() else self.losses
+
+    @property
+    def nodes(self) -> int:
+        return int(self.node_start[-1])
+
+    def __len__(self) -> int:
+        return len(self.node_start) - 1
+
+    @cached_property
+    def graph(self) -> NDArray[np.int64]:
+        """The graph of each pair."""
+        return entry_owner(self.pair_start)
+
+    @cached_property
+    def owner(self) -> NDArray[np.int64]:
+        """The graph of each node."""
+        return entry_owner(self.node_start)
+
+    def add_to_nodes(self, to_first: Floats, to_second: Floats) -> Floats:
+        """Sum a value of each pair into its first node and another into its second; shape (nodes,)."""
+        return np.asarray(
+            np.bincount(self.first, to_first, self.nodes) + np.bincount(self.second, to_second, self.nodes), np.float64
+        )
+
+    def per_graph(self, of_nodes: Floats) -> Floats:
+        """Sum a value of each node over its graph; shape (graphs,)."""
+        return np.asarray(np.bincount(self.owner, of_nodes, len(self)), np.float64)
+
+    @classmethod
+    def of(cls, batch: Batch, *, covariates: bool = False) -> Graphs:
+        """Add up the edges of a batch into pairs; covariates are kept only when asked for."""
+        prefs, held = batch.prefs, batch.judgment
+        if prefs.kind == "comparisons" and prefs.winner is not None and prefs.loser is not None and not covariates:
+            winner, loser = (batch.node_of(batch.graph, column[held]) for column in (prefs.winner, prefs.loser))
+            mass = batch.multiplicity if prefs.weight is None else batch.multiplicity * prefs.weight[held]
+            return cls.from_edges(batch.node_start, winner, loser, mass, None if prefs.tie is None else prefs.tie[held])
+        edges = batch.edges
+        mass = batch.multiplicity[edges.holder]
+        if prefs.kind == "ratings" or prefs.weight is not None:
+            mass = mass * edges.strength
+        z = edges.covariates if covariates else None
+        return cls.from_edges(batch.node_start, edges.winner, edges.loser, mass, edges.tie, z)
+
+    @classmethod
+    def from_edges(
+        cls,
+        node_start: Offsets,
+        winner: NDArray[np.integer[Any]],
+        loser: NDArray[np.integer[Any]],
+        mass: NDArray[Any],
+        tie: NDArray[np.bool_] | None = None,
+        covariates: Floats | None = None,
+    ) -> Graphs:
+        """Add up edges (winner, loser as nodes of the batch; integer or real mass) into pairs."""
+        size = np.diff(node_start)
+        table = np.concatenate(([0], np.cumsum(size * size)))  # one table of size × size cells for each graph
+        swap = winner > loser
+        values = np.zeros((1, 0))
+        code = np.zeros(0, np.int64)
+        if covariates is not None and covariates.shape[1]:
+            values, code = np.unique(
+                np.where(swap[:, None], -covariates, covariates) + 0.0, axis=0, return_inverse=True
+            )
+            code = code.reshape(-1)  # NumPy 2.0 gives it a second axis
+        sizes = [int(table[-1]), len(values), 4]
+        outcome = swap.astype(np.int8) if tie is None else np.where(tie, np.int8(2), swap)
+        place = _cells(node_start, size, table, winner, loser)
+        cells = None
+        if sum(bit_width(x) for x in sizes) > BITS:  # many items and many values: only the cells that are there
+            cells, place = np.unique(place, return_inverse=True)
+            sizes[0] = len(cells)
+        key = pack([place, code, outcome], sizes) if len(code) else pack([place, outcome], [sizes[0], 4])
+        del swap, outcome, place
+        key, amount = _sums(key, sum(bit_width(x) for x in sizes), mass)
+        kind = (key & 3).astype(np.int8)
+        cell = key >> 2
+        del key
+        new = np.diff(cell, prepend=-1) != 0
+        pair = np.cumsum(new) - 1
+        totals = np.zeros((3, int(pair[-1]) + 1 if len(pair) else 0))
+        totals[kind, pair] = amount
+        cell = cell[new]
+        width = bit_width(len(values))
+        z = values[cell & ((1 << width) - 1)] if len(code) else None
+        cell >>= width
+        if cells is not None:
+            cell = cells[cell]
+        pair_start = np.searchsorted(cell, table).astype(np.int64)
+        graph = entry_owner(pair_start)
+        cell -= table[graph]
+        row = cell // size[graph]
+        start = node_start[graph]
+        return cls(
+            node_start, pair_start, start + row, start + cell - row * size[graph], totals[0], totals[1], totals[2], z
+        )
+
+
+def _cells(
+    node_start: Offsets, size: Offsets, table: Offsets, winner: NDArray[Any], loser: NDArray[Any]
+) -> NDArray[np.int64]:
+    """The cell (smaller node, larger node) of each edge in its graph's table."""
+    cell: NDArray[np.int64] = np.minimum(winner, loser).astype(np.int64)
+    if len(size) == 1:
+        cell *= int(size[0])
+        cell += np.maximum(winner, loser)
+        return cell
+    # cell = table + (small − start)·width + (large − start) = small·width + large + shift of the graph
+    width = np.repeat(size, size)
+    shift = np.repeat(table[:-1] - node_start[:-1] * (size + 1), size)
+    offset = shift[cell]
+    cell *= width[cell]
+    cell += offset
+    cell += np.maximum(winner, loser)
+    return cell
+
+
+def _sums(key: NDArray[np.int64], bits: int, mass: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Distinct keys in order and the sum of the mass of each; real masses are added in the order of the rows."""
+    if np.issubdtype(mass.dtype, np.integer) and bits <= BITS:
+        return tally(key, bits, mass)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    begin = np.flatnonzero(np.diff(key, prepend=-1))
+    return key[begin], np.add.reduceat(mass[order], begin) if len(begin) else np.zeros(0)
+
+
+def _edges_of_comparisons(batch: Batch) -> Edges:
+    prefs, held = batch.prefs, batch.judgment
+    assert prefs.winner is not None and prefs.loser is not None
+    strength = np.ones(len(held)) if prefs.weight is None else prefs.weight[held]
+    tie = np.zeros(len(held), bool) if prefs.tie is None else prefs.tie[held]
+    return Edges(
+        np.arange(len(held), dtype=np.int64),
+        batch.node_of(batch.graph, prefs.winner[held]),
+        batch.node_of(batch.graph, prefs.loser[held]),
+        strength,
+        tie,
+        None if prefs.covariates is None else prefs.covariates[held],
+    )
+
+
+def _edges_of_lists(batch: Batch) -> Edges:
+    prefs = batch.prefs
+    assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
+    start, entries = take_lists(prefs.list_start, batch.judgment)
+    value = prefs.list_value[entries]
+    affordable(prefs.kind, start)
+    holder = entry_owner(start)
+    node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
+    if prefs.kind in ("selections", "choices"):
+        better, worse = chosen_over(prefs.kind, start, holder, value)
+    else:
+        better, worse = all_pairs(start)
+    owner, gap = holder[better], np.abs(value[better] - value[worse])
+    if prefs.kind == "ratings":
+        keep = gap > 0  # equal ratings carry no edge
+        better, worse, owner, gap = better[keep], worse[keep], owner[keep], gap[keep]
+        swap = value[better] < value[worse]
+        better, worse = np.where(swap, worse, better), np.where(swap, better, worse)
+    strength = gap if prefs.kind == "ratings" else np.ones(len(owner))
+    tie = gap == 0 if prefs.kind == "orders" else np.zeros(len(owner), bool)
+    return Edges(owner, node[better], node[worse], strength, tie, None)

@@ -1,0 +1,135 @@
+"""Columns in memory become clean judgments: checked row by row, nothing dropped, nothing guessed.
+
+Each function returns the arguments of ``counted_comparisons`` or ``counted_lists``, or None for columns without rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError
+from concordant.preferences.comparisons import Columns, check_comparisons
+from concordant.preferences.frames import as_columns
+from concordant.preferences.layouts import Layout
+from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, Lists, ListVerdicts, check_lists, gather
+from concordant.preferences.values import Reject, Verdict, flags, say
+
+__all__ = ["clean_comparisons", "clean_orders", "clean_ratings", "clean_selections"]
+
+
+SHOWN = 3
+Clean = dict[str, Any] | None
+
+
+def clean_comparisons(
+    winner: Any,
+    loser: Any,
+    *,
+    query: Any = None,
+    weight: Any = None,
+    tie: Any = None,
+    count: Any = None,
+    cluster: Any = None,
+    covariates: Mapping[str, Any] | None = None,
+) -> Clean:
+    """Check comparisons given as columns, see ``Preferences.from_comparisons``."""
+    if covariates is not None and not isinstance(covariates, Mapping):
+        raise InputError(f"covariates are a mapping of names to columns, not {type(covariates).__name__}")
+    given = {"winner": winner, "loser": loser, "query": query, "weight": weight, "count": count, "cluster": cluster}
+    given |= {"tie": tie} | {f"covariate {name}": column for name, column in (covariates or {}).items()}
+    columns = as_columns(given, needed=("winner", "loser"))
+    rows = len(columns["winner"])
+    if not rows:
+        return None
+    tied = flags(columns.pop("tie")) if "tie" in columns else None
+    if tied is not None and tied.fault is not None:
+        place = int(np.flatnonzero(tied.fault)[0])
+        raise InputError(f"comparisons: tie must be true or false in every row; it is not in row {place + 1}")
+    shown = dict(columns)
+    layout = Layout("comparisons", {"winner": "winner", "loser": "loser"}, tuple(covariates or ()))
+    checked = check_comparisons(columns, np.ones(rows, np.int32), layout)
+    _raise_on("comparisons", checked.verdict, shown, rows)
+    if tied is not None:
+        checked.arguments["tie"] = tied.values
+    return checked.arguments
+
+
+def clean_selections(
+    query: Any,
+    session: Any,
+    position: Any,
+    item: Any,
+    clicked: Any,
+    *,
+    clicks: str = "raise",
+    cluster: Any = None,
+) -> Clean:
+    """Check shown lists with a click; without positions, choices from unordered sets."""
+    kind = "choices" if position is None else "selections"
+    keys = {"query": query, "session": session, "cluster": cluster}
+    return _lists(kind, keys, {"position": position, "item": item, "clicked": clicked}, clicks)
+
+
+def clean_orders(query: Any, judgment: Any, item: Any, rank: Any, *, cluster: Any = None) -> Clean:
+    """Check rankings; an entry without a rank only declares its item."""
+    return _lists("orders", {"query": query, "judgment": judgment, "cluster": cluster}, {"item": item, "rank": rank})
+
+
+def clean_ratings(query: Any, item: Any, rating: Any, *, judgment: Any = None) -> Clean:
+    """Check ratings; all ratings of a query (and ``judgment``, where given) are one judgment."""
+    return _lists("ratings", {"query": query, "judgment": judgment}, {"item": item, "rating": rating})
+
+
+def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Clean:
+    columns = as_columns({**keys, **entries}, needed=[role for role in entries if role != "position"])
+    if not len(columns["item"]):
+        return None
+    there = [role for role in keys if role in columns]
+    lists, rows = gather(columns, there, [role for role in entries if role in columns])
+    checked, verdicts = check_lists(lists, Layout(kind, {role: role for role in columns}), clicks=clicks)
+    _raise_on_lists(kind, lists, verdicts, rows, columns, clicks)
+    return None if checked.empty and verdicts.lists.code is not None else checked.arguments
+
+
+def _raise_on(name: str, verdict: Verdict, columns: Columns, rows: int) -> None:
+    """Raise an InputError that shows the first refused rows."""
+    if verdict.code is None:
+        return
+    rejects = []
+    for place, reason in enumerate(verdict.reasons):
+        at = np.flatnonzero(verdict.code == place + 1)
+        rejects.append(Reject(reason, len(at), rows, _samples(at, columns, reason.role)))
+    raise InputError(say(name, rejects))
+
+
+def _raise_on_lists(
+    kind: str, lists: Lists, verdicts: ListVerdicts, rows: NDArray[np.int64], columns: Columns, clicks: str
+) -> None:
+    """Raise an InputError that shows the first row of the first refused lists, or the row to blame.
+
+    Lists with many clicks that the caller asked to skip are left out already.
+    """
+    rejects = []
+    if verdicts.rows.code is not None:
+        for place, reason in enumerate(verdicts.rows.reasons):
+            at = np.sort(rows[verdicts.rows.code == place + 1])
+            rejects.append(Reject(reason, len(at), len(rows), _samples(at, columns, reason.role)))
+    if verdicts.lists.code is not None:
+        for place, reason in enumerate(verdicts.lists.reasons):
+            if clicks == "skip" and reason in (MANY_CLICKS, MANY_CHOSEN):
+                continue
+            which = np.flatnonzero(verdicts.lists.code == place + 1)
+            blamed = np.where(verdicts.blame[which] >= 0, verdicts.blame[which], lists.offsets[which])
+            samples = _samples(rows[blamed], columns, reason.role)
+            rejects.append(Reject(reason, len(which), verdicts.lists.size, samples, UNITS[kind]))
+    if rejects:
+        raise InputError(say(kind, rejects))
+
+
+def _samples(at: Sequence[int] | NDArray[np.int64], columns: Columns, role: str) -> tuple[tuple[str, object], ...]:
+    column = columns.get(role)
+    return tuple((f"row {i + 1:,}", None if column is None else column[int(i)].as_py()) for i in at[:SHOWN])

@@ -1,0 +1,408 @@
+"""The rows of each list brought together, in memory: columns become ragged columns.
+
+Lists checked: shown lists with a click, choices from a set, rankings and ratings, as ragged columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError
+from concordant.preferences.comparisons import (
+    Checked,
+    Columns,
+    Ints,
+    refuse_labels,
+    refuse_numbers,
+    times,
+    whole_numbers,
+)
+from concordant.preferences.layouts import Layout
+from concordant.preferences.values import CLEAN, MISSING, Read, Reason, Verdict, flags, flat, labels, numbers
+
+__all__ = [
+    "CLICKS",
+    "IntegerRange",
+    "Lists",
+    "UNITS",
+    "check_lists",
+    "coded",
+    "decoded",
+    "gather",
+    "packed",
+    "unpacked",
+]
+
+
+CLICKS = ("raise", "first", "last", "skip")
+UNITS = {"selections": "lists", "choices": "sets", "orders": "rankings", "ratings": "judgments"}
+MANY_CLICKS = Reason(
+    "have more than one click, where the model allows one",
+    "session",
+    "Say which counts with clicks='first' or 'last', or leave these lists out with 'skip' (--clicks).",
+)
+MANY_CHOSEN = Reason(
+    "have more than one item chosen, where the model allows one",
+    "session",
+    "Leave these sets out with clicks='skip' (--clicks skip).",
+)
+Offsets = NDArray[np.int64]
+
+
+@dataclass
+class Lists:
+    """Raw lists: entries of list j are offsets[j]:offsets[j + 1] of every column of ``entries``."""
+
+    keys: Columns
+    entries: Columns
+    offsets: Offsets
+    times: Ints
+    """How often each list occurs."""
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """The list of each entry."""
+        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int64), np.diff(self.offsets))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that the lists were made of."""
+        return int((np.diff(self.offsets) * self.times).sum())
+
+
+@dataclass
+class ListVerdicts:
+    """What is refused: single rows (ratings only) and whole lists, with the entry that is to blame for a list."""
+
+    rows: Verdict
+    lists: Verdict
+    blame: NDArray[np.int64]
+    """For a refused list the entry to show, −1 for none."""
+
+
+def check_lists(
+    lists: Lists, layout: Layout, *, clicks: str = "raise", as_json: bool = False
+) -> tuple[Checked, ListVerdicts]:
+    """Check raw lists; a bad row refuses its whole list, but of ratings only itself.
+
+    Errors (InputError) that no single row can be blamed for: labels of another type, mixed, not UTF-8.
+    """
+    if not isinstance(clicks, str) or clicks not in CLICKS:
+        raise UsageError(f"clicks must be one of {', '.join(CLICKS)}, not {clicks!r}")
+    kind, owner, number = layout.kind, lists.owner, len(lists.offsets) - 1
+    seen = ListVerdicts(Verdict(len(owner)), Verdict(number), np.full(number, -1, np.int64))
+    arguments: dict[str, Any] = {"kind": kind}
+    for role in ("query", "session", "judgment", "cluster"):
+        if role in lists.keys:
+            column = lists.keys[role]
+            if role in ("query", "cluster"):
+                read = labels(column, role, as_json=as_json)
+                refuse_labels(seen.lists, read, role)
+                arguments[role] = read.values
+            else:
+                seen.lists.refuse(_missing(column), Reason(f"have no {role}", role))
+    item = labels(lists.entries["item"], "item", as_json=as_json)
+    refuse_labels(seen.rows, item, "item")
+    codes, names = _codes(item)
+    value = _values(lists, layout, seen.rows, as_json)
+    place = _positions(lists, seen.rows, as_json)
+    number_of = _counts(lists, seen, owner, as_json)
+    absent = value.fault == MISSING if kind == "orders" and value.fault is not None else None
+    if kind != "ratings":
+        _blame_lists(seen, owner)
+    stays = np.ones(len(owner), bool) if seen.rows.code is None else seen.rows.code == 0
+    if absent is not None:
+        stays &= ~absent
+    _refuse_twice(seen, owner, codes, stays, Reason("hold an item twice", "item"))
+    if place is not None:
+        _refuse_twice(seen, owner, place, stays, Reason("hold a position twice", "position"))
+    values = np.asarray(value.values, np.float64)
+    if kind in ("selections", "choices"):
+        values = _one_click(seen, owner, values, stays, place, clicks, kind)
+    return _finished(arguments, lists, seen, owner, codes, names, values, place, stays, absent, number_of), seen
+
+
+def _missing(column: Any) -> NDArray[np.bool_]:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
+
+
+def _codes(item: Read) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return labels as codes (missing ones as 0) and what the codes stand for."""
+    array = item.values
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    codes = array.indices.fill_null(0) if array.indices.null_count else array.indices
+    return codes.to_numpy(zero_copy_only=False).astype(np.int64), array.dictionary
+
+
+def _values(lists: Lists, layout: Layout, verdict: Verdict, as_json: bool) -> Read:
+    if layout.kind in ("selections", "choices"):
+        read = flags(lists.entries["clicked"], as_json=as_json)
+        if read.fault is not None:
+            hint = "Allowed: 0, 1, true, false."
+            verdict.refuse(read.fault == MISSING, Reason("have no value of clicked", "clicked", hint))
+            verdict.refuse(read.fault != CLEAN, Reason("have an unknown value of clicked", "clicked", hint))
+        return read
+    if layout.kind == "orders":
+        hint = "A rank is a number, 1 (best) or more; leave it empty for no opinion."
+        column = lists.entries["rank"]
+        if pa.types.is_floating(column.type):  # NumPy has no other way to say that there is none
+            column = pc.if_else(pc.is_nan(column), None, column)
+        read = numbers(column, as_json=as_json)
+        refuse_numbers(verdict, read, "rank", hint, missing=False)
+        low = (read.values < 1) & (True if read.fault is None else read.fault == CLEAN)
+        verdict.refuse(low, Reason("have a rank below 1", "rank", hint))
+        return read
+    read = numbers(lists.entries["rating"], as_json=as_json)
+    refuse_numbers(verdict, read, "rating", "A rating is a finite number.")
+    return read
+
+
+def _positions(lists: Lists, verdict: Verdict, as_json: bool) -> NDArray[np.int64] | None:
+    if "position" not in lists.entries:
+        return None
+    hint = "A position is an integer, 1 (top) or more."
+    return whole_numbers(lists.entries["position"], verdict, "position", hint, as_json, 1)
+
+
+def _counts(lists: Lists, seen: ListVerdicts, owner: NDArray[np.int64], as_json: bool) -> NDArray[np.int64] | None:
+    """Read the multiplicity of each list, which all of its rows that can be understood must agree on."""
+    if "count" not in lists.entries:
+        return None
+    hint = "A count is an integer, 1 or more, and the same in all rows of a list."
+    values = whole_numbers(lists.entries["count"], seen.rows, "count", hint, as_json, 1)
+    fine = np.arange(len(values)) if seen.rows.code is None else np.flatnonzero(seen.rows.code == 0)
+    which, first = np.unique(owner[fine], return_index=True)
+    often = np.ones(seen.lists.size, np.int64)
+    often[which] = values[fine[first]]
+    differs = fine[values[fine] != often[owner[fine]]]
+    _refuse_entries(seen, owner, differs, Reason("have rows with different counts", "count", hint))
+    return often
+
+
+def _refuse_entries(seen: ListVerdicts, owner: NDArray[np.int64], entries: NDArray[np.int64], reason: Reason) -> None:
+    """Refuse the lists of these entries, and blame the first of them that a list has."""
+    if not len(entries):
+        return
+    which, first = np.unique(owner[entries], return_index=True)
+    mask = np.zeros(seen.lists.size, bool)
+    mask[which] = True
+    if seen.lists.code is not None:
+        mask &= seen.lists.code == 0
+    seen.blame[which[mask[which]]] = entries[first][mask[which]]
+    seen.lists.refuse(mask, reason)
+
+
+def _blame_lists(seen: ListVerdicts, owner: NDArray[np.int64]) -> None:
+    """Refuse whole lists for their bad rows."""
+    if seen.rows.code is None:
+        return
+    for place, reason in enumerate(seen.rows.reasons):
+        says = Reason(reason.says.replace("have a", "have a row with a", 1), reason.role, reason.hint)
+        _refuse_entries(seen, owner, np.flatnonzero(seen.rows.code == place + 1), says)
+    seen.rows.code = None
+    seen.rows.reasons.clear()
+
+
+def _refuse_twice(
+    seen: ListVerdicts, owner: NDArray[np.int64], codes: NDArray[np.int64], stays: NDArray[np.bool_], reason: Reason
+) -> None:
+    """Refuse the lists in which a code occurs twice among the entries that stay."""
+    entries = np.flatnonzero(stays)
+    order = entries[np.lexsort((codes[entries], owner[entries]))]
+    again = (owner[order][1:] == owner[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+    _refuse_entries(seen, owner, order[1:][again], reason)
+
+
+def _one_click(
+    seen: ListVerdicts,
+    owner: NDArray[np.int64],
+    clicked: NDArray[np.float64],
+    stays: NDArray[np.bool_],
+    place: NDArray[np.int64] | None,
+    clicks: str,
+    kind: str,
+) -> NDArray[np.float64]:
+    """Leave one click in every list, or refuse the lists that have more."""
+    number = np.bincount(owner, weights=clicked * stays, minlength=seen.lists.size)
+    many = number > 1
+    if seen.lists.code is not None:
+        many &= seen.lists.code == 0
+    if not many.any():
+        return clicked
+    if clicks in ("raise", "skip") or place is None:
+        if clicks in ("first", "last"):
+            raise UsageError(f"clicks={clicks!r} needs a position; a choice from a set has no first: use 'skip'")
+        entries = np.flatnonzero((clicked * stays > 0) & many[owner])
+        if place is not None:
+            entries = entries[np.lexsort((place[entries], owner[entries]))]
+        second = entries[1:][owner[entries][1:] == owner[entries][:-1]]
+        _refuse_entries(seen, owner, second, MANY_CLICKS if kind == "selections" else MANY_CHOSEN)
+        return clicked
+    entries = np.flatnonzero(clicked > 0)
+    sign = 1 if clicks == "first" else -1
+    order = entries[np.lexsort((sign * place[entries], owner[entries]))]
+    _, leading = np.unique(owner[order], return_index=True)
+    single = np.zeros(len(clicked))
+    single[order[leading]] = 1.0
+    return single
+
+
+def _finished(
+    arguments: dict[str, Any],
+    lists: Lists,
+    seen: ListVerdicts,
+    owner: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    names: pa.Array,
+    values: NDArray[np.float64],
+    place: NDArray[np.int64] | None,
+    stays: NDArray[np.bool_],
+    absent: NDArray[np.bool_] | None,
+    number_of: NDArray[np.int64] | None,
+) -> Checked:
+    """Drop what is refused, order the entries, and declare the items that no opinion was given on."""
+    fine = seen.lists.fine
+    good = np.ones(seen.lists.size, bool) if fine is None else fine
+    if seen.rows.code is not None:
+        stays = stays & (seen.rows.code == 0)
+    stays = stays & good[owner]
+    length = np.bincount(owner[stays], minlength=seen.lists.size)
+    chosen = good & (length > 0)
+    entries = np.flatnonzero(stays)
+    if place is not None:
+        entries = entries[np.lexsort((place[entries], owner[entries]))]
+    offsets = np.concatenate(([0], np.cumsum(length[chosen]))).astype(np.int64)
+    item = _labels(codes[entries], names)
+    query = arguments.get("query")
+    if absent is not None:
+        told = np.flatnonzero(absent & good[owner])
+        who = None if query is None else query.take(pa.array(owner[told]))
+        arguments["declared"] = (who, _labels(codes[told], names)) if len(told) else None
+    for role in ("query", "cluster"):
+        if role in arguments:
+            arguments[role] = arguments[role].filter(pa.array(chosen))
+    arguments |= {"offsets": offsets, "item": item, "value": values[entries]}
+    arguments["count"] = times(lists.times, number_of, chosen)[chosen]
+    return Checked(arguments, seen.lists, not chosen.any())
+
+
+def _labels(codes: NDArray[np.int64], names: pa.Array) -> pa.Array:
+    places = pa.array(codes.astype(np.int32))
+    if pa.types.is_integer(names.type):
+        return names.take(places)
+    return pa.DictionaryArray.from_arrays(places, names)
+
+
+def empty_error(name: str) -> InputError:
+    """Return the error for a log of which nothing is left."""
+    return InputError(f"{name}: no judgment is left")
+
+
+Key = NDArray[np.int64]
+
+
+class IntegerRange:
+    """The integers low … low + size − 1, standing for themselves as the values of codes."""
+
+    def __init__(self, low: int, size: int, kind: pa.DataType) -> None:
+        self.low, self.size, self.type = low, size, kind
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def coded(column: Any) -> tuple[NDArray[Any], Any]:
+    """Return a code per row and the values the codes stand for; the code after the last is missing."""
+    array = flat(column)
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int32), pa.array([], array.type)
+    if pa.types.is_integer(array.type) and not pa.types.is_uint64(array.type) and len(array) and not array.null_count:
+        values = array.to_numpy(zero_copy_only=False)
+        low, high = int(values.min()), int(values.max())
+        if high - low < max(4 * len(values), 1 << 16):
+            return values.astype(np.int64) - low if low else values, IntegerRange(low, high - low + 1, array.type)
+    if not pa.types.is_dictionary(array.type):
+        try:
+            array = array.dictionary_encode()
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise InputError(f"a column of {array.type} cannot be counted; labels are texts or integers") from None
+    codes = pc.fill_null(array.indices, len(array.dictionary)) if array.indices.null_count else array.indices
+    return codes.to_numpy(zero_copy_only=False), array.dictionary
+
+
+def decoded(values: Any, codes: Key) -> pa.Array:
+    """Return what codes stand for; texts come as a dictionary."""
+    if isinstance(values, IntegerRange):
+        return pa.array(codes + values.low if values.low else codes, values.type)
+    missing = codes == len(values)
+    places = pa.array(codes.astype(np.int32, copy=False), mask=missing if missing.any() else None)
+    if pa.types.is_large_string(values.type):
+        return pa.DictionaryArray.from_arrays(places, values)
+    return values.take(places) if len(values) else pa.nulls(len(codes), values.type)
+
+
+def packed(columns: Sequence[tuple[NDArray[Any], Any]]) -> tuple[Key, int]:
+    """Return one integer a row that is equal where all codes are, and how many values it can take.
+
+    Where the product of the sizes leaves 62 bits, the key so far is replaced by its ranks (and cannot be unpacked).
+    """
+    codes, values = columns[0]
+    key, span = codes.astype(np.int64), len(values) + 1
+    for codes, values in columns[1:]:
+        width = len(values) + 1
+        if span * width >= 1 << 62:
+            present, key = np.unique(key, return_inverse=True)
+            span = len(present)
+        key *= width
+        key += codes
+        span *= width
+    return key, span
+
+
+def unpacked(key: Key, columns: Sequence[tuple[NDArray[Any], Any]]) -> list[pa.Array]:
+    """Return the values of each column at the given keys."""
+    found = []
+    for _, values in reversed(columns[1:]):
+        found.append(decoded(values, key % (len(values) + 1)))
+        key = key // (len(values) + 1)
+    found.append(decoded(columns[0][1], key))
+    return found[::-1]
+
+
+def gather(columns: Columns, keys: Sequence[str], entries: Sequence[str]) -> tuple[Lists, NDArray[np.int64]]:
+    """Bring together the rows of each list, in the order they came, and say which row each entry was."""
+    flats = {role: flat(columns[role]) for role in (*keys, *entries)}
+    rows = len(next(iter(flats.values())))
+    if not keys:
+        every = {role: flats[role] for role in entries}
+        return Lists({}, every, np.array([0, rows]), np.ones(1, np.int64)), np.arange(rows)
+    key, _ = packed([coded(flats[role]) for role in keys])
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    begin = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if rows else np.zeros(0, np.int64)
+    first = pa.array(order[begin])
+    # lists stand in the order in which their first rows came
+    by_first = np.argsort(order[begin], kind="stable")
+    offsets = np.concatenate((begin, [rows]))
+    length = np.diff(offsets)[by_first]
+    start = np.concatenate(([0], np.cumsum(length)))
+    place = np.arange(rows) - np.repeat(start[:-1], length) + np.repeat(begin[by_first], length)
+    order = order[place]
+    taken = pa.array(order)
+    return (
+        Lists(
+            {role: flats[role].take(first.take(pa.array(by_first))) for role in keys},
+            {role: flats[role].take(taken) for role in entries},
+            start.astype(np.int64),
+            np.ones(len(begin), np.int64),
+        ),
+        order,
+    )

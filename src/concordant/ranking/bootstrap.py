@@ -1,0 +1,435 @@
+"""The multinomial bootstrap of any structure: judgments, or whole clusters, drawn with replacement from the counts.
+
+A replicate of a query with n judgments is n draws with probabilities count/n; with a cluster column, as many clusters
+as there are, each with all its judgments. The judgment is the unit, never its edges (Efron, Ann. Statist. 7, 1979;
+clusters: Davison & Hinkley 1997, §3.8).
+
+Bradley–Terry refits of many replicates of one graph at once, from the point estimate.
+
+The replicates share the pairs, and their scores lie near the point estimate s. So all are solved together by the chord
+method: s_r ← s_r + (H + λ)⁻¹ (Bᵀ(w_r − n_r ∘ σ(B s_r)) − λ s_r) with the Hessian H of the *point estimate*, B the
+pairs-by-nodes incidence. One factor serves all replicates; every step is two sparse products, one exponential per pair
+and replicate, and one dense product. A replicate whose steps do not shrink fast enough is left to Newton's method.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
+
+from concordant.errors import UsageError
+from concordant.preferences.connectivity import connectivity
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.preferences import Preferences
+from concordant.progress import stage, steps
+from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.contrasts import Gauge
+from concordant.ranking.curvature import laplacian, pair_weights
+from concordant.ranking.elimination import far_apart
+from concordant.ranking.multinomial import Atoms, Stream, in_threads, streams
+from concordant.ranking.scores import Scores
+from concordant.ranking.standard_errors import Intervals, infinite_ends
+
+__all__ = ["Bootstrap", "Chord", "bootstrap"]
+
+
+Floats = NDArray[np.float64]
+STEPS = 40
+ACCURATE = 1e-8
+"""Estimated distance of a score from its solution at which a replicate is done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chord:
+    """One graph's pairs, how its atoms fill them, and the inverse of its Hessian at the point estimate."""
+
+    point: Floats
+    prior: float
+    incidence: csr_array
+    """Shape (pairs, nodes): +1 at the first, −1 at the second item."""
+    back: csr_array
+    above: csr_array
+    """Shape (pairs, atoms): wins of the first over the second, half the ties, in one draw of each atom."""
+    total: csr_array
+    inverse: Floats
+
+    @classmethod
+    def of(cls, batch: Batch, atoms: Atoms, point: Floats, prior: float) -> Chord:
+        """Prepare a batch of one graph."""
+        edges = batch.edges
+        nodes = int(batch.node_start[-1])
+        swap = edges.winner > edges.loser
+        first, second = np.minimum(edges.winner, edges.loser), np.maximum(edges.winner, edges.loser)
+        labels, pair = np.unique(first * nodes + second, return_inverse=True)
+        mass = edges.strength * atoms.multiplicity[edges.holder]
+        share = np.where(edges.tie, 0.5, np.where(swap, 0.0, 1.0)) * mass
+        shape = (len(labels), len(atoms.count))
+        where = (pair, atoms.member[edges.holder])
+        rows = np.arange(len(labels))
+        signs = np.concatenate([np.ones(len(labels)), -np.ones(len(labels))])
+        ends = np.concatenate([labels // nodes, labels % nodes])
+        incidence = coo_array((signs, (np.concatenate([rows, rows]), ends)), shape=(len(labels), nodes)).tocsr()
+        above, total = (coo_array((x, where), shape=shape).tocsr() for x in (share, mass))
+        above.eliminate_zeros()
+        return cls(point, prior, incidence, incidence.T.tocsr(), above, total, _inverse(batch.graphs, point, prior))
+
+    def fit(self, draws: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
+        """Scores of shape (replicates, nodes) for draws of shape (replicates, atoms), and which are solved."""
+        columns = np.ascontiguousarray(draws.T, np.float64)
+        above, total = self.above @ columns, self.total @ columns
+        unbound = self.prior == 0 and not self._bound_together(above, total)
+        if unbound or not np.isfinite(self.inverse).all():
+            return np.tile(self.point, (len(draws), 1)), np.zeros(len(draws), bool)
+        scores = np.repeat(self.point[:, None], len(draws), axis=1)
+        solved = np.zeros(len(draws), bool)
+        live = np.arange(len(draws))
+        now, last = scores.copy(), np.zeros(len(draws))
+        for _ in range(STEPS):
+            step = self.inverse @ self._gradient(now, above, total)
+            now += step
+            length = np.abs(step).max(axis=0)
+            rate = np.minimum(np.divide(length, last, out=np.ones_like(length), where=last > 0), 1.0)
+            done = (length * rate <= ACCURATE * (1.0 - rate)) & (length < 1e-3)
+            last = length
+            if done.all() or done.sum() * 4 > len(live):
+                scores[:, live], solved[live] = now, done
+                stay = ~done
+                live, now, last = live[stay], now[:, stay], last[stay]
+                above, total = above[:, stay], total[:, stay]
+                if len(live) == 0:
+                    break
+        scores[:, live] = now
+        return scores.T, solved
+
+    def _gradient(self, now: Floats, above: Floats, total: Floats) -> Floats:
+        rest = self.incidence @ now
+        np.negative(rest, out=rest)
+        with np.errstate(over="ignore"):
+            np.exp(rest, out=rest)
+        rest += 1.0
+        np.divide(total, rest, out=rest)
+        np.subtract(above, rest, out=rest)
+        pull = self.back @ rest
+        if self.prior:
+            pull -= self.prior * now
+        return np.asarray(pull)
+
+    def _bound_together(self, above: Floats, total: Floats) -> bool:
+        """Whether the wins that all replicates have make every item reachable from every other."""
+        wins, losses = (above > 0).all(axis=1), (total - above > 0).all(axis=1)
+        ends = self.incidence.indices.reshape(-1, 2)
+        value = self.incidence.data.reshape(-1, 2)[:, 0]
+        first, second = np.where(value > 0, ends[:, 0], ends[:, 1]), np.where(value > 0, ends[:, 1], ends[:, 0])
+        source, target = np.r_[first[wins], second[losses]], np.r_[second[wins], first[losses]]
+        nodes = self.incidence.shape[1]
+        beats = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
+        blocks, _ = connected_components(beats, directed=True, connection="strong")
+        return int(blocks) == 1
+
+
+def _inverse(graphs: Graphs, point: Floats, prior: float) -> Floats:
+    """(H + λ)⁻¹ on scores that sum to zero in each component; NaN where weights lie too far apart for it."""
+    weight = pair_weights(graphs, point)
+    hessian = laplacian(graphs, weight).toarray()
+    nodes = len(hessian)
+    if far_apart(graphs.first, graphs.second, weight, prior, nodes):
+        return np.full((nodes, nodes), np.nan)
+    _, part = connected_components(hessian < 0, directed=False)
+    same = part[:, None] == part[None, :]
+    level = np.bincount(part, np.diagonal(hessian)) / np.bincount(part)
+    hessian += np.where(same, (np.where(level > 0, level, 1.0) / np.bincount(part))[part][:, None], 0.0)
+    hessian[np.diag_indices(nodes)] += prior
+    try:
+        inverse = np.linalg.inv(hessian)
+    except np.linalg.LinAlgError:
+        return np.full((nodes, nodes), np.nan)
+    inverse -= (same @ inverse) / same.sum(axis=1)[:, None]
+    return np.asarray(inverse)
+
+
+FAST_NODES = (24, 1500)
+"""Graphs of Bradley–Terry of these sizes are refitted by the chord method; smaller ones in stacks, larger ones one by
+one."""
+MOST = 200_000_000
+"""Scores that are kept at most, replicates × nodes."""
+FALLBACK_PRIOR = 0.01
+"""What a replicate without a maximum likelihood is fitted with, before its unlimited scores are made infinite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Replicates of the scores of a batch."""
+
+    scores: Scores
+    """The point estimate."""
+    replicates: Floats
+    """Shape (replicates, nodes); ±inf where a replicate sets no limit, nan where it does not say on which side."""
+    unlimited: NDArray[np.int64]
+    """Per graph: replicates in which some score had no limit or a component fell apart (found only when prior = 0,
+    or where the refit needed Newton's method)."""
+    always: tuple[NDArray[np.bool_], NDArray[np.bool_]]
+    """Nodes without an upper and without a lower limit in the data themselves."""
+    few: int = 0
+    """Graphs with fewer than two judgments (clusters), which say nothing about spread: no end of theirs is limited."""
+
+    def intervals(self, level: float = 0.95) -> Intervals:
+        """Percentile intervals: the order statistics at (1 ∓ level)/2, outwards; undetermined scores widen both ends.
+
+        Errors: UsageError when there are too few replicates for the level.
+        """
+        count = len(self.replicates)
+        tail = (1.0 - level) / 2
+        low = int(np.floor(tail * (count + 1))) - 1
+        if low < 0:
+            raise UsageError(
+                f"{count} replicates are too few for a {100 * level:g}% interval; take at least "
+                f"{int(np.ceil(1 / tail)):,}"
+            )
+        lower = np.sort(np.where(np.isnan(self.replicates), -np.inf, self.replicates), axis=0)[low]
+        upper = np.sort(np.where(np.isnan(self.replicates), np.inf, self.replicates), axis=0)[count - 1 - low]
+        above, below = self.always
+        with np.errstate(invalid="ignore"):
+            error = np.where(np.isfinite(self.replicates).all(axis=0), self.replicates.std(axis=0, ddof=1), np.inf)
+        return Intervals(
+            lower=np.where(below, -np.inf, lower),
+            upper=np.where(above, np.inf, upper),
+            standard_error=error,
+            coefficient_error=np.zeros(0),
+            coefficient_names=(),
+            approximate=np.zeros(len(self.unlimited), bool),
+            method="bootstrap",
+            level=level,
+            note=self._note(),
+        )
+
+    def _note(self) -> str:
+        notes = []
+        if self.few:
+            notes.append(
+                f"{self.few:,} graphs have fewer than two judgments or clusters: a bootstrap draws the same again and "
+                "again, and their intervals are infinite"
+            )
+        if affected := int((self.unlimited > 0).sum()):
+            notes.append(
+                f"in up to {int(self.unlimited.max()):,} of {len(self.replicates):,} bootstrap replicates (in "
+                f"{affected:,} graphs) an item only won or only lost or was not drawn: such scores count as infinite "
+                "without a prior, and are as finite as the prior makes them with one"
+            )
+        return "; ".join(notes)
+
+
+def bootstrap(
+    data: Preferences | Batch,
+    structure: Callable[..., Scores] = bradley_terry,
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+    clustered: bool = True,
+    likelihood: bool | None = None,
+    threads: int | None = None,
+) -> Bootstrap:
+    """Draw the judgments again ``replicates`` times and compute the structure on each.
+
+    ``structure(batch, **options)`` is any structure function. ``likelihood`` (True for Bradley–Terry and
+    Plackett–Luce when not given) says that its scores are known up to a shift per component: then each replicate is
+    shifted so that the anchors of the component (``contrasts``) have the mean that they have in the point estimate,
+    and items that the data do not limit get infinite ends. Results depend on the labels of queries, the data of the
+    query and the seed, not on the batch or ``threads``. Without a prior, a replicate in which the maximum likelihood
+    does not exist counts with infinite scores for the items concerned (nan where the side is open), never dropped.
+
+    Errors: UsageError when replicates × items is too large to keep.
+    """
+    batch = data if isinstance(data, Batch) else Batch.whole(data)
+    chosen = dict(options or {})
+    nodes = int(batch.node_start[-1])
+    if replicates < 2 or replicates * nodes > MOST:
+        raise UsageError(
+            f"{replicates:,} replicates of {nodes:,} scores: at least 2 replicates are needed and at most {MOST:,} "
+            "numbers kept; take fewer replicates, or interval='hessian' or 'sandwich'"
+        )
+    function = getattr(structure, "function", structure)
+    if likelihood is None:  # click rates are absolute: a likelihood too, but of no gauge
+        shifting = getattr(structure, "gauge", "sum zero") == "sum zero"
+        likelihood = shifting and bool(
+            getattr(structure, "likelihood", getattr(function, "__name__", "") in _LIKELIHOODS)
+        )
+    point = structure(batch, **chosen)
+    workers = threads or min(os.cpu_count() or 1, 8)
+    plain = chosen.get("ties", "half") == "half" and chosen.get("mean") is None
+    plain &= batch.prefs.covariates is None or not _uses_covariates(chosen)
+    values = np.empty((replicates, nodes))
+    unlimited = np.zeros(len(batch), np.int64)
+    refit = _Refit(structure, chosen, likelihood)
+    if function is bradley_terry and plain:
+        size = np.diff(batch.node_start)
+        small = (size >= FAST_NODES[0]) & (size <= FAST_NODES[1])
+        for graph in steps("graphs", np.flatnonzero(small)):
+            own = slice(int(batch.node_start[graph]), int(batch.node_start[graph + 1]))
+            values[:, own], unlimited[graph] = _together(
+                _one_graph(batch, int(graph)), point.value[own], refit, replicates, (seed, clustered), workers
+            )
+        rest = np.flatnonzero(~small)
+    else:
+        rest = np.arange(len(batch))
+    if len(rest):
+        _one_by_one(batch, rest, refit, values, unlimited, seed, clustered)
+    few = _draws(batch, clustered) < 2
+    alone = few[batch.owner]
+    if not likelihood:
+        return Bootstrap(point, values, unlimited, (alone, alone), int(few.sum()))
+    links = connectivity(batch.graphs)
+    gauge = Gauge.of(batch.node_start, links)
+    _shift(values, point.value, gauge)
+    above, below = infinite_ends(gauge, links)
+    return Bootstrap(point, values, unlimited, (above | alone, below | alone), int(few.sum()))
+
+
+def _draws(batch: Batch, clustered: bool) -> NDArray[np.int64]:
+    """Number of judgments (or clusters) of each graph."""
+    cluster = batch.prefs.cluster if clustered else None
+    if cluster is None:
+        return batch.judgments
+    width = int(cluster.max(initial=0)) + 1
+    labels = np.unique(batch.graph * width + cluster[batch.judgment])
+    return np.bincount(labels // width, minlength=len(batch))
+
+
+_LIKELIHOODS = ("bradley_terry", "plackett_luce")
+
+
+def _uses_covariates(options: Mapping[str, Any]) -> bool:
+    return options.get("covariates") is not False
+
+
+def _shift(values: Floats, point: Floats, gauge: Gauge) -> None:
+    """Give the anchors of every component their mean of the point estimate, in every replicate, in place."""
+    wanted = gauge.sums(gauge.weight * point)
+    anchored = gauge.weight > 0
+    for row in values:
+        known = np.isfinite(row) & anchored
+        share = np.where(known, gauge.weight, 0.0)
+        mass = gauge.sums(share)
+        mean = gauge.sums(share * np.where(known, row, 0.0)) / np.where(mass > 0, mass, 1.0)
+        goal = wanted if known.sum() == anchored.sum() else gauge.sums(share * point) / np.where(mass > 0, mass, 1.0)
+        row += gauge.spread(goal - mean)
+
+
+# -- refits ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class _Refit:
+    """Compute the structure on batches of replicates, whether or not the maximum likelihood exists."""
+
+    structure: Callable[..., Scores]
+    options: dict[str, Any]
+    likelihood: bool
+
+    def __call__(self, batch: Batch) -> tuple[Floats, NDArray[np.bool_]]:
+        """Scores of the nodes, and the graphs in which some had no limit or fell apart."""
+        if not self.likelihood:
+            return self.structure(batch, **self.options).value, np.zeros(len(batch), bool)
+        links = connectivity(batch.graphs)
+        loose = links.separated | (links.component > 0)
+        bad = np.bincount(batch.owner, loose, len(batch)) > 0
+        if self.options.get("prior") != 0 or not bad.any():
+            return self.structure(batch, **self.options).value, bad
+        value = np.empty(len(batch.item))
+        good = _graphs_of(batch, np.flatnonzero(~bad))
+        value[~bad[batch.owner]] = self.structure(good, **self.options).value
+        loose_graphs = _graphs_of(batch, np.flatnonzero(bad))
+        rescued = self.structure(loose_graphs, **{**self.options, "prior": FALLBACK_PRIOR})
+        value[bad[batch.owner]] = rescued.value
+        above, below = infinite_ends(Gauge.of(batch.node_start, links), links)
+        value[above], value[below] = np.inf, -np.inf
+        value[(above & below) | (links.component > 0)] = np.nan
+        return value, bad
+
+
+def _one_graph(batch: Batch, graph: int) -> Batch:
+    return batch if len(batch) == 1 else _graphs_of(batch, np.array([graph]))
+
+
+def _graphs_of(batch: Batch, graphs: NDArray[np.integer]) -> Batch:
+    """The batch of some of its graphs."""
+    length = np.diff(batch.start)[graphs]
+    start = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
+    held = np.arange(start[-1]) + np.repeat(batch.start[graphs] - start[:-1], length)
+    return Batch(batch.prefs, batch.query[graphs], start, batch.judgment[held], batch.multiplicity[held])
+
+
+def _replicated(batch: Batch, times: NDArray[np.int64]) -> Batch:
+    """One graph for every replicate and graph of the batch; times (replicates, held) are the multiplicities."""
+    replicates, width = times.shape
+    flat = times.ravel()
+    held = np.flatnonzero(flat)
+    bounds = (np.arange(replicates)[:, None] * width + batch.start[:-1]).ravel()
+    start = np.append(np.searchsorted(held, bounds), len(held)).astype(np.int64)
+    query = np.tile(batch.query, replicates)
+    return Batch(batch.prefs, query, start, batch.judgment[held % width], flat[held])
+
+
+def _together(
+    batch: Batch, point: Floats, refit: _Refit, replicates: int, how: tuple[int, bool], threads: int
+) -> tuple[Floats, int]:
+    """Replicates of one Bradley–Terry graph by the chord method, the stubborn ones by the structure itself."""
+    atoms = Atoms.of(batch, how[0], clustered=how[1])[0]
+    if len(point) == 0 or len(batch.edges.holder) == 0:
+        return np.tile(point, (replicates, 1)), 0
+    chord = Chord.of(batch, atoms, point, float(refit.options.get("prior", 0.01)))
+
+    def work(stream: Stream) -> tuple[Floats, int]:
+        draws = stream.draw(atoms)
+        scores, solved = chord.fit(draws)
+        left, beyond = np.flatnonzero(~solved), 0
+        if len(left):
+            again = _replicated(batch, draws[left][:, atoms.member] * atoms.multiplicity)
+            values, bad = refit(again)
+            scores[left], beyond = values.reshape(len(left), -1), int(bad.sum())
+        advance(stream.end - stream.begin)
+        return scores, beyond
+
+    with stage("bootstrap", replicates) as advance:
+        parts = in_threads(work, list(streams(len(atoms.count), replicates)), threads)
+    return np.concatenate([scores for scores, _ in parts]), sum(bad for _, bad in parts)
+
+
+def _one_by_one(
+    batch: Batch,
+    graphs: NDArray[np.integer],
+    refit: _Refit,
+    values: Floats,
+    unlimited: NDArray[np.int64],
+    seed: int,
+    clustered: bool,
+) -> None:
+    """Replicates of any structure: graphs and replicates side by side in batches of bounded size."""
+    part = batch if len(graphs) == len(batch) else _graphs_of(batch, graphs)
+    atoms = Atoms.of(part, seed, clustered=clustered)
+    columns = np.flatnonzero(np.isin(batch.owner, graphs))
+    replicates = len(values)
+    plans = [list(streams(len(own.count), replicates)) for own in atoms]
+    width = len(part.judgment)
+    step = int(np.clip((1 << 22) // max(width, 1), 1, replicates))
+    kept: list[tuple[int, NDArray[np.int64]]] = [(0, np.zeros((0, len(own.member)), np.int64)) for own in atoms]
+    for begin in steps("bootstrap", range(0, replicates, step)):
+        end = min(begin + step, replicates)
+        times = np.empty((end - begin, width), np.int64)
+        for graph, own in enumerate(atoms):
+            have, drawn = kept[graph]
+            blocks = [drawn]
+            while have + sum(len(block) for block in blocks) < end:
+                stream = plans[graph].pop(0)
+                blocks.append(stream.draw(own)[:, own.member] * own.multiplicity)
+            drawn = np.concatenate(blocks)
+            times[:, part.start[graph] : part.start[graph + 1]] = drawn[: end - have]
+            kept[graph] = (end, drawn[end - have :])
+        scores, bad = refit(_replicated(part, times))
+        values[begin:end, columns] = scores.reshape(end - begin, -1)
+        unlimited[graphs] += bad.reshape(end - begin, -1).sum(axis=0)

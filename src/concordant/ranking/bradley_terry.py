@@ -1,0 +1,338 @@
+"""Bradley–Terry maximum likelihood, with a weak prior, Davidson's ties and covariates of the comparison.
+
+The means of a normal prior on Bradley–Terry scores: which node has which, and what they make of a graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from concordant.errors import CannotRank, UsageError, counted, did_you_mean
+from concordant.preferences.connectivity import Connectivity, connectivity
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.ragged import take_lists
+from concordant.ranking.dense_newton import WIDEST, fit_dense
+from concordant.ranking.elimination import FAR
+from concordant.ranking.newton import fit_sparse
+from concordant.ranking.problem import Problem
+from concordant.ranking.scores import (
+    CONVERGED,
+    STOPPED,
+    Scores,
+    check_prior,
+    refuse_beyond,
+    refuse_endless_ties,
+    refuse_runaway,
+    refuse_separated,
+    refuse_undetermined,
+    separation_note,
+    uneven,
+    uneven_note,
+    where,
+)
+
+__all__ = ["TIES", "bradley_terry", "farthest", "held_together", "prior_mean"]
+
+
+Floats = NDArray[np.float64]
+
+
+def prior_mean(batch: Batch, mean: ArrayLike | None, prior: float) -> Floats | None:
+    """Return the prior's mean at each node of the batch, None for zeros."""
+    if mean is None:
+        return None
+    if prior == 0:
+        raise UsageError("a mean belongs to a prior: give its precision as a positive number (prior=1, for instance)")
+    member_start, _ = batch.prefs.members
+    try:
+        values = np.asarray(mean, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"the prior's mean must be an array of numbers, not {mean!r}"[:160]) from None
+    if values.shape != (int(member_start[-1]),):
+        raise UsageError(
+            f"the prior's mean has shape {values.shape}; it must have one number for each item of each query: "
+            f"{int(member_start[-1]):,} in {counted(len(batch.prefs.queries), 'queries')}"
+        )
+    if not np.isfinite(values).all():
+        raise UsageError(f"{int((~np.isfinite(values)).sum()):,} of {len(values):,} prior means are not finite")
+    return np.asarray(values[take_lists(member_start, batch.query)[1]], np.float64)
+
+
+def held_together(graphs: Graphs) -> Connectivity:
+    """A prior with means says where every item stands: one component, and nothing is without limit."""
+    none, never = np.zeros(graphs.nodes, np.int32), np.zeros(graphs.nodes, bool)
+    return Connectivity(none, graphs.owner.astype(np.int32), ~never, never, never)
+
+
+def farthest(graphs: Graphs, mean: Floats) -> Floats:
+    """Largest prior mean of each graph, in size."""
+    most = np.zeros(len(graphs))
+    np.maximum.at(most, graphs.owner, np.abs(mean))
+    return most
+
+
+Ints = NDArray[np.int64]
+TIES = ("half", "davidson")
+LARGE = 512  # graphs up to this size are solved densely when their pairs fill the matrix
+FILLED = 6  # which they do from size²/6 on: sums over pairs cost more each than those over a matrix
+
+
+def bradley_terry(
+    batch: Batch,
+    *,
+    prior: float = 0.01,
+    ties: str = "half",
+    covariates: bool | None = None,
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+    mean: ArrayLike | None = None,
+) -> Scores:
+    """Scores that maximise Σ n_jl log σ(s_j − s_l + z·β) − (prior/2)‖s − mean‖² in every graph of the batch.
+
+    The scores, log-abilities of shape (nodes,), sum to zero within each component. ``prior`` is the precision of a
+    normal prior on the scores; coefficients are not penalised. Its ``mean`` is 0 or one number for each item of each
+    query, as in ``Batch.whole(prefs)`` (whatever graphs the batch holds); then scores keep the level that it gives
+    them, items never compared have their prior mean, and every graph is one component. A tie is half a win each way or,
+    with ``ties="davidson"``, an outcome with P(tie) = ν√(π_jπ_l)/(π_j + π_l + ν√(π_jπ_l)), one ν per graph, log ν in
+    ``coefficients["ties"]``. Covariates (of the comparison, winner minus loser, a home effect for instance) are used
+    when there are any, one β per graph; the gradient of a coefficient is by the covariate scaled to at most 1.
+    Neutral value 0 (the prior mean where given).
+
+    Errors: NoMaximumLikelihood when ``prior`` is 0 and the maximum does not exist, CannotRank when a coefficient is
+    not determined or infinite, UsageError for options.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> votes = Preferences.from_comparisons(["x", "y"], ["y", "x"], count=[3, 1])
+    >>> scores = bradley_terry(Batch.whole(votes), prior=0)
+    >>> (scores.value[0] - scores.value[1]).round(9) == np.log(3).round(9)
+    np.True_
+
+    Source: Bradley and Terry, Biometrika 39, 1952; Davidson, JASA 65, 1970; Duchi, Mackey, Jordan, Ann. Statist.
+    41(5), 2013, (26).
+    """
+    names = _check(batch, prior, ties, covariates, tolerance, max_iterations)
+    centre = prior_mean(batch, mean, prior)
+    graphs = Graphs.of(batch, covariates=True) if names else batch.graphs
+    links = connectivity(graphs) if centre is None else held_together(graphs)
+    if prior == 0:
+        refuse_separated(batch, links)
+    fitted = _fit(batch, graphs, links, names, float(prior), centre, ties, tolerance, max_iterations)
+    return Scores(
+        fitted.value if centre is None else fitted.value + centre,
+        links.component,
+        fitted.status,
+        fitted.iterations,
+        fitted.gradient,
+        fitted.coefficients,
+        _notes(batch, graphs, links, fitted, prior, centre is not None),
+        {"prior": float(prior), "ties": ties, "covariates": bool(names), "mean": centre is not None},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    value: Floats
+    """Less the prior's mean."""
+    status: NDArray[np.int8]
+    iterations: Ints
+    gradient: Floats
+    coefficients: dict[str, Floats]
+
+
+def _check(
+    batch: Batch, prior: float, ties: str, covariates: bool | None, tolerance: float, max_iterations: int
+) -> tuple[str, ...]:
+    """Check the options; return the names of the covariates to use."""
+    check_prior(prior)
+    if not isinstance(ties, str) or ties not in TIES:
+        raise UsageError(f"unknown treatment of ties {ties!r}; {did_you_mean(str(ties), TIES)}")
+    if not 0 < tolerance < 1 or max_iterations < 1:
+        raise UsageError(
+            f"tolerance must lie between 0 and 1 and max_iterations be at least 1, not {tolerance} and {max_iterations}"
+        )
+    there = batch.prefs.covariate_names
+    if covariates and not there:
+        raise UsageError("covariates were asked for, but these preferences have none")
+    return () if covariates is False else there
+
+
+# -- the fit -----------------------------------------------------------------------------------------------------
+def _fit(
+    batch: Batch,
+    graphs: Graphs,
+    links: Connectivity,
+    names: tuple[str, ...],
+    prior: float,
+    mean: Floats | None,
+    ties: str,
+    tolerance: float,
+    max_iterations: int,
+) -> _Fitted:
+    total = len(graphs)
+    out = _Fitted(
+        np.zeros(graphs.nodes),
+        np.full(total, CONVERGED, np.int8),
+        np.zeros(total, np.int64),
+        np.zeros(total),
+        {name: np.zeros(total) for name in names},
+    )
+    pairs = np.diff(graphs.pair_start)
+    judged = pairs > 0
+    limits = {"tolerance": tolerance, "max_iterations": max_iterations}
+    plain = judged
+    if ties == "davidson":
+        some, others = _tied(graphs)
+        out.coefficients["ties"] = np.where(others, -np.inf, np.where(some, np.inf, np.nan))
+        both = np.flatnonzero(judged & some & others)
+        plain = judged & ~(some & others)
+        if mean is not None:
+            plain &= others  # an infinite ν explains ties alone, wherever the scores are
+        if prior == 0 and not names:
+            refuse_endless_ties(batch, graphs, links, both)
+        _fit_sparse(batch, graphs, links, names, both, prior, mean, True, limits, out)
+    size = np.diff(graphs.node_start)
+    dense = plain & (size <= LARGE) & (FILLED * pairs >= size * size) & ~_uneven(graphs, prior)
+    if names:
+        dense = np.zeros(total, bool)
+    if mean is not None:
+        dense &= farthest(graphs, mean) < WIDEST / 2
+    chosen = np.flatnonzero(dense)
+    fit = fit_dense(
+        graphs,
+        chosen,
+        links.component,
+        prior=prior,
+        mean=mean,
+        value=out.value,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    out.status[chosen], out.iterations[chosen], out.gradient[chosen] = fit.status, fit.iterations, fit.gradient
+    dense[chosen[fit.too_wide]] = False
+    _fit_sparse(batch, graphs, links, names, np.flatnonzero(plain & ~dense), prior, mean, False, limits, out)
+    return out
+
+
+def _uneven(graphs: Graphs, prior: float) -> NDArray[np.bool_]:
+    """Graphs with strengths that may be lost beside others (``elimination`` looks closer)."""
+    out = np.zeros(len(graphs), bool)
+    some = np.flatnonzero(np.diff(graphs.pair_start))
+    if len(some) == 0:
+        return out
+    most = np.maximum.reduceat(graphs.above + graphs.below, graphs.pair_start[some])
+    sides = np.minimum(_or_infinite(graphs.above), _or_infinite(graphs.below))
+    least = np.minimum.reduceat(sides, graphs.pair_start[some])
+    out[some] = (np.minimum(least, prior) if prior > 0 else least) < FAR * most
+    return out
+
+
+def _or_infinite(strength: Floats) -> Floats:
+    return np.where(strength > 0, strength, np.inf)
+
+
+def _tied(graphs: Graphs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which graphs have ties, and which have other outcomes."""
+    ties = np.bincount(graphs.graph, graphs.ties, len(graphs)) > 0
+    return ties, np.bincount(graphs.graph, graphs.wins + graphs.losses, len(graphs)) > 0
+
+
+def _fit_sparse(
+    batch: Batch,
+    graphs: Graphs,
+    links: Connectivity,
+    names: tuple[str, ...],
+    chosen: Ints,
+    prior: float,
+    mean: Floats | None,
+    davidson: bool,
+    limits: dict[str, float],
+    out: _Fitted,
+) -> None:
+    """Fit some graphs with the sparse solver and write how they ended into ``out``."""
+    if len(chosen) == 0:
+        return
+    scaled, scale = _scaled(batch, graphs, names, chosen)
+    problem = Problem(
+        graphs.node_start,
+        graphs.pair_start,
+        graphs.first,
+        graphs.second,
+        graphs.wins if davidson else graphs.above,
+        graphs.losses if davidson else graphs.below,
+        graphs.ties if davidson else None,
+        scaled,
+        _numbered(links.component, graphs),
+        prior,
+        None if mean is None else mean[graphs.first] - mean[graphs.second],
+    )
+    if len(chosen) < len(graphs):
+        problem = problem.take(chosen)
+    fit = fit_sparse(problem, tolerance=limits["tolerance"], max_iterations=int(limits["max_iterations"]))
+    refuse_undetermined(batch, names, chosen, fit.weak)
+    refuse_runaway(batch, names, chosen, fit.status, fit.extra, problem, fit.score)
+    refuse_beyond(batch, chosen, fit.status, problem, fit.score)
+    if problem.extras:  # a coefficient rests on sums over all pairs, in which small strengths are lost
+        fit.status[uneven(graphs, chosen)] = STOPPED
+    if len(chosen) == len(graphs):
+        out.value[:] = fit.score
+    else:
+        out.value[np.isin(graphs.owner, chosen)] = fit.score
+    out.status[chosen], out.iterations[chosen], out.gradient[chosen] = fit.status, fit.iterations, fit.gradient
+    for i, name in enumerate(names):
+        out.coefficients[name][chosen] = fit.extra[:, i] / scale[chosen, i]
+    if davidson:
+        out.coefficients["ties"][chosen] = fit.extra[:, -1]
+
+
+def _numbered(component: NDArray[np.int32], graphs: Graphs) -> Ints:
+    """Number the components over the batch."""
+    if not component.any():
+        return graphs.owner
+    most = np.zeros(len(graphs), np.int64)
+    np.maximum.at(most, graphs.owner, component.astype(np.int64))
+    before = np.cumsum(most + 1) - (most + 1)
+    return before[graphs.owner] + component
+
+
+def _scaled(batch: Batch, graphs: Graphs, names: tuple[str, ...], chosen: Ints) -> tuple[Floats | None, Floats]:
+    """Covariates of each graph over a power of two that brings them to at most 1, and that scale."""
+    z = graphs.covariates
+    if not names or z is None:
+        return None, np.ones((len(graphs), 0))
+    most = np.zeros((len(graphs), len(names)))
+    some = np.flatnonzero(np.diff(graphs.pair_start))
+    most[some] = np.maximum.reduceat(np.abs(z), graphs.pair_start[some], axis=0)
+    for g, i in np.argwhere(most[chosen] == 0)[:1]:
+        raise CannotRank(
+            f"the covariate {names[i]!r} is 0 in every comparison{where(batch, int(chosen[g]))}, so its coefficient is "
+            "not determined; leave it out"
+        )
+    scale = np.exp2(np.ceil(np.log2(np.where(most > 0, most, 1.0))))
+    return z / scale[graphs.graph], scale
+
+
+def _notes(
+    batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, prior: float, mean: bool
+) -> tuple[str, ...]:
+    notes = []
+    stopped = np.flatnonzero(fitted.status == STOPPED)
+    if len(stopped):
+        worst = float(fitted.gradient[stopped].max())
+        notes.append(f"{len(stopped):,} of {len(graphs):,} fits stopped before convergence (gradient {worst:.1e})")
+        notes.extend(uneven_note(batch, graphs, stopped))
+    notes.extend(separation_note(batch, links, prior))
+    none = np.isneginf(fitted.coefficients.get("ties", np.zeros(0)))
+    if none.any():
+        notes.append(f"no ties in {_of(none)}: Davidson's ν is 0 there and the fit plain Bradley–Terry")
+    only = np.isposinf(fitted.coefficients.get("ties", np.zeros(0)))
+    if only.any():
+        level = "as the prior has them" if mean else "0"
+        notes.append(f"nothing but ties in {_of(only)}: Davidson's ν is infinite there and all scores are {level}")
+    return tuple(notes)
+
+
+def _of(which: NDArray[np.bool_]) -> str:
+    return "the comparisons" if len(which) == 1 else f"{int(which.sum()):,} of {len(which):,} graphs"

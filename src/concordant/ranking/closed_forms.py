@@ -1,0 +1,240 @@
+"""Average log-odds: the structure of the experiments in AoS §6.2.
+
+Scores from shares of wins: counting, Borda, budgeted Borda (AoS §5.1).
+
+Thurstone–Mosteller least squares on pairwise log-odds (AoS (22)).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from concordant.errors import UsageError
+from concordant.preferences.connectivity import connectivity
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.ranking.elimination import FAR, Elimination
+from concordant.ranking.newton import conjugate_gradients
+from concordant.ranking.ranked_lists import Rankings
+from concordant.ranking.scores import CLOSED_FORM, CONVERGED, STOPPED, Scores, centre, closed_form, incomplete, numbered
+
+__all__ = ["C0", "average_log_odds", "borda", "budgeted_borda", "counting", "pair_log_odds", "thurstone_mosteller"]
+
+
+C0 = 0.5
+"""What is added to the wins of either side of a pair: half a win, which removes the first-order bias of an empirical
+logit (Haldane 1956, Anscombe 1956)."""
+
+
+def pair_log_odds(graphs: Graphs, c0: float) -> NDArray[np.float64]:
+    """Return log (n_jl + c0) / (n_lj + c0) of each pair, first against second."""
+    if not np.isfinite(c0) or c0 < 0:
+        raise UsageError(f"c0 is added to the counts of wins and must be a number ≥ 0, not {c0}")
+    if c0 == 0 and not ((graphs.above > 0) & (graphs.below > 0)).all():
+        one_sided = int(((graphs.above == 0) | (graphs.below == 0)).sum())
+        raise UsageError(f"c0 = 0, but {one_sided:,} pairs were won by one side only: log-odds need c0 > 0 there")
+    return np.asarray(np.log((graphs.above + c0) / (graphs.below + c0)))
+
+
+def average_log_odds(batch: Batch, *, c0: float = C0) -> Scores:
+    """Average empirical log-odds against the other items (AoS §6.2).
+
+    s(i) = 1/(m−1) Σ_{j≠i} log (n_ij + c0) / (n_ji + c0), pairs never judged counting 0; m the items of the query.
+    c0 is added to the counts, not to the frequencies n/k, so it fades as judgments come in. Under the BTL model (26)
+    with every pair compared the scores tend to m/(m−1) · (r_i − r̄) (27). A graph's scores sum to zero.
+
+    Errors: UsageError when c0 < 0, or when c0 = 0 and a pair was won by one side only.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> average_log_odds(Batch.whole(Preferences.from_comparisons(["x"] * 3, ["y"] * 3)), c0=1.0).value.round(4)
+    array([ 1.3863, -1.3863])
+    """
+    graphs = batch.graphs
+    odds = pair_log_odds(graphs, c0)
+    others = np.maximum(np.diff(graphs.node_start) - 1, 1)[graphs.owner]
+    holes = int(incomplete(graphs).sum())
+    notes = () if holes == 0 else (_biased(holes, len(graphs)),)
+    return closed_form(graphs, graphs.add_to_nodes(odds, -odds) / others, {"c0": c0}, notes)
+
+
+def _biased(holes: int, graphs: int) -> str:
+    where = "" if graphs == 1 else f" in {holes:,} of {graphs:,} graphs"
+    return (
+        f"log-odds: some pairs were never judged{where}; they count as even odds, which is biased on incomplete "
+        "designs. thurstone-mosteller and bradley-terry are not."
+    )
+
+
+Floats = NDArray[np.float64]
+
+
+def counting(batch: Batch) -> Scores:
+    """Plain win rate: s_j = n_j· / (n_j· + n_·j), a tie half a win; ½ for items in no comparison.
+
+    It does not ask against whom an item won.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> counting(Batch.whole(Preferences.from_comparisons(["x", "x", "y"], ["y", "z", "z"]))).value.tolist()
+    [1.0, 0.5, 0.0]
+    """
+    graphs = batch.graphs
+    won = graphs.add_to_nodes(graphs.above, graphs.below)
+    lost = graphs.add_to_nodes(graphs.below, graphs.above)
+    return closed_form(graphs, _ratio(won, won + lost, 0.5), {})
+
+
+def borda(batch: Batch) -> Scores:
+    """Borda scores (AoS §5.1), from pairs or, for orders, from positions.
+
+    Pairs: s = A1 with A_jl = (n_jl − n_lj) / (n_jl + n_lj) on observed pairs, 0 elsewhere: conditional frequencies,
+    so that an item gains nothing by being compared often; a graph's scores sum to zero.
+    Orders: s_j = the mean, over the lists that hold j and at least one other item, of
+    (items below j − items above j) / (items of the list − 1), in [−1, 1]; items tied with j count on neither side,
+    which is half each. For full orders this is 2 b_j / (m − 1) − 1 with b_j the classic mean Borda count, and equals
+    A1 / (m − 1). Items in no comparison have 0.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> borda(Batch.whole(Preferences.from_comparisons(["x", "x", "y"], ["y", "z", "z"]))).value.tolist()
+    [2.0, 0.0, -2.0]
+    """
+    if batch.prefs.kind == "orders":
+        return _positional(batch)
+    graphs = batch.graphs
+    margin = _margin(graphs)
+    return closed_form(graphs, graphs.add_to_nodes(margin, -margin), {})
+
+
+def budgeted_borda(batch: Batch) -> Scores:
+    """Probability of beating an opponent met, opponents counted alike (AoS §5.1, Ammar & Shah 2011).
+
+    s_j = the mean over the observed l of n_jl / (n_jl + n_lj); ½ for items in no comparison.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> votes = Preferences.from_comparisons(["x", "x", "y", "y"], ["y", "z", "z", "x"])
+    >>> budgeted_borda(Batch.whole(votes)).value.tolist()
+    [0.75, 0.75, 0.0]
+    """
+    graphs = batch.graphs
+    share = 0.5 * (1.0 + _margin(graphs))
+    met = graphs.add_to_nodes(np.ones(len(share)), np.ones(len(share)))
+    return closed_form(graphs, _ratio(graphs.add_to_nodes(share, 1.0 - share), met, 0.5), {})
+
+
+def _positional(batch: Batch) -> Scores:
+    lists = Rankings.of(batch)
+    others = (lists.length - 1)[lists.row].astype(float)
+    beyond = lists.below - lists.above
+    nodes = len(batch.item)
+    mass = lists.weight[lists.row]
+    total = np.bincount(lists.node, mass * beyond / others, nodes).astype(float)
+    return closed_form(lists.chain(), _ratio(total, np.bincount(lists.node, mass, nodes).astype(float), 0.0), {})
+
+
+def _margin(graphs: Graphs) -> Floats:
+    """A_jl of each pair, first against second."""
+    return np.asarray((graphs.above - graphs.below) / (graphs.above + graphs.below))
+
+
+def _ratio(part: Floats, whole: Floats, otherwise: float) -> Floats:
+    return np.asarray(np.divide(part, whole, out=np.full(len(part), otherwise), where=whole > 0))
+
+
+PRECISE = 1e-14
+STEPS = 300
+"""Conjugate gradients get so many steps; graphs that need more (long chains) are then eliminated instead."""
+LONG = 20_000
+"""Steps for those that elimination would fill too much."""
+
+
+def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs") -> Scores:
+    """Least-squares scores s_i − s_j ≈ A_ij (AoS (22)): s = (D_Ω − Ω)^† (Ω∘A) 1, A_jl = log (n_jl+c0)/(n_lj+c0).
+
+    Ω_jl is 1 on judged pairs and 0 elsewhere (``weights="pairs"``, the paper), or the strength n_jl + n_lj of the
+    judgments (``weights="counts"``). Unjudged pairs take no part, so incomplete designs are not biased. The solution
+    of least norm: scores sum to zero in every component; items in no comparison have 0.
+
+    Solved as one sparse Laplacian system over the batch, by conjugate gradients, and by elimination where those are
+    slow (long chains) or the weights lie far apart. ``gradient``: the largest entry of (D_Ω − Ω)s − (Ω∘A)1.
+
+    Errors: UsageError for unknown ``weights`` or a c0 that is not allowed.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> votes = Preferences.from_comparisons(["x"] * 3 + ["y"] * 3, ["y"] * 3 + ["z"] * 3)
+    >>> thurstone_mosteller(Batch.whole(votes), c0=1.0).value.round(4)
+    array([ 1.3863,  0.    , -1.3863])
+    """
+    if weights not in ("pairs", "counts"):
+        raise UsageError(f"weights is 'pairs' or 'counts', not {weights!r}")
+    graphs = batch.graphs
+    odds = pair_log_odds(graphs, c0)
+    omega = np.ones(len(odds)) if weights == "pairs" else graphs.above + graphs.below
+    component = connectivity(graphs).component
+    group = numbered(graphs.owner, component)
+    pull = graphs.add_to_nodes(omega * odds, -omega * odds)
+    laplacian = _laplacian(graphs, omega)
+    value, solved = _solve(laplacian, pull, graphs, STEPS)
+    long = np.zeros(len(graphs), bool)
+    far = _far(graphs, omega)
+    for g in np.flatnonzero(~solved | far):
+        nodes = slice(int(graphs.node_start[g]), int(graphs.node_start[g + 1]))
+        pairs = slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
+        first, second = graphs.first[pairs] - nodes.start, graphs.second[pairs] - nodes.start
+        order = Elimination.of(first, second, nodes.stop - nodes.start)
+        none = np.zeros(nodes.stop - nodes.start)
+        found = None if order is None else order.least_squares(omega[pairs], (omega * odds)[pairs], none, none)
+        long[g] = found is None
+        if found is not None:
+            value[nodes], solved[g] = found, True
+    if long.any():
+        again, ended = _solve(laplacian, pull, graphs, LONG)
+        value = np.where(long[graphs.owner], again, value)
+        solved = np.where(long, ended & ~far, solved)
+    value = centre(value, group)
+    left = np.abs(laplacian @ value - pull)
+    gradient = np.zeros(len(graphs))
+    np.maximum.at(gradient, graphs.owner, left)
+    scale = laplacian.diagonal() * np.maximum(np.abs(value), 1.0)  # of each item: a weak one is not lost beside others
+    np.logical_and.at(solved, graphs.owner, left <= 1e-9 * scale)
+    judged = np.diff(graphs.pair_start) > 0
+    stopped = int((judged & ~solved).sum())
+    return Scores(
+        value=value,
+        component=component,
+        status=np.where(judged, np.where(solved, CONVERGED, STOPPED), CLOSED_FORM).astype(np.int8),
+        iterations=np.zeros(len(graphs), np.int64),
+        gradient=gradient,
+        notes=(f"thurstone-mosteller: {stopped:,} graphs stopped before convergence.",) if stopped else (),
+        options={"c0": c0, "weights": weights},
+    )
+
+
+def _laplacian(graphs: Graphs, omega: Floats) -> csr_array:
+    """D_Ω − Ω of the whole batch."""
+    nodes = np.arange(graphs.nodes)
+    rows = np.concatenate([graphs.first, graphs.second, nodes])
+    columns = np.concatenate([graphs.second, graphs.first, nodes])
+    entries = np.concatenate([-omega, -omega, graphs.add_to_nodes(omega, omega)])
+    return csr_array((entries, (rows, columns)), shape=(graphs.nodes, graphs.nodes))
+
+
+def _solve(laplacian: csr_array, pull: Floats, graphs: Graphs, steps: int) -> tuple[Floats, NDArray[np.bool_]]:
+    return conjugate_gradients(
+        laplacian.__matmul__,
+        laplacian.diagonal(),
+        pull,
+        graphs.owner,
+        len(graphs),
+        tolerance=PRECISE,
+        iterations=steps,
+    )
+
+
+def _far(graphs: Graphs, omega: Floats) -> NDArray[np.bool_]:
+    """Graphs whose weights lie too far apart for sums over nodes."""
+    far = np.zeros(len(graphs), bool)
+    some = np.flatnonzero(np.diff(graphs.pair_start))
+    if len(some):
+        begin = graphs.pair_start[some]
+        far[some] = np.minimum.reduceat(omega, begin) < FAR * np.maximum.reduceat(omega, begin)
+    return far

@@ -1,0 +1,190 @@
+"""Intervals for any structure, by the method that fits it: what ``rank`` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError, did_you_mean, refuse_idle
+from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.graphs import Batch
+from concordant.preferences.sampling import whole_seed
+from concordant.ranking.bootstrap import bootstrap
+from concordant.ranking.contrasts import Gauge
+from concordant.ranking.covariance import quasi_errors
+from concordant.ranking.curvature import Curvature
+from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends
+from concordant.ranking.ranked_lists import examinations
+from concordant.ranking.scores import Scores
+from concordant.ranking.standard_errors import Intervals, score_intervals, wilson
+from concordant.ranking.structures import STRUCTURES, Structure
+
+__all__ = ["Bounds", "METHODS", "Wanted", "bounds", "refuse_idle_wishes"]
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+METHODS = ("auto", "hessian", "sandwich", "bootstrap", "none")
+CHEAP, DEAR = 2e7, 1e8
+"""Work (distinct judgments or list entries × replicates) to which ``auto`` keeps a bootstrap by drawing fewer
+replicates, 200 at least; beyond the second bound it draws none and says so."""
+FEWEST = 200
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What intervals are asked for."""
+
+    method: str = "auto"
+    level: float = 0.95
+    replicates: int = 1000
+    seed: int = 0
+    quasi: bool = False
+    """Quasi-standard errors too (likelihoods only)."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, str) or self.method not in METHODS:
+            raise UsageError(f"unknown interval method {self.method!r}: {did_you_mean(str(self.method), METHODS)}")
+        if not isinstance(self.level, Real) or not 0 < self.level < 1:
+            raise UsageError(f"level must lie between 0 and 1 (0.95 for 95%), not {self.level!r}")
+        if not isinstance(self.replicates, Integral) or self.replicates < 2:
+            raise UsageError(f"replicates must be an integer of at least 2, not {self.replicates!r}")
+        if not isinstance(self.quasi, bool | np.bool_):
+            raise UsageError(f"quasi must be True or False, not {self.quasi!r}")
+        whole_seed(self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Limits of the scores and of the ranks of a batch's nodes, and how they were found."""
+
+    lower: Floats
+    upper: Floats
+    rank_lower: Ints
+    rank_upper: Ints
+    method: str
+    quasi: Floats | None = None
+    """Quasi-standard errors, when asked for."""
+    coefficients: dict[str, Floats] = field(default_factory=dict)
+    """Standard errors of the coefficients beside the scores, one per graph."""
+    notes: tuple[str, ...] = ()
+
+
+def refuse_idle_wishes(member: Structure, wanted: Wanted) -> None:
+    """Refuse what would do nothing: a level without intervals, replicates where none are drawn. Errors: Idle."""
+    given, usual = vars(wanted), Wanted()
+    if wanted.method == "none":
+        refuse_idle(given, {"level": usual.level}, "no interval is asked for")
+    drawn = wanted.method == "auto" and member.curvature is None and member.reads != "exposures"
+    if wanted.method == "bootstrap" or drawn:
+        return
+    how = "by a formula" if wanted.method == "auto" else f"by the method {wanted.method}"
+    instead = "no interval is asked for" if wanted.method == "none" else f"{member.name} has its intervals {how}"
+    why = f"only the bootstrap draws replicates, and {instead}"
+    refuse_idle(given, {"replicates": usual.replicates}, why, "leave it out, or ask for the interval bootstrap")
+
+
+def bounds(
+    batch: Batch,
+    scores: Scores,
+    member: Structure,
+    linked: Connectivity,
+    wanted: Wanted,
+    options: Mapping[str, Any],
+) -> Bounds:
+    """Return intervals of the scores of a batch and simultaneous intervals of their ranks."""
+    note = ""
+    if wanted.method == "auto":
+        wanted, note = _suited(batch, member, wanted)
+    method = wanted.method
+    if wanted.quasi and (member.curvature is None or method in ("none", "bootstrap")):
+        raise UsageError(
+            f"quasi-standard errors come from a likelihood's covariance; {member.name} with {method} has none"
+        )
+    if method == "none":
+        return _nothing(len(batch.item), note)
+    if member.reads == "exposures" and method != "bootstrap":
+        return _proportions(batch, linked, wanted.level)
+    if method == "bootstrap":
+        drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options)
+        found = drawn.intervals(wanted.level)
+        ranks = rank_intervals_of_replicates(drawn, batch, connectivity=linked, level=wanted.level)
+        return _bounds(found, ranks.lower, ranks.upper, {}, note)
+    if member.curvature is None:
+        able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)
+        raise UsageError(f"{member.name} has no {method} intervals ({able} have); use bootstrap or none")
+    curvature = member.curvature(batch, scores)
+    found = score_intervals(batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
+    ranks = rank_intervals(batch, scores, curvature, found, connectivity=linked, seed=wanted.seed)
+    limits = _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found), note)
+    return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
+
+
+def _with_quasi(limits: Bounds, batch: Batch, curvature: Curvature, linked: Connectivity) -> Bounds:
+    error, worst = quasi_errors(batch, curvature, linked, method=limits.method)
+    if np.isnan(worst).all():
+        note = "no quasi-standard errors: graphs of 2 to 500 connected items have them"
+    else:
+        note = f"quasi-standard errors reproduce those of all differences to within {np.nanmax(worst):.1%}"
+    return replace(limits, quasi=error, notes=(*limits.notes, note))
+
+
+def _suited(batch: Batch, member: Structure, wanted: Wanted) -> tuple[Wanted, str]:
+    """What ``auto`` stands for here: for likelihoods their own method, else a bootstrap as large as is cheap."""
+    if member.curvature is not None or member.reads == "exposures":
+        return wanted, ""
+    prefs = batch.prefs
+    work = len(batch.judgment)
+    if prefs.list_start is not None:
+        work = int(np.diff(prefs.list_start)[batch.judgment].sum())
+    if work * FEWEST > DEAR:
+        return replace(wanted, method="none"), (
+            f"no intervals: {FEWEST} bootstrap replicates of {work:,} entries take long; ask for interval='bootstrap'"
+        )
+    affordable = max(FEWEST, int(CHEAP / max(work, 1)))
+    if affordable >= wanted.replicates:
+        return replace(wanted, method="bootstrap"), ""
+    return replace(wanted, method="bootstrap", replicates=affordable), (
+        f"intervals from {affordable} bootstrap replicates (interval='bootstrap' draws {wanted.replicates:,})"
+    )
+
+
+def _nothing(nodes: int, note: str) -> Bounds:
+    none, zero = np.full(nodes, np.nan), np.zeros(nodes, np.int64)
+    return Bounds(none, none, zero, zero, "none", notes=(note,) if note else ())
+
+
+def _proportions(batch: Batch, linked: Connectivity, level: float) -> Bounds:
+    """Wilson's intervals of click rates; ranks from intervals that hold for all items of a query together."""
+    clicks, examined = examinations(batch)
+    lower, upper = wilson(clicks, examined, level)
+    size = np.diff(batch.node_start)
+    together = level ** (1.0 / np.maximum(size, 1))  # Šidák: items are examined independently of each other
+    low, high = np.zeros(len(clicks)), np.ones(len(clicks))
+    for share in np.unique(together):
+        chosen = (together == share)[batch.owner]
+        low[chosen], high[chosen] = wilson(clicks[chosen], examined[chosen], float(share))
+    gauge = Gauge.of(batch.node_start, linked)
+    rank_lower, rank_upper = ranks_from_ends(low, high, gauge, np.ones(len(low), bool))
+    return Bounds(lower, upper, rank_lower, rank_upper, "wilson")
+
+
+def _errors(graphs: int, curvature: Curvature, found: Intervals) -> dict[str, Floats]:
+    """Standard errors of the extra coefficients by name, one value for each graph."""
+    errors: dict[str, Floats] = {}
+    names = np.asarray(found.coefficient_names, object)
+    for name in dict.fromkeys(found.coefficient_names):
+        own = names == name
+        column = errors.setdefault(str(name), np.full(graphs, np.nan))
+        column[curvature.extra_owner[own]] = found.coefficient_error[own]
+    return errors
+
+
+def _bounds(found: Intervals, rank_lower: Ints, rank_upper: Ints, errors: dict[str, Floats], note: str) -> Bounds:
+    notes = tuple(text for text in (note, found.note) if text)
+    return Bounds(found.lower, found.upper, rank_lower, rank_upper, found.method, None, errors, notes)

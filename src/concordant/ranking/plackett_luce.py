@@ -1,0 +1,253 @@
+"""Plackett–Luce: maximum (penalised) likelihood of rankings, full or partial, with ties, and of choices from sets.
+
+Second derivatives and per-judgment gradients of a fitted Plackett–Luce likelihood, for intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, triu
+
+from concordant.errors import UsageError
+from concordant.preferences.connectivity import connectivity
+from concordant.preferences.graphs import Batch
+from concordant.preferences.sampling import label_keys
+from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.curvature import Curvature
+from concordant.ranking.dense_newton import safe_step
+from concordant.ranking.elimination import FAR, Elimination, far_apart
+from concordant.ranking.luce_terms import EXACT_TIER, ORDERS, LuceTerms, Position, information
+from concordant.ranking.newton import conjugate_gradients
+from concordant.ranking.ranked_lists import Rankings
+from concordant.ranking.scores import (
+    CONVERGED,
+    STOPPED,
+    Scores,
+    centre,
+    check_prior,
+    numbered,
+    refuse_separated,
+    separation_note,
+)
+
+__all__ = ["luce_terms", "plackett_luce", "plackett_luce_curvature"]
+
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+PATIENCE = 300  # steps of conjugate gradients before elimination is tried
+PAIRS = 5e7  # pairs of entries of one list for which the information is written out
+KINDS = ("comparisons", "selections", "choices", "orders")
+SMALL_STEP = 1e-7  # Newton's error after such a step is its square
+ROUNDING = 1e-14
+
+
+def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -> Scores:
+    """Log-abilities θ that maximise the Plackett–Luce likelihood with a weak normal prior.
+
+    An order i_1 ≻ … ≻ i_m has probability Π_r exp θ_{i_r} / Σ_{u≥r} exp θ_{i_u} (Plackett 1975, Luce 1959); items
+    that a list leaves out take no part in it. A tie of t items contributes the mean log-likelihood of its t! orders,
+    so a tie of two is half a win each and lists of two give Bradley–Terry exactly; larger tiers than 8 are averaged
+    over some 64 orders that depend on the tied items alone, and a note says so. A choice is the chosen item against the
+    set; a selection the clicked item against all examined, those above it and itself.
+
+    ``prior`` is the precision of θ ~ N(0, 1/prior), 0 for plain maximum likelihood. Scores sum to zero in every
+    component; items in no list have 0. ``gradient`` of the result is the largest entry of the penalised gradient.
+    Newton's method with conjugate gradients; wide steps are shortened so that they cannot overshoot (self-concordance:
+    |D³(u, v, v)| ≤ range(u) D²(v, v)).
+
+    Errors: UsageError for ratings and for a negative prior; NoMaximumLikelihood (prior 0), naming the items, when the
+    lists do not connect every item to every other of its component by a chain of wins (Hunter 2004, Assumption 1).
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> races = Preferences.from_orders(["q"] * 6, [1, 1, 1, 2, 2, 2], ["x", "y", "z"] * 2, [1, 2, 3, 2, 1, 3])
+    >>> plackett_luce(Batch.whole(races)).value.round(2)
+    array([ 1.53,  1.53, -3.05])
+    """
+    check_prior(prior)
+    if batch.prefs.kind == "comparisons":  # the same likelihood, for which pair tables are enough
+        found = bradley_terry(batch, prior=prior, covariates=False)
+        return replace(found, options={"prior": float(prior)})
+    lists, terms = _read(batch)
+    shape = connectivity(lists.chain())
+    if prior == 0:
+        refuse_separated(batch, shape)
+    owner, graphs, nodes = batch.owner, len(batch), len(batch.item)
+    group = numbered(owner, shape.component)
+    own = np.bincount(lists.node, lists.weight[lists.row], nodes).astype(float)
+    heaviest = _largest(own, owner, graphs)
+    theta = np.zeros(nodes)
+    first, left = np.zeros(graphs), np.zeros(graphs)
+    steps = np.zeros(graphs, np.int64)
+    open_ = heaviest > 0
+    status = np.where(open_, STOPPED, CONVERGED).astype(np.int8)
+    live, live_terms = lists, terms
+    stiff = np.zeros(graphs, bool)
+    for step in range(1, iterations + 1):
+        if 2 * np.count_nonzero(busy := open_[owner[live.node[live.start[:-1]]]]) < len(live.weight):
+            live = live.take(np.flatnonzero(busy))  # the graphs that are done are left out
+            live_terms = _terms(batch, live)
+        at = live_terms.at(theta)
+        slope = np.where(open_[owner], centre(at.gradient(), group) - prior * theta, 0.0)  # sums to 0 but for rounding
+        left = _largest(np.abs(slope), owner, graphs)
+        first = left if step == 1 else first
+        status[open_ & (_largest(np.abs(slope) - ROUNDING * own, owner, graphs) <= 0)] = CONVERGED
+        open_ &= status == STOPPED
+        if not open_.any():
+            break
+        exact = left / np.where(first > 0, first, 1.0) + ROUNDING * heaviest / np.where(left > 0, left, 1.0)
+        move, solved = _newton(at, slope, prior, batch, stiff, np.clip(exact, 1e-9, 0.1))
+        reach = _largest(move, owner, graphs) + _largest(-move, owner, graphs)
+        theta = centre(theta + safe_step(_within(live, move, owner, graphs))[owner] * move, group)
+        steps[open_] = step
+        status[open_ & solved & (reach <= SMALL_STEP)] = CONVERGED
+        open_ &= status == STOPPED
+        if not open_.any():
+            break
+    end = terms.at(theta)
+    left = _largest(np.abs(end.gradient() - prior * theta), owner, graphs)
+    far = _far(lists, end, prior, batch)
+    status[far] = STOPPED
+    return Scores(
+        value=theta,
+        component=shape.component,
+        status=status,
+        iterations=steps,
+        gradient=left,
+        notes=separation_note(batch, shape, prior) + _notes(terms, status, far),
+        options={"prior": prior},
+    )
+
+
+def luce_terms(batch: Batch) -> LuceTerms:
+    """Return the likelihood of the lists of a batch, one by one (for its curvature)."""
+    return _terms(batch, Rankings.of(batch))
+
+
+def _terms(batch: Batch, lists: Rankings) -> LuceTerms:
+    return LuceTerms(lists, lambda: label_keys(batch.prefs.items, 0)[batch.item])
+
+
+def _read(batch: Batch) -> tuple[Rankings, LuceTerms]:
+    kind = batch.prefs.kind
+    if kind is not None and kind not in KINDS:
+        raise UsageError(
+            f"plackett-luce reads {', '.join(KINDS[:-1])} and {KINDS[-1]}, not {kind}: turn these into orders, or use "
+            "bradley-terry, which reads them as pairs."
+        )
+    lists = Rankings.of(batch)
+    return lists, _terms(batch, lists)
+
+
+def _newton(
+    at: Position, slope: Floats, prior: float, batch: Batch, stiff: Flags, tolerance: Floats
+) -> tuple[Floats, Flags]:
+    """Solve (information + prior) x = slope; also which graphs are solved. ``stiff`` learns which need elimination."""
+    graphs = len(batch)
+    move, solved = conjugate_gradients(
+        lambda v: at.times(v) + prior * v,
+        at.diagonal() + prior,
+        np.where(stiff[batch.owner], 0.0, slope),
+        batch.owner,
+        graphs,
+        tolerance=tolerance,
+        iterations=PATIENCE,
+    )
+    hard = ~solved | stiff
+    if not hard.any():
+        return move, solved
+    if float((at.terms.lists.length.astype(float) ** 2).sum()) > PAIRS:
+        return move, solved  # more pairs of entries than memory should hold
+    whole = csr_array(information(at))
+    for g in np.flatnonzero(hard).tolist():
+        nodes = slice(int(batch.node_start[g]), int(batch.node_start[g + 1]))
+        upper = triu(whole[nodes, nodes], 1).tocoo()
+        order = Elimination.of(upper.row.astype(np.int64), upper.col.astype(np.int64), nodes.stop - nodes.start)
+        solved[g] = order is not None
+        if order is not None:
+            held = np.full(nodes.stop - nodes.start, prior)
+            move[nodes] = order.factor(np.maximum(-upper.data, 0.0), held).solve(slope[nodes])
+            stiff[g] = True
+    return move, solved
+
+
+def _far(lists: Rankings, at: Position, prior: float, batch: Batch) -> Flags:
+    """Graphs whose lists are held so unevenly often that sums over items lose some of them."""
+    far = np.zeros(len(batch), bool)
+    if len(lists.weight) == 0:
+        return far
+    graph = batch.owner[lists.node[lists.start[:-1]]]
+    most, least = np.zeros(len(batch)), np.full(len(batch), np.inf)
+    np.maximum.at(most, graph, lists.weight)
+    np.minimum.at(least, graph, lists.weight)
+    uneven = np.flatnonzero(least < FAR * most)
+    if len(uneven) == 0 or float((lists.length.astype(float) ** 2).sum()) > PAIRS:
+        far[uneven] = True
+        return far
+    whole = csr_array(information(at))
+    for g in uneven.tolist():
+        nodes = slice(int(batch.node_start[g]), int(batch.node_start[g + 1]))
+        upper = triu(whole[nodes, nodes], 1).tocoo()
+        far[g] = far_apart(upper.row, upper.col, np.maximum(-upper.data, 0.0), prior, nodes.stop - nodes.start)
+    return far
+
+
+def _within(lists: Rankings, move: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
+    """Largest range of a step over the items of any one list: what the likelihood sees of it."""
+    of, start = move[lists.node], lists.start[:-1]
+    out = np.zeros(graphs)
+    if len(start):
+        span = np.maximum.reduceat(of, start) - np.minimum.reduceat(of, start)
+        np.maximum.at(out, owner[lists.node[start]], span)
+    return out
+
+
+def _largest(x: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
+    """Largest value of each graph (0 for a graph without nodes)."""
+    out = np.full(graphs, -np.inf)
+    np.maximum.at(out, owner, x)
+    return np.where(np.isfinite(out), out, 0.0)
+
+
+def _notes(terms: LuceTerms, status: NDArray[np.int8], far: Flags) -> tuple[str, ...]:
+    notes = []
+    if far.any():
+        weight = terms.lists.weight
+        notes.append(
+            f"plackett-luce: the lists of {int(far.sum()):,} graphs count from {weight.min():.3g} to "
+            f"{weight.max():.3g} times, too far apart for the arithmetic: do not rely on their scores."
+        )
+    if terms.sampled:
+        notes.append(
+            f"plackett-luce: {terms.sampled:,} ties of more than {EXACT_TIER} items are averaged over about {ORDERS} "
+            "of their orders instead of all."
+        )
+    stopped = int((status == STOPPED).sum())
+    if stopped:
+        notes.append(f"plackett-luce: {stopped:,} graphs stopped before convergence.")
+    return tuple(notes)
+
+
+def plackett_luce_curvature(batch: Batch, scores: Scores) -> Curvature:
+    """Return the curvature of a fit by ``plackett_luce`` on this batch.
+
+    The Hessian of the negative log-likelihood is Σ_A w_A (diag p − p pᵀ), p_i = e^θ_i / S_A on the items of a remaining
+    set A: a Laplacian with an edge between any two items that share a list.
+    """
+    at = luce_terms(batch).at(scores.value)
+    lists = at.terms.lists
+
+    def gradients() -> csr_array:
+        draws = at.gradient_entries() / batch.multiplicity[lists.holder][lists.row]
+        shape = (len(batch.judgment), len(batch.item))
+        return coo_array((draws, (lists.holder[lists.row], lists.node)), shape=shape).tocsr()
+
+    return Curvature(
+        hessian=information(at),
+        prior=float(scores.options.get("prior", 0.0)),
+        gradients=gradients,
+        extra_owner=np.zeros(0, np.int64),
+    )

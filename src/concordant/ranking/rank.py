@@ -1,0 +1,342 @@
+"""Ranking: an order of the items of each query, with its uncertainty and what the data cannot support."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.errors import Idle, UsageError
+from concordant.preferences.connectivity import Connectivity, connectivity
+from concordant.preferences.counts import exact_bincount, read_only
+from concordant.preferences.frames import as_pandas, as_polars
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Preferences
+from concordant.progress import stage
+from concordant.ranking.intervals import Bounds, Wanted, bounds, refuse_idle_wishes
+from concordant.ranking.ranked_lists import Rankings
+from concordant.ranking.scores import CLOSED_FORM, STATUS, Scores
+from concordant.ranking.structures import structure as find_structure
+
+__all__ = ["FLAGS", "Ranking", "rank"]
+
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+FLAGS = ("", "never compared", "never lost", "never won", "separated")
+"""What the data cannot support about an item: its score rests on the prior (or is a neutral value)."""
+BLOCK = 2_000_000
+"""Judgments (or pairs of a list) that are worked on at a time; bounds the memory, does not change the result."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """Items in order of their scores, per query and component; immutable.
+
+    Rows stand by query, component, rank, item. Ranks restart in each component, because scores of two components
+    cannot be compared; equal scores share the better rank. ``lower`` and ``upper`` bound the score, ``rank_lower``
+    and ``rank_upper`` the ranks of a component together, at ``level``. NaN bounds: no interval was asked for.
+
+    >>> import concordant as cc
+    >>> board = cc.rank(cc.Preferences.from_comparisons(["a", "a", "b"], ["b", "b", "a"]))
+    >>> board.to_arrow().select(["item", "rank", "judgments"]).to_pylist()
+    [{'item': 'a', 'rank': 1, 'judgments': 3}, {'item': 'b', 'rank': 2, 'judgments': 3}]
+    """
+
+    queries: Labels
+    items: Labels
+    query: Ints
+    component: Ints
+    """1 is the largest of its query."""
+    item: Ints
+    rank: NDArray[np.int64]
+    score: Floats
+    lower: Floats
+    upper: Floats
+    judgments: NDArray[np.int64]
+    """Judgments that touch the item."""
+    rank_lower: NDArray[np.int64]
+    """Best rank that is compatible with the data; 0 without intervals (in tables it is missing then)."""
+    rank_upper: NDArray[np.int64]
+    flag: NDArray[np.int8]
+    """Index into FLAGS."""
+    quasi_error: Floats | None
+    """Quasi-standard errors, when asked for: √(q_i² + q_j²) is about the standard error of s_i − s_j."""
+    structure: str
+    interval: str
+    level: float
+    status: Mapping[str, NDArray[Any]]
+    """Per query: status (index into STATUS), iterations, gradient."""
+    coefficients: Mapping[str, Floats] = field(default_factory=dict)
+    """Per query: covariates' coefficients, the logarithm of Davidson's ν ("ties"), with "s.e. of …" beside each."""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).copy().items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, read_only(value))
+            elif isinstance(value, dict):
+                object.__setattr__(self, name, {key: read_only(column) for key, column in value.items()})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: state[name] for name in self.__dataclass_fields__})  # without what was cached
+        self.__post_init__()
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table with the columns of the contract, then rank bounds and flag."""
+        quasi = {} if self.quasi_error is None else {"quasi_error": self.quasi_error}
+        without = self.rank_lower == 0
+        bounds = {name: pa.array(getattr(self, name), mask=without) for name in ("rank_lower", "rank_upper")}
+        flags = pa.DictionaryArray.from_arrays(pa.array(self.flag), pa.array(FLAGS)).cast(pa.string())
+        return pa.table(
+            {
+                "query": self.queries.take(self.query),
+                "component": self.component,
+                "item": self.items.take(self.item),
+                "rank": self.rank,
+                "score": self.score,
+                "lower": self.lower,
+                "upper": self.upper,
+                "judgments": self.judgments,
+                **bounds,
+                "flag": flags,
+                **quasi,
+            }
+        )
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas data frame (pandas must be installed)."""
+        return as_pandas(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """Return the rows as a polars data frame (polars must be installed)."""
+        return as_polars(self.to_arrow())
+
+    @property
+    def converged(self) -> bool:
+        """Whether every query's scores are exact or reached the tolerance."""
+        return not bool((self.status["status"] == STATUS.index("stopped before convergence")).any())
+
+    def __repr__(self) -> str:
+        return (
+            f"Ranking({self.structure}, {len(self.queries):,} queries, {len(self):,} rows, interval={self.interval}, "
+            f"{'converged' if self.converged else 'NOT converged'})"
+        )
+
+
+def rank(
+    prefs: Preferences,
+    structure: str = "bradley-terry",
+    *,
+    interval: str = "auto",
+    level: float = 0.95,
+    seed: int = 0,
+    replicates: int = 1000,
+    quasi: bool = False,
+    across_components: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Ranking:
+    """Rank the items of every query by a structure function, with intervals for scores and ranks.
+
+    ``structure``: a name of the registry. ``options``: what that structure knows (``prior`` and ``ties`` for
+    Bradley–Terry). ``interval``: ``auto``, ``hessian``, ``sandwich``, ``bootstrap`` or ``none``; auto takes the
+    sandwich when judgments are clustered, carry several edges, half ties or strengths, the Hessian for other
+    likelihoods, Wilson's interval for click rates and, for structures without a likelihood, the bootstrap where it is
+    cheap. ``quasi`` adds quasi-standard errors (Firth & de Menezes, Biometrika 91, 2004). ``across_components``
+    ranks items of different components together, by the prior's answer alone.
+
+    Errors: UsageError for an unknown name or option, and (Idle) for one that does nothing here: ``replicates`` where
+    no bootstrap is drawn, ``level`` without intervals; CannotRank where the data do not determine what is asked.
+
+    >>> import concordant as cc
+    >>> votes = cc.Preferences.from_comparisons(["a", "a", "b", "b", "c"], ["b", "c", "c", "a", "b"])
+    >>> board = cc.rank(votes)
+    >>> board.to_arrow()["item"].to_pylist()
+    ['a', 'b', 'c']
+    """
+    if not isinstance(prefs, Preferences):
+        raise UsageError(f"rank takes Preferences, not {type(prefs).__name__}; read them first: rank(read(…))")
+    wanted = Wanted(interval, level, replicates, seed, quasi)
+    member = find_structure(structure)
+    member.check(prefs.kind, options)
+    refuse_idle_wishes(member, wanted)
+    if not isinstance(options.get("ties", "half"), str):
+        raise UsageError(f"ties must be the name of a treatment of ties, not {type(options['ties']).__name__}")
+    if options.get("ties", "half") != "half" and prefs.kind in ("selections", "choices", "ratings"):
+        raise Idle("ties", f"{prefs.kind} hold no ties")
+    if across_components and member.reads == "exposures":
+        raise Idle("across_components", f"scores of {member.name} are chances, which compare all items of a query")
+    parts: list[_Part] = []
+    done = 0
+    blocks = list(_blocks(prefs))
+    with stage("ranking queries", len(prefs.queries) if len(blocks) > 1 else None) as advance:
+        for codes in blocks:
+            batch = Batch.whole(prefs, codes)
+            with stage("scores"):
+                scores = member.function(batch, **options)
+            graphs = Rankings.of(batch).chain() if prefs.kind == "orders" and member.positions else batch.graphs
+            linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
+            with stage("intervals"):
+                limits = bounds(batch, scores, member, linked, wanted, options)
+            parts.append(_part(batch, graphs, scores, linked, limits, across_components))
+            done += len(codes)
+            advance(len(codes))
+            if progress is not None:
+                progress(done, len(prefs.queries))
+    return _joined(prefs, structure, level, quasi, parts)
+
+
+def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
+    """Query codes, some at a time, so that memory stays bounded."""
+    work = np.diff(prefs.start).astype(np.float64)
+    if prefs.list_start is not None:
+        pairs = np.concatenate(([0.0], np.cumsum(np.diff(prefs.list_start).astype(np.float64) ** 2 / 2)))
+        work = np.diff(pairs[prefs.start])
+    group = (np.cumsum(work) / BLOCK).astype(np.int64)
+    yield from np.split(np.arange(len(work)), np.flatnonzero(np.diff(group)) + 1) if len(work) else []
+
+
+def _all_linked(batch: Batch) -> Connectivity:
+    """Click rates are absolute: all items of a query are comparable; an item that was never shown is flagged."""
+    nodes = len(batch.item)
+    no = np.zeros(nodes, bool)
+    return Connectivity(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), _touches(batch) > 0, no, no)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of some queries."""
+
+    columns: dict[str, NDArray[Any]]
+    status: dict[str, NDArray[Any]]
+    coefficients: dict[str, Floats]
+    notes: tuple[str, ...]
+    interval: str
+
+
+def _part(batch: Batch, graphs: Graphs, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
+    group = np.zeros_like(scores.component) if across else scores.component
+    exact = bool((scores.status == CLOSED_FORM).all())
+    order, place = _ranks(batch.owner, group, scores.value, batch.item, 1e-12 if exact else 1e-8)
+    columns: dict[str, NDArray[Any]] = {
+        "query": batch.query[batch.owner],
+        "component": scores.component + 1,
+        "item": batch.item,
+        "score": scores.value,
+        "lower": limits.lower,
+        "upper": limits.upper,
+        "judgments": _touches(batch),
+        "rank_lower": limits.rank_lower,
+        "rank_upper": _anywhere(batch, scores.component, limits.rank_upper) if across else limits.rank_upper,
+        "flag": _flags(graphs, linked),
+        "quasi_error": limits.quasi if limits.quasi is not None else np.zeros(0),
+    }
+    columns = {name: column[order] if len(column) else column for name, column in columns.items()} | {"rank": place}
+    status: dict[str, NDArray[Any]] = {
+        "status": scores.status,
+        "iterations": scores.iterations,
+        "gradient": scores.gradient,
+    }
+    errors = {f"s.e. of {name}": value for name, value in limits.coefficients.items()}
+    return _Part(columns, status, scores.coefficients | errors, scores.notes + limits.notes, limits.method)
+
+
+def _ranks(
+    owner: NDArray[np.int64], component: Ints, value: Floats, item: Ints, tolerance: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows in order and the rank of each: 1 + the number of clearly better items of its component."""
+    order = np.lexsort((item, -value, component, owner))
+    group = owner[order] * (int(component.max(initial=0)) + 1) + component[order]
+    sorted_value = value[order]
+    new_group = np.diff(group, prepend=-1) != 0
+    drop = np.abs(np.diff(sorted_value, prepend=np.inf)) > tolerance * np.maximum(1.0, np.abs(sorted_value))
+    index = np.arange(len(order))
+    group_begin = np.maximum.accumulate(np.where(new_group, index, 0))
+    tie_begin = np.maximum.accumulate(np.where(new_group | drop, index, 0))
+    return order, tie_begin - group_begin + 1
+
+
+def _anywhere(batch: Batch, component: Ints, upper: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Worst ranks among the items of all components: those of another one may all be better."""
+    size = np.diff(batch.node_start)[batch.owner]
+    group = batch.owner * (int(component.max(initial=0)) + 1) + component
+    members = np.bincount(group)[group] if len(group) else size
+    return np.where(upper > 0, np.minimum(upper + size - members, size), 0)
+
+
+def _touches(batch: Batch) -> NDArray[np.int64]:
+    """How many judgments touch each node."""
+    prefs = batch.prefs
+    nodes = len(batch.item)
+    if prefs.list_start is not None and prefs.list_item is not None:
+        length = np.diff(prefs.list_start)[batch.judgment]
+        shift = np.repeat(np.cumsum(length) - length - prefs.list_start[:-1][batch.judgment], length)
+        item = prefs.list_item[np.arange(int(length.sum())) - shift]
+        node = batch.node_of(np.repeat(batch.graph, length), item)
+        return exact_bincount(node, np.repeat(batch.multiplicity, length), nodes)
+    if prefs.winner is None or prefs.loser is None:
+        return np.zeros(nodes, np.int64)
+    sides = (batch.node_of(batch.graph, column[batch.judgment]) for column in (prefs.winner, prefs.loser))
+    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in sides)
+    return won + lost
+
+
+def _flags(graphs: Graphs, linked: Connectivity) -> NDArray[np.int8]:
+    """What maximum likelihood could not say about each node."""
+    flag = np.zeros(len(linked.component), np.int8)
+    if linked.separated.any():
+        won = graphs.add_to_nodes(graphs.above, graphs.below)
+        lost = graphs.add_to_nodes(graphs.below, graphs.above)
+        loose = linked.separated | (np.bincount(linked.block)[linked.block] == 1)  # a block of one limits nothing
+        flag[loose] = FLAGS.index("separated")
+        flag[loose & (lost == 0)] = FLAGS.index("never lost")
+        flag[loose & (won == 0)] = FLAGS.index("never won")
+    flag[~linked.compared] = FLAGS.index("never compared")
+    return flag
+
+
+def _joined(prefs: Preferences, name: str, level: float, quasi: bool, parts: Sequence[_Part]) -> Ranking:
+    def column(key: str, kind: Any) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, kind), *(part.columns[key] for part in parts)]).astype(kind)
+
+    status = {
+        key: np.concatenate([np.zeros(0), *(part.status[key] for part in parts)])
+        for key in ("status", "iterations", "gradient")
+    }
+    keys = list(dict.fromkeys(key for part in parts for key in part.coefficients))
+    coefficients = {
+        key: np.concatenate([part.coefficients.get(key, np.full(len(part.status["status"]), np.nan)) for part in parts])
+        for key in keys
+    }
+    return Ranking(
+        queries=prefs.queries,
+        items=prefs.items,
+        query=column("query", np.int32),
+        component=column("component", np.int32),
+        item=column("item", np.int32),
+        rank=column("rank", np.int64),
+        score=column("score", np.float64),
+        lower=column("lower", np.float64),
+        upper=column("upper", np.float64),
+        judgments=column("judgments", np.int64),
+        rank_lower=column("rank_lower", np.int64),
+        rank_upper=column("rank_upper", np.int64),
+        flag=column("flag", np.int8),
+        quasi_error=column("quasi_error", np.float64) if quasi else None,
+        structure=name,
+        interval=" or ".join(dict.fromkeys(part.interval for part in parts)) or "none",
+        level=level,
+        status=status,
+        coefficients=coefficients,
+        notes=tuple(dict.fromkeys((*prefs.notes, *(note for part in parts for note in part.notes)))),
+    )

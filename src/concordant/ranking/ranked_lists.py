@@ -1,0 +1,206 @@
+"""The judgments of a batch as ranked lists of nodes: what Plackett–Luce and positional Borda read.
+
+Click probabilities under the cascade model (AoS §5.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.ragged import entry_owner, take_lists
+from concordant.ranking.scores import CLOSED_FORM, Scores
+
+__all__ = ["Rankings", "cascade", "examinations"]
+
+
+Offsets = NDArray[np.int64]
+Places = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """Lists with at least two entries, the best tier first.
+
+    A comparison is a list of two; a choice from a set has the chosen item above all others, a selection the clicked
+    item above those shown before it, and nothing is known within the others (``top``). Lists of one item, and lists
+    without a click, say nothing and are left out.
+    """
+
+    node_start: Offsets
+    start: Offsets
+    """Entries of list r are start[r]:start[r + 1]."""
+    node: Places
+    tier: Floats
+    weight: Floats
+    """Of each list: multiplicity times strength."""
+    holder: Places
+    """Place in the batch's columns of the judgment that each list comes from."""
+    top: bool
+    """Only the first entry against the rest counts."""
+
+    @cached_property
+    def length(self) -> Places:
+        return np.diff(self.start)
+
+    @cached_property
+    def row(self) -> Places:
+        """The list of each entry."""
+        return entry_owner(self.start)
+
+    @cached_property
+    def _tiers(self) -> tuple[Places, Places]:
+        """Where each tier begins, and the tier of each entry."""
+        new = np.ones(len(self.tier), bool)
+        new[1:] = (self.tier[1:] != self.tier[:-1]) | (self.row[1:] != self.row[:-1])
+        return np.flatnonzero(new), np.cumsum(new) - 1
+
+    @cached_property
+    def tier_first(self) -> Places:
+        """For each tier of each list, its first entry."""
+        return self._tiers[0]
+
+    @cached_property
+    def tier_size(self) -> Places:
+        return np.diff(self._tiers[0], append=len(self.tier))
+
+    @cached_property
+    def above(self) -> Places:
+        """Number of items of the list in better tiers than the entry."""
+        first, of = self._tiers
+        return first[of] - self.start[self.row]
+
+    @cached_property
+    def below(self) -> Places:
+        """Number of items of the list in worse tiers."""
+        first, of = self._tiers
+        return self.start[1:][self.row] - first[of] - self.tier_size[of]
+
+    def chain(self) -> Graphs:
+        """Graphs with the components and strong blocks of the full pair tables, in linear size.
+
+        Each entry beats the next, or ties with it: every pair of the list then hangs on a chain of wins.
+        """
+        follows = np.flatnonzero(self.row[1:] == self.row[:-1])
+        better, worse = (self.start[self.row], np.arange(len(self.row))) if self.top else (follows, follows + 1)
+        if self.top:
+            better, worse = better[better != worse], worse[better != worse]
+        tie = self.tier[better] == self.tier[worse]
+        return Graphs.from_edges(self.node_start, self.node[better], self.node[worse], np.ones(len(better)), tie)
+
+    def take(self, rows: Places) -> Rankings:
+        """Return some of the lists, by number."""
+        start, entries = take_lists(self.start, rows)
+        return replace(
+            self,
+            start=start,
+            node=self.node[entries],
+            tier=self.tier[entries],
+            weight=self.weight[rows],
+            holder=self.holder[rows],
+        )
+
+    @classmethod
+    def of(cls, batch: Batch) -> Rankings:
+        """Return the lists of the judgments that a batch holds, one by one."""
+        if batch.prefs.kind is None:
+            none = np.zeros(0, np.int64)
+            return cls(batch.node_start, np.zeros(1, np.int64), none, np.zeros(0), np.zeros(0), none, False)
+        if batch.prefs.kind == "comparisons":
+            edges = batch.edges
+            mass = edges.strength * batch.multiplicity[edges.holder]
+            node = np.column_stack([edges.winner, edges.loser]).ravel()
+            tier = np.column_stack([np.ones(len(mass)), np.where(edges.tie, 1.0, 2.0)]).ravel()
+            start = 2 * np.arange(len(mass) + 1, dtype=np.int64)
+            return cls(batch.node_start, start, node, tier, mass, edges.holder, False)
+        return cls._of_lists(batch)
+
+    @classmethod
+    def _of_lists(cls, batch: Batch) -> Rankings:
+        prefs = batch.prefs
+        assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
+        start, entries = take_lists(prefs.list_start, batch.judgment)
+        holder = entry_owner(start)
+        tier = prefs.list_value[entries]
+        keep = np.ones(len(entries), bool)
+        top = prefs.kind in ("choices", "selections")
+        if top:
+            chosen = np.full(len(start) - 1, -1, np.int64)
+            chosen[holder[tier > 0]] = np.flatnonzero(tier > 0)
+            pick = chosen[holder]
+            place = np.arange(len(entries))
+            keep = (pick >= 0) & ((place <= pick) if prefs.kind == "selections" else True)
+            tier = np.where(place == pick, 1.0, 2.0)
+        keep &= np.bincount(holder[keep], minlength=len(start) - 1)[holder] > 1
+        node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
+        holder, tier, node = holder[keep], tier[keep], node[keep]
+        if top:
+            order = np.lexsort((tier, holder))
+            tier, node = tier[order], node[order]
+        kept, size = np.unique(holder, return_counts=True)
+        offsets = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+        return cls(batch.node_start, offsets, node, tier, batch.multiplicity[kept].astype(float), kept, top)
+
+
+def cascade(batch: Batch) -> Scores:
+    """Maximum likelihood of the cascade model: a user reads from the top and clicks the first item that satisfies.
+
+    p̂_l = (times l was clicked) / (times l was shown at or above the click); a list without a click was examined to
+    its end (AoS §5.2). An item that was never examined gets its query's pooled rate, clicks over examinations of all
+    items; where nothing at all was examined that is 0. Probabilities are absolute, so each graph is one component.
+
+    Errors: UsageError for anything but selections (lists in the order in which they were shown).
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> shown = Preferences.from_selections(["q"] * 4, [1, 1, 2, 2], [1, 2, 1, 2], ["x", "y", "x", "y"], [0, 1, 1, 0])
+    >>> cascade(Batch.whole(shown)).value.tolist()
+    [0.5, 1.0]
+    """
+    nodes, graphs = len(batch.item), len(batch)
+    clicks, examined = examinations(batch)
+    all_clicks, all_examined = (np.bincount(batch.owner, x, graphs) for x in (clicks, examined))
+    pooled = np.divide(all_clicks, all_examined, out=np.zeros(graphs), where=all_examined > 0)
+    value = np.divide(clicks, examined, out=pooled[batch.owner], where=examined > 0)
+    unseen = int((examined == 0).sum())
+    note = f"cascade: {unseen:,} items were never examined; they have the pooled click rate of their query."
+    return Scores(
+        value=value,
+        component=np.zeros(nodes, np.int32),
+        status=np.full(graphs, CLOSED_FORM, np.int8),
+        iterations=np.zeros(graphs, np.int64),
+        gradient=np.zeros(graphs),
+        notes=(note,) if unseen else (),
+    )
+
+
+def examinations(batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how often each node was clicked and how often it was examined (shown at or above the click).
+
+    Errors: UsageError for anything but selections.
+    """
+    prefs = batch.prefs
+    nodes = len(batch.item)
+    if prefs.kind not in ("selections", None):
+        raise UsageError(
+            f"cascade reads lists in the order in which they were shown (selections with a position); these are "
+            f"{prefs.kind}, which have no positions. Use bradley-terry or plackett-luce."
+        )
+    clicks, examined = np.zeros(nodes), np.zeros(nodes)
+    if prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None:
+        start, entries = take_lists(prefs.list_start, batch.judgment)
+        holder = entry_owner(start)
+        clicked = prefs.list_value[entries] > 0
+        until = np.full(len(start) - 1, len(entries), np.int64)
+        until[holder[clicked]] = np.flatnonzero(clicked)
+        seen = np.arange(len(entries)) <= until[holder]
+        node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
+        times = batch.multiplicity[holder].astype(float)
+        clicks += np.bincount(node[clicked], times[clicked], nodes)
+        examined += np.bincount(node[seen], times[seen], nodes)
+    return clicks, examined

@@ -1,0 +1,298 @@
+"""What a structure function returns: scores of all nodes of a batch, and how they were obtained.
+
+Which zero the scores have: differences are what the data determine, so each component of a graph sums to zero.
+
+When the maximum likelihood of a Bradley–Terry model does not exist, and how that is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
+
+from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError, few
+from concordant.preferences.connectivity import Connectivity, connectivity
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.ranking.problem import Problem
+
+__all__ = [
+    "CLOSED_FORM",
+    "CONVERGED",
+    "STATUS",
+    "STOPPED",
+    "Scores",
+    "centre",
+    "check_prior",
+    "closed_form",
+    "incomplete",
+    "items_of",
+    "numbered",
+    "refuse_beyond",
+    "refuse_endless_ties",
+    "refuse_runaway",
+    "refuse_separated",
+    "refuse_undetermined",
+    "separation_note",
+    "uneven",
+    "uneven_note",
+    "where",
+]
+
+
+CLOSED_FORM, CONVERGED, STOPPED = 0, 1, 2
+STATUS = ("closed form", "converged", "stopped before convergence")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of the nodes of a batch with the status of each graph.
+
+    Shapes: ``value`` and ``component`` (nodes,), ``status``, ``iterations``, ``gradient`` (graphs,). ``component`` may
+    be given as a function of nothing, which is called when somebody asks.
+    """
+
+    value: NDArray[np.float64]
+    component: NDArray[np.int32]
+    """Component of the comparison graph, 0 the largest; scores are comparable within one only."""
+    status: NDArray[np.int8]
+    """Index into STATUS."""
+    iterations: NDArray[np.int64]
+    gradient: NDArray[np.float64]
+    """Largest absolute entry of the gradient at the end (0 for closed forms)."""
+    coefficients: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Coefficients beside the scores, one per graph: covariates, the logarithm of Davidson's ν ("ties")."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the scores should know, in words."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """The options that they were computed with."""
+
+    def __post_init__(self) -> None:
+        if callable(self.component):
+            self.__dict__["_find"] = self.__dict__.pop("component")
+
+    def __getattr__(self, name: str) -> Any:  # only for what is not there
+        find = self.__dict__.get("_find")
+        if name == "component" and find is not None:
+            self.__dict__[name] = find()
+            self.__dict__.pop("_find", None)
+        if name != "component" or name not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"component": self.component} | {k: v for k, v in self.__dict__.items() if k != "_find"}
+
+
+Floats = NDArray[np.float64]
+
+
+def numbered(owner: NDArray[np.int64], component: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return a number for each node's component that differs between graphs."""
+    most = int(component.max(initial=0)) + 1
+    return np.asarray(np.unique(owner * most + component, return_inverse=True)[1], np.int64)
+
+
+def centre(values: Floats, group: NDArray[np.int64]) -> Floats:
+    """Subtract from each value the mean of its group (groups numbered from 0)."""
+    mean = np.bincount(group, values) / np.bincount(group) if len(group) else np.zeros(0)
+    return np.asarray(values - mean[group])
+
+
+def closed_form(graphs: Graphs, value: Floats, options: dict[str, Any], notes: tuple[str, ...] = ()) -> Scores:
+    """Wrap scores that a formula gave, with the components of the comparison graphs, found when somebody asks."""
+    return Scores(
+        value=value,
+        component=cast(Any, lambda: connectivity(graphs).component),
+        status=np.full(len(graphs), CLOSED_FORM, np.int8),
+        iterations=np.zeros(len(graphs), np.int64),
+        gradient=np.zeros(len(graphs)),
+        notes=notes,
+        options=options,
+    )
+
+
+def incomplete(graphs: Graphs) -> NDArray[np.bool_]:
+    """Return for each graph whether some pair of its items was never judged."""
+    size = np.diff(graphs.node_start)
+    return np.asarray(np.diff(graphs.pair_start) < size * (size - 1) // 2, bool)
+
+
+Ints = NDArray[np.int64]
+UNDETERMINED = 1e-10  # relative curvature below which a coefficient is not determined by the data
+SLIGHTEST = 1e-100  # prior, as with weights
+BEYOND = 1e9  # a score that only an iteration without a limit has
+UNEVEN = 1e8  # ratio of strengths that is worth a word
+RUNAWAY = 30.0  # log-odds that an unfinished fit has when there is no maximum
+HELP = "Ask for a weak prior (--prior 0.01, prior=0.01), which gives a finite and flagged answer"
+
+
+def check_prior(prior: float) -> None:
+    """Refuse a prior that is no precision, or one that float64 would lose beside any weight."""
+    if not (prior == 0 or SLIGHTEST <= prior <= 1 / SLIGHTEST):
+        raise UsageError(
+            f"the prior is a precision: 0 (none) or a positive number from {SLIGHTEST:g} to {1 / SLIGHTEST:g}, "
+            f"not {prior}"
+        )
+
+
+def where(batch: Batch, graph: int) -> str:
+    """Name the query of a graph when there are several."""
+    prefs = batch.prefs
+    return f" of query {prefs.queries[int(batch.query[graph])]!r}" if len(prefs.queries) > 1 else ""
+
+
+def items_of(batch: Batch, nodes: Ints) -> str:
+    """Name the items of some nodes, the first few of them."""
+    shown = [batch.prefs.items[int(code)] for code in batch.item[nodes[:8]]]
+    return few(shown + [None] * (len(nodes) - len(shown)))
+
+
+def refuse_separated(batch: Batch, links: Connectivity) -> None:
+    """Without a prior every component must be strongly connected (Ford, 1957)."""
+    nodes = np.flatnonzero(links.separated)
+    if len(nodes) == 0:
+        return
+    owners = np.unique(batch.owner[nodes])
+    here = nodes[batch.owner[nodes] == owners[0]]
+    parts = []
+    for side, which in (("above", links.open_above), ("below", links.open_below)):
+        beyond = here[which[here]]
+        if len(beyond):
+            parts.append(f"no chain of wins limits {items_of(batch, beyond)} from {side}")
+    more = f" ({len(owners) - 1:,} more queries or subsets alike)" if len(owners) > 1 else ""
+    raise NoMaximumLikelihood(
+        f"the maximum likelihood{where(batch, int(owners[0]))} does not exist: {'; '.join(parts)}{more}. {HELP}"
+    )
+
+
+def separation_note(batch: Batch, links: Connectivity, prior: float) -> tuple[str, ...]:
+    """Say which items only the prior keeps finite."""
+    nodes = np.flatnonzero(links.separated)
+    if len(nodes) == 0 or prior == 0:
+        return ()
+    return (
+        f"only the prior (precision {prior:g}) keeps the scores of {items_of(batch, nodes)} finite: "
+        "the wins and losses set no limit",
+    )
+
+
+def refuse_endless_ties(batch: Batch, graphs: Graphs, links: Connectivity, chosen: Ints) -> None:
+    """Davidson's maximum, without a prior, needs a cycle of judgments with more wins than ties.
+
+    Otherwise scores with s_j − s_l ≥ 2 for every win and |s_j − s_l| ≤ 2 for every tie exist, and log ν and the
+    scores can grow along them for ever at no cost. Each graph has ties and wins and is strongly connected.
+    """
+    mutual = np.bincount(graphs.graph, (graphs.wins > 0) & (graphs.losses > 0), len(graphs)) > 0
+    for g in chosen[~mutual[chosen]]:  # two wins, one each way, are such a cycle: few graphs remain
+        low, pairs = int(graphs.node_start[g]), slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
+        size = int(graphs.node_start[g + 1]) - low
+        first, second = graphs.first[pairs] - low, graphs.second[pairs] - low
+        wins, losses, ties = graphs.wins[pairs] > 0, graphs.losses[pairs] > 0, graphs.ties[pairs] > 0
+        down, up = wins | ties, losses | ties
+        length = np.concatenate([np.where(wins, -1.0, 1.0)[down], np.where(losses, -1.0, 1.0)[up]])
+        source = np.concatenate([first[down], second[up]])
+        target = np.concatenate([second[down], first[up]])
+        roots = np.unique(links.component[low : low + size], return_index=True)[1]
+        try:
+            bellman_ford(csr_array((length, (source, target)), shape=(size, size)), indices=roots)
+        except NegativeCycleError:
+            continue
+        raise NoMaximumLikelihood(
+            f"the maximum likelihood with Davidson's ties{where(batch, int(g))} does not exist: no cycle of judgments "
+            f"has more wins than ties, so the scores of {items_of(batch, low + np.arange(size))} and log ν can grow "
+            f"without end. {HELP}, or count ties as half a win each (--ties half)"
+        )
+
+
+def refuse_undetermined(batch: Batch, names: tuple[str, ...], chosen: Ints, weak: Floats) -> None:
+    """Coefficients whose likelihood is flat, scores profiled out."""
+    lost = np.flatnonzero(weak < UNDETERMINED)
+    if len(lost) and names:
+        raise CannotRank(
+            f"the coefficient{'s' if len(names) > 1 else ''} of {few(names)} cannot be determined from the comparisons"
+            f"{where(batch, int(chosen[lost[0]]))}: a covariate is a combination of the others and of differences "
+            "between items; leave it out or, if it is a property of the items, ask for a larger prior"
+        )
+
+
+def refuse_runaway(
+    batch: Batch,
+    names: tuple[str, ...],
+    chosen: Ints,
+    status: NDArray[np.int8],
+    extra: Floats,
+    problem: Problem,
+    score: Floats,
+) -> None:
+    """A fit with coefficients that is still under way at odds of e^30 has no maximum."""
+    if extra.shape[1] == 0:
+        return
+    farthest = np.abs(extra).max(axis=1)
+    if problem.prior == 0:
+        farthest = np.maximum(farthest, np.maximum.reduceat(np.abs(score), problem.node_start[:-1]))
+    lost = np.flatnonzero((status == STOPPED) & (farthest > RUNAWAY))
+    if len(lost) == 0:
+        return
+    g = int(lost[0])
+    place = where(batch, int(chosen[g]))
+    worst = int(np.abs(extra[g]).argmax())
+    if np.abs(extra[g, worst]) > RUNAWAY and worst < len(names):
+        raise CannotRank(
+            f"the coefficient of {names[worst]!r} has no finite maximum likelihood: the covariate separates wins from "
+            f"losses in the comparisons{place}; leave it out"
+        )
+    low, high = int(problem.node_start[g]), int(problem.node_start[g + 1])
+    far = np.flatnonzero(np.abs(score[low:high]) > RUNAWAY / 2) + int(batch.node_start[chosen[g]])
+    named = f": {items_of(batch, far)} would be infinitely far from the others" if len(far) else ""
+    raise NoMaximumLikelihood(f"the maximum likelihood{place} does not exist{named}. {HELP}")
+
+
+def refuse_beyond(batch: Batch, chosen: Ints, status: NDArray[np.int8], problem: Problem, score: Floats) -> None:
+    """Refuse scores that left every range: weights so far apart that their likelihood vanishes in float64."""
+    most = np.maximum.reduceat(np.where(np.isfinite(score), np.abs(score), np.inf), problem.node_start[:-1])
+    lost = np.flatnonzero((status == STOPPED) & (most > BEYOND))
+    if len(lost):
+        g = int(chosen[lost[0]])
+        nodes = np.arange(int(batch.node_start[g]), int(batch.node_start[g + 1]))
+        pairs = slice(int(problem.pair_start[lost[0]]), int(problem.pair_start[lost[0] + 1]))
+        raise CannotRank(
+            f"the scores of {items_of(batch, nodes)}{where(batch, g)} cannot be computed: the strengths of their "
+            f"judgments, {_range(problem.above[pairs], problem.below[pairs])}, are too far apart for floating point"
+        )
+
+
+def uneven_note(batch: Batch, graphs: Graphs, stopped: Ints) -> tuple[str, ...]:
+    """Name the strengths of a fit that stopped, where they lie far apart."""
+    for g in stopped[uneven(graphs, stopped)].tolist():
+        nodes = np.arange(int(graphs.node_start[g]), int(graphs.node_start[g + 1]))
+        pairs = slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
+        strengths = _range(graphs.above[pairs], graphs.below[pairs])
+        return (
+            f"the strengths of the judgments{where(batch, g)} are {strengths}, too far apart for the "
+            f"arithmetic: do not rely on the scores of {items_of(batch, nodes)}",
+        )
+    return ()
+
+
+def uneven(graphs: Graphs, chosen: Ints) -> NDArray[np.bool_]:
+    """Return which of some graphs have strengths far apart."""
+    above, below = graphs.above, graphs.below
+    least, most = np.full(len(graphs), np.inf), np.zeros(len(graphs))
+    some = np.flatnonzero(np.diff(graphs.pair_start))
+    if len(some):
+        begin = graphs.pair_start[some]
+        sides = np.minimum(np.where(above > 0, above, np.inf), np.where(below > 0, below, np.inf))
+        least[some] = np.minimum.reduceat(sides, begin)
+        most[some] = np.maximum.reduceat(np.maximum(above, below), begin)
+    return np.asarray((most > UNEVEN * least)[chosen], bool)
+
+
+def _range(above: Floats, below: Floats) -> str:
+    sides = np.concatenate([above, below])
+    sides = sides[sides > 0]
+    return f"from {sides.min():.3g} to {sides.max():.3g}" if len(sides) else "none"

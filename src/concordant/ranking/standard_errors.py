@@ -1,0 +1,249 @@
+"""Standard errors and intervals of the scores of likelihood structures: Hessian or sandwich.
+
+Each score is measured against its component's anchors (``contrasts``): without separated items that is the sum-zero
+gauge. Two-sided intervals are score ± z·s.e.; where the data set no limit the end is infinite.
+
+Intervals of proportions that are never of zero width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import ndtri
+
+from concordant.errors import UsageError, did_you_mean
+from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.contrasts import Gauge
+from concordant.ranking.covariance import Meat, Units, far_units, stacks
+from concordant.ranking.curvature import Curvature
+from concordant.ranking.large_variances import CERTIFIED, large_variances
+from concordant.ranking.scores import Scores, items_of
+
+__all__ = ["Intervals", "METHODS", "default_method", "infinite_ends", "method_for", "score_intervals", "wilson"]
+
+
+Floats = NDArray[np.float64]
+METHODS = ("hessian", "sandwich")
+SMALL = 400
+"""Graphs with at most so many parameters are inverted in stacks; larger ones one by one."""
+
+SILENT = 1e-8
+"""Variance relative to the model's, of an item alone, below which a sandwich has no residuals to go by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Intervals for the scores of a batch."""
+
+    lower: Floats
+    """Shape (nodes,); −inf where the data set no lower limit."""
+    upper: Floats
+    standard_error: Floats
+    """Of the contrast with the component's anchors; inf where nothing was observed."""
+    coefficient_error: Floats
+    """Of the coefficients beside the scores, in the order of the curvature's extra parameters."""
+    coefficient_names: tuple[str, ...]
+    approximate: NDArray[np.bool_]
+    """Per graph: found by a series or a sketch whose error is not certified to be negligible."""
+    method: str
+    level: float
+    note: str = ""
+
+
+def default_method(batch: Batch, scores: Scores) -> str:
+    """Return the method that ``auto`` stands for: the Hessian where every judgment is one draw of the model.
+
+    Judgments of one cluster depend on each other, and so do the edges of a list read as pairs; a tie taken as half a
+    win each way, and a strength other than 1, do not have the model's variance: then the sandwich. Plackett–Luce
+    takes a list as one draw, but ties in it are averaged over their orders, which is no draw of the model either.
+    """
+    return method_for(batch.prefs, scores.options.get("ties"))
+
+
+def method_for(prefs: Preferences, ties: object) -> str:
+    """Return the ``default_method`` of a fit to these preferences, given its option ``ties`` (None: it has none)."""
+    if prefs.cluster is not None:
+        return "sandwich"
+    if ties is None and prefs.kind == "orders" and prefs.list_start is not None and prefs.list_value is not None:
+        tied = np.diff(prefs.list_value) == 0  # entries stand best first
+        tied[prefs.list_start[1:-1] - 1] = False  # where a list ends and the next begins
+        return "sandwich" if tied.any() else "hessian"
+    if ties is None and prefs.kind != "comparisons":
+        return "hessian"
+    plain = prefs.kind in (None, "comparisons") and prefs.weight is None
+    return "hessian" if plain and (prefs.tie is None or ties == "davidson") else "sandwich"
+
+
+def score_intervals(
+    batch: Batch,
+    scores: Scores,
+    curvature: Curvature,
+    *,
+    connectivity: Connectivity,
+    method: str = "auto",
+    level: float = 0.95,
+) -> Intervals:
+    """Return intervals for the scores that a likelihood structure found, at the curvature it found there.
+
+    ``hessian``: variance diag(C(H + λ)⁻¹C); ``sandwich``: diag(C(H + λ)⁻¹M(H + λ)⁻¹C), clustered when the preferences
+    have a cluster column. A separated item has one infinite end; its finite end takes the larger of the two standard
+    errors, since the residuals of an item that only wins say nothing; so does an item without residuals (all ties).
+    Items never compared have (−inf, inf), and so has every item of a graph with a single judgment (cluster) under the
+    sandwich, which needs two.
+
+    Graphs of up to 400 parameters are inverted exactly; larger ones by a series that is certified to 5e-4 in the
+    standard errors, else by sparse elimination where its fill allows (chains, trees, grids), else (up to 6,000) by a
+    dense factor, else approximately (``approximate``), and where none of these gives an answer not at all: infinite
+    ends and a note.
+    Errors: UsageError for an unknown method or a level outside (0, 1). Source: Huber (1967), White (1982).
+    """
+    if method == "auto":
+        method = default_method(batch, scores)
+    if method not in METHODS:
+        raise UsageError(f"unknown interval method {method!r}: {did_you_mean(method, [*METHODS, 'auto'])}")
+    if not 0 < level < 1:
+        raise UsageError(f"the level of an interval lies between 0 and 1, not {level}")
+    gauge = Gauge.of(batch.node_start, connectivity)
+    meat = Meat.of(batch, curvature) if method == "sandwich" else None
+    found = _variances(batch, curvature, gauge, meat)
+    variance, extra, approximate, notes = found
+    if meat is not None:
+        own = np.asarray(curvature.hessian.diagonal(), np.float64)[: len(variance)]
+        known = np.where(np.isfinite(variance), variance, np.nan)
+        silent = connectivity.separated | (connectivity.compared & (known * own <= SILENT))
+        if silent.any():
+            plain = _variances(batch, curvature, gauge, None, np.unique(batch.owner[silent]))[0]
+            variance[silent] = np.maximum(variance, plain)[silent]
+        few = meat.clusters < 2
+        if few.any():
+            variance[few[batch.owner]] = np.inf
+            extra[few[np.asarray(curvature.extra_owner, np.int64)]] = np.inf
+            notes.append(
+                f"{int(few.sum()):,} graphs have fewer than two judgments or clusters: the sandwich has no spread to "
+                "go by and their intervals are infinite (interval='hessian' would take edges for independent)"
+            )
+    variance[~connectivity.compared] = np.inf
+    error = np.sqrt(variance)
+    half = float(ndtri(0.5 + level / 2)) * error
+    above, below = infinite_ends(gauge, connectivity)
+    value = scores.value
+    return Intervals(
+        lower=np.where(below, -np.inf, value - half),
+        upper=np.where(above, np.inf, value + half),
+        standard_error=error,
+        coefficient_error=np.sqrt(extra),
+        coefficient_names=curvature.extra_name,
+        approximate=approximate,
+        method=method,
+        level=level,
+        note="; ".join(notes),
+    )
+
+
+def infinite_ends(gauge: Gauge, connectivity: Connectivity) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which scores have no upper limit and which no lower one.
+
+    A component whose largest strong block is one item has no two-sided contrast; that item is then unlimited above
+    when another one is unlimited below it, and the other way round.
+    """
+    above, below = connectivity.open_above.copy(), connectivity.open_below.copy()
+    if gauge.lone.any():
+        some_below = np.bincount(gauge.group, connectivity.open_below, gauge.groups) > 0
+        some_above = np.bincount(gauge.group, connectivity.open_above, gauge.groups) > 0
+        above |= gauge.lone & some_below[gauge.group]
+        below |= gauge.lone & some_above[gauge.group]
+    return above | ~connectivity.compared, below | ~connectivity.compared
+
+
+def _variances(
+    batch: Batch, curvature: Curvature, gauge: Gauge, meat: Meat | None, graphs: NDArray[np.int64] | None = None
+) -> tuple[Floats, Floats, NDArray[np.bool_], list[str]]:
+    """Variances of the nodes' contrasts and of the coefficients, which graphs are approximate, and how."""
+    nodes = int(batch.node_start[-1])
+    variance = np.zeros(nodes + len(curvature.extra_owner))
+    approximate = np.zeros(len(batch), bool)
+    units = Units.of(batch, curvature, gauge, whole=SMALL)
+    chosen = np.arange(len(units.size)) if graphs is None else np.flatnonzero(np.isin(units.graph, graphs))
+    small = units.size[chosen] <= SMALL
+    small &= ~far_units(units, curvature)[chosen]
+    middle = meat.matrix() if meat is not None and small.any() else None
+    none: list[NDArray[np.int64]] = []
+    for ids, _, matrix in stacks(units, curvature, gauge, middle, chosen[small]):
+        variance[ids] = np.einsum("gii->gi", matrix)
+        none.extend(row for row in ids if not np.isfinite(variance[row]).all())
+    ways: dict[str, list[float]] = {}
+    for unit in chosen[~small]:
+        ids = units.parameters(int(unit))
+        own = gauge if len(ids) == len(variance) else gauge.take(ids[: units.nodes[unit]])
+        hessian, root = _one(curvature, meat, ids)
+        found = large_variances(hessian, curvature.prior, own, root)
+        variance[ids] = np.concatenate([found.scores, found.coefficients])
+        if found.how == "none":
+            none.append(ids)
+        elif found.error > CERTIFIED:
+            approximate[units.graph[unit]] = True
+            ways.setdefault(found.how, []).append(found.error / 2)
+    notes = [
+        f"standard errors of {_several(len(errors))} are approximate ({_WORDS[how]} {max(errors):.1%})"
+        for how, errors in ways.items()
+    ]
+    if none:
+        lost = np.concatenate(none)
+        variance[lost] = np.inf
+        approximate[batch.owner[lost[lost < nodes]]] = True
+        lost = lost[lost < nodes]
+        if meat is not None:  # one cluster has no spread, which is said by itself
+            lost = lost[meat.clusters[batch.owner[lost]] > 1]
+        if len(lost):
+            notes.append(
+                f"no intervals for {items_of(batch, lost)}: their equations are too uneven for floating point "
+                "(weights far apart, or long chains with many comparisons); interval='bootstrap' draws some"
+            )
+    return np.maximum(variance[:nodes], 0.0), np.maximum(variance[nodes:], 0.0), approximate, notes
+
+
+_WORDS = {
+    "series": "from the first terms of a series, for 99 of 100 items to within about",
+    "sketch": "by random projections, relative standard error",
+}
+
+
+def _several(components: int) -> str:
+    return "one large component" if components == 1 else f"{components:,} large components"
+
+
+def _one(curvature: Curvature, meat: Meat | None, ids: NDArray[np.int64]) -> tuple[csr_array, csr_array | None]:
+    """One unit's Hessian and root of the meat."""
+    hessian = csr_array(curvature.hessian)
+    if len(ids) == hessian.shape[0]:
+        return hessian, None if meat is None else meat.root
+    hessian = csr_array(hessian[ids][:, ids])
+    if meat is None:
+        return hessian, None
+    root = csr_array(meat.root[:, ids])
+    return hessian, csr_array(root[np.diff(root.indptr) > 0])
+
+
+def wilson(successes: Floats, trials: Floats, level: float) -> tuple[Floats, Floats]:
+    """Wilson's score interval of a proportion, elementwise; (0, 1) where there were no trials.
+
+    With p = successes/trials, n trials and z the normal quantile: (p + z²/2n ± z√(p(1−p)/n + z²/4n²)) / (1 + z²/n)
+    (Wilson, JASA 22, 1927). It has a width also where p is 0 or 1.
+
+    >>> low, high = wilson(np.array([0.0]), np.array([10.0]), 0.95)
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([0.0], [0.2775])
+    """
+    z = float(ndtri(0.5 + level / 2))
+    n = np.where(trials > 0, trials, 1.0)
+    p = successes / n
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
+    none = trials <= 0
+    return np.where(none, 0.0, np.maximum(middle - half, 0.0)), np.where(none, 1.0, np.minimum(middle + half, 1.0))

@@ -1,0 +1,223 @@
+"""The structure functions by name: what each reads, returns and means, as data that laws can be tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, Literal
+
+from concordant.errors import UsageError, did_you_mean
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import KINDS
+from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller
+from concordant.ranking.curvature import Curvature, bradley_terry_curvature
+from concordant.ranking.eigenvector import principal_eigenvector
+from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
+from concordant.ranking.ranked_lists import cascade
+from concordant.ranking.scores import Scores
+
+__all__ = ["STRUCTURES", "Structure", "structure"]
+
+
+NUMBERS = frozenset({"prior", "c0", "tolerance", "iterations", "max_iterations"})
+
+BEYOND = {
+    "prior": "have scores that rest on the prior",
+    "c0": "have scores that rest on c0, which is added to the wins of either side",
+    "shares": "have scores that are shares of wins, which do not say by how far",
+}
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A structure function and what it states about itself.
+
+    >>> structure("borda").neutral, structure("borda").gauge
+    ('0', 'sum zero')
+    """
+
+    name: str
+    function: Callable[..., Scores]
+    reads: Literal["pairs", "orders", "exposures"]
+    """Pair tables; whole lists; who was shown and examined."""
+    neutral: str
+    """Value of an item that no judgment touches."""
+    gauge: Literal["sum zero", "geometric mean one", "none"]
+    """What the scores of a component (geometric mean: of a graph) are normalised to (borda: scores from pairs)."""
+    meaning: str
+    source: str
+    unlimited: Literal["prior", "c0", "shares"]
+    """What the score of an item rests on that never lost, never won or is separated: an option, or on nothing but its
+    shares of wins, which have an end."""
+    options: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = KINDS
+    """Kinds of preferences that it accepts."""
+    positions: bool = False
+    """Reads orders by the places of their items, so that no pair table of them is made."""
+    likelihood: bool = False
+    curvature: Callable[[Batch, Scores], Curvature] | None = None
+    """Second derivatives and gradients at a fit, for Hessian and sandwich intervals."""
+    reversal: Literal["negated", "complement", "none"] = "none"
+    """What the scores become when winners and losers of comparisons are swapped."""
+
+    @property
+    def beyond(self) -> str:
+        """What is said of scores of items that the data do not limit on both sides.
+
+        >>> structure("bradley-terry").beyond
+        'have scores that rest on the prior'
+        """
+        return BEYOND[self.unlimited]
+
+    def __call__(self, batch: Batch, **options: Any) -> Scores:
+        """Compute the scores of every graph of the batch; unknown options and kinds are a UsageError."""
+        self.check(batch.prefs.kind, options)
+        return self.function(batch, **options)
+
+    def check(self, kind: str | None, options: Mapping[str, Any]) -> None:
+        """Raise UsageError when the structure does not read this kind of preferences or know one of the options."""
+        unknown = [name for name in options if name not in self.options]
+        if unknown:
+            known = f"its options are {', '.join(self.options)}" if self.options else "it has none"
+            raise UsageError(f"{self.name} has no option {unknown[0]!r}; {known}")
+        wrong = [name for name, value in options.items() if name in NUMBERS and not isinstance(value, Real)]
+        if wrong:
+            raise UsageError(f"{self.name}: {wrong[0]} must be a number, not {options[wrong[0]]!r}")
+        if kind is not None and kind not in self.kinds:
+            raise UsageError(f"{self.name} reads {', '.join(self.kinds)}, not {kind}; {_instead(self, kind)}")
+
+
+def structure(name: str) -> Structure:
+    """Look a structure up by its name; the error for an unknown one suggests the closest.
+
+    >>> structure("borda").name
+    'borda'
+    """
+    if not isinstance(name, str) or name not in STRUCTURES:
+        raise UsageError(f"unknown structure {name!r}; {did_you_mean(str(name), STRUCTURES)}")
+    return STRUCTURES[name]
+
+
+def _instead(wrong: Structure, kind: str) -> str:
+    others = [other.name for other in STRUCTURES.values() if kind in other.kinds and other.name != wrong.name]
+    return f"structures for {kind}: {', '.join(others)}"
+
+
+_MEMBERS = (
+    Structure(
+        "bradley-terry",
+        bradley_terry,
+        "pairs",
+        neutral="0",
+        gauge="sum zero",
+        meaning="log-ability; the difference of two is the log-odds that one beats the other",
+        source="Bradley & Terry 1952; AoS (26)",
+        unlimited="prior",
+        options=("prior", "ties", "covariates", "tolerance", "max_iterations", "mean"),
+        likelihood=True,
+        curvature=bradley_terry_curvature,
+        reversal="negated",
+    ),
+    Structure(
+        "plackett-luce",
+        plackett_luce,
+        "orders",
+        neutral="0",
+        gauge="sum zero",
+        meaning="log-ability; e^score is proportional to the chance of being picked first from any set",
+        source="Luce 1959; Plackett 1975; Hunter 2004",
+        unlimited="prior",
+        options=("prior", "iterations"),
+        kinds=("comparisons", "selections", "choices", "orders"),
+        positions=True,
+        likelihood=True,
+        curvature=plackett_luce_curvature,
+        reversal="negated",
+    ),
+    Structure(
+        "log-odds",
+        average_log_odds,
+        "pairs",
+        neutral="0",
+        gauge="sum zero",
+        meaning="mean log-odds of beating the other items; pairs never judged count as even",
+        source="AoS §6.2, (27)",
+        unlimited="c0",
+        options=("c0",),
+        reversal="negated",
+    ),
+    Structure(
+        "thurstone-mosteller",
+        thurstone_mosteller,
+        "pairs",
+        neutral="0",
+        gauge="sum zero",
+        meaning="least-squares scores whose differences match the log-odds of the judged pairs",
+        source="AoS (22)",
+        unlimited="c0",
+        options=("c0", "weights"),
+        reversal="negated",
+    ),
+    Structure(
+        "borda",
+        borda,
+        "pairs",
+        neutral="0",
+        gauge="sum zero",
+        meaning="sum of net win shares over the opponents met; for orders the mean net share of items below",
+        source="Borda 1781; AoS §5.1",
+        unlimited="shares",
+        positions=True,
+        reversal="negated",
+    ),
+    Structure(
+        "budgeted-borda",
+        budgeted_borda,
+        "pairs",
+        neutral="1/2",
+        gauge="none",
+        meaning="chance of beating an opponent drawn evenly from those met",
+        source="Ammar & Shah 2011; AoS §5.1",
+        unlimited="shares",
+        reversal="complement",
+    ),
+    Structure(
+        "eigenvector",
+        principal_eigenvector,
+        "pairs",
+        neutral="ratio 1 against all",
+        gauge="geometric mean one",
+        meaning="Perron vector of the win ratios; the ratio of two scores approximates their win ratio",
+        source="Saaty 2003; AoS §5.1",
+        unlimited="c0",
+        options=("c0", "iterations"),
+    ),
+    Structure(
+        "counting",
+        counting,
+        "pairs",
+        neutral="1/2",
+        gauge="none",
+        meaning="plain win rate, whoever the opponents were",
+        source="method: what users start from",
+        unlimited="shares",
+        reversal="complement",
+    ),
+    Structure(
+        "cascade",
+        cascade,
+        "exposures",
+        neutral="the query's pooled click rate",
+        gauge="none",
+        meaning="chance that the item satisfies a user who examines it",
+        source="AoS §5.2; Craswell et al. 2008",
+        unlimited="shares",
+        kinds=("selections",),
+        likelihood=True,
+    ),
+)
+
+STRUCTURES: Mapping[str, Structure] = MappingProxyType({member.name: member for member in _MEMBERS})

@@ -1,1 +1,0 @@
-"""A store: counted judgments on disk, taken in batch by batch, each exactly once."""

@@ -1,0 +1,311 @@
+"""What long work tells: stages to Python, bars to a terminal, JSON to whoever asks, nothing to a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import concordant as cc
+from concordant.apps.commands import main, progress, saying
+from concordant.apps.commands.bars import line_of, rows_of
+from concordant.apps.commands.progress import Progress
+from concordant.progress import Stage, listen, listener, stage, steps
+
+QUICK = "from concordant.apps.commands import main, progress as p; p.DELAY, p.BRIEF = {delay}, 0; main()"
+
+
+def votes(items: int, number: int, seed: int = 0) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    winner = draw.integers(0, items, number)
+    return pa.table({"winner": winner, "loser": (winner + 1 + draw.integers(0, items - 1, number)) % items})
+
+
+@pytest.fixture(name="log", scope="module")
+def _log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("logs") / "votes.csv"
+    pa.csv.write_csv(votes(60, 30_000), path)
+    return path
+
+
+# -- stages ----------------------------------------------------------------------------------------------------------
+def test_stages_lie_in_each_other_and_end() -> None:
+    seen: list[list[tuple[str, float, float | None]]] = []
+    with listen(lambda stages: seen.append([(one.what, one.done, one.total) for one in stages]), every=0) as heard:
+        with stage("outer", 2) as outer:
+            for _ in steps("inner", [1, 2]):
+                pass
+            outer()
+            with pytest.raises(ValueError), stage("failing"):
+                raise ValueError
+        assert heard.stages == ()
+    assert listener() is None
+    assert seen == [
+        [("outer", 0, 2)],
+        [("outer", 0, 2), ("inner", 0, 2)],
+        [("outer", 0, 2), ("inner", 1, 2)],
+        [("outer", 0, 2), ("inner", 2, 2)],
+        [("outer", 0, 2)],
+        [("outer", 1, 2)],
+        [("outer", 1, 2), ("failing", 0, None)],
+        [("outer", 1, 2)],
+        [],
+    ]
+
+
+def test_nobody_listens_in_other_threads_and_advances_add_up() -> None:
+    inside: list[Any] = []
+    with listen(lambda _: None) as heard, stage("all", 4000) as advance:
+        workers = [threading.Thread(target=lambda: [advance() for _ in range(1000)]) for _ in range(4)]
+        workers.append(threading.Thread(target=lambda: inside.append(listener())))
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert heard.stages[0].done == 4000
+    assert inside == [None]
+
+
+def test_calls_are_not_more_than_asked_for() -> None:
+    calls: list[int] = []
+    with listen(lambda stages: calls.append(len(stages)), every=1000), stage("all") as advance:
+        for _ in range(1000):
+            advance()
+    assert calls == [1]
+
+
+def test_time_that_is_left_goes_by_what_was_done() -> None:
+    one = Stage("reading", 100, None)
+    assert one.remaining is None
+    one.done, one.began = 25, one.began - 10
+    assert one.remaining == pytest.approx(30, rel=0.01)
+    one.total = None
+    assert one.remaining is None and one.share is None
+
+
+@pytest.mark.parametrize("work", ["rank", "audit"])
+def test_the_method_tells_its_stages(work: str) -> None:
+    table = votes(40, 3000)
+    prefs = cc.Preferences.from_comparisons(table["winner"].to_pylist(), table["loser"].to_pylist())
+    heard: set[str] = set()
+    done: list[tuple[float, float | None]] = []
+
+    def told(stages: tuple[Stage, ...]) -> None:
+        heard.update(one.what for one in stages)
+        done.extend((one.done, one.total) for one in stages if one.total is not None)
+
+    with listen(told, every=0):
+        if work == "rank":
+            cc.rank(prefs, interval="bootstrap", replicates=100)
+            expected = {"ranking queries", "scores", "intervals", "bootstrap"}
+        else:
+            cc.audit(prefs, replicates=20, ask=2)
+            expected = {"auditing queries", "best orders", "surrogates", "held-out judgments", "sampling noise"}
+    assert expected <= heard
+    assert all(0 <= here <= whole for here, whole in done if whole is not None)
+    assert {whole for here, whole in done if here == whole} >= ({100.0} if work == "rank" else {20.0})
+
+
+# -- lines of a terminal -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("width", [1, 5, 20, 36, 60, 79, 200])
+@pytest.mark.parametrize("what", ["reading [red]votes[/] 語語語語語語語語語語", "x"])
+@pytest.mark.parametrize("utf", [True, False])
+def test_a_line_fits_its_terminal(width: int, what: str, utf: bool) -> None:
+    for total in (None, 100):
+        one = Stage(what, total, None)
+        one.done, one.began = 42, one.began - 100
+        line = line_of(what, one, width, utf)
+        assert line.cell_len <= width
+        if total and width >= 10:
+            assert "42%" in line.plain
+        if width >= 60:
+            assert ("2:18 left" if total else "left") in line.plain
+        if not utf and what == "x":
+            line.plain.encode("ascii")
+
+
+def test_a_stage_of_unknown_length_stands_before_the_next() -> None:
+    stages = tuple(Stage(what, total, None) for what, total in (("ranking", None), ("ranking queries", 9), ("a", 2)))
+    assert [what for what, _ in rows_of(stages)] == ["ranking queries", "a"]
+    many = tuple(Stage(f"stage {place}", 9, None) for place in range(9))
+    assert [what for what, _ in rows_of(many)] == ["stage 0", "stage 7", "stage 8"]
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+def on_terminal(*arguments: object, delay: float = 0, **env: str) -> tuple[str, str, int]:
+    """Run the command with stderr on a terminal; return stdout, what the terminal got, and the status."""
+    ours, theirs = pty.openpty()
+    code = QUICK.format(delay=delay)
+    asked = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm", **env}
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True) as process:
+        os.close(theirs)
+        got = []
+
+        def read() -> None:
+            try:
+                while data := os.read(ours, 4096):
+                    got.append(data)
+            except OSError:  # the other end is closed
+                pass
+
+        reading = threading.Thread(target=read)
+        reading.start()
+        out = process.communicate()[0]
+        reading.join()
+    os.close(ours)
+    return out, b"".join(got).decode(), process.returncode
+
+
+def test_a_terminal_shows_how_far_it_is_and_keeps_nothing_of_it(log: Path) -> None:
+    asked = ["rank", log, "--interval", "bootstrap", "--replicates", "2000"]
+    out, seen, status = on_terminal(*asked)
+    assert status == 0
+    assert out.startswith("query,component,item,rank") and out.count("\n") == 61  # nothing of it in the table
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+    assert re.search(r"bootstrap +[━─]{20} +\d+%  0:0\d, (–|\d+:\d\d) left", shown)
+    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l")  # the cursor is back
+    last = re.split(r"\x1b\[2K", seen)[-1]
+    assert "bootstrap" not in last
+
+
+def test_nothing_is_shown_before_two_seconds_nor_when_quiet_nor_into_a_pipe(log: Path) -> None:
+    _, seen, _ = on_terminal("rank", log, "-o", log.with_name("r.csv"), delay=3600)
+    assert "\x1b" not in seen and "reading" not in seen and "wrote" in seen
+    out, seen, _ = on_terminal("rank", log, "--quiet", "--interval", "bootstrap")
+    assert (out.count("\n"), seen) == (61, "")
+    code = QUICK.format(delay=0)
+    piped = subprocess.run([sys.executable, "-c", code, "rank", log], capture_output=True, text=True, check=True)
+    assert re.fullmatch(
+        r"\S+: comparisons, 1 query, 60 items, 30,000 judgments, [\d,]+ distinct, 0 ties\n", piped.stderr
+    )
+
+
+def test_terminals_without_colours_or_without_a_way_back(log: Path) -> None:
+    asked = ["rank", log, "--interval", "bootstrap", "--replicates", "2000"]
+    _, seen, _ = on_terminal(*asked, NO_COLOR="1")
+    assert "bootstrap" in seen and not re.search(r"\x1b\[3\dm", seen)
+    _, seen, _ = on_terminal(*asked, TERM="dumb")
+    assert "\x1b" not in seen and re.search(r"\d:\d\d, ", seen)
+    assert len(seen.splitlines()) <= 4
+
+
+def test_a_hostile_name_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a\n[red]b\x1b[2J.csv"
+    pa.csv.write_csv(votes(60, 200_000), path)
+    _, seen, status = on_terminal("rank", path, "-o", tmp_path / "r.csv", COLUMNS="300")
+    assert status == 0
+    assert "\x1b[2J" not in seen
+    assert "\\n[red]b\\x1b[2J.csv" in seen
+
+
+@pytest.fixture(name="run")
+def _run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(progress, "BRIEF", 0)
+
+    def run(*arguments: object, status: int = 0) -> tuple[str, str]:
+        found = 0
+        try:
+            main([str(one) for one in arguments])
+        except SystemExit as stop:
+            found = int(stop.code or 0)
+        out = capsys.readouterr()
+        assert found == status, out.err
+        return out.out, out.err
+
+    return run
+
+
+def test_lines_of_json(log: Path, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.02)
+    path = tmp_path / "r.csv"
+    asked = ["rank", log, "-o", path, "--interval", "bootstrap", "--replicates", "2000", "--log-format", "json"]
+    out, err = run(*asked)
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert out == ""
+    assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
+    assert all(list(line)[:4] == ["time", "level", "event", "message"] for line in lines)
+    events = [line["event"] for line in lines]
+    assert {"log", "wrote", "progress"} == set(events)
+    told = [line for line in lines if line["event"] == "progress" and line["what"] == "bootstrap"]
+    assert told and all(0 <= line["done"] <= line["total"] == 2000 for line in told)
+    assert [line["done"] for line in told] == sorted(line["done"] for line in told)
+    assert lines[events.index("wrote")]["path"] == str(path)
+    assert run(*asked, "--quiet") == ("", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["rank", "nowhere.csv"],
+        ["rank", "--no-such-option"],
+        ["store", "verify"],
+        ["rnak"],
+        ["fit", "nowhere.csv", "-m", "m", "-f", "f.csv", "--quiet"],
+    ],
+)
+def test_an_error_is_one_line_of_json(arguments: list[str], run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "DELAY", 3600)
+    plain = run(*arguments, status=2)[1]
+    assert plain.startswith("error: ") and plain.count("\n") == 1
+    if arguments == ["rnak"]:
+        return
+    for option in (["--log-format", "json"], ["--log-format=json"]):
+        said = json.loads(run(*arguments, *option, status=2)[1])
+        assert (said["level"], said["event"]) == ("error", "error")
+        assert f"error: {said['message']}\n" == plain
+
+
+def test_warnings_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    import warnings
+
+    with saying.said_as(["--log-format", "json"]), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("two\nlines", RuntimeWarning, stacklevel=1)
+    said = json.loads(capsys.readouterr().err)
+    assert (said["level"], said["message"], said["category"]) == ("warning", "two\nlines", "RuntimeWarning")
+
+
+def test_words_after_two_dashes_are_no_options() -> None:
+    with saying.said_as(["rank", "--", "--log-format", "json"]):
+        assert not saying.as_json()
+    with saying.said_as(["rank", "--log-format=json", "--log-format", "text"]):
+        assert not saying.as_json()
+
+
+@pytest.mark.parametrize("name", ["rank", "fit", "score", "evaluate", "audit", "ingest", "reproduce", "counterexample",
+                                  "report", "export", "serve", "demo", "store verify", "store compact",
+                                  "store export", "store info"])  # fmt: skip
+def test_every_command_has_the_options(name: str, run: Any) -> None:
+    shown = run(*name.split(), "--help")[0]
+    assert "--quiet" in shown and "--log-format" in shown
+
+
+def test_a_broken_terminal_does_not_stop_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, _: str) -> int:
+            raise OSError("gone")
+
+    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(progress, "BRIEF", 0)
+    monkeypatch.setattr(sys, "stderr", Broken())
+    with Progress(False, "working") as step:
+        assert step is not None
+        threading.Event().wait(0.5)
+        step(1, 2)

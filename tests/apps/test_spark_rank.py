@@ -1,0 +1,236 @@
+"""Ranking on Spark: the rows that DuckDB's ranking has, whatever the partitions; refusals with the same counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import concordant as cc
+from concordant.apps.commands.rank import rank as command
+from spark_session import spark_tests, why_not
+
+pytestmark = spark_tests
+if not why_not():
+    from concordant.apps.spark import frames
+    from concordant.apps.spark.frames import JudgedQueries, TooLarge
+    from concordant.apps.spark.ranking import rank_frame, ranked, ranking_of, write_ranking
+
+EXACT = ("query", "component", "item", "rank", "judgments", "flag", "rank_lower", "rank_upper")
+
+
+def votes(rows: int = 3000, queries: int = 17, items: int = 6, seed: int = 1) -> dict[str, Any]:
+    """Votes between texts, a third of them ties, in queries of unequal size, one of two parts."""
+    rng = np.random.default_rng(seed)
+    query = np.minimum(rng.geometric(0.15, rows), queries)
+    first, second = rng.integers(0, items, rows), rng.integers(0, items - 1, rows)
+    second = np.where(second >= first, second + 1, second)
+    apart = (query == 3) & ((first < 3) != (second < 3))  # query 3 falls into two groups
+    first, second, query = first[~apart], second[~apart], query[~apart]
+    outcome = np.array(["model_a", "model_b", "tie"])[rng.integers(0, 3, len(query))]
+    return {
+        "query": [f"q{number}" for number in query],
+        "model_a": [f"item {number}" for number in first],
+        "model_b": [f"item {number}" for number in second],
+        "winner": outcome.tolist(),
+    }
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    """Every column equal, scores and limits to 1e-10."""
+    assert ours.queries == theirs.queries
+    assert ours.items == theirs.items
+    for name in EXACT:
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+    for name in ("score", "lower", "upper"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=0, atol=1e-10)
+
+
+def on_spark(judged: Any, structure: str = "bradley-terry", interval: str = "auto", **options: Any) -> Any:
+    frame = ranked(judged, structure, interval=interval, **options)
+    return ranking_of(frame, judged, structure, interval, 0.95)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("spark") / "votes.parquet"
+    pyarrow.parquet.write_table(pa.table(votes()), path, row_group_size=500)
+    return path
+
+
+@pytest.mark.parametrize("task", [200, 1 << 21])
+def test_the_ranking_is_that_of_duckdb(spark: Any, log: Path, task: int) -> None:
+    """With ties ``auto`` is the sandwich in every query, though few tasks see a tie in each."""
+    judged = JudgedQueries.of(log, spark, task=task)
+    assert judged.buckets == (15 if task == 200 else 2)
+    assert_same(on_spark(judged), cc.rank(cc.read(log)))
+
+
+def test_order_number_and_emptiness_of_partitions_do_not_matter(spark: Any, log: Path) -> None:
+    expected = cc.rank(cc.read(log), interval="none")
+    frame = spark.read.parquet(str(log))
+    for cut in (frame.repartition(7), frame.orderBy("winner").coalesce(1), frame.repartitionByRange(40, "query")):
+        assert_same(on_spark(JudgedQueries.of(cut, spark, task=100), interval="none"), expected)
+
+
+def test_one_tie_anywhere_makes_auto_the_sandwich(spark: Any) -> None:
+    """The tie is in query b alone; query a must still get the sandwich, as in memory."""
+    rows = [("a", "x", "y", "left"), ("a", "y", "x", "left"), ("a", "x", "y", "left"), ("a", "y", "z", "left")]
+    rows += [("a", "z", "y", "left"), ("b", "x", "y", "tie"), ("b", "x", "y", "left"), ("b", "y", "x", "left")]
+    table = pa.table(dict(zip(("query", "left", "right", "outcome"), zip(*rows, strict=True), strict=True)))
+    judged = JudgedQueries.of(table, spark, task=1)
+    expected = cc.rank(cc.read(table))
+    assert expected.interval == "sandwich"
+    assert_same(on_spark(judged), expected)
+
+
+def test_integer_labels_clusters_and_covariates(spark: Any) -> None:
+    rng = np.random.default_rng(2)
+    first = rng.integers(0, 5, 800)
+    columns = {
+        "qid": rng.integers(-3, 4, 800),
+        "winner": first + (1 << 40),
+        "loser": (first + rng.integers(1, 5, 800)) % 5 + (1 << 40),
+        "worker": [f"w{number}" for number in rng.integers(0, 9, 800)],
+        "gap": rng.normal(size=800).round(1),
+    }
+    reading = {"cluster": "worker", "covariates": ["gap"]}
+    judged = JudgedQueries.of(pa.table(columns), spark, task=100, **reading)
+    assert_same(on_spark(judged), cc.rank(cc.read(columns, **reading)))
+
+
+@pytest.mark.parametrize("structure", ["plackett-luce", "borda"])
+def test_lists_of_a_query_stay_together(spark: Any, structure: str) -> None:
+    rng = np.random.default_rng(3)
+    rows = []
+    for judge in range(150):
+        order = rng.permutation(5)
+        rows += [(f"q{judge % 7}", judge, f"i{item}", place + 1) for place, item in enumerate(order) if item]
+    columns = dict(zip(("query", "judge", "item", "rank"), zip(*rows, strict=True), strict=True))
+    interval = "auto" if structure == "plackett-luce" else "bootstrap"
+    judged = JudgedQueries.of(pa.table(columns), spark, task=50)
+    replicates = {} if structure == "plackett-luce" else {"replicates": 50}
+    expected = cc.rank(cc.read(columns), structure, interval=interval, **replicates)
+    assert_same(on_spark(judged, structure, interval, **replicates), expected)
+
+
+def test_auto_that_would_depend_on_the_whole_log_is_refused(spark: Any, log: Path) -> None:
+    with pytest.raises(cc.UsageError, match="say bootstrap or none"):
+        rank_frame(JudgedQueries.of(log, spark), "borda", replicates=10**5)
+
+
+def test_a_query_that_no_task_can_hold_is_ranked_by_the_driver(spark: Any, log: Path) -> None:
+    expected = cc.rank(cc.read(log), interval="none")
+    judged = JudgedQueries.of(log, spark, most=60)
+    assert 0 < len(judged.large) < len(expected.queries)
+    board = on_spark(judged, interval="none")
+    assert_same(board, expected)
+    assert "more than 60 distinct judgments: done by the driver" in board.notes[0]
+    unseen = JudgedQueries.opened(log, spark).sized(most=60, look=False)
+    with pytest.raises(TooLarge, match="one query has more than 60 distinct"):
+        on_spark(unseen, interval="none")
+
+
+def test_many_equal_judgments_do_not_make_a_query_large(spark: Any) -> None:
+    columns = {"query": ["a"] * 500 + ["b"], "winner": ["x"] * 501, "loser": ["y"] * 501}
+    judged = JudgedQueries.of(pa.table(columns), spark, most=100)
+    assert judged.large == ()
+    assert_same(on_spark(judged), cc.rank(cc.read(columns)))
+
+
+def test_a_log_without_queries_is_one_query(spark: Any) -> None:
+    columns = {name: column for name, column in votes().items() if name != "query"}
+    for most in (10, 1000):
+        judged = JudgedQueries.of(pa.table(columns), spark, most=most)
+        assert len(judged.large) == (most == 10)
+        assert_same(on_spark(judged, interval="none"), cc.rank(cc.read(columns), interval="none"))
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------
+def test_refused_rows_are_counted_as_duckdb_counts_them(spark: Any) -> None:
+    columns = {name: column[:600] for name, column in votes(900).items()}
+    columns["model_b"][5] = columns["model_a"][5]
+    columns["query"][7] = None
+    for place in (11, 200, 590):
+        columns["winner"][place] = "nobody"
+    table = pa.table(columns)
+    with pytest.raises(cc.InputError) as in_memory:
+        cc.read(table)
+    judged = JudgedQueries.of(table, spark, task=50)
+    with pytest.raises(cc.InputError) as here:
+        on_spark(judged)
+    for said in ("3 of 600 rows have an unknown outcome", "1 of 600 rows have no query", "1 of 600 rows compare an"):
+        assert said in str(in_memory.value)
+        assert said in str(here.value)
+    assert "\n" not in str(here.value)
+    kept = JudgedQueries.of(table, spark, task=50, on_error="skip")
+    assert_same(on_spark(kept), cc.rank(cc.read(table, on_error="skip")))
+    assert sum(each.number for each in kept.rejects()) == 5
+
+
+def test_a_word_for_a_side_that_is_an_item_of_another_query_is_refused(spark: Any) -> None:
+    """Query p alone would read 'left' as the side; the log as a whole must not."""
+    columns = {
+        "query": ["p", "p", "q"],
+        "model_a": ["x", "y", "left"],
+        "model_b": ["y", "x", "x"],
+        "winner": ["left", "x", "x"],
+    }
+    with pytest.raises(cc.InputError, match="1 of 3 rows have an outcome that is both"):
+        cc.read(columns)
+    judged = JudgedQueries.of(pa.table(columns), spark, task=1)
+    with pytest.raises(cc.InputError, match="1 of 3 rows have an outcome that is both"):
+        on_spark(judged)
+
+
+def test_errors_of_a_task_are_those_of_the_method(spark: Any) -> None:
+    columns = {"query": ["a"], "winner": ["x"], "loser": ["y"]}
+    with pytest.raises(cc.NoMaximumLikelihood):
+        on_spark(JudgedQueries.of(pa.table(columns), spark), interval="none", prior=0.0)
+
+
+# -- where the ranking goes ----------------------------------------------------------------------------------------
+def test_executors_write_a_folder(spark: Any, log: Path, tmp_path: Path) -> None:
+    judged = JudgedQueries.of(log, spark)
+    rows, notes = write_ranking(ranked(judged, "bradley-terry"), judged, str(tmp_path / "out"))
+    expected = cc.rank(cc.read(log)).to_arrow()
+    order = [(name, "ascending") for name in ("query", "component", "rank", "item")]
+    written = pyarrow.parquet.read_table(tmp_path / "out").sort_by(order)
+    assert rows == len(expected)
+    assert written.column_names == expected.column_names
+    assert written["item"].to_pylist() == expected.sort_by(order)["item"].to_pylist()
+    assert any("ranks restart in each" in note for note in notes)
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command(log: Path, tmp_path: Path) -> None:
+    outputs = [tmp_path / "spark.parquet", tmp_path / "duckdb.parquet"]
+    for engine, output in zip(("spark", "duckdb"), outputs, strict=True):
+        done = CliRunner().invoke(command, [str(log), "--engine", engine, "-o", str(output)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+    ours, theirs = (pyarrow.parquet.read_table(output) for output in outputs)
+    assert ours.schema.names == theirs.schema.names
+    assert ours.drop(["score", "lower", "upper"]).to_pylist() == theirs.drop(["score", "lower", "upper"]).to_pylist()
+    folder = tmp_path / "folder"
+    for exit_code in (0, 1):
+        done = CliRunner().invoke(command, [str(log), "--engine", "spark", "-o", str(folder)])
+        assert done.exit_code == exit_code
+    assert "the folder is not empty" in str(done.exception)
+
+
+@given(st.lists(st.integers(0, 6) | st.none(), min_size=1, max_size=40), st.integers(1, 12))
+def test_a_task_works_through_whole_queries_piece_by_piece(queries: list[int | None], rows: int) -> None:
+    table = pa.table({"query": pa.array(queries, pa.int64()), "row": range(len(queries))})
+    pieces = list(frames._pieces(table, rows))
+    assert sorted(row for piece in pieces for row in piece["row"].to_pylist()) == list(range(len(queries)))
+    homes = [set(piece["query"].to_pylist()) for piece in pieces]
+    assert sum(map(len, homes)) == len(set(queries))  # no query is split
+    most = max(queries.count(query) for query in set(queries))
+    assert all(len(piece) < 2 * rows + most for piece in pieces)

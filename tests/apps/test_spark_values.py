@@ -1,0 +1,73 @@
+"""The values of ``value_cases`` read by Spark: the truth, or a refusal, as by every engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from concordant.apps.commands.rank import rank
+from concordant.errors import InputError
+from concordant.io.read import Reading, read_log
+from spark_session import spark_tests, why_not
+from value_cases import CASES, Case, check
+
+pytestmark = spark_tests
+if not why_not():
+    from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.ranking import ranked, ranking_of, write_ranking
+
+
+def read_or_refusal(case: Case, source: Any, session: Any) -> Reading | str:
+    """What was read, or the sentence that refuses it."""
+    try:
+        return read_log(source, engine=session, **dict(case.options))
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_spark_gives_the_truth(spark: Any, case: Case, tmp_path: Path) -> None:
+    files = case.write(tmp_path)
+    files.pop("Arrow", None)
+    for name, path in files.items():
+        check(case, read_or_refusal(case, path, spark), f"{name} by Spark")
+    if not isinstance(case.log, bytes):
+        check(case, read_or_refusal(case, pa.table(case.log), spark), "table by Spark")
+
+
+LOG = {"query": ["p", "p", "q", "q "], "winner": ["a", "b", "a", "a"], "loser": ["b", " a", "B", "b"]}
+SAID = {"items": "4 items differ from others only in white space, case", "queries": "2 queries differ from others"}
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
+def test_labels_that_look_alike_are_told_of_the_whole_log(spark: Any, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"votes{ending}"
+    if ending == ".parquet":
+        pa.parquet.write_table(pa.table(LOG), path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in pa.table(LOG).to_pylist()))
+    judged = JudgedQueries.of(path, spark)
+    board = ranking_of(ranked(judged, "bradley-terry", interval="none"), judged, "bradley-terry", "none", 0.95)
+    _, notes = write_ranking(ranked(judged, "bradley-terry", interval="none"), judged, str(tmp_path / "out"))
+    for said in (board.notes, notes):
+        found = [note for note in said if "differ from others" in note]
+        assert len(found) == 2
+        assert found[0].startswith(SAID["items"])
+        assert found[1].startswith(SAID["queries"])
+    assert board.to_arrow()["rank_lower"].null_count == len(board)
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_tells_them_too(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    rows = zip(*LOG.values(), strict=True)
+    path.write_text("query,winner,loser\n" + "".join(",".join(row) + "\n" for row in rows))
+    said = CliRunner().invoke(rank, [str(path), "--engine", "spark", "--interval", "none"])
+    assert said.exit_code == 0
+    for words in SAID.values():
+        assert said.stderr.count(words) == 1

@@ -1,0 +1,355 @@
+"""The audit as a whole: known populations, brute force over orders, laws, and what cannot be answered."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from scipy.optimize import minimize
+
+import concordant as cc
+from concordant.losses import surrogates as registry
+from concordant.losses.surrogates import each_judgment
+from concordant.ranking.best_orders import best_orders
+
+THEOREM_3 = cc.Preferences.from_comparisons(list("1213"), list("2331"), count=[25, 1, 50, 24])
+
+
+def audited(prefs, **options):
+    """The rows of an audit without noise: queries, and surrogates by (query, name)."""
+    found = cc.audit(prefs, **{"replicates": 0} | options)
+    by_name = {(row["query"], row["surrogate"]): row for row in found.surrogates.to_pylist()}
+    return found, found.queries.to_pylist(), by_name
+
+
+def random_log(rng, items, queries=1, pairs=0.7, votes=6):
+    """Votes on random pairs; every query has at least one."""
+    winner, loser, query, count = [], [], [], []
+    for q in range(queries):
+        for i, j in itertools.combinations(range(items), 2):
+            if rng.random() < pairs or (i, j) == (0, 1):
+                for a, b in ((i, j), (j, i)):
+                    n = rng.integers(0, votes) + ((a, b) == (0, 1))
+                    if n:
+                        winner.append(a), loser.append(b), query.append(q), count.append(n)
+    return cc.Preferences.from_comparisons(winner, loser, query, count=count)
+
+
+def dense(prefs, query, items):
+    """The mean adjacency of one query, straight from the counts."""
+    one = prefs.select([query])
+    table = np.zeros((items, items))
+    np.add.at(table, (np.array(one.items.tolist())[one.winner], np.array(one.items.tolist())[one.loser]), one.count)
+    return table / table.sum()
+
+
+def loss_of(scores, table):
+    """Loss (10), a tie charged the heavier direction."""
+    total = 0.0
+    for i, j in itertools.combinations(range(len(table)), 2):
+        gap = scores[i] - scores[j]
+        total += max(table[i, j], table[j, i]) if abs(gap) < 1e-7 else table[j, i] if gap > 0 else table[i, j]
+    return total
+
+
+def test_theorem_3():
+    found, (row,), by_name = audited(THEOREM_3)
+    assert (row["items"], row["judgments"], row["components"]) == (3, 100, 1)
+    assert row["acyclic"] is True
+    assert row["low_noise"] == "true"
+    assert row["row_sum_condition"] is True
+    assert row["optimal_exact"] is True
+    assert row["optimal_loss"] == pytest.approx(0.24, abs=1e-12)
+    assert row["condorcet_winner"] == "1"
+    for name in ("ranknet", "ranksvm", "rankboost"):
+        verdict = by_name[None, name] if (None, name) in by_name else by_name[row["query"], name]
+        assert verdict["consistent"] is False, name
+        assert verdict["regret"] == pytest.approx(0.01, abs=1e-12), name
+        assert (verdict["flipped"], verdict["above"], verdict["below"]) == (1, "2", "3"), name
+    for name in ("difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "gain-regression"):
+        verdict = by_name[row["query"], name]
+        assert verdict["consistent"] is True, name
+        assert verdict["regret"] == 0.0, name
+    assert found.orders["item"].to_pylist() == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("phi", ["hinge", "squared-hinge", "logistic", "exponential"])
+def test_the_difference_graph_is_right_with_every_phi(phi):
+    _, (row,), by_name = audited(THEOREM_3, surrogates=[f"difference-graph:{phi}"])
+    name = "difference-graph" if phi == "logistic" else f"difference-graph:{phi}"
+    assert by_name[row["query"], name]["consistent"] is True
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_best_order_and_regrets_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    items = int(rng.integers(3, 7))
+    prefs = random_log(rng, items, queries=4, votes=5)
+    _, rows, by_name = audited(prefs, surrogates=["ranknet", "linear", "difference-graph"])
+    for row in rows:
+        table = dense(prefs, row["query"], items)
+        best = min(loss_of(np.argsort(order)[::-1] * 1.0, table) for order in itertools.permutations(range(items)))
+        assert row["optimal_loss"] == pytest.approx(best, abs=1e-12)
+        assert row["optimal_exact"] is True
+        sums = table.sum(axis=1) - table.sum(axis=0)
+        linear = by_name[row["query"], "linear"]
+        assert linear["regret"] == pytest.approx(loss_of(sums, table) - best, abs=1e-12)
+        assert linear["consistent"] == (loss_of(sums, table) - best < 1e-12)
+        logistic = by_name[row["query"], "ranknet"]
+        if logistic["status"] == "attained":
+            risk = lambda a, w=table: float((w * np.logaddexp(0.0, a[None, :] - a[:, None])).sum())  # noqa: E731
+            alpha = minimize(risk, np.zeros(items), method="BFGS", options={"gtol": 1e-10}).x
+            gaps = np.abs(alpha[:, None] - alpha[None, :])[np.triu_indices(items, 1)]
+            if gaps.min() > 1e-4:
+                assert logistic["regret"] == pytest.approx(loss_of(alpha, table) - best, abs=1e-12)
+        difference = by_name[row["query"], "difference-graph"]
+        if row["acyclic"]:
+            assert difference["consistent"] is True
+
+
+@pytest.mark.parametrize("ties", ["heavier", "paper"])
+def test_the_worst_of_many_minimisers_of_the_hinge(ties):
+    """On small integer votes the hinge's minimisers have vertices among whole numbers; half steps lie between them."""
+    rng = np.random.default_rng(8)
+    prefs = random_log(rng, 4, queries=40, pairs=0.9, votes=4)
+    _, rows, by_name = audited(prefs, surrogates=["ranksvm", "difference-graph:hinge"], ties=ties)
+    grid = np.array([point for point in itertools.product(np.arange(0, 3.5, 0.5), repeat=4) if min(point) == 0])
+    decided = 0
+    for row in rows:
+        table = dense(prefs, row["query"], 4)
+        for name, weight in (("ranksvm", table), ("difference-graph:hinge", np.maximum(table - table.T, 0))):
+            hinge = np.maximum(0, 1 - (grid[:, :, None] - grid[:, None, :]))
+            value = (hinge * weight).sum(axis=(1, 2))
+            face = grid[value <= value.min() + 1e-9]
+            charge = loss_of if ties == "heavier" else literal_loss
+            right = max(charge(point, table) for point in face) <= row["optimal_loss"] + 1e-9
+            verdict = by_name[row["query"], name]["consistent"]
+            assert verdict in (right, None), (name, table)
+            decided += verdict is not None
+    assert decided >= 79
+
+
+def literal_loss(scores, table):
+    """Loss (10) to the letter: i before j in the numbering pays Y_ij for a tie."""
+    pairs = itertools.combinations(range(len(table)), 2)
+    return sum(table[i, j] if scores[i] <= scores[j] else table[j, i] for i, j in pairs)
+
+
+@pytest.mark.parametrize("votes", [10**7, 10**8])
+def test_one_vote_in_many_is_a_preference(votes):
+    """With two items every surrogate of preferences is right, however near the vote was."""
+    prefs = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], count=[votes + 1, votes])
+    found = cc.audit(prefs, surrogates=["ranknet", "rankboost", "linear", "difference-graph"], replicates=0)
+    assert found.surrogates["consistent"].to_pylist() == [True] * 4
+
+
+def test_many_lists_of_the_same_items_are_quick():
+    """Judgments share their pairs: the work is by pairs, not by judgments (5,000 lists of 10 items, all different)."""
+    rng = np.random.default_rng(0)
+    order = np.argsort(rng.normal(size=(5000, 10)) - 0.2 * np.arange(10), axis=1)
+    rows = np.repeat(np.arange(5000), 10)
+    prefs = cc.Preferences.from_orders(np.zeros(50_000, int), rows, order.ravel(), np.tile(np.arange(1, 11), 5000))
+    batch = cc.Batch.whole(prefs)
+    for name in ("ranksvm", "margin-based", "ranknet"):
+        found = cc.minimise(cc.surrogate(name).objective(batch))
+        assert len(found.objective.arcs.weight) == 90
+        original = cc.surrogate(name).objective(batch)
+        assert original.value(found.alpha) == pytest.approx(found.value, rel=1e-12)
+
+
+def test_low_noise_makes_linear_right_and_acyclic_the_difference_graph():
+    rng = np.random.default_rng(5)
+    prefs = random_log(rng, 3, queries=150, pairs=1.0, votes=9)
+    _, rows, by_name = audited(prefs)
+    low = [row["query"] for row in rows if row["low_noise"] == "true"]
+    acyclic = [row["query"] for row in rows if row["acyclic"]]
+    assert len(low) > 3
+    assert set(low) < set(acyclic)
+    assert all(by_name[query, "linear"]["consistent"] for query in low)
+    assert all(by_name[query, "difference-graph"]["consistent"] for query in acyclic)
+    assert not all(by_name[query, "ranknet"]["consistent"] for query in acyclic)
+
+
+def test_a_query_is_audited_alike_alone_and_in_company():
+    rng = np.random.default_rng(3)
+    prefs = random_log(rng, 7, queries=12, pairs=0.5)
+    whole = cc.audit(prefs, replicates=20)
+    for query in (0, 5, 11):
+        alone = cc.audit(prefs.select([query]), replicates=20)
+        row = whole.to_arrow().slice(query, 1).to_pylist()[0]
+        for name, value in alone.to_arrow().to_pylist()[0].items():
+            same = value == row[name] or (value != value and row[name] != row[name])
+            assert same or value == pytest.approx(row[name], abs=1e-9), name
+
+
+def test_losses_do_not_depend_on_the_numbering():
+    rng = np.random.default_rng(4)
+    prefs = random_log(rng, 6)
+    rename = rng.permutation(6)
+    other = cc.Preferences.from_comparisons(
+        rename[np.array(prefs.items.tolist())[prefs.winner]],
+        rename[np.array(prefs.items.tolist())[prefs.loser]],
+        count=prefs.count,
+    )
+    columns = ["optimal_loss", "acyclic", "low_noise", "row_sum_condition", "ranknet.regret", "ranksvm.regret"]
+    one, two = (cc.audit(log, replicates=0).to_arrow().select(columns).to_pylist()[0] for log in (prefs, other))
+    for name in columns:
+        assert one[name] == (pytest.approx(two[name], abs=1e-9) if isinstance(two[name], float) else two[name]), name
+
+
+def test_a_new_member_of_the_registry_is_audited(monkeypatch):
+    doubled = registry.Surrogate(
+        "doubled",
+        lambda source: each_judgment(source, h="identity"),
+        "judgments",
+        phi="squared-hinge",
+        phis=("squared-hinge",),
+        meaning="made up",
+        source="nowhere",
+    )
+    members = dict(registry.SURROGATES) | {"doubled": doubled}
+    monkeypatch.setattr(registry, "SURROGATES", members)
+    monkeypatch.setattr("concordant.losses.surrogates.SURROGATES", members)
+    found, (row,), by_name = audited(THEOREM_3)
+    assert by_name[row["query"], "doubled"]["consistent"] is False
+    assert "doubled" in found.overall["surrogate"].to_pylist()
+
+
+def test_a_cycle_is_shown_and_its_best_order_is_exact():
+    rock = cc.Preferences.from_comparisons(["r", "s", "p"], ["s", "p", "r"], count=[30, 30, 20])
+    found = cc.audit(rock, replicates=50)
+    row = found.queries.to_pylist()[0]
+    assert row["acyclic"] is False
+    assert row["low_noise"] == "false"
+    assert set(row["cycle"]) == {"r", "s", "p"}
+    assert row["optimal_loss"] == pytest.approx(0.25)
+    assert row["cycles_are"] == "cyclic"
+    assert row["condorcet_winner"] is None
+    assert found.orders["item"].to_pylist() == ["r", "s", "p"]
+
+
+def test_pairs_never_judged_leave_low_noise_open():
+    chain = cc.Preferences.from_comparisons(["a", "b"], ["b", "c"], count=[3, 3])
+    _, (row,), _ = audited(chain)
+    assert row["low_noise"] == "undetermined"
+    assert row["missing_pair"] == ["a", "c"]
+    assert cc.audit(chain, replicates=0).to_dict()["queries"][0]["low_noise"] == "undetermined"
+
+
+@pytest.mark.parametrize(
+    "prefs",
+    [
+        cc.Preferences.from_comparisons(["a", "b"], ["b", "a"]),
+        cc.Preferences.from_comparisons(["a", "b"], ["b", "c"], tie=[True, True]),
+        cc.Preferences.from_comparisons(["a"] * 3 + ["b"], ["b"] * 3 + ["a"], weight=[0.1, 0.1, 0.1, 0.3]),
+        cc.Preferences.from_orders(["q"], [0], ["only"], [1]),
+    ],
+    ids=["opposite votes", "ties only", "weights that cancel", "one item"],
+)
+def test_nothing_to_prefer(prefs):
+    found = cc.audit(prefs, replicates=10)
+    row = found.queries.to_pylist()[0]
+    assert row["acyclic"] is True
+    assert row["optimal_exact"] is True
+    assert found.surrogates["regret"].to_pylist() == [0.0] * len(found.surrogates)
+    assert found.surrogates["consistent"].to_pylist() == [True] * len(found.surrogates)
+    assert 1 <= len(found.summary) <= 10
+
+
+def test_wrong_options_are_refused():
+    for options, said in (
+        ({"surrogates": ["rankent"]}, "ranknet"),
+        ({"surrogates": ["ranknet:hinge"]}, "allowed: logistic"),
+        ({"surrogates": ["linear", "linear"]}, "twice"),
+        ({"ties": "none"}, "heavier"),
+        ({"time_limit": 0}, "positive"),
+        ({"replicates": -1}, "at least 0"),
+        ({"replicates": "x"}, "replicates must be an integer of at least 0, not 'x'"),
+        ({"replicates": 1.5}, "replicates must be an integer of at least 0"),
+        ({"ask": "x"}, "ask must be an integer"),
+        ({"top": 1.5}, "top must be an integer"),
+        ({"level": "x"}, "level must be a number, not 'x'"),
+        ({"time_limit": None}, "time_limit must be a number, not None"),
+        ({"level": 1.0}, "between"),
+        ({"order": "some"}, "order must be"),
+        ({"order": 0}, "order must be"),
+        ({"structure": "cascade"}, "cascade reads"),
+    ):
+        with pytest.raises(cc.UsageError, match=said):
+            cc.audit(THEOREM_3, **options)
+    with pytest.raises(cc.UsageError, match="Preferences"):
+        cc.audit([1, 2])
+    with pytest.raises(cc.InputError, match="no judgment"):
+        cc.audit(cc.Preferences.empty())
+
+
+def test_subsets_of_judgments_as_a_law():
+    found, (row,), by_name = audited(
+        THEOREM_3, order=5, surrogates=["gain-regression", "ndcg-pairwise", "err-pairwise"]
+    )
+    for name in ("gain-regression", "ndcg-pairwise"):
+        assert by_name[row["query"], name]["consistent"] is True, name
+        assert by_name[row["query"], name]["loss"] > 0.01, name
+    assert found.settings["order"] == 5
+
+
+@pytest.mark.parametrize("exact_too", [False, True])
+def test_an_order_of_a_surrogate_that_beats_the_search_is_the_best_known(monkeypatch, exact_too):
+    """A search that gives the worst order it knows: the surrogates' orders are taken, and no regret is negative."""
+
+    def poor(mean, **options):
+        best = best_orders(mean, **options)
+        size = np.bincount(mean.owner)[mean.owner]
+        place = size - 1 - best.place
+        charged = np.where(place[mean.first] < place[mean.second], mean.below, mean.above)
+        loss = np.bincount(mean.graph, charged, len(mean))
+        lower = best.loss if exact_too else 0.0 * best.loss
+        return replace(best, place=place, loss=loss, lower=lower, exact=loss <= lower + 1e-12)
+
+    rng = np.random.default_rng(0)
+    prefs = random_log(rng, 5, queries=6)
+    _, right, _ = audited(prefs)
+    monkeypatch.setattr("concordant.auditing.audit.best_orders", poor)
+    found, rows, by_name = audited(prefs)
+    assert len(found.notes) == 1 and "with less success than a surrogate had" in found.notes[0]
+    names = [name for query, name in by_name if query == 0 and by_name[0, name]["target"] == "pairwise"]
+    reached = 0
+    for row, truth in zip(rows, right, strict=True):
+        query, table = row["query"], dense(prefs, row["query"], 5)
+        regrets = [by_name[query, name]["regret"] for name in names]
+        assert min(regrets) >= 0.0
+        for name in names:
+            one = by_name[query, name]
+            assert one["loss"] - row["optimal_loss"] == pytest.approx(one["regret"], abs=1e-9)
+        mine = found.orders.filter(pc.equal(found.orders["query"], query))["item"].to_pylist()
+        scores = np.zeros(5)
+        scores[mine] = -np.arange(len(mine))
+        if len(mine) == 5:
+            assert row["optimal_loss"] == pytest.approx(loss_of(scores, table), abs=1e-12)
+        assert row["optimal_lower"] <= row["optimal_loss"]
+        best = row["optimal_loss"] <= truth["optimal_loss"] + 1e-12
+        assert row["optimal_exact"] == (exact_too and best)
+        reached += best
+    assert reached >= 3
+
+
+def test_whose_judgments_they_were_changes_no_regret():
+    """The same counts, one row each or counted, in any order, with and without clusters: the same minimisers."""
+    rng = np.random.default_rng(1)
+    strong = rng.integers(0, 8, (2400, 2))
+    strong = strong[strong[:, 0] != strong[:, 1]]
+    query = rng.integers(0, 60, len(strong))
+    names = ["ranksvm", "margin-based", "difference-graph:hinge"]
+    tables = []
+    for turn in range(4):
+        order = rng.permutation(len(strong))
+        cluster = {"cluster": rng.integers(0, 5, len(strong))} if turn else {}
+        prefs = cc.Preferences.from_comparisons(*strong[order].T, query[order], **cluster)
+        tables.append(
+            cc.audit(prefs, surrogates=names, replicates=0).surrogates.sort_by(
+                [("surrogate", "ascending"), ("query", "ascending")]
+            )
+        )
+    assert any(status == "not unique" for status in tables[0]["status"].to_pylist())
+    assert all(table.equals(tables[0]) for table in tables[1:])

@@ -1,0 +1,193 @@
+"""Click logs end to end: sessions, cascade structure, ERR or NDCG surrogate, scorer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from concordant.learning.features.matrix import Features
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.edges import EdgeRanker
+from concordant.learning.rankers.folds import Disagreement
+from concordant.losses.metrics.err import err
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.ranked_lists import examinations
+
+SCORERS = (
+    EdgeRanker("err-pairwise", structure="cascade"),
+    EdgeRanker("err-pairwise"),
+    AggregationRanker("cascade", gain="identity", order="all"),
+    AggregationRanker("cascade", gain="identity", normalise=False),
+    AggregationRanker("cascade", gain="auto", order=[20, "all"]),
+)
+
+
+def cascade_log(
+    query: np.ndarray, chance: np.ndarray, place: np.ndarray, sessions: int, draw: np.random.Generator
+) -> Preferences:
+    """Every query is shown ``sessions`` times in the order of ``place``; the first item that satisfies is clicked."""
+    columns: dict[str, list] = {name: [] for name in ("query", "session", "position", "item", "clicked")}
+    number = 0
+    for q in np.unique(query):
+        rows = np.flatnonzero(query == q)
+        rows = rows[np.argsort(place[rows])]
+        for _ in range(sessions):
+            satisfied = draw.random(len(rows)) < chance[rows]
+            first = satisfied.argmax() if satisfied.any() else -1
+            columns["query"] += [q] * len(rows)
+            columns["session"] += [number] * len(rows)
+            columns["position"] += list(range(1, len(rows) + 1))
+            columns["item"] += rows.tolist()
+            columns["clicked"] += (np.arange(len(rows)) == first).astype(int).tolist()
+            number += 1
+    return Preferences.from_selections(**columns)
+
+
+def known_truth(sessions: int = 60) -> tuple[Features, Preferences, np.ndarray]:
+    """Relevance is one feature; the list is shown in the order of another one, which has nothing to do with it."""
+    draw = np.random.default_rng(7)
+    query = np.repeat(np.arange(40), 8)
+    relevance, shown_by = draw.normal(size=(2, len(query)))
+    chance = 1 / (1 + np.exp(1.5 - 1.5 * relevance))
+    prefs = cascade_log(query, chance, -shown_by, sessions, draw)
+    features = Features.of(
+        np.column_stack([relevance, shown_by]), np.arange(len(query)), query, ["relevance", "shown by"]
+    )
+    return features, prefs, chance
+
+
+FEATURES, PREFS, CHANCE = known_truth()
+
+
+@pytest.mark.parametrize("ranker", SCORERS, ids=lambda r: f"{type(r).__name__}")
+def test_the_scorer_learns_relevance_and_not_the_order_shown(ranker) -> None:
+    ranker.fit(FEATURES, PREFS)
+    relevance, shown_by = ranker.coef_standardised_
+    assert relevance > 8 * abs(shown_by)
+    assert ranker.status_["structure"] == "cascade"
+    value = err(ranker.predict(FEATURES), CHANCE, FEATURES.query, at=None, gain=lambda p: p)
+    best = err(CHANCE, CHANCE, FEATURES.query, at=None, gain=lambda p: p)
+    assert value.mean() > 0.99 * best.mean()
+
+
+def test_click_rates_do_learn_the_order_shown() -> None:
+    """What the cascade corrects: clicks over impressions, regressed on the same features."""
+    batch = Batch.whole(PREFS)
+    clicks, _ = examinations(batch)
+    theta = np.linalg.lstsq(np.column_stack([FEATURES.X, np.ones(len(clicks))]), clicks / 60, rcond=None)[0]
+    assert theta[1] > 0.4 * theta[0]
+
+
+def test_edges_within_lists_speak_against_the_order_shown_and_it_is_said() -> None:
+    ranker = EdgeRanker().fit(FEATURES, PREFS)
+    assert ranker.coef_standardised_[1] < -abs(ranker.coef_standardised_[0])
+    assert "teach it to reverse that order" in " ".join(ranker.status_["notes"])
+    assert "log-odds reads a click" in " ".join(
+        AggregationRanker("log-odds", order=5).fit(FEATURES, PREFS).status_["notes"]
+    )
+
+
+def test_edges_between_lists_by_brute_force() -> None:
+    draw = np.random.default_rng(3)
+    query = np.repeat(np.arange(3), 5)
+    prefs = cascade_log(query, draw.random(15) * 0.6, draw.random(15), 6, draw)
+    scores = draw.normal(size=15).round(1)
+    judge = Disagreement(prefs)
+    sessions = defaultdict(list)
+    for j in range(prefs.distinct):
+        entries = slice(prefs.list_start[j], prefs.list_start[j + 1])
+        items = [prefs.items[i] for i in prefs.list_item[entries]]
+        clicked = np.flatnonzero(prefs.list_value[entries])
+        last = clicked[0] if len(clicked) else len(items)
+        click = items[last] if len(clicked) else None
+        sessions[int(prefs.query[j])] += [(click, items[:last])] * int(prefs.count[j])
+    for q, lists in sessions.items():
+        wrong = total = 0.0
+        for (click, _), (_, passed) in permutations(lists, 2):
+            for other in passed if click is not None else ():
+                if other != click:
+                    total += 1
+                    wrong += 0.5 * (scores[other] == scores[click]) + (scores[other] > scores[click])
+        assert judge.rates(scores)[q] == pytest.approx(wrong / total)
+
+
+def test_edges_between_lists_are_fair_to_the_order_shown() -> None:
+    """A law: whatever the order, j stands over l as p_j(1 − p_l) to p_l(1 − p_j); within lists it would be 1 to 0."""
+    draw = np.random.default_rng(5)
+    chance = np.array([0.5, 0.3])
+    for place in ([0, 1], [1, 0]):
+        prefs = cascade_log(np.zeros(2, np.int64), chance, np.array(place), 20_000, draw)
+        judge = Disagreement(prefs)
+        right = 0.5 * 0.7 / (0.5 * 0.7 + 0.3 * 0.5)
+        assert judge.rates(np.array([1.0, 0.0]))[0] == pytest.approx(1 - right, abs=0.01)
+    once = Preferences.from_selections(["q"] * 2, [1, 1], [1, 2], ["a", "b"], [0, 1])
+    assert np.isnan(Disagreement(once).loss(np.array([0.0, 1.0])))
+
+
+def sogou(folder: Path) -> Preferences:
+    log: dict[str, list[int]] = {name: [] for name in ("query", "session", "position", "item", "clicked")}
+    for session, line in enumerate((folder / "train_data").read_text(encoding="utf-8").splitlines()):
+        query, items, clicks = line.split("\t")[:3]
+        for position, (item, click) in enumerate(zip(items.split(), clicks.split(), strict=True), 1):
+            for name, value in zip(log, (query, session, position, item, click), strict=True):
+                log[name].append(int(value))
+    return Preferences.from_selections(**log, clicks="first")
+
+
+def addresses(folder: Path) -> dict[int, tuple[str, list[float]]]:
+    """Site of each result and what its address says: depth, whether it is a home page or has a query, length."""
+    found = {}
+    for line in (folder / "url_id").read_bytes().decode("latin-1").splitlines():
+        address, _, number = line.rpartition("\t")
+        host, _, path = address.split("://", 1)[-1].partition("/")
+        parts = host.split(".")
+        facts = [path.count("/"), float(not path), float("?" in path), np.log(len(address))]
+        found[int(number)] = ".".join(parts[-2:]), facts
+    return found
+
+
+def site_features(prefs: Preferences, train: Preferences, where: dict[int, tuple[str, list[float]]]) -> Features:
+    """How often a site's results were clicked when examined, in other queries of the training part; no positions."""
+    batch = Batch.whole(train)
+    all_of: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(2))
+    own: dict[tuple[int, str], np.ndarray] = defaultdict(lambda: np.zeros(2))
+    for q, i, *counts in zip(batch.query[batch.owner], batch.item, *examinations(batch), strict=True):
+        site = where[train.items[i]][0]
+        all_of[site] += counts
+        own[train.queries[q], site] += counts
+    rate = sum(c[0] for c in all_of.values()) / sum(c[1] for c in all_of.values())
+    start, item = prefs.members
+    query = np.repeat(np.arange(len(prefs.queries)), np.diff(start))
+    rows = []
+    for q, i in zip(query, item, strict=True):
+        site, facts = where[prefs.items[i]]
+        clicks, seen = all_of[site] - own[prefs.queries[q], site]
+        rows.append([np.log((clicks + 5 * rate) / (seen + 5)), np.log1p(seen), *facts])
+    names = ["site clicked", "site seen", "depth", "home page", "dynamic", "length"]
+    return Features.of(np.array(rows), prefs.items.take(item), prefs.queries.take(query), names)
+
+
+def test_real_clicks_from_sessions_to_a_scorer_of_unseen_queries(shared_data) -> None:
+    folder = shared_data("clicks_sogou_clickmodel_wc")
+    prefs, where = sogou(folder), addresses(folder)
+    part = np.random.default_rng(0).integers(3, size=len(prefs.queries))
+    rankers = (EdgeRanker("err-pairwise", structure="cascade"), AggregationRanker("cascade", order=3, gain="identity"))
+    rates: list[list[np.ndarray]] = [[], []]
+    for fold in range(3):
+        queries = np.array(prefs.queries.tolist())
+        train, test = prefs.select(queries[part != fold].tolist()), prefs.select(queries[part == fold].tolist())
+        seen, unseen = site_features(train, train, where), site_features(test, train, where)
+        for found, ranker in zip(rates, rankers, strict=True):
+            scores = ranker.fit(seen, train).predict(unseen)  # rows stand as the nodes do
+            found.append(Disagreement(test).rates(scores))
+            assert ranker.score(unseen, test) == pytest.approx(1 - Disagreement(test).loss(scores))
+    for found in rates:
+        judged = np.concatenate(found)
+        judged = judged[np.isfinite(judged)]
+        assert len(judged) > 300
+        assert judged.mean() + 2 * judged.std(ddof=1) / np.sqrt(len(judged)) < 0.5

@@ -1,0 +1,386 @@
+"""Plackett–Luce against enumerated orders, published values, Bradley–Terry and choix; curvature; what it refuses."""
+
+import csv
+import re
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plain
+from concordant.errors import NoMaximumLikelihood, UsageError
+from concordant.preferences.connectivity import connectivity
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences, counted_lists
+from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.luce_terms import EXACT_TIER
+from concordant.ranking.plackett_luce import luce_terms, plackett_luce, plackett_luce_curvature
+from concordant.ranking.ranked_lists import Rankings
+from concordant.ranking.scores import CONVERGED
+from conftest import shared_data
+from small_logs import logs
+
+KINDS = ("comparisons", "orders", "choices", "selections")
+
+
+def races(lists):
+    """One query of orders, each a list of tiers."""
+    rows = [(j, item, r) for j, tiers in enumerate(lists) for r, tier in enumerate(tiers) for item in tier]
+    return Preferences.from_orders(
+        ["q"] * len(rows), [r[0] for r in rows], [r[1] for r in rows], [r[2] + 1 for r in rows]
+    )
+
+
+def slope(f, x, step=1e-5):
+    return np.array([(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(len(x))])
+
+
+# -- the plain twin ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=30)
+def test_value_and_gradient_are_those_of_the_enumerated_orders(kind, data):
+    batch = Batch.whole(data.draw(logs(kind)))
+    theta = np.random.default_rng(data.draw(st.integers(0, 999))).normal(size=len(batch.item))
+    at = luce_terms(batch).at(theta)
+
+    def all_graphs(x):
+        return sum(
+            plain.plackett_luce_likelihood(batch, g, x[batch.node_start[g] : batch.node_start[g + 1]])
+            for g in range(len(batch))
+        )
+
+    assert at.value() == pytest.approx(all_graphs(theta), rel=1e-10, abs=1e-10)
+    np.testing.assert_allclose(at.gradient(), slope(all_graphs, theta), atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_scores_are_stationary_for_the_enumerated_likelihood(kind, data):
+    batch = Batch.subsets(data.draw(logs(kind)), 5, 2)
+    prior = data.draw(st.sampled_from([0.01, 1.0]))
+    scores = plackett_luce(batch, prior=prior)
+    assert (scores.status == CONVERGED).all()
+    for g in range(len(batch)):
+        theta = scores.value[batch.node_start[g] : batch.node_start[g + 1]]
+        up = slope(lambda x, g=g: plain.plackett_luce_likelihood(batch, g, x), theta)
+        np.testing.assert_allclose(up, prior * theta, atol=2e-7)
+        np.testing.assert_allclose(theta.sum(), 0, atol=1e-12)
+
+
+def test_agrees_with_a_general_optimiser():
+    batch = Batch.whole(races([["a", "bc", "d"], ["bd", "a"], ["c", "a", "bd"], ["d", "c"]]))
+    np.testing.assert_allclose(plackett_luce(batch, prior=0.5).value, plain.plackett_luce(batch, 0, 0.5), atol=1e-5)
+
+
+def test_share_of_a_set_among_what_remains():
+    for t in range(1, 7):
+        assert len(plain.remaining_sets(t)) == 2**t - 1  # and each share is 1/C(t, size): asserted there
+
+
+@pytest.mark.parametrize("kind", ["comparisons", "orders"])
+@given(data=st.data())
+@settings(max_examples=20)
+def test_lists_of_two_are_bradley_terry_with_half_wins(kind, data):
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    size = data.draw(st.integers(1, 20))
+    pair = np.array([random.permutation(5)[:2] for _ in range(size)])
+    tie = random.random(size) < 0.4
+    if kind == "comparisons":
+        prefs = Preferences.from_comparisons(pair[:, 0], pair[:, 1], tie=tie, weight=random.choice([0.5, 2.0], size))
+    else:
+        rank = np.column_stack([np.ones(size), np.where(tie, 1, 2)])
+        prefs = Preferences.from_orders(["q"] * 2 * size, np.repeat(np.arange(size), 2), pair.ravel(), rank.ravel())
+    batch = Batch.whole(prefs)
+    ours, theirs = plackett_luce(batch), bradley_terry(batch)
+    np.testing.assert_allclose(ours.value, theirs.value, atol=1e-8)
+    np.testing.assert_array_equal(ours.component, theirs.component)
+
+
+# -- published values and real rankings --------------------------------------------------------------------------
+def nascar(drop_last=True):
+    folder = shared_data("r_classics")
+    with (folder / "PlackettLuce.nascar.drivers.csv").open() as file:
+        name = {int(row["id"]): row["driver"] for row in csv.DictReader(file)}
+    with (folder / "PlackettLuce.nascar.csv").open() as file:
+        results = [[int(float(x)) for x in row[1:] if x not in ("", "NA")] for row in list(csv.reader(file))[1:]]
+    drivers = {d for race in results for d in race}
+    only_last = {d for d in drivers if all(d not in race or race[-1] == d for race in results)} if drop_last else set()
+    return races([[[name[d]] for d in race if d not in only_last] for race in results])
+
+
+def test_nascar_2002_as_hunter_published():
+    """Hunter, Ann. Statist. 32(1), 2004, Table 2: maximum likelihood, Austin Cameron = 0."""
+    prefs = nascar()
+    assert len(prefs.items) == 83
+    scores = plackett_luce(Batch.whole(prefs), prior=0)
+    value = dict(zip(prefs.items.tolist(), scores.value, strict=True))
+    base = value["Austin Cameron"]
+    published = {"PJ Jones": 4.15, "Scott Pruett": 3.62, "Mark Martin": 2.08}
+    for driver, expected in published.items():
+        assert round(value[driver] - base, 2) == expected
+    centred = {"PJ Jones": 3.2261, "Scott Pruett": 2.6947, "Mike Bliss": 1.3095, "Mark Martin": 1.1547}
+    for driver, expected in centred.items():
+        assert round(value[driver], 4) == expected
+    assert sorted(value, key=value.get)[-4:] == ["Mark Martin", "Mike Bliss", "Scott Pruett", "PJ Jones"]
+    assert scores.gradient[0] < 1e-9
+
+
+def test_nascar_with_those_who_only_finished_last_has_no_maximum():
+    batch = Batch.whole(nascar(drop_last=False))
+    with pytest.raises(NoMaximumLikelihood, match=r"limits 'Andy Hillenburg', .*'Randy Renfrow' from below"):
+        plackett_luce(batch, prior=0)
+    scores = plackett_luce(batch)
+    assert scores.status.tolist() == [CONVERGED]
+    assert "only the prior (precision 0.01) keeps the scores of 'Andy Hillenburg'" in scores.notes[0]
+
+
+def preflib(path):
+    """A PrefLib order file, read with a regular expression."""
+    offsets, item, value, count = [0], [], [], []
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            number, rest = line.split(":")
+            for rank, tier in enumerate(re.finditer(r"\{([^}]*)\}|(\d+)", rest)):
+                members = [int(x) for x in (tier.group(1) or tier.group(2)).split(",")]
+                item += members
+                value += [float(rank + 1)] * len(members)
+            offsets.append(len(item))
+            count.append(int(number))
+    return counted_lists(
+        "orders", np.array(offsets), pa.array(item, pa.int64()), np.array(value), count=np.array(count)
+    )
+
+
+def salad():
+    with (shared_data("r_classics") / "PlackettLuce.salad.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    return races([[[k] for k in sorted(row, key=lambda k, row=row: int(row[k]))] for row in rows])
+
+
+def beans():
+    """Best and worst of three: an order of three."""
+    with (shared_data("r_classics") / "PlackettLuce.beans.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    lists = []
+    for row in rows:
+        variety = {"A": row["variety_a"], "B": row["variety_b"], "C": row["variety_c"]}
+        (middle,) = set("ABC") - {row["best"], row["worst"]}
+        lists.append([[variety[row["best"]]], [variety[middle]], [variety[row["worst"]]]])
+    return races(lists)
+
+
+REAL = {
+    "salad": salad,
+    "beans": beans,
+    "sushi": lambda: preflib(shared_data("preflib") / "00014_sushi" / "00014-00000001.soc"),
+    "agh": lambda: preflib(shared_data("preflib") / "00009_agh" / "00009-00000001.soc"),
+    "f1": lambda: preflib(shared_data("preflib") / "00052_f1seasons" / "00052-00000020.soi"),
+}
+
+
+@pytest.mark.parametrize("name", ["salad", "beans", "f1"])  # choix takes minutes for the others
+def test_penalised_scores_agree_with_choix(name):
+    choix = pytest.importorskip("choix", reason="choix, a peer, is not installed (extra 'test')")
+    prefs = REAL[name]()
+    orders = []
+    for j, times in enumerate(prefs.count.tolist()):
+        orders += [tuple(prefs.list_item[prefs.list_start[j] : prefs.list_start[j + 1]].tolist())] * times
+    ours = plackett_luce(Batch.whole(prefs), prior=0.02)
+    theirs = choix.opt_rankings(len(prefs.items), orders, alpha=0.01, tol=1e-12)  # its penalty is α‖s‖²
+    np.testing.assert_allclose(ours.value, theirs - theirs.mean(), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["salad", "beans", "sushi"])
+def test_plain_maximum_likelihood_agrees_with_choix(name):
+    choix = pytest.importorskip("choix", reason="choix, a peer, is not installed (extra 'test')")
+    prefs = REAL[name]()
+    orders = []
+    for j, times in enumerate(prefs.count.tolist()):
+        orders += [tuple(prefs.list_item[prefs.list_start[j] : prefs.list_start[j + 1]].tolist())] * times
+    ours = plackett_luce(Batch.whole(prefs), prior=0)
+    np.testing.assert_allclose(ours.value, choix.ilsr_rankings(len(prefs.items), orders, tol=1e-10), atol=1e-7)
+
+
+@pytest.mark.parametrize("name", sorted(REAL))
+def test_real_rankings_are_stationary(name):
+    """Gradient by Hunter's formula (2004, §5): one term for each place an item could have taken."""
+    prefs = REAL[name]()
+    scores = plackett_luce(Batch.whole(prefs))
+    odds, slope = np.exp(scores.value), np.zeros(len(prefs.items))
+    for j, times in enumerate(prefs.count.tolist()):
+        order = prefs.list_item[prefs.list_start[j] : prefs.list_start[j + 1]]
+        for r in range(len(order) - 1):
+            slope[order[r]] += times
+            slope[order[r:]] -= times * odds[order[r:]] / odds[order[r:]].sum()
+    np.testing.assert_allclose(slope, 0.01 * scores.value, atol=1e-8)
+
+
+# -- large ties --------------------------------------------------------------------------------------------------
+def exact_tie(theta, tied, rest):
+    """The mean log-likelihood of all t! orders of the tied above the rest, over subsets."""
+    below = np.exp(theta[rest]).sum()
+    total = theta[tied].sum()
+    for size in range(1, len(tied) + 1):
+        for part in combinations(tied, size):
+            total -= np.log(below + np.exp(theta[list(part)]).sum()) / comb(len(tied), size)
+    return total
+
+
+@pytest.mark.parametrize(("t", "allowed"), [(EXACT_TIER, 1e-12), (EXACT_TIER + 1, 0.02), (13, 0.02)])
+def test_large_ties_are_averaged_over_enough_orders(t, allowed):
+    items = [f"i{n:02d}" for n in range(t + 2)]
+    batch = Batch.whole(races([[items[:t], [items[t]], [items[t + 1]]]]))
+    theta = np.random.default_rng(t).normal(size=t + 2)
+    last = theta[t] - np.log(np.exp(theta[t:]).sum())
+    expected = exact_tie(theta, list(range(t)), [t, t + 1]) + last
+    terms = luce_terms(batch)
+    assert terms.at(theta).value() == pytest.approx(expected, rel=allowed)
+    assert terms.sampled == (t > EXACT_TIER)
+
+
+@pytest.mark.parametrize("t", [9, 40, 100])
+def test_a_list_that_ties_everything_leaves_everything_equal(t):
+    batch = Batch.whole(races([[[f"i{n}" for n in range(t)]]]))
+    scores = plackett_luce(batch)
+    np.testing.assert_allclose(scores.value, 0.0, atol=1e-9)
+    assert f"1 ties of more than {EXACT_TIER} items" in scores.notes[-1]
+
+
+def test_sampled_orders_depend_on_the_tied_items_only():
+    tied = [f"i{n}" for n in range(12)]
+    alone = races([[["x"], tied, ["y"]], [tied[:3], ["y"]]])
+    more = Preferences.from_orders(["z"] * 2, [9, 9], ["a", "b"], [1, 2])
+    both = Batch.whole(alone + more)
+    np.testing.assert_allclose(plackett_luce(both).value[:14], plackett_luce(Batch.whole(alone)).value, atol=1e-12)
+
+
+# -- choices, selections, refusals -------------------------------------------------------------------------------
+def test_choices_and_selections_by_hand():
+    """Two of three choose x over y: log-odds log 2 without a prior."""
+    prefs = Preferences.from_choices(["q"] * 6, [1, 1, 2, 2, 3, 3], ["x", "y"] * 3, [1, 0, 1, 0, 0, 1])
+    value = plackett_luce(Batch.whole(prefs), prior=0).value
+    assert value[0] - value[1] == pytest.approx(np.log(2), abs=1e-9)
+    # y clicked below x, then x clicked below y, twice; what stands below the click is not examined
+    shown = ["x", "y", "z", "y", "x", "z", "y", "x", "z"]
+    prefs = Preferences.from_selections(["q"] * 9, np.repeat([1, 2, 3], 3), [1, 2, 3] * 3, shown, [0, 1, 0] * 3)
+    scores = plackett_luce(Batch.whole(prefs))
+    assert scores.component.tolist() == [0, 0, 1]
+    assert scores.value[2] == 0
+    value = plackett_luce(Batch.whole(prefs), prior=0).value
+    assert value[0] - value[1] == pytest.approx(np.log(2), abs=1e-9)
+
+
+def test_choice_from_three_is_multinomial_logit():
+    """Chosen 5, 3 and 2 times from the same set: the shares themselves."""
+    session = np.repeat(np.arange(10), 3)
+    chosen = np.zeros(30)
+    chosen[3 * np.arange(10) + np.repeat([0, 1, 2], [5, 3, 2])] = 1
+    prefs = Preferences.from_choices(["q"] * 30, session, ["x", "y", "z"] * 10, chosen)
+    value = plackett_luce(Batch.whole(prefs), prior=0).value
+    np.testing.assert_allclose(np.exp(value) / np.exp(value).sum(), [0.5, 0.3, 0.2], atol=1e-9)
+
+
+def test_silent_failures_of_peers_are_answered():
+    first = Batch.whole(Preferences.from_comparisons([0, 0, 1, 2], [1, 2, 2, 1]))
+    with pytest.raises(NoMaximumLikelihood, match="limits 0 from above"):
+        plackett_luce(first, prior=0)
+    row = Batch.whole(Preferences.from_comparisons([0, 1, 2], [1, 2, 3]))
+    with pytest.raises(NoMaximumLikelihood, match="limits 1, 2, 3 from below"):
+        plackett_luce(row, prior=0)
+    batch = Batch.whole(Preferences.from_comparisons([0, 1, 2, 3], [1, 0, 3, 2]))
+    scores = plackett_luce(batch, prior=0)
+    assert scores.component.tolist() == [0, 0, 1, 1]
+    np.testing.assert_allclose(scores.value, 0, atol=1e-12)
+
+
+def test_refusals():
+    ratings = Batch.whole(Preferences.from_ratings(["u", "u"], ["x", "y"], [3.0, 4.0]))
+    with pytest.raises(UsageError, match="reads comparisons, selections, choices and orders, not ratings"):
+        plackett_luce(ratings)
+    votes = Batch.whole(Preferences.from_comparisons(["x"], ["y"]))
+    for prior in (-1.0, np.nan):
+        with pytest.raises(UsageError, match="prior"):
+            plackett_luce(votes, prior=prior)
+
+
+def test_lists_of_one_say_nothing():
+    with_one = races([[["x"], ["y"]], [["y"], ["x"]], [["x"]], [["z"]]])
+    scores = plackett_luce(Batch.whole(with_one))
+    np.testing.assert_allclose(scores.value, 0, atol=1e-12)
+    assert scores.component.tolist() == [0, 0, 1]
+
+
+# -- curvature ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_curvature_is_the_derivative_of_the_enumerated_likelihood(kind, data):
+    batch = Batch.whole(data.draw(logs(kind)))
+    scores = plackett_luce(batch, prior=0.5)
+    curvature = plackett_luce_curvature(batch, scores)
+    n = len(batch.item)
+    assert curvature.prior == 0.5
+    assert curvature.hessian.shape == (n, n)
+    assert curvature.contributions.shape == (len(batch.judgment), n)
+    assert len(curvature.extra_owner) == 0
+    numeric = np.array(
+        [
+            (luce_terms(batch).at(scores.value + d).gradient() - luce_terms(batch).at(scores.value - d).gradient())
+            / 2e-5
+            for d in 1e-5 * np.eye(n)
+        ]
+    )
+    np.testing.assert_allclose(curvature.hessian.toarray(), -numeric, atol=1e-7)
+    np.testing.assert_allclose(curvature.contributions.T @ batch.multiplicity, 0.5 * scores.value, atol=1e-8)
+    for place in range(len(batch.judgment)):  # each judgment by itself, one draw of it
+        graph = int(batch.graph[place])
+        here = slice(batch.node_start[graph], batch.node_start[graph + 1])
+        one = Batch(
+            batch.prefs, batch.query[[graph]], np.array([0, 1]), batch.judgment[[place]], np.array([1], np.int64)
+        )
+        expected = slope(lambda x, one=one: plain.plackett_luce_likelihood(one, 0, x), scores.value[here])
+        np.testing.assert_allclose(curvature.contributions.toarray()[place, here], expected, atol=1e-7)
+
+
+def test_curvature_with_sampled_ties():
+    tied = [f"i{n:02d}" for n in range(11)]
+    batch = Batch.whole(races([[["x"], tied, ["y", "z"]], [tied[:4], ["x"]], [["y"], tied[2:]]]))
+    scores = plackett_luce(batch)
+    at = luce_terms(batch).at(scores.value)
+    columns = np.array([at.times(e) for e in np.eye(len(batch.item))])
+    numeric = np.array(
+        [
+            (luce_terms(batch).at(scores.value + d).gradient() - luce_terms(batch).at(scores.value - d).gradient())
+            / 2e-5
+            for d in 1e-5 * np.eye(len(batch.item))
+        ]
+    )
+    np.testing.assert_allclose(columns, -numeric, atol=1e-7)
+    np.testing.assert_allclose(plackett_luce_curvature(batch, scores).hessian.toarray(), columns, atol=1e-12)
+    np.testing.assert_allclose(np.diag(columns), at.diagonal(), atol=1e-12)
+
+
+# -- what the lists connect --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_chains_connect_as_all_pairs_do(kind, data):
+    batch = Batch.whole(data.draw(logs(kind)))
+    short, full = connectivity(Rankings.of(batch).chain()), connectivity(batch.graphs)
+    np.testing.assert_array_equal(short.component, full.component)
+    np.testing.assert_array_equal(short.compared, full.compared)
+    np.testing.assert_array_equal(short.open_above, full.open_above)
+    np.testing.assert_array_equal(short.open_below, full.open_below)
+    np.testing.assert_array_equal(short.block[:, None] == short.block, full.block[:, None] == full.block)
+
+
+def test_a_tie_connects_both_ways():
+    scores = plackett_luce(Batch.whole(races([["ab"], ["b", "c"], ["c", "ab"]])), prior=0)
+    assert scores.status.tolist() == [CONVERGED]
+    assert abs(scores.value.sum()) < 1e-12
