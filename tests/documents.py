@@ -33,7 +33,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")),
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
 ]
-COPIED = ("tests", "src/concordant/data", "docs", "benchmarks", "tools", "README.md", "CHANGELOG.md", "LICENSE")
+COPIED = ("tests", "src/concordant/apps/data", "docs", "benchmarks", "tools", "README.md", "CHANGELOG.md", "LICENSE")
 """What of a clone a page finds in its folder: copies, so that a page which writes README.md writes no one else's."""
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "_build", "*.pyc")
 
