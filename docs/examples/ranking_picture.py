@@ -30,7 +30,9 @@ def main(target: str) -> None:
     axes.axvline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
     axes.set_yticks(place, board["item"], fontsize=6.5)
     axes.set_ylim(len(board) - 0.5, -0.5)
-    axes.set_xlabel("Bradley–Terry score with 95% interval, clustered by person; right: ranks that hold for all models at once")
+    axes.set_xlabel(
+        "Bradley–Terry score with 95% interval, clustered by person; right: ranks that hold for all models at once"
+    )
     right = axes.secondary_yaxis("right")
     ranges = [f"{low}–{high}" for low, high in zip(board["rank_lower"], board["rank_upper"])]
     right.set_yticks(place, ranges, fontsize=6.5)

@@ -7,12 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from concordant.reproduction.table1 import NU, Pairs, linear_weights, sample_pairs
 
 from concordant.apps.reproduction import table1
 from concordant.apps.reproduction import table1 as movielens
 from concordant.apps.reproduction.outcome import Setting
-from concordant.apps.reproduction.table1 import GENRES, Ratings, movie_features, read_movielens
+from concordant.apps.reproduction.table1 import (
+    GENRES,
+    NU,
+    Pairs,
+    Ratings,
+    linear_weights,
+    movie_features,
+    read_movielens,
+    sample_pairs,
+)
 from concordant.errors import InputError
 
 

@@ -20,7 +20,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from concordant.abstention.ranker import AbstainingRanker
 from concordant.apps.models.saving import save_model
 from concordant.apps.serve.app import create_app
-from concordant.apps.serve.limits import Gate, Limits
+from concordant.apps.serve.limits import ConcurrencyLimit, Limits
 from concordant.errors import InputError, UsageError
 from concordant.io.read import read
 from concordant.learning.features.matrix import Features
@@ -424,7 +424,7 @@ def test_the_gate_takes_so_many_at_once_and_refuses_the_others_at_once() -> None
         await send({"type": "http.response.body", "body": b"{}"})
 
     async def flood() -> None:
-        gate = Gate(slow, 5)
+        gate = ConcurrencyLimit(slow, 5)
 
         async def one(method: str) -> None:
             async def send(message: Any) -> None:

@@ -6,7 +6,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from tests.plain import adjacency, held
 
 from concordant.auditing.held_out import held_out_regrets
 from concordant.errors import UsageError
@@ -14,6 +13,7 @@ from concordant.losses.minimise import minimise
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from plain import adjacency, held
 
 
 def mean_of(batch, graph=0):

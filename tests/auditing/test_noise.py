@@ -11,8 +11,6 @@ import numpy as np
 import pandas
 import pytest
 from scipy.stats import beta, binom, binomtest, false_discovery_control
-from tests.plain import adjacency, held
-from tests.plain import wins as plain_wins
 
 from concordant.auditing import noise as resampling
 from concordant.auditing.cycle_tests import DOUBT, benjamini_hochberg, bottlenecks, cycle_test
@@ -23,6 +21,8 @@ from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.multinomial import Atoms, streams
+from plain import adjacency, held
+from plain import wins as plain_wins
 
 
 def votes_of(tables):

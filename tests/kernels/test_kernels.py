@@ -17,9 +17,9 @@ from concordant.kernels import draws as kernels
 from concordant.learning.targets import log_odds
 from concordant.learning.targets.log_odds import LogOddsTargets
 from concordant.learning.targets.mean_targets import Targets, mean_targets, mean_targets_of_orders
+from concordant.preferences import sampling
 from concordant.preferences.counts import declare
 from concordant.preferences.labels import Labels
-from concordant.preferences.preferences import sampling
 from concordant.preferences.sampling import draw_subsets, label_keys
 from concordant.ranking.structures import structure
 
@@ -202,7 +202,7 @@ def test_the_cache_is_renewed_when_any_kernel_changes() -> None:
 
 UNCOMPILED = """
 import numpy as np, concordant as cc
-from concordant.preferences.preferences import sampling
+from concordant.preferences import sampling
 from concordant.losses.graded import GRADED_PHIS, graded_loss
 sampling.COMPILED = 0
 rng = np.random.default_rng(0)

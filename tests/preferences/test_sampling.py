@@ -7,9 +7,10 @@ import pytest
 from scipy import stats
 
 from concordant.errors import UsageError
+from concordant.preferences import sampling
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
-from concordant.preferences.preferences import Preferences, counted_comparisons, sampling
+from concordant.preferences.preferences import Preferences, counted_comparisons
 from concordant.preferences.sampling import draw_subsets, label_keys
 
 

@@ -16,10 +16,10 @@ import concordant as cc
 from concordant.errors import UsageError
 from concordant.kernels import orders as moves
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.ranking import best_orders as module
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import METHODS, BestOrders, best_orders, grids, solve
 from concordant.ranking.kemeny import optimal_order
-from concordant.ranking.rank import best_orders as module
 
 
 def table(*graphs: np.ndarray) -> Graphs:
@@ -264,7 +264,7 @@ UNCOMPILED = """
 import numpy as np
 from concordant.preferences.graphs import Graphs
 from concordant.ranking.best_orders import best_orders
-from concordant.ranking.rank import best_orders as orders
+from concordant.ranking import best_orders as orders
 orders.WORK = 30_000
 rng = np.random.default_rng(4)
 first, second = np.triu_indices(14, 1)

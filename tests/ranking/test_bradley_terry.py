@@ -19,12 +19,12 @@ from scipy.special import expit, log_expit
 from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.ranking import bradley_terry as public_room
+from concordant.ranking import newton
+from concordant.ranking import newton as newton_system
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.curvature import bradley_terry_curvature, laplacian, pair_weights
 from concordant.ranking.problem import Problem
-from concordant.ranking.rank import bradley_terry as public_room
-from concordant.ranking.rank import newton
-from concordant.ranking.rank import newton as newton_system
 from concordant.ranking.scores import CONVERGED, STOPPED, Scores
 from conftest import ROOT, SMALL, shared_data
 

@@ -12,8 +12,8 @@ import concordant as cc
 from concordant.apps.commands.output import remarks, write
 from concordant.errors import UsageError
 from concordant.preferences.preferences import counted_comparisons, counted_lists
+from concordant.ranking import rank as ranking
 from concordant.ranking.rank import FLAGS
-from concordant.ranking.rank import rank as ranking
 from concordant.ranking.structures import STRUCTURES
 from conftest import shared_data
 

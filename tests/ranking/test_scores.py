@@ -10,7 +10,7 @@ import pytest
 
 import concordant as cc
 from concordant.preferences.graphs import Batch
-from concordant.ranking.rank import scores as gauge
+from concordant.ranking import scores as gauge
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure
 

@@ -14,12 +14,12 @@ from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, counted_comparisons
+from concordant.ranking import bootstrap as room
+from concordant.ranking import multinomial as drawing
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.multinomial import Atoms, multinomial, streams
-from concordant.ranking.rank import bootstrap as room
-from concordant.ranking.rank import multinomial as drawing
 from concordant.ranking.standard_errors import score_intervals
 from concordant.ranking.structures import STRUCTURES, structure
 

@@ -13,13 +13,13 @@ from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.ranking import large_variances as large
+from concordant.ranking import standard_errors
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import covariance
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
-from concordant.ranking.rank import large_variances as large
-from concordant.ranking.rank import standard_errors
 from concordant.ranking.standard_errors import default_method, score_intervals
 
 # Davidson (1970), example 2: chocolate puddings; i, j, wins of i, wins of j, ties

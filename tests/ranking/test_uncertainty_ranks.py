@@ -13,12 +13,12 @@ from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, counted_comparisons
+from concordant.ranking import rank_intervals as room
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import covariance, quasi_variances
 from concordant.ranking.curvature import bradley_terry_curvature
-from concordant.ranking.rank import rank_intervals as room
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates
 from concordant.ranking.standard_errors import score_intervals
 

@@ -23,7 +23,7 @@ from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query
 from concordant.auditing.scores_covariance import fitted
 from concordant.auditing.shapes import shapes
 from concordant.auditing.stopping import settling
-from concordant.auditing.verdicts import Judged, judge_by_pairs
+from concordant.auditing.verdicts import SurrogateVerdict, judge_by_pairs
 from concordant.errors import CannotRank, InputError, UsageError, of_queries, queries_said, refuse_idle, whole_number
 from concordant.losses.minimum import STATUS
 from concordant.losses.surrogates import Chosen, choose
@@ -286,12 +286,12 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
 
 def _judged_by_pairs(
     batch: Batch, mean: Graphs, best: BestOrders, acyclic: NDArray[np.bool_], wanted: _Wanted
-) -> tuple[dict[str, Judged], BestOrders, tuple[str, ...]]:
+) -> tuple[dict[str, SurrogateVerdict], BestOrders, tuple[str, ...]]:
     """Judge by the best order known; where a surrogate's own order is better than the searched one it is that."""
     net = Differences.of(mean)
     members = [chosen for chosen in wanted.chosen if chosen.target == "pairwise"]
 
-    def judged() -> dict[str, Judged]:
+    def judged() -> dict[str, SurrogateVerdict]:
         by = steps("surrogates", members)
         return {one.name: judge_by_pairs(one, batch, mean, net, best, acyclic, wanted.ties) for one in by}
 

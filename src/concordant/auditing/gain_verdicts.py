@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from concordant.auditing.gain_laws import ROUNDING, gain_regrets
-from concordant.auditing.verdicts import NO, UNKNOWN, YES, Judged
+from concordant.auditing.verdicts import NO, UNKNOWN, YES, SurrogateVerdict
 from concordant.errors import UsageError
 from concordant.losses.minimise import STATUS, minimise
 from concordant.losses.objective import Relevance
@@ -65,7 +65,7 @@ class Law:
         return Relevance.of(np.stack(rows), batch.node_start)
 
 
-def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> Judged:
+def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> SurrogateVerdict:
     """Minimise a surrogate of scores on every law and charge its minimiser with the NDCG or the ERR loss.
 
     Gains for ERR are chances: the scores themselves where they are ``chances``, else their sigmoid.
@@ -81,7 +81,7 @@ def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> Judged:
     nothing = np.where(known, 0.0, np.nan)
     regret = np.where(charged.regret > ROUNDING, charged.regret, 0.0)
     consistent = np.where(regret > 0, NO, np.where(charged.exact, YES, UNKNOWN))
-    return Judged(
+    return SurrogateVerdict(
         found.status,
         charged.loss + nothing,
         regret + nothing,

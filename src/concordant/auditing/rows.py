@@ -15,7 +15,7 @@ from concordant.auditing.noise import VERDICTS as NOISE_VERDICTS
 from concordant.auditing.noise import Noise
 from concordant.auditing.shapes import Shapes
 from concordant.auditing.transitivity import VERDICTS
-from concordant.auditing.verdicts import UNKNOWN, YES, Judged
+from concordant.auditing.verdicts import UNKNOWN, YES, SurrogateVerdict
 from concordant.losses.minimise import STATUS
 from concordant.losses.surrogates import Chosen
 from concordant.preferences.graphs import Batch
@@ -67,7 +67,7 @@ def query_rows(batch: Batch, facts: Shapes, best: BestOrders, noise: Noise | Non
     return pa.table(columns)
 
 
-def surrogate_rows(batch: Batch, chosen: Chosen, judged: Judged) -> pa.Table:
+def surrogate_rows(batch: Batch, chosen: Chosen, judged: SurrogateVerdict) -> pa.Table:
     """Return a row for each query: what the minimisers of one surrogate lose."""
     number = len(batch)
     known = judged.consistent != UNKNOWN

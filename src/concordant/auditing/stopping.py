@@ -33,7 +33,7 @@ __all__ = [
     "SETTLED",
     "SINGLE",
     "STATUS",
-    "Settling",
+    "TopStopping",
     "check_tops",
     "errors",
     "least_multiples",
@@ -183,7 +183,7 @@ STATUS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Settling:
+class TopStopping:
     """For each graph and each k: how sure the present top k is, and what would settle it.
 
     Arrays of shape (graphs, tops) unless said otherwise. Everything is about the graph's largest component: ``outside``
@@ -283,7 +283,7 @@ def settling(
     draws: int | None = None,
     prior: float = 0.01,
     ties: str = "half",
-) -> Settling:
+) -> TopStopping:
     """Say for each query how sure the top k is and how many more judgments would settle it.
 
     Bradley–Terry scores s with covariance V (Hessian or sandwich, as ``rank`` chooses); the true scores are taken for
@@ -335,7 +335,7 @@ def settling(
     loose = fit.links.separated
     unlimited = (found.inside >= 0) & (loose[node[0]] | loose[node[1]])
     outside = size - connected
-    return Settling(
+    return TopStopping(
         batch,
         tops,
         level,

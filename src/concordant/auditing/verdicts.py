@@ -14,7 +14,7 @@ from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.ranking.best_orders import BestOrders
 
-__all__ = ["Judged", "NO", "UNKNOWN", "YES", "judge_by_pairs"]
+__all__ = ["NO", "UNKNOWN", "YES", "SurrogateVerdict", "judge_by_pairs"]
 
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ NO, YES, UNKNOWN = 0, 1, -1
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class SurrogateVerdict:
     """What one surrogate makes of each graph of a batch. Shapes: (graphs,)."""
 
     status: NDArray[np.int8]
@@ -53,7 +53,7 @@ def judge_by_pairs(
     best: BestOrders,
     acyclic: NDArray[np.bool_],
     ties: str,
-) -> Judged:
+) -> SurrogateVerdict:
     """Minimise a surrogate of preferences on every graph and charge its minimisers with the pairwise loss (10)."""
     source = mean if chosen.member.reads == "adjacency" else batch
     found = minimise(chosen.member.objective(source, phi=chosen.phi))
@@ -79,7 +79,7 @@ def judge_by_pairs(
     some = last >= 0
     above, below = np.full(number, -1, np.int64), np.full(number, -1, np.int64)
     above[some], below[some] = net.winner[last[some]], net.loser[last[some]]
-    return Judged(
+    return SurrogateVerdict(
         found.status,
         loss,
         regret,

@@ -18,10 +18,10 @@ from concordant.io.engines.duckdb import Settings
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
 from concordant.io.read import Reading, layout_of, read_log
-from concordant.io.store.catalogue import Batch, Catalogue, Content, Facts, is_store, read_catalogue
+from concordant.io.store.catalogue import Catalogue, Content, Facts, Ingestion, is_store, read_catalogue
 from concordant.io.store.commits import HERE, check_place, commit, confirm, now, told
 from concordant.io.store.files import WAIT
-from concordant.io.store.known import MARK, Known, beside, known_files, load
+from concordant.io.store.known import MARK, KnownFiles, beside, known_files, load
 from concordant.io.store.maintenance import Compacted, Verified, compact, export, verify
 from concordant.io.store.migrations import UNKNOWN
 from concordant.io.store.segments import Looked, fingerprint, look, unchanged
@@ -189,7 +189,7 @@ class _Intake:
 
     def __init__(self, path: Path, source: Any, name: str | None, how: _How, options: Mapping[str, Any]) -> None:
         self.path, self.how, self.options = path, how, dict(options)
-        self.exported: Known | None = None
+        self.exported: KnownFiles | None = None
         self.prefs = source if isinstance(source, Preferences) else None
         if not isinstance(how.again, str):
             raise UsageError(f"again is a name for what is counted once more, not {how.again!r}")
@@ -315,7 +315,7 @@ class _Intake:
         return Content(sha256, size, name, 0, self.how.again, json.dumps(said, ensure_ascii=False))
 
     # -- exports of stores -------------------------------------------------------------------------------------------
-    def _export(self, log: Log, fresh: Sequence[Looked]) -> Known | None:
+    def _export(self, log: Log, fresh: Sequence[Looked]) -> KnownFiles | None:
         """Return the list of an export of a store; None where the log is none. Errors (InputError): it is missing."""
         columns = () if self.prefs is not None else with_columns(log).columns
         marks = self._marks(log) if MARK in columns else set()
@@ -386,7 +386,7 @@ class _Intake:
         how |= {"again": self.how.again} if self.how.again else {}
         if self.exported is not None:
             how |= {"exported_from": self.exported.mark, "exported": self.exported.judgments}
-        batch = Batch(number, self.name, reading.rows, len(prefs), HERE, now(), json.dumps(how, ensure_ascii=False))
+        batch = Ingestion(number, self.name, reading.rows, len(prefs), HERE, now(), json.dumps(how, ensure_ascii=False))
         added = [replace(content, batch=number) for content in (*contents, *carried)]
         return replace(old, batches=(*old.batches, batch), contents=(*old.contents, *added)), prefs
 

@@ -24,7 +24,7 @@ from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import Intervals, score_intervals, wilson
 from concordant.ranking.structures import STRUCTURES, Structure
 
-__all__ = ["Bounds", "METHODS", "Wanted", "bounds", "refuse_idle_wishes"]
+__all__ = ["Bounds", "METHODS", "IntervalOptions", "bounds", "refuse_idle_wishes"]
 
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ FEWEST = 200
 
 
 @dataclass(frozen=True)
-class Wanted:
+class IntervalOptions:
     """What intervals are asked for."""
 
     method: str = "auto"
@@ -75,9 +75,9 @@ class Bounds:
     notes: tuple[str, ...] = ()
 
 
-def refuse_idle_wishes(member: Structure, wanted: Wanted) -> None:
+def refuse_idle_wishes(member: Structure, wanted: IntervalOptions) -> None:
     """Refuse what would do nothing: a level without intervals, replicates where none are drawn. Errors: Idle."""
-    given, usual = vars(wanted), Wanted()
+    given, usual = vars(wanted), IntervalOptions()
     if wanted.method == "none":
         refuse_idle(given, {"level": usual.level}, "no interval is asked for")
     drawn = wanted.method == "auto" and member.curvature is None and member.reads != "exposures"
@@ -94,7 +94,7 @@ def bounds(
     scores: Scores,
     member: Structure,
     linked: Connectivity,
-    wanted: Wanted,
+    wanted: IntervalOptions,
     options: Mapping[str, Any],
 ) -> Bounds:
     """Return intervals of the scores of a batch and simultaneous intervals of their ranks."""
@@ -134,7 +134,7 @@ def _with_quasi(limits: Bounds, batch: Batch, curvature: Curvature, linked: Conn
     return replace(limits, quasi=error, notes=(*limits.notes, note))
 
 
-def _suited(batch: Batch, member: Structure, wanted: Wanted) -> tuple[Wanted, str]:
+def _suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[IntervalOptions, str]:
     """What ``auto`` stands for here: for likelihoods their own method, else a bootstrap as large as is cheap."""
     if member.curvature is not None or member.reads == "exposures":
         return wanted, ""

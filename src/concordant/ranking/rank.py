@@ -18,7 +18,7 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.progress import stage
-from concordant.ranking.intervals import Bounds, Wanted, bounds, refuse_idle_wishes
+from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import CLOSED_FORM, STATUS, Scores
 from concordant.ranking.structures import structure as find_structure
@@ -166,7 +166,7 @@ def rank(
     """
     if not isinstance(prefs, Preferences):
         raise UsageError(f"rank takes Preferences, not {type(prefs).__name__}; read them first: rank(read(…))")
-    wanted = Wanted(interval, level, replicates, seed, quasi)
+    wanted = IntervalOptions(interval, level, replicates, seed, quasi)
     member = find_structure(structure)
     member.check(prefs.kind, options)
     refuse_idle_wishes(member, wanted)

@@ -17,8 +17,8 @@ from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import read_feature_file
 from concordant.apps.commands.saying import as_json, say
 from concordant.apps.models.saving import load_model
+from concordant.apps.serve.access_log import Lines
 from concordant.apps.serve.app import create_app
-from concordant.apps.serve.journal import Lines
 from concordant.apps.serve.limits import Access, Limits, host_name
 from concordant.apps.serve.running import BACKLOG, answer, answer_in_workers, bound
 from concordant.errors import UsageError

@@ -15,7 +15,7 @@ from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.saying import say
 from concordant.errors import counted, few
 from concordant.io.ingest import Store
-from concordant.io.store.catalogue import Batch, Catalogue
+from concordant.io.store.catalogue import Catalogue, Ingestion
 from concordant.io.store.known import beside
 from concordant.io.store.maintenance import check_ending
 from concordant.io.store.migrations import UNKNOWN
@@ -124,7 +124,7 @@ def _batches(catalogue: Catalogue) -> pa.Table:
     for content in catalogue.contents:
         signs.setdefault(content.batch, []).append(content.sha256)
     columns: dict[str, list[Any]] = {
-        field.name: [getattr(batch, field.name) for batch in catalogue.batches] for field in fields(Batch)
+        field.name: [getattr(batch, field.name) for batch in catalogue.batches] for field in fields(Ingestion)
     }
     columns["files"] = [len(signs[batch.batch]) for batch in catalogue.batches]
     columns["sha256"] = [" ".join(signs[batch.batch]) for batch in catalogue.batches]

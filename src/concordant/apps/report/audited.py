@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from concordant.apps.report.views import Stage, View, fair, nearest_top, short, work_of
+from concordant.apps.report.views import QueryGroup, View, fair, nearest_top, short, work_of
 from concordant.auditing.active_pairs import pairs_to_ask
 from concordant.auditing.audit import audit
 from concordant.auditing.findings import Audit
@@ -38,28 +38,28 @@ REPLICATES = 200
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """The audit of a stage, and which pairs to ask next."""
+    """The audit of a group, and which pairs to ask next."""
 
     found: Audit
     ask: pa.Table | None
     notes: tuple[str, ...]
 
-    def edges_of(self, stage: Stage) -> pa.Table | None:
-        """What resampling says of the net preferences of the queries of a stage, by query, winner, loser."""
+    def edges_of(self, group: QueryGroup) -> pa.Table | None:
+        """What resampling says of the net preferences of the queries of a group, by query, winner, loser."""
         edges = self.found.edges
-        return None if edges is None else edges.filter(pc.is_in(edges["query"], stage.prefs.queries.values))
+        return None if edges is None else edges.filter(pc.is_in(edges["query"], group.prefs.queries.values))
 
 
 def audited(
-    stage: Stage, *, level: float, seed: int, ask: int, progress: Callable[[int, int], None] | None = None
+    group: QueryGroup, *, level: float, seed: int, ask: int, progress: Callable[[int, int], None] | None = None
 ) -> Audited:
-    """Audit the queries of a stage, or all of a log of few; large ones without resampling, which is said."""
-    all_of_them = len(stage.whole.queries) <= QUERIES and work_of(stage.whole) <= JUDGMENTS
-    pairs = int(np.diff(stage.batch.graphs.pair_start).max(initial=0))
+    """Audit the queries of a group, or all of a log of few; large ones without resampling, which is said."""
+    all_of_them = len(group.whole.queries) <= QUERIES and work_of(group.whole) <= JUDGMENTS
+    pairs = int(np.diff(group.batch.graphs.pair_start).max(initial=0))
     large = pairs > LARGE
     noise: dict[str, Any] = {"replicates": 0} if large else {"replicates": REPLICATES, "level": level, "ask": ask}
     found = audit(
-        stage.whole if all_of_them else stage.prefs,
+        group.whole if all_of_them else group.prefs,
         **noise,
         seed=seed,
         progress=progress,
@@ -71,8 +71,8 @@ def audited(
         "of sampling noise, of judgments held out and of what would settle the top; concordant audit does it"
     )
     table, notes = None, (*found.notes, said)
-    if ask and len(stage.batch.graphs.first):
-        questions = pairs_to_ask(stage.batch, most=ask, level=level)
+    if ask and len(group.batch.graphs.first):
+        questions = pairs_to_ask(group.batch, most=ask, level=level)
         table, notes = questions.to_arrow(), (*notes, *questions.notes)
     return Audited(found, table, notes)
 
@@ -91,7 +91,7 @@ def overall(done: Audited) -> dict[str, Any]:
 
 def parts_of(view: View, done: Audited, items: Labels) -> dict[str, Any]:
     """Return what the audit says of one view: words, facts, surrogates, what would settle it and what to ask."""
-    found, label = done.found, view.stage.prefs.queries.take(np.array([view.query]))[0]
+    found, label = done.found, view.group.prefs.queries.take(np.array([view.query]))[0]
 
     def mine(table: pa.Table | None) -> pa.Table | None:
         return None if table is None else table.filter(pc.equal(table["query"], label))
@@ -142,7 +142,7 @@ EDGES = 30_000
 
 @dataclass(frozen=True, eq=False)
 class _Graphs:
-    """The difference graphs of a stage."""
+    """The difference graphs of a group."""
 
     net: Differences
     component: Ints
@@ -155,22 +155,22 @@ class _Graphs:
 
 
 def graphs_of(views: list[View], edges: dict[int, pa.Table | None]) -> list[dict[str, Any]]:
-    """Return the difference graph of each view; ``edges``: what the audit of each stage (by id) says of noise.
+    """Return the difference graph of each view; ``edges``: what the audit of each group (by id) says of noise.
 
     An edge is [winner, loser, net preference per judgment, judgments of the pair, share of resamples that keep its
     direction or null, whether it is on a cycle, number of its strong component or 0]. Where there are too many, those
     of the cycles shown come first, then those of the items that rank highest.
     """
-    stages = {id(view.stage): view.stage for view in views}
-    found = {key: _found(stage, edges.get(key)) for key, stage in stages.items()}
-    sizes = [int(np.diff(found[id(view.stage)].net.edge_start)[view.query]) for view in views]
-    return [_graph(view, found[id(view.stage)], most) for view, most in zip(views, fair(sizes, EDGES), strict=True)]
+    groups = {id(view.group): view.group for view in views}
+    found = {key: _found(group, edges.get(key)) for key, group in groups.items()}
+    sizes = [int(np.diff(found[id(view.group)].net.edge_start)[view.query]) for view in views]
+    return [_graph(view, found[id(view.group)], most) for view, most in zip(views, fair(sizes, EDGES), strict=True)]
 
 
-def _found(stage: Stage, known: pa.Table | None) -> _Graphs:
-    mean = mean_adjacency(stage.batch)
+def _found(group: QueryGroup, known: pa.Table | None) -> _Graphs:
+    mean = mean_adjacency(group.batch)
     net = Differences.of(mean)
-    graphs, nodes = stage.batch.graphs, stage.batch.graphs.nodes
+    graphs, nodes = group.batch.graphs, group.batch.graphs.nodes
     total = graphs.wins + graphs.losses + graphs.ties
     pair = np.searchsorted(
         graphs.first * nodes + graphs.second,
@@ -199,7 +199,7 @@ def _components(net: Differences) -> Ints:
 
 
 def _graph(view: View, found: _Graphs, most: int) -> dict[str, Any]:
-    net, outer, place = found.net, view.stage.outer, view.stage.place
+    net, outer, place = found.net, view.group.outer, view.group.place
     begin, end = int(net.edge_start[view.query]), int(net.edge_start[view.query + 1])
     shown = [
         found.cycles.node[found.cycles.start[c] : found.cycles.start[c + 1]]

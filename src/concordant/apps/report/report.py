@@ -30,13 +30,13 @@ from concordant.apps.report.in_short import in_short
 from concordant.apps.report.learned import Learned, by_ranking, coverage_of, learned
 from concordant.apps.report.views import (
     LIMIT,
-    Stage,
+    QueryGroup,
     View,
     beats_of,
     plain,
+    query_groups,
     recurring,
     short,
-    stages_of,
     texts,
     views_of,
 )
@@ -47,7 +47,7 @@ from concordant.preferences.ragged import affordable
 from concordant.progress import stage
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["Known", "Report", "Settings", "data_of", "page", "report"]
+__all__ = ["Report", "ReportInputs", "Settings", "data_of", "page", "report"]
 
 
 SCHEMA = 1
@@ -56,14 +56,14 @@ NO_GRAPH: dict[str, Any] = {"nodes": [], "edges": [], "cycles": [], "components"
 
 
 @dataclass
-class Known:
+class ReportInputs:
     """What was found out, part by part."""
 
     prefs: Preferences
     pairs: str | None
     """Why pairs are not looked at; None where they are."""
     learned: Learned = field(default_factory=Learned)
-    stages: list[Stage] = field(default_factory=list)
+    groups: list[QueryGroup] = field(default_factory=list)
     audits: list[Audited] = field(default_factory=list)
     annotators: dict[str, Any] | None = None
     absent: dict[str, str] = field(default_factory=dict)
@@ -78,13 +78,13 @@ class Settings:
     options: dict[str, Any]
 
 
-def data_of(known: Known, settings: Settings, version: str) -> dict[str, Any]:
+def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, Any]:
     """Return the data; labels are texts, items codes of ``items``."""
     prefs = known.prefs
-    views = views_of(known.stages)
+    views = views_of(known.groups)
     shown = _views(known, views)
     items, cut = texts(prefs.items, _recoded(shown, len(prefs.items)))
-    each = known.stages[-1]
+    each = known.groups[-1]
     board = each.board
     return {
         "schema": SCHEMA,
@@ -107,13 +107,13 @@ def data_of(known: Known, settings: Settings, version: str) -> dict[str, Any]:
     }
 
 
-def _views(known: Known, views: list[View]) -> list[dict[str, Any]]:
-    audits = {id(one): done for one, done in zip(known.stages, known.audits, strict=False)}
+def _views(known: ReportInputs, views: list[View]) -> list[dict[str, Any]]:
+    audits = {id(one): done for one, done in zip(known.groups, known.audits, strict=False)}
     if known.pairs is None:
         pairs, graphs = (
             beats_of(views),
             graphs_of(
-                views, {id(one): done.edges_of(one) for one, done in zip(known.stages, known.audits, strict=False)}
+                views, {id(one): done.edges_of(one) for one, done in zip(known.groups, known.audits, strict=False)}
             ),
         )
     else:
@@ -121,7 +121,7 @@ def _views(known: Known, views: list[View]) -> list[dict[str, Any]]:
         known.absent |= {"beats": known.pairs, "graph": known.pairs}
     found = []
     for view, beats, graph in zip(views, pairs, graphs, strict=True):
-        done = audits.get(id(view.stage))
+        done = audits.get(id(view.group))
         said = (
             {"audit": None, "settling": None, "ask": None} if done is None else parts_of(view, done, known.prefs.items)
         )
@@ -160,11 +160,11 @@ def _numbered(row: list[Any], number: Any) -> list[Any]:
     return [int(number[row[0]]), int(number[row[1]]), *row[2:]]
 
 
-def _left_out(known: Known, views: list[View], shown: list[dict[str, Any]], cut: int) -> list[str]:
+def _left_out(known: ReportInputs, views: list[View], shown: list[dict[str, Any]], cut: int) -> list[str]:
     """What is not on the page, and where it is."""
     said = []
     queries = len(known.prefs.queries)
-    if not known.stages[0].pooled and recurring(known.prefs):
+    if not known.groups[0].pooled and recurring(known.prefs):
         said.append("all queries together make too many pairs to be shown as one; concordant rank --pool ranks them")
     there = sum(not view.pooled for view in views)
     if there < queries:
@@ -360,11 +360,11 @@ def report(
         refuse_idle({"ask": ask}, {"ask": 10}, "without the audit nothing is said of what to ask")
     if column is not None and annotators is None and prefs.clusters is None:
         raise Idle("column", "it names who judged, and neither annotators nor clusters say so")
-    known = Known(prefs, _pairs(prefs))
+    known = ReportInputs(prefs, _pairs(prefs))
     with stage("making the report", 6) as advance:
         known.learned = learned(prefs, features, model, seed=seed)
         advance()
-        known.stages = stages_of(prefs, structure, how)
+        known.groups = query_groups(prefs, structure, how)
         advance()
         if not audit:
             known.absent["audit"] = "left out on request (--no-audit, audit=False)"
@@ -393,18 +393,18 @@ def _pairs(prefs: Preferences) -> str | None:
     return None
 
 
-def _audits(known: Known, **how: Any) -> None:
-    large = max(one.work for one in known.stages)
+def _audits(known: ReportInputs, **how: Any) -> None:
+    large = max(one.work for one in known.groups)
     if large > LIMIT:
         known.absent["audit"] = (
             f"the judgments make {large:,} pairs, more than the {LIMIT:,} that a report audits: concordant audit does"
         )
         return
-    known.audits = [audited(one, **how) for one in known.stages]
+    known.audits = [audited(one, **how) for one in known.groups]
 
 
 def _agreement(
-    known: Known, annotators: Mapping[str, Preferences] | None, column: str | None, structure: str, level: float
+    known: ReportInputs, annotators: Mapping[str, Preferences] | None, column: str | None, structure: str, level: float
 ) -> dict[str, Any] | None:
     prefs = known.prefs
     if known.pairs is not None:
@@ -423,12 +423,12 @@ def _agreement(
     return agreement_of(groups, named, structure, level)
 
 
-def _without_scorer(known: Known, structure: str, seed: int) -> dict[str, Any] | None:
+def _without_scorer(known: ReportInputs, structure: str, seed: int) -> dict[str, Any] | None:
     """Without a scorer it is the ranking that errs, on judgments it was not made from."""
     if known.pairs is not None:
         known.absent["coverage"] = known.pairs
         return None
-    first = known.stages[0]
+    first = known.groups[0]
     if first.work > LIMIT:
         known.absent["coverage"] = f"the judgments make {first.work:,} pairs, more than the {LIMIT:,} that are held out"
         return None

@@ -27,7 +27,7 @@ from concordant.ranking.structures import structure
 
 __all__ = [
     "LIMIT",
-    "Stage",
+    "QueryGroup",
     "View",
     "beats_of",
     "fair",
@@ -35,7 +35,7 @@ __all__ = [
     "plain",
     "recurring",
     "short",
-    "stages_of",
+    "query_groups",
     "texts",
     "thinned",
     "too_large_to_pool",
@@ -131,7 +131,7 @@ LIMIT = 3_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class QueryGroup:
     """Queries that are ranked and audited together: all of them pooled into one, or each by itself."""
 
     prefs: Preferences
@@ -172,40 +172,40 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One query of a stage."""
+    """One query of a group."""
 
-    stage: Stage
+    group: QueryGroup
     query: int
     rows: int
     """Rows of the ranking that are shown."""
 
     @property
     def pooled(self) -> bool:
-        return self.stage.pooled
+        return self.group.pooled
 
     @property
     def name(self) -> str:
-        if self.stage.pooled:
+        if self.group.pooled:
             return "All queries"
-        label = str(self.stage.prefs.queries[self.query])
-        return "All judgments" if label == ONE_QUERY and len(self.stage.prefs.queries) == 1 else short(label)
+        label = str(self.group.prefs.queries[self.query])
+        return "All judgments" if label == ONE_QUERY and len(self.group.prefs.queries) == 1 else short(label)
 
     @property
     def label(self) -> str | None:
-        return None if self.stage.pooled else short(str(self.stage.prefs.queries[self.query]))
+        return None if self.group.pooled else short(str(self.group.prefs.queries[self.query]))
 
     @property
     def size(self) -> int:
         """Items of the view."""
-        return int(self.stage.start[self.query + 1] - self.stage.start[self.query])
+        return int(self.group.start[self.query + 1] - self.group.start[self.query])
 
     def ranking(self) -> dict[str, Any]:
         """Return the rows of the ranking, column by column; items are codes of the whole log."""
-        board, begin = self.stage.board, int(self.stage.start[self.query])
+        board, begin = self.group.board, int(self.group.start[self.query])
         rows = slice(begin, begin + self.rows)
         bounded = board.rank_lower[rows] > 0
         return {
-            "item": self.stage.code[board.item[rows]],
+            "item": self.group.code[board.item[rows]],
             **{name: getattr(board, name)[rows] for name in ("component", "rank", "score", "lower", "upper")},
             **{name: np.where(bounded, getattr(board, name)[rows], np.nan) for name in ("rank_lower", "rank_upper")},
             "judgments": board.judgments[rows],
@@ -214,13 +214,13 @@ class View:
 
     def head(self) -> dict[str, Any]:
         """Return what a reader sees first, and what he should know of the ranking."""
-        board = self.stage.board
-        rows = slice(int(self.stage.start[self.query]), int(self.stage.start[self.query + 1]))
+        board = self.group.board
+        rows = slice(int(self.group.start[self.query]), int(self.group.start[self.query + 1]))
         return {
             "name": self.name,
             "query": self.label,
-            "pooled": self.stage.pooled,
-            "judgments": int(self.stage.prefs.judgments[self.query]),
+            "pooled": self.group.pooled,
+            "judgments": int(self.group.prefs.judgments[self.query]),
             "items": self.size,
             "components": int(board.component[rows].max(initial=0)),
             "ranking": self.ranking(),
@@ -228,7 +228,7 @@ class View:
         }
 
     def _notes(self, rows: slice) -> Iterator[str]:
-        board = self.stage.board
+        board = self.group.board
         if self.rows < self.size:
             yield f"the first {self.rows:,} of {self.size:,} rows of the ranking are shown"
         if STATUS[int(board.status["status"][self.query])] == "stopped before convergence":
@@ -239,7 +239,7 @@ class View:
                 own = "have no score of their own"
                 means = own if name == "never compared" else structure(board.structure).beyond
                 yield f"{counted(number, 'items')} {name}: they {means}"
-        if self.stage.pooled:
+        if self.group.pooled:
             yield from board.notes
 
 
@@ -261,19 +261,21 @@ def work_of(prefs: Preferences) -> int:
     return int(_work(prefs).sum())
 
 
-def stages_of(prefs: Preferences, structure: str, how: Mapping[str, Any], progress: Progress = None) -> list[Stage]:
+def query_groups(
+    prefs: Preferences, structure: str, how: Mapping[str, Any], progress: Progress = None
+) -> list[QueryGroup]:
     """Rank all queries together, where items recur in them, and each of the most judged; ``how``: options of rank."""
     found = []
     if how.get("interval") == "none":  # the level of a report is that of the audit, too
         how = {name: value for name, value in how.items() if name != "level"}
     if recurring(prefs) and not too_large_to_pool(prefs):
         whole = prefs.pool()
-        found.append(_stage(prefs, whole, rank(whole, structure, **how), pooled=True))
+        found.append(_group(prefs, whole, rank(whole, structure, **how), pooled=True))
     most = np.argsort(-prefs.judgments, kind="stable")[: VIEWS - len(found)]
     affordable = int((np.cumsum(_work(prefs)[most]) <= WORK).sum())
     most = most[: max(affordable, 1)]
     some = prefs if len(most) == len(prefs.queries) else prefs.select(prefs.queries.take(np.sort(most)).to_pylist())
-    found.append(_stage(prefs, some, rank(some, structure, progress=progress, **how), pooled=False))
+    found.append(_group(prefs, some, rank(some, structure, progress=progress, **how), pooled=False))
     return found
 
 
@@ -285,19 +287,19 @@ def _work(prefs: Preferences) -> Floats:
     return np.asarray(np.diff(pairs[prefs.start]), np.float64)
 
 
-def _stage(prefs: Preferences, part: Preferences, board: Ranking, *, pooled: bool) -> Stage:
+def _group(prefs: Preferences, part: Preferences, board: Ranking, *, pooled: bool) -> QueryGroup:
     code = prefs.items.codes_of(part.items.values).astype(np.int64)
-    return Stage(part, code, board, pooled, part if pooled else prefs)
+    return QueryGroup(part, code, board, pooled, part if pooled else prefs)
 
 
-def views_of(stages: list[Stage]) -> list[View]:
-    """Return a view for each query of the stages, the most judged first, with the rows that each may show."""
+def views_of(groups: list[QueryGroup]) -> list[View]:
+    """Return a view for each query of the groups, the most judged first, with the rows that each may show."""
     order = [
-        (stage, int(query))
-        for stage in stages
-        for query in np.argsort(-stage.prefs.judgments, kind="stable")
+        (group, int(query))
+        for group in groups
+        for query in np.argsort(-group.prefs.judgments, kind="stable")
     ]  # fmt: skip
-    sizes = [int(stage.start[query + 1] - stage.start[query]) for stage, query in order]
+    sizes = [int(group.start[query + 1] - group.start[query]) for group, query in order]
     return [View(*which, rows) for which, rows in zip(order, fair(sizes, ROWS), strict=True)]
 
 
@@ -311,13 +313,13 @@ def beats_of(views: list[View]) -> list[dict[str, Any]]:
     Wins are sums of strengths (their number where none has a weight). Where there are too many, the pairs of the items
     that rank highest are shown.
     """
-    sizes = [int(np.diff(view.stage.batch.graphs.pair_start)[view.query]) for view in views]
+    sizes = [int(np.diff(view.group.batch.graphs.pair_start)[view.query]) for view in views]
     return [_beats(view, most) for view, most in zip(views, fair(sizes, PAIRS), strict=True)]
 
 
 def _beats(view: View, most: int) -> dict[str, Any]:
-    stage = view.stage
-    graphs, place, outer = stage.batch.graphs, stage.place, stage.outer
+    group = view.group
+    graphs, place, outer = group.batch.graphs, group.place, group.outer
     pairs = np.arange(graphs.pair_start[view.query], graphs.pair_start[view.query + 1])
     first, second = graphs.first[pairs], graphs.second[pairs]
     chosen = nearest_top(place[first], place[second])[:most]

@@ -20,12 +20,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 import concordant
-from concordant.apps.serve.journal import Journal, Lines
+from concordant.apps.serve.access_log import AccessLog, Lines
 from concordant.apps.serve.limits import (
     Access,
     App,
+    ConcurrencyLimit,
     Door,
-    Gate,
     Limits,
     Receive,
     Refused,
@@ -38,7 +38,7 @@ from concordant.apps.serve.requests import Label, RowsRequest, examples, parsed,
 from concordant.apps.serve.served import Served
 from concordant.errors import ConcordantError
 
-__all__ = ["Asked", "CompareAnswer", "Desk", "Health", "RankAnswer", "Refusal", "ScoreAnswer", "create_app"]
+__all__ = ["Asked", "CompareAnswer", "Endpoints", "Health", "RankAnswer", "Refusal", "ScoreAnswer", "create_app"]
 
 
 class _Answer(BaseModel):
@@ -137,7 +137,7 @@ Asked = Mapping[str, tuple[type[RowsRequest], Callable[[Any], Any]]]
 TYPE = (b"content-type", b"application/json")
 
 
-class Desk:
+class Endpoints:
     """ASGI middleware that answers POST requests of its paths, and hands all others on.
 
     ``asked`` has for each path the model of its request and the work; ``is_slow`` says what is worked on in a thread.
@@ -220,7 +220,7 @@ def create_app(
         "/rank": (RankRequest, served.rank),
         "/compare": (CompareRequest, served.compare),
     }
-    outside = [] if lines is None else [Middleware(Journal, lines=lines)]
+    outside = [] if lines is None else [Middleware(AccessLog, lines=lines)]
     outside += [] if access is None else [Middleware(Door, access=access)]
     token = access is not None and access.digest is not None
     app = FastAPI(
@@ -233,8 +233,8 @@ def create_app(
         dependencies=[Depends(HTTPBearer(auto_error=False))] if token else [],  # said in OpenAPI; ``Door`` holds it
         middleware=[
             *outside,
-            Middleware(Gate, most=limits.concurrency),
-            Middleware(Desk, asked=asked, is_slow=served.is_slow, limits=limits),
+            Middleware(ConcurrencyLimit, most=limits.concurrency),
+            Middleware(Endpoints, asked=asked, is_slow=served.is_slow, limits=limits),
         ],
         exception_handlers={HTTPException: _no_such, Exception: _fault},
     )
@@ -268,7 +268,7 @@ def create_app(
 
 
 def _described(model: type[BaseModel]) -> Callable[..., Any]:
-    """Return what FastAPI reads a request's model from; ``Desk`` answers before it is called."""
+    """Return what FastAPI reads a request's model from; ``Endpoints`` answers before it is called."""
 
     def endpoint(asked: Any) -> Any:
         raise NotImplementedError

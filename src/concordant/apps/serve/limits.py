@@ -15,7 +15,7 @@ import pydantic
 
 from concordant.errors import UsageError
 
-__all__ = ["Access", "Door", "Gate", "Limits", "Refused", "body_of", "error_bytes", "host_name"]
+__all__ = ["Access", "Door", "ConcurrencyLimit", "Limits", "Refused", "body_of", "error_bytes", "host_name"]
 
 
 Scope = MutableMapping[str, Any]
@@ -212,7 +212,7 @@ class Door:
         return await send({"type": "http.response.body", "body": body})
 
 
-class Gate:
+class ConcurrencyLimit:
     """ASGI middleware that takes so many requests at once and refuses others at once with 503 and Retry-After.
 
     A request that was let in gives the loop one turn before it is worked on: so all that have arrived meanwhile are

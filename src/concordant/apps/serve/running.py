@@ -28,7 +28,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from concordant.apps.serve.journal import Lines, journal_handler
+from concordant.apps.serve.access_log import Lines, access_log_handler
 from concordant.apps.serve.limits import Limits, error_bytes
 from concordant.errors import ConcordantError, UsageError
 
@@ -290,7 +290,7 @@ def _own(listener: socket.socket) -> socket.socket:
 def answer(app: Any, listener: socket.socket, limits: Limits, lines: Lines) -> None:
     """Answer requests until SIGTERM (then return) or Ctrl-C (then KeyboardInterrupt); those begun are ended first."""
     log = logging.getLogger("uvicorn.error")
-    log.handlers, log.propagate = [journal_handler(lines)], False
+    log.handlers, log.propagate = [access_log_handler(lines)], False
     log.setLevel(logging.ERROR)
 
     class Protocol(BoundedProtocol):

@@ -36,7 +36,7 @@ from pyspark.sql import types as sparks
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
-from concordant.apps.spark.spreading import BUCKET, PACKED, TooLarge, put_together, spread
+from concordant.apps.spark.partitioning import BUCKET, PACKED, TooLarge, put_together, spread
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, UsageError, counted
 from concordant.io.engines import memory

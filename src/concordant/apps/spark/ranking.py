@@ -15,7 +15,7 @@ from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
 from concordant.errors import UsageError
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.preferences import Preferences
-from concordant.ranking.intervals import CHEAP, Wanted, refuse_idle_wishes
+from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
 from concordant.ranking.rank import FLAGS, Ranking, rank
 from concordant.ranking.scores import STATUS as ENDS
 from concordant.ranking.standard_errors import method_for
@@ -57,7 +57,7 @@ def ranked(
 ) -> DataFrame:
     """Return what ``rank_frame`` does, and in further columns how the fit of each query ended and what is noted."""
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
-    refuse_idle_wishes(find_structure(structure), Wanted(interval, quasi=quasi, **wanted))
+    refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     method = _method(judged, structure, interval, asked)
     task = partial(_rows, structure=structure, asked={**asked, "interval": method, "quasi": quasi})
     return judged.table(task, _schema(judged, quasi))

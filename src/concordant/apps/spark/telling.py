@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from concordant import errors
 from concordant.apps.spark.checking import Refused
-from concordant.apps.spark.spreading import TooLarge
+from concordant.apps.spark.partitioning import TooLarge
 from concordant.errors import ConcordantError, InputError
 from concordant.io.engines.spark import FAILURES, chain, telling_line
 

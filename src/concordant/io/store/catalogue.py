@@ -37,7 +37,7 @@ from concordant.preferences.counts import MOST
 from concordant.preferences.layouts import KINDS
 
 __all__ = [
-    "Batch",
+    "Ingestion",
     "Catalogue",
     "Content",
     "Facts",
@@ -111,7 +111,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Batch:
+class Ingestion:
     """A log that was taken in, as a whole."""
 
     batch: int
@@ -154,7 +154,7 @@ class Catalogue:
     """All that a store says of itself at one moment."""
 
     facts: Facts
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[Ingestion, ...] = ()
     contents: tuple[Content, ...] = ()
     segments: tuple[Segment, ...] = ()
 
@@ -164,7 +164,7 @@ class Catalogue:
         return sum(segment.judgments for segment in self.segments)
 
 
-TABLES: dict[str, type[Any]] = {"batches": Batch, "contents": Content, "segments": Segment}
+TABLES: dict[str, type[Any]] = {"batches": Ingestion, "contents": Content, "segments": Segment}
 
 
 def parts_folder(store: Path) -> Path:

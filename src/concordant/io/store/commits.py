@@ -24,8 +24,8 @@ from concordant.io.engines.duckdb import message
 from concordant.io.log.disk import check_replaced
 from concordant.io.store import files
 from concordant.io.store.catalogue import (
-    Batch,
     Catalogue,
+    Ingestion,
     Segment,
     contradictions,
     parts_folder,
@@ -109,7 +109,7 @@ def confirm(store: Path, catalogue: Catalogue) -> None:
         sized(target, segment)
 
 
-def _placed(batches: Sequence[Batch], segment: Segment) -> tuple[Batch, ...]:
+def _placed(batches: Sequence[Ingestion], segment: Segment) -> tuple[Ingestion, ...]:
     return tuple([replace(batch, segment=segment.file) if batch.segment == HERE else batch for batch in batches])
 
 

@@ -28,7 +28,7 @@ from concordant.io.log.json_values import json_value
 from concordant.io.store import files
 from concordant.io.store.catalogue import Catalogue, Content, Facts, is_store, parts_folder, read_catalogue
 
-__all__ = ["HEAD", "Known", "MARK", "belongs", "beside", "claim", "known_files", "load", "save"]
+__all__ = ["HEAD", "KnownFiles", "MARK", "belongs", "beside", "claim", "known_files", "load", "save"]
 
 
 MARK = "exported_from"
@@ -38,7 +38,7 @@ LARGEST = 1 << 30
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFiles:
     """The facts of a store that was exported, its judgments, and the files that they came from."""
 
     facts: Facts
@@ -67,9 +67,9 @@ class Known:
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
-def known_files(catalogue: Catalogue) -> Known:
+def known_files(catalogue: Catalogue) -> KnownFiles:
     """Return what an export of a store knows."""
-    return Known(catalogue.facts, catalogue.judgments, catalogue.contents)
+    return KnownFiles(catalogue.facts, catalogue.judgments, catalogue.contents)
 
 
 def beside(path: Path) -> Path:
@@ -81,7 +81,7 @@ def beside(path: Path) -> Path:
     return path.with_name(f"_{path.name}.known.json")
 
 
-def save(known: Known, path: Path) -> None:
+def save(known: KnownFiles, path: Path) -> None:
     """Write the list of an export. Errors: InputError where something else lies there."""
     if path.exists() or path.is_symlink():
         load(path)
@@ -89,7 +89,7 @@ def save(known: Known, path: Path) -> None:
     files.write_new(path, lambda temporary: temporary.write_text(said + "\n", encoding="utf-8"))
 
 
-def load(path: Path) -> Known:
+def load(path: Path) -> KnownFiles:
     """Return the list that a file is, that lies beside an export, or that a store has.
 
     Errors (InputError): no such file, something else, a list that was changed.
@@ -103,7 +103,7 @@ def load(path: Path) -> Known:
         facts = Facts(
             **{**said["facts"], "covariates": tuple(said["facts"]["covariates"])}, created="", by="", revision=0
         )
-        known = Known(facts, said["judgments"], tuple([Content(**row, batch=0) for row in said["contents"]]))
+        known = KnownFiles(facts, said["judgments"], tuple([Content(**row, batch=0) for row in said["contents"]]))
         whole = all(isinstance(getattr(row, f.name), int | str) for row in known.contents for f in fields(Content))
         if not whole or known.mark != said["mark"]:
             raise ValueError

@@ -26,7 +26,7 @@ from concordant.io.store import files
 from concordant.io.store.catalogue import Catalogue, Segment, contradictions, parts_folder, read_catalogue
 from concordant.io.store.commits import HERE, commit
 from concordant.io.store.files import WAIT
-from concordant.io.store.known import HEAD, MARK, Known, belongs, beside, save
+from concordant.io.store.known import HEAD, MARK, KnownFiles, belongs, beside, save
 from concordant.io.store.stored import checked, read_stored
 from concordant.preferences.counts import exact_sum
 from concordant.preferences.preferences import Preferences
@@ -156,7 +156,7 @@ def check_ending(path: Path) -> None:
         raise UsageError(f"{path}: unknown ending {path.suffix!r}; allowed: {', '.join(ENDINGS)}")
 
 
-def export(prefs: Preferences, path: Path, known: Known) -> int:
+def export(prefs: Preferences, path: Path, known: KnownFiles) -> int:
     """Write preferences to a file by its ending, whole or not at all; return the number of known items left out.
 
     Beside it goes the list of the files that they came from. Items that are known but in no judgment have no row in a

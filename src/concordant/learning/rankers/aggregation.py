@@ -29,7 +29,7 @@ from concordant.learning.rankers.plans import (
     ridges_to_try,
 )
 from concordant.learning.rankers.regressors import check_regressor, fit_regressor
-from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, remainder, sure_ridge
+from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.least_squares import INTERCEPTS
@@ -223,7 +223,7 @@ class AggregationRanker(RegressionRanker):
             del self.cv_
         how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed}
         if beyond and len(ridges) > 1:
-            self.cv_: Curve = sure_ridge(training, columns, tried[0], ridges, maker, **how)
+            self.cv_: Curve = one_standard_error_ridge(training, columns, tried[0], ridges, maker, **how)
             ridges = self.cv_["ridge"].tolist()
             place = self.cv_.best
         elif len(tried) * len(ridges) > 1:

@@ -16,7 +16,7 @@ from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import Targets
 from concordant.progress import steps
 
-__all__ = ["RIDGES", "added", "every_row", "remainder", "sure_ridge"]
+__all__ = ["RIDGES", "added", "every_row", "remainder", "one_standard_error_ridge"]
 
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ def every_row(training: Training, left: Floats) -> tuple[Ints, Floats, Floats]:
     return rows, np.concatenate((left, np.zeros(len(unjudged)))), weight
 
 
-def sure_ridge(
+def one_standard_error_ridge(
     training: Training,
     columns: Columns,
     plan: Plan,

@@ -13,7 +13,7 @@ from typing import Any
 
 from concordant.apps.serve.limits import App, Receive, Scope, Send
 
-__all__ = ["Journal", "Lines", "journal_handler"]
+__all__ = ["AccessLog", "Lines", "access_log_handler"]
 
 
 BUSY = 503
@@ -46,7 +46,7 @@ class Lines:
             self.write = len
 
 
-class Journal:
+class AccessLog:
     """ASGI middleware that says of each request what was asked, what was answered, and how long it took.
 
     Requests that were refused because of too many (503) are counted and said once a second.
@@ -97,7 +97,7 @@ class Journal:
         self.refused = 0
 
 
-def journal_handler(lines: Lines) -> logging.Handler:
+def access_log_handler(lines: Lines) -> logging.Handler:
     """Return a handler of the web server's own log that writes through ``lines``."""
 
     class Handler(logging.Handler):
