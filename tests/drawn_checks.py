@@ -28,6 +28,7 @@ from concordant.errors import ConcordantError
 from drawn_damage import draw_damaged
 from drawn_files import MEMORY_FORMATS, TYPED_FORMATS, Source, draw_file, layout_of
 from drawn_judgments import Known, counted
+from held_runs import elsewhere, run
 from hostile import COMMANDS, draw_case
 from plain_reading import Refused, Undecided, judged, rows_of_sheet, second_reading, skips
 from running import exit_status
@@ -87,7 +88,9 @@ def one_connection() -> Iterator[None]:
                 yield connection
             return
         if not shared:
+            place, tempfile.tempdir = tempfile.tempdir, None  # not among the temporary files of one case
             shared.append(held.enter_context(usual(settings)))
+            tempfile.tempdir = place
         try:
             yield shared[0]
         finally:
@@ -339,8 +342,6 @@ def check_command(random: Random) -> str | None:
 
 def run_command(line: list[str], folder: str, alone: bool) -> tuple[int, str]:
     """Run a command in a process of its own, or in this one; return its exit status and what it said on stderr."""
-    from test_fuzz_commands import elsewhere
-
     if alone:
         done = subprocess.run([sys.executable, "-m", "concordant", *line], capture_output=True, timeout=300, cwd=folder)
         return done.returncode, done.stderr.decode("utf-8", "replace")
@@ -372,8 +373,6 @@ def _counting(path: Path, known: Known) -> str | None:
 
 def check_options(random: Random, commands: Sequence[str] = COMMANDS, name: str = "options") -> str | None:
     """An option line of ``hostile``: it works or says what is wrong, and writes nothing but what was named."""
-    from test_fuzz_commands import run
-
     slow = {"demo", "counterexample", "audit", "report", "reproduce"}
     command = random.choice([one for one in commands if one not in slow or random.random() < 0.3])
     case = draw_case(random, command)

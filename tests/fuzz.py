@@ -164,6 +164,7 @@ def main() -> int:
     if asked.repeat:
         name, seed, number = asked.repeat.split(":")
         with one_connection():
+            warm()
             said = failure_of(BY_NAME[name], seed, int(number))
         print(said or "nothing is wrong")
         return int(said is not None)

@@ -75,9 +75,13 @@ def skips(source: Source) -> bool:
 
 
 def rows_of_sheet(source: Source) -> list[Row]:
-    """Return the rows of a sheet in memory."""
+    """Return the rows of a sheet in memory; pandas holds integers with gaps as real numbers."""
     assert source.sheet is not None
-    columns = source.sheet.columns
+    columns = dict(source.sheet.columns)
+    if source.form == "pandas":
+        for name, values in columns.items():
+            if None in values and {type(value) for value in values} <= {int, type(None)}:
+                columns[name] = [None if value is None else float(value) for value in values]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -124,7 +128,7 @@ def _delimited(text: str, form: str) -> tuple[list[str], list[Row]]:
     head, *rest = records
     if head and head[-1] == "":
         raise Undecided("a header that ends in a delimiter")
-    if len(set(head)) < len(head):
+    if len(set(filter(None, head))) < len(list(filter(None, head))):
         raise Refused("a name twice")
     width = len(head)
     rest = [row if any(row[width:]) else row[:width] for row in rest]
@@ -202,6 +206,9 @@ def _integer(value: Any, least: int) -> int:
         raise Refused("beyond 2^63")
     if exact != exact.to_integral_value() or exact < least:
         raise Refused(f"not an integer of at least {least}")
+    plain = not isinstance(value, float) and (not isinstance(value, str) or re.fullmatch(r"\s*[+-]?\d+\s*", value))
+    if abs(exact) >= 2**53 and not plain:
+        raise Refused("a real number that may stand for its neighbours")
     return int(exact)
 
 
@@ -320,9 +327,9 @@ def _listed(kind: str, rows: list[Row], skip: bool) -> Known:
             if skip:
                 continue
             raise Refused("no key")
+        if any(isinstance(row[role], float | dict | list | bool) for role in keys):
+            raise Undecided("a key that is neither a text nor an integer")
         owner = row.get(OWNERS[kind])
-        if isinstance(owner, float | dict | list | bool):
-            raise Undecided("a session that is neither a text nor an integer")
         if isinstance(owner, str) and "\0" in owner:
             raise Undecided("a null byte in a session")
         lists.setdefault(tuple((type(row[role]).__name__, row[role]) for role in keys), []).append(row)

@@ -59,6 +59,9 @@ def test_other_families(name: str) -> None:
 VOTES = cc.Preferences.from_comparisons(["a", "a", "b"], ["b", "b", "a"])
 
 
+COLUMN = ({"item": ["a", "b"], "x": [1.0, 0]},)
+
+
 def fitted() -> cc.AggregationRanker:
     """A scorer of one feature."""
     return cc.AggregationRanker(informed=False, order="all", ridge=0.1).fit({"item": ["a", "b"], "x": [1.0, 0]}, VOTES)
@@ -68,6 +71,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "folds by a text": lambda: VOTES.folds("x"),  # type: ignore[arg-type]
     "folds by a half": lambda: VOTES.folds(1.5),  # type: ignore[arg-type]
     "folds beyond all": lambda: VOTES.folds(10**30),
+    "folds of a fit beyond all": lambda: cc.AggregationRanker(informed=True, folds=10**30).fit(*COLUMN, VOTES),
     "no features to predict": lambda: fitted().predict(None),
     "a number to predict": lambda: fitted().predict(1.5),
     "missing values to predict": lambda: fitted().predict(pa.nulls(5)),
@@ -96,7 +100,29 @@ WRONG: dict[str, Callable[[], object]] = {
 
 
 def test_a_cut_far_below_every_list_takes_no_memory() -> None:
+    assert cc.err([0.5, 0.1], [1, 0], at=10**30).tolist() == cc.err([0.5, 0.1], [1, 0]).tolist()
     assert cc.precision([0.5, 0.1], [1, 0], at=2**63).tolist() == [1 / 2**63]
+
+
+def test_the_least_integer_wins() -> None:
+    least = -(2**63)
+    votes = cc.read({"left": [least, 2], "right": [3, least], "winner": [str(least), "2"]})
+    assert votes == cc.Preferences.from_comparisons([least, 2], [3, least])
+
+
+def test_a_named_column_of_judgments_leaves_the_query_where_it_is() -> None:
+    log = {"user": ["u", "u", "v"], "item": ["a", "b", "a"], "rating": [1, 2, 1], "judgment": [1, 1, 1]}
+    renamed = {("x" if name == "judgment" else name): values for name, values in log.items()}
+    assert cc.read(renamed, columns={"judgment": "x"}) == cc.read(log)
+    assert list(cc.read(log).queries) == ["u", "v"]
+
+
+def test_a_long_label_is_cut_in_a_message(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text('{"user": 1, "item": "%s", "rating": 1}\n{"user": 1, "item": 2, "rating": 1}\n' % ("a" * 5000))
+    with pytest.raises(cc.InputError, match="mixes texts") as said:
+        cc.read(path)
+    assert len(str(said.value)) < 300
 
 
 @pytest.mark.parametrize("what", WRONG)

@@ -216,6 +216,7 @@ def test_a_store_made_of_an_export_knows_the_files_of_the_old_one(days: Path, en
     fewer = without(out, out.with_name(f"fewer.{ending}"), "u")
     new = Store("new.store")
     refused(lambda: new.ingest(fewer), r"exported from a store \(exported_from: '[0-9a-f]{16}'\) without the list")
+    refused(lambda: new.ingest(fewer, known="."), "a folder, not the list")
     refused(lambda: new.ingest(fewer, known="nothing.parquet"), "no file _nothing.parquet.known.json")
     assert not new.path.exists()
     taken = new.ingest(fewer, known=out)

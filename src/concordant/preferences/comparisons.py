@@ -333,7 +333,7 @@ def _integer(word: str) -> int | None:
         number = int(word)
     except ValueError:
         return None
-    return number if str(number) == word and abs(number) < 1 << 63 else None
+    return number if str(number) == word and -(1 << 63) <= number < 1 << 63 else None
 
 
 def _allowed(layout: Layout) -> str:

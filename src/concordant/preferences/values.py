@@ -391,9 +391,9 @@ def _json_labels(array: pa.Array, role: str) -> Read:
         return Read(pa.nulls(len(array), TEXT), np.full(len(array), MISSING, np.int8))
     kinds = {type(value) for value in values}
     if {str, int} <= kinds:
-        text, number = (next(v for v in values if type(v) is kind) for kind in (str, int))
+        text, number = (str(next(v for v in values if type(v) is kind))[:80] for kind in (str, int))
         raise InputError(
-            f"the column of {role} mixes texts ({text!r}) and integers ({number!r}); labels are all of one kind"
+            f"the column of {role} mixes texts ({text!r}) and integers ({number}); labels are all of one kind"
         )
     fault = [MISSING if value is None else CLEAN if type(value) in (str, int) else NO_LABEL for value in values]
     clean = [value if fault[place] == CLEAN else None for place, value in enumerate(values)]

@@ -178,7 +178,7 @@ def _attempt(kind: str, there: _Columns, roles: dict[str, str], home: str | None
         return " and ".join(missing)
     _optional(there, roles, "count")
     if "query" not in roles:
-        aliases = QUERY_OF_RATINGS if kind == "ratings" and "judgment" not in roles else ALIASES["query"]
+        aliases = QUERY_OF_RATINGS if kind == "ratings" else ALIASES["query"]
         column = there.find(aliases, "query")
         if column is not None:
             roles["query"] = column

@@ -96,6 +96,8 @@ def load(path: Path) -> KnownFiles:
     """
     if is_store(path):
         return known_files(read_catalogue(path))
+    if not path.name:
+        raise InputError(f"{path}: a folder, not the list of known files of an export")
     if not path.name.endswith(".known.json"):
         path = beside(path)
     try:

@@ -88,7 +88,8 @@ class AggregationRanker(RegressionRanker):
         cross-validation), or None: informed Bradley–Terry, but the cascade for click logs, and where options are
         given the usual one that they belong to (log-odds for comparisons).
     structure_options : options of the structure, such as {"c0": 0.5}; not the prior, where the features inform it.
-    order : k, 'all' (complete aggregation), a list, or 'auto': 1, 3, 10, … up to the largest query, and 'all'.
+    order : k, 'all' (complete aggregation), a list, or 'auto': 1, 3, 10, … up to the largest query (300,000 at
+        most), and 'all'.
     subsets : k-subsets drawn for each query.
     gain : '2^s-1', '2^s', 'identity', a function, 'auto', a list of these or of pairs (gain, divided by Z), or None:
         'identity' where the aggregation is informed and for the cascade's chances, else '2^s-1'.

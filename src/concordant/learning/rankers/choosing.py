@@ -198,7 +198,7 @@ def cross_validate(
     """
     assert training.prefs is not None
     tried = [{**plan.row, "ridge": ridge if regressor is None else np.nan} for plan in plans for ridge in ridges]
-    losses = np.empty((n, len(tried)))
+    losses = []
     pieces = steps("cross-validation: folds", folds(training.prefs, n, split=split, seed=seed), n)
     for fold, (train, held) in enumerate(pieces):
         judge = Disagreement(held, training.weight)
@@ -217,9 +217,11 @@ def cross_validate(
             if regressor is None
             else _regressed(training, columns, targets, weight, regressor)
         )
+        row = np.empty(len(tried))
         for place, scores in found:
-            losses[fold, place] = judge.loss(scores)
-    return Curve.of(tried, losses)
+            row[place] = judge.loss(scores)
+        losses.append(row)
+    return Curve.of(tried, np.array(losses))
 
 
 def _linear(

@@ -42,6 +42,8 @@ def folds(
         raise UsageError(f"folds must be an integer of at least 2, not {n!r}")
     if split not in SPLITS:
         raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
+    if n >= 1 << 31:
+        raise UsageError(f"folds must be fewer than 2^31, not {n:,}")
     if split == "queries" and n > len(prefs.queries):
         raise UsageError(f"{n} folds of queries need at least as many queries; there are {len(prefs.queries):,}")
     keys = label_keys(prefs.queries, seed)

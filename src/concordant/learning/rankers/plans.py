@@ -66,15 +66,22 @@ class Plan:
         }
 
 
+LARGEST_SUBSET = 300_000
+"""Judgments of a subset that 'auto' tries, at most."""
+
+
 def orders_to_try(order: Any, largest: int) -> list[int | str]:
     """Return the orders that are asked for: 'auto' is 1, 3, 10, 30, … below the largest query's judgments, and 'all'.
+
+    Subsets of more than 300,000 judgments are not tried: their scores are those of 'all' but for noise, and a query of
+    10^9 judgments would be drawn for minutes.
 
     >>> orders_to_try("auto", 40), orders_to_try(5, 40), orders_to_try([2, "all"], 40)
     ([1, 3, 10, 30, 'all'], [5], [2, 'all'])
     """
     if isinstance(order, str) and order == "auto":
         grid = [digit * 10**power for power in range(len(str(largest))) for digit in (1, 3)]
-        return [*(k for k in grid if k < largest), "all"]
+        return [*(k for k in grid if k < min(largest, LARGEST_SUBSET + 1)), "all"]
     listed = list(order) if isinstance(order, list | tuple | np.ndarray) else [order]
     if not listed:
         raise UsageError("order is an empty list; name at least one")

@@ -77,7 +77,7 @@ def one_standard_error_ridge(
     assert prefs is not None
     ridges = sorted(ridges)
     split = "queries" if len(prefs.queries) >= 2 * n else "judgments"
-    losses = np.zeros((n, len(ridges)))
+    losses = []
     lost, weight = np.zeros((len(prefs.queries), len(ridges))), np.zeros(len(prefs.queries))
     pieces = steps("choosing the ridge: folds", folds(prefs, n, split=split, seed=seed), n)
     for fold, (train, held) in enumerate(pieces):
@@ -95,8 +95,8 @@ def one_standard_error_ridge(
             rates = judge.rates(scores[training.row, place])
             lost[:, place] += judge.weight * np.nan_to_num(rates)
         weight += judge.weight
-        losses[fold] = [judge.loss(scores[training.row, place]) for place in range(len(ridges))]
-    curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], losses)
+        losses.append([judge.loss(scores[training.row, place]) for place in range(len(ridges))])
+    curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], np.array(losses))
     return curve.choosing(_surest(lost, weight))
 
 

@@ -53,7 +53,8 @@ def err(
     lists = lists_of(query, len(score))
     score, stop = lists.take(score), lists.take(stop)
     order = ranked(lists, score, stop, at=at, ties=ties or rule.ties, single=rule.single, item=item)
-    worth = discount_of(discount, int(order.rank.max(initial=0) if at is None else at))
+    deepest = int(order.rank.max(initial=0))
+    worth = discount_of(discount, deepest if at is None else min(at, deepest))
     value = np.zeros(len(lists))
     for which, matrix in matrices(order.start, stop[order.place], np.arange(len(lists)), 0.0):
         reached = matrix[:, : len(worth)]
