@@ -92,8 +92,13 @@ def _own(listener: socket.socket) -> socket.socket:
     return own
 
 
-def answer(app: Any, listener: socket.socket, limits: Limits, lines: Lines) -> None:
-    """Answer requests until SIGTERM (then return) or Ctrl-C (then KeyboardInterrupt); those begun are ended first."""
+def answer(
+    app: Any, listener: socket.socket, limits: Limits, lines: Lines, started: Callable[[], Any] | None = None
+) -> None:
+    """Answer requests until SIGTERM (then return) or Ctrl-C (then KeyboardInterrupt); those begun are ended first.
+
+    ``started`` is called when SIGTERM would be obeyed.
+    """
     log = logging.getLogger("uvicorn.error")
     log.handlers, log.propagate = [journal_handler(lines)], False
     log.setLevel(logging.ERROR)
@@ -115,18 +120,22 @@ def answer(app: Any, listener: socket.socket, limits: Limits, lines: Lines) -> N
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(limits.timeout) + GRACE,
     )
-    before = signal.signal(signal.SIGTERM, _already_stopped)
-    gc.collect()
-    gc.freeze()  # a million labels need not be looked through again and again
+    server = uvicorn.Server(config)
+
+    def stop(*_: Any) -> None:
+        """uvicorn takes the signal only once it runs, and raises the one that ended it once more when it has ended."""
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
-        uvicorn.Server(config).run([listener])
+        if started is not None:
+            started()
+        gc.collect()
+        gc.freeze()  # a million labels need not be looked through again and again
+        server.run([listener])
     finally:
         gc.unfreeze()
         signal.signal(signal.SIGTERM, before)
-
-
-def _already_stopped(*_: Any) -> None:
-    """uvicorn raises the signal that ended it once more when it has ended."""
 
 
 def _connections() -> int:
