@@ -174,6 +174,16 @@ class Load:
         self.hold("large body", await self.answer(reader), 413)
         writer.close()
 
+    async def beside(self, random: Random) -> None:
+        reader, writer = await self.open()
+        size = random.randrange(150_000, 300_000)
+        begun = HEAD.format("POST", "/score").encode() + b"transfer-encoding: chunked\r\n\r\n"
+        kinds = (b"2\r\n{}\r\n0\r\nt: ", b"2\r\n{}\r\n0\r\n", b"2;x=")
+        writer.write(begun + random.choice(kinds) + b"u" * size)
+        await writer.drain()
+        self.hold("beside a body", await self.answer(reader), 400)
+        writer.close()
+
     async def refused(self, random: Random) -> None:
         reader, writer = await self.open()
         sent, status = random.choice(
@@ -205,7 +215,7 @@ class Load:
     async def client(self, number: int, until: float, rounds: int | None) -> None:
         random = Random(f"{self.seed} {number}")
         acts = [self.good] * 6 + [self.health, self.slow, self.half, self.unread, self.half_closed, self.pipelined]
-        acts += [self.no_http, self.large_head, self.large_body, self.refused, self.refused, self.loiter]
+        acts += [self.no_http, self.large_head, self.large_body, self.beside, self.refused, self.refused, self.loiter]
         done = 0
         while time.monotonic() < until and (rounds is None or done < rounds):
             act = random.choice(acts)

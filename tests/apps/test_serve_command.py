@@ -470,6 +470,141 @@ def test_a_head_is_at_most_as_large_as_the_page_says(folder: Path) -> None:
         assert server.stop() == 0
 
 
+CHUNKED = POST.replace(b"/rank", b"/score") + b"transfer-encoding: chunked\r\n"
+SCORED_CHUNK = b'13\r\n{"items":["a","b"]}\r\n'
+GOOD = POST.replace(b"/rank", b"/score") + b'content-length: 19\r\n\r\n{"items":["a","b"]}'
+TOO_MUCH = b"too much beside the body: chunk sizes, extensions and trailers may have 65,536 bytes"
+
+
+def exchanged(port: int, *sent: bytes) -> list[tuple[int, bytes]]:
+    """Send all of it while the answers are read; return status and body of each, until the other side closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
+
+        def write() -> None:
+            with suppress(OSError):
+                for part in sent:
+                    line.sendall(part)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        said = b""
+        while part := line.recv(1 << 16):
+            said += part
+        thread.join()
+    found = []
+    while said:
+        head, _, said = said.partition(b"\r\n\r\n")
+        size = int((re.search(rb"content-length: (\d+)", head) or [b"", b"0"])[1])
+        found.append((int(head[9:12]), said[:size]))
+        said = said[size:]
+    return found
+
+
+def _peak(process: int) -> int:
+    """Most memory so far in MiB."""
+    return int(re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) >> 10
+
+
+def test_what_stands_beside_a_body_in_chunks_is_bounded(folder: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "serving.md").read_text()
+    assert "64 KB in a row" in text and "seven bytes for each byte of the body" in text
+    last, begun = b"0\r\n\r\n", CHUNKED + b"\r\n" + SCORED_CHUNK
+    mega = [b"u" * (1 << 20)] * 12
+    bad = {
+        "trailer": (begun + b"0\r\nt: ", *mega, b"\r\n\r\n"),
+        "name of a trailer": (begun + b"0\r\n", *mega, b": x\r\n\r\n"),
+        "trailers": (begun + b"0\r\n", b"t: uv\r\n" * 1_000_000, b"\r\n"),
+        "extension": (CHUNKED + b"\r\n13;x=", *mega, b"\r\n" + SCORED_CHUNK[4:] + last),
+        "size of a chunk": (CHUNKED + b"\r\n", b"0" * 8_000_000, SCORED_CHUNK + last),
+        "extensions": (begun, (b"1;x=" + b"y" * 50 + b"\r\n \r\n") * 100_000, last),
+        "trailer of 128 KB": (begun + b"0\r\nt: " + b"u" * (128 << 10) + b"\r\n\r\n",),
+        "followed by requests": (begun + b"0\r\nt: ", *mega, b"\r\n\r\n", GOOD * 3),
+    }
+    closed = b"connection: close\r\n\r\n"
+    good = {
+        "chunks of one byte": b"\r\n" + SCORED_CHUNK + b"1\r\n \r\n" * 200_000 + last,
+        "signed chunks": b"\r\n"
+        + SCORED_CHUNK
+        + (b"400;chunk-signature=" + b"f" * 64 + b"\r\n" + b" " * 1024 + b"\r\n") * 999
+        + last,
+        "a trailer that fits": b"\r\n" + SCORED_CHUNK + b"0\r\nt: " + b"u" * 60_000 + b"\r\n\r\n",
+        "an extension that fits": b"\r\n13;x=" + b"u" * 60_000 + SCORED_CHUNK[2:] + last,
+    }
+    with serving("-m", folder / "model", "-f", folder / "items.csv") as server:
+        scored = exchanged(server.port, GOOD[: GOOD.index(b"\r\n\r\n") + 2] + closed + GOOD[-19:])
+        assert [status for status, _ in scored] == [200]
+        before = _peak(server.process.pid)
+        for what, rest in good.items():
+            assert exchanged(server.port, CHUNKED + b"connection: close\r\n" + rest) == scored, what
+        for what, sent in bad.items():
+            ((status, body),) = exchanged(server.port, *sent)
+            assert (status, list(json.loads(body))) == (400, ["error"]) and TOO_MUCH in body, what
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+            line.sendall(CHUNKED + b"expect: 100-continue\r\n\r\n")
+            assert line.recv(100).startswith(b"HTTP/1.1 100")
+            line.sendall(SCORED_CHUNK + b"0\r\nt: " + b"u" * 300_000)
+            assert read_all(line).startswith(b"HTTP/1.1 400")
+        # what was asked before is answered, and nothing is answered twice
+        assert exchanged(server.port, GOOD * 2 + begun + b"0\r\nt: ", *mega) == scored * 2
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+            line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n0\r\nt: ")
+            assert line.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            line.sendall(b"u" * 300_000)
+            assert b"HTTP/1.1" not in read_all(line)
+        assert _peak(server.process.pid) - before < 32
+        assert server.stop() == 0
+
+
+def test_sigterm_ends_it_amid_bodies_that_are_refused(folder: Path) -> None:
+    begun = CHUNKED + b"\r\n" + SCORED_CHUNK + b"0\r\nt: "
+    with serving("-m", folder / "model", "-f", folder / "items.csv") as server:
+        lines = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(4)]
+        silent, slow, half, never = lines
+        silent.sendall(begun + b"u" * 200_000)
+        assert silent.recv(1 << 16).startswith(b"HTTP/1.1 400")  # and the connection is left open
+        slow.sendall(begun + b"u" * 200_000)  # refused, and more comes
+        half.sendall(begun + b"u" * 20_000)
+
+        def write() -> None:
+            with suppress(OSError):
+                while True:
+                    never.sendall(begun + b"u" * (1 << 20))
+                    time.sleep(0.2)
+
+        def drip() -> None:
+            with suppress(OSError):
+                while True:
+                    slow.sendall(b"u")
+                    time.sleep(0.05)
+
+        threads = [threading.Thread(target=one) for one in (write, drip)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.5)
+        server.process.terminate()
+        with suppress(OSError):
+            while True:
+                server.health()
+        half.sendall(b"u" * 100_000)  # refused when the server ends already
+        told = time.monotonic()
+        assert half.recv(1 << 16).startswith(b"HTTP/1.1 400")
+        assert server.stop() == 0
+        assert time.monotonic() - told < 8  # not the 15 s after which requests are given up
+        for line in lines:
+            line.close()
+        for thread in threads:
+            thread.join()
+    assert "Traceback" not in "".join(server.lines) and "Cancel" not in "".join(server.lines)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sigterm_is_obeyed_as_soon_as_the_server_says_that_it_serves(folder: Path, workers: int) -> None:
+    with serving("-m", folder / "model", "--workers", workers) as server:
+        server.process.terminate()
+        server.process.communicate(timeout=20)
+        assert server.process.returncode == 0
+
+
 def test_a_mixed_load_with_faults_loses_nothing() -> None:
     """Some seconds of it; ``serve_faults.py --seconds 300`` takes longer."""
     found = trial(60.0, 16, 14, rounds=12)

@@ -44,8 +44,7 @@ def run_serve(model: str, options: Given) -> None:
             app, limits, lines = application(model, given, form, notes=not quiet)
         if workers == 1:
             listener.listen(BACKLOG)
-            _tell(model, listener, given)
-            answer(app, listener, limits, lines)
+            answer(app, listener, limits, lines, lambda: _tell(model, listener, given))
         else:
             del app  # it was made to see that it can be; each worker makes its own
             make = partial(application, model, dict(given), form)

@@ -36,9 +36,15 @@ __all__ = ["BACKLOG", "BoundedProtocol", "MOST_CONNECTIONS", "answer", "answer_i
 
 
 HEAD = 64 << 10
-"""Bytes of a request's line and headers."""
+"""Bytes of a request's line and headers; of a chunk's size with its extensions, and of trailers, too."""
+TIMES = 8
+"""Bytes on the line for each byte of a chunked body, beyond ``HEAD``; chunks of one byte take six."""
+PIECE = 16 << 10
+"""Bytes that are parsed before they are counted: the bounds are as exact as that."""
 WAIT = 10.0
 """Seconds that a head, and what is left of a refused request, may take to arrive."""
+LAST = 1.0
+"""Seconds that what is left of a refused request may take once the server has been told to stop."""
 MOST_CONNECTIONS = 8192
 """Connections that are held at once; fewer where the system allows fewer open files."""
 
@@ -72,13 +78,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.head = self.rest = self.size = 0
+        self.head = self.rest = self.size = self.body = self.beside = 0
         self.whole = True
         """Whether no request is half received."""
         self.deaf = False
         """Whether what comes is not looked at any more: the last answer is under way."""
         self.left = False
         """Whether the last answer was given."""
+        self.stopping = False
+        """Whether the server has been told to stop."""
+        self.running: Any = None
+        """The request that is worked on; ``cycle`` is the last that began, which may wait for this one."""
         self.line: Any = None
         self.late: asyncio.TimerHandle | None = None
 
@@ -97,21 +107,31 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.left or self.deaf:
+        for begin in range(0, len(data), PIECE):
+            self._received(data[begin : begin + PIECE] if len(data) > PIECE else data)
+
+    def _received(self, data: bytes) -> None:
+        if self.line.is_closing():
+            return
+        inside, body = self.head < 0, self.body
+        if self.left or self.deaf or inside:
             self.rest += len(data)
             if self.rest > self.longest:
-                self.line.close()
-            return None
-        if self.head >= 0:
-            self.head += len(data)
+                self.line.abort()
+                return
         else:
-            self.rest += len(data)
-            if self.rest > self.longest:
-                return self.line.close()  # type: ignore[no-any-return]
+            self.head += len(data)
+        if self.left or self.deaf:
+            return
         super().data_received(data)
-        if self.head > HEAD and not self.left:
+        if self.left or self.deaf:
+            return
+        if self.head > HEAD:
             self._too_large()
-        return None
+        elif inside and self.head < 0:
+            self.beside = 0 if self.body > body else self.beside + len(data)
+            if self.beside > HEAD or self.rest > HEAD + TIMES * self.body:
+                self._too_much_beside()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
         """The other side sends no more; what it asked for is still answered."""
@@ -120,9 +140,17 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def shutdown(self) -> None:
+        lingers, self.stopping = self.left and not self.whole, True
         super().shutdown()
-        if self.left:
+        if lingers:
+            self._in_time()
+            self.late = self.loop.call_later(LAST, self.line.abort)
+        elif self.left:
             self.line.close()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self.running = cycle
+        super()._start_asgi_task(cycle, app)
 
     # -- what the parser says --------------------------------------------------------------------------------------
     def on_message_begin(self) -> None:
@@ -148,11 +176,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.size + len(self.parser.get_method()) + len(b"  HTTP/1.1\r\n\r\n") > HEAD:
             self._too_large()
             return
-        self.head, self.rest = -1, 0
-        super().on_headers_complete()
+        super().on_headers_complete()  # which raises for some targets: then nothing is worked on
+        self.head, self.rest, self.body, self.beside = -1, 0, 0, 0
 
     def on_body(self, body: bytes) -> None:
         if not (self.left or self.deaf):
+            self.body += len(body)
             super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -164,7 +193,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.whole and not self.left and self.head < 0:  # answered before all of it came: so long it may take
+        early = self.head < 0 and self.cycle.response_complete  # answered before all of it came: so long it may take
+        if early and not self.whole and not self.left:
             self.late = self.late or self.loop.call_later(WAIT, self.leave)
 
     def send_400_response(self, msg: str) -> None:
@@ -187,7 +217,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.line.write_eof()
         self.flow.resume_reading()
         self.rest = 0
-        self.late = self.loop.call_later(WAIT, self.line.close)
+        self.late = self.loop.call_later(LAST if self.stopping else WAIT, self.line.abort)
 
     def _too_late(self) -> None:
         self.late = None
@@ -196,6 +226,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def _too_large(self) -> None:
         self._end(b"431 Request Header Fields Too Large", f"the head is larger than {HEAD:,} bytes")
 
+    def _too_much_beside(self) -> None:
+        may = f"may have {HEAD:,} bytes, and {TIMES - 1} for each of the body"
+        self._end(b"400 Bad Request", f"too much beside the body: chunk sizes, extensions and trailers {may}")
+
     def _in_time(self) -> None:
         if self.late is not None:
             self.late.cancel()
@@ -203,17 +237,27 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _answered_first(self) -> bool:
         """Whether there are whole requests to be answered yet; the last answer to them will be the last of all."""
-        asked = [self.cycle, *(cycle for cycle, _ in self.pipeline)]
-        if not any(one is not None and not one.response_complete and not one.more_body for one in asked):
+        asked = [self.running, *(cycle for cycle, _ in reversed(self.pipeline))]
+        due = [
+            one
+            for one in asked
+            if one is not None and not one.response_complete and (one.response_started or not one.more_body)
+        ]
+        if not due:
             return False
-        last = self.pipeline[0][0] if self.pipeline else self.cycle
-        last.keep_alive, self.deaf = False, True
+        if self.pipeline and self.pipeline[0][0].more_body:  # half received: it gets none
+            self.pipeline.popleft()
+        self.cycle = due[-1]
+        self.cycle.keep_alive, self.deaf, self.rest = False, True, 0
         return True
 
     def _end(self, status: bytes, line: str, *headers: bytes) -> None:
         if self.left or self.deaf:
             return
         if self._answered_first():
+            return
+        if self.head < 0 and self.cycle.response_complete:  # what is amiss comes after its own answer
+            self.leave()
             return
         body = error_bytes(line)
         lines = [b"HTTP/1.1 " + status, b"content-type: application/json", b"content-length: %d" % len(body)]
@@ -287,8 +331,13 @@ def _own(listener: socket.socket) -> socket.socket:
     return own
 
 
-def answer(app: Any, listener: socket.socket, limits: Limits, lines: Lines) -> None:
-    """Answer requests until SIGTERM (then return) or Ctrl-C (then KeyboardInterrupt); those begun are ended first."""
+def answer(
+    app: Any, listener: socket.socket, limits: Limits, lines: Lines, started: Callable[[], Any] | None = None
+) -> None:
+    """Answer requests until SIGTERM (then return) or Ctrl-C (then KeyboardInterrupt); those begun are ended first.
+
+    ``started`` is called when SIGTERM would be obeyed.
+    """
     log = logging.getLogger("uvicorn.error")
     log.handlers, log.propagate = [access_log_handler(lines)], False
     log.setLevel(logging.ERROR)
@@ -310,18 +359,22 @@ def answer(app: Any, listener: socket.socket, limits: Limits, lines: Lines) -> N
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(limits.timeout) + GRACE,
     )
-    before = signal.signal(signal.SIGTERM, _already_stopped)
-    gc.collect()
-    gc.freeze()  # a million labels need not be looked through again and again
+    server = uvicorn.Server(config)
+
+    def stop(*_: Any) -> None:
+        """uvicorn takes the signal only once it runs, and raises the one that ended it once more when it has ended."""
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
-        uvicorn.Server(config).run([listener])
+        if started is not None:
+            started()
+        gc.collect()
+        gc.freeze()  # a million labels need not be looked through again and again
+        server.run([listener])
     finally:
         gc.unfreeze()
         signal.signal(signal.SIGTERM, before)
-
-
-def _already_stopped(*_: Any) -> None:
-    """uvicorn raises the signal that ended it once more when it has ended."""
 
 
 def _connections() -> int:
