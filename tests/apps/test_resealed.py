@@ -24,7 +24,7 @@ CASES = 340
 
 def test_changed_models_are_refused_or_scored_as_they_say() -> None:
     """In a process of its own, which native code could end; ``resealed.py SEED NUMBER`` runs more."""
-    command = [sys.executable, str(Path(__file__).with_name("resealed.py")), "14", str(CASES)]
+    command = [sys.executable, str(Path(__file__).parents[1] / "resealed.py"), "14", str(CASES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-1500:]
     said = json.loads(done.stdout)

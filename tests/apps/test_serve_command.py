@@ -446,7 +446,7 @@ def test_every_client_reads_that_its_body_is_too_large(folder: Path) -> None:
 
 
 def test_a_head_is_at_most_as_large_as_the_page_says(folder: Path) -> None:
-    text = (Path(__file__).parent.parent / "docs" / "serving.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
     assert "A head is at most 64 KB (65,536 bytes)" in text
 
     def head(size: int, parts: int = 1) -> bytes:
@@ -506,7 +506,7 @@ def _peak(process: int) -> int:
 
 
 def test_what_stands_beside_a_body_in_chunks_is_bounded(folder: Path) -> None:
-    text = (Path(__file__).parent.parent / "docs" / "serving.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
     assert "64 KB in a row" in text and "seven bytes for each byte of the body" in text
     last, begun = b"0\r\n\r\n", CHUNKED + b"\r\n" + SCORED_CHUNK
     mega = [b"u" * (1 << 20)] * 12

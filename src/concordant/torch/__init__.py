@@ -17,6 +17,15 @@ any device, in float32 and float64, without a Python loop over queries.
 
 from __future__ import annotations
 
+try:
+    import torch as _torch  # noqa: F401  (absolute: the library, not this package)
+except ModuleNotFoundError as missing:
+    if missing.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        'concordant.torch needs PyTorch, which is not installed: pip install "concordant[torch]"', name="torch"
+    ) from None
+
 from concordant.torch.abstention import BoundedReluScorer, fit_pairs
 from concordant.torch.fitting import Fit, fit
 from concordant.torch.graded import GradedObjective, against_all
@@ -28,12 +37,12 @@ from concordant.torch.scorers import LinearScorer, ReluScorer
 from concordant.torch.votes import PreferenceLoss, net_preferences
 
 __all__ = [
+    "MARGINS",
+    "PENALTIES",
     "BoundedReluScorer",
     "Fit",
     "GradedObjective",
     "LinearScorer",
-    "MARGINS",
-    "PENALTIES",
     "PreferenceLoss",
     "ReluScorer",
     "TorchObjective",
@@ -47,13 +56,3 @@ __all__ = [
     "surrogate",
     "value_penalty",
 ]
-
-
-try:
-    import torch as _torch  # noqa: F401  (absolute: the library, not this package)
-except ModuleNotFoundError as missing:
-    if missing.name != "torch":
-        raise
-    raise ModuleNotFoundError(
-        'concordant.torch needs PyTorch, which is not installed: pip install "concordant[torch]"', name="torch"
-    ) from None
