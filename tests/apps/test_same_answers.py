@@ -108,7 +108,7 @@ def test_values_are_written_to_the_last_bit() -> None:
 
 def test_what_may_differ_is_put_aside_and_numbers_are_not() -> None:
     said = (
-        f"{Path(__file__).parents[1]}/a.csv took 0.3 s at 2026-11-22T13:29:05+00:00, concordant {cc.__version__}: 0.1"
+        f"{Path(__file__).parents[2]}/a.csv took 0.3 s at 2026-11-22T13:29:05+00:00, concordant {cc.__version__}: 0.1"
     )
     assert same_answers.settled(said) == "<repository>/a.csv took <duration> at <time>, concordant <version>: 0.1"
     for numbers in ("0.30000000000000004,10.10", "2022-07-20", "1-5  Tacos  0.917", "segment 3"):
