@@ -65,11 +65,11 @@ def drawn_kills(
     import concordant as cc
     from concordant.apps.models.saving import save_model
     from concordant.apps.spark.frames import JudgedQueries
-    from concordant.apps.spark.learning import fit
     from concordant.apps.spark.ranking import ranked, write_ranking
     from concordant.apps.spark.telling import told
     from concordant.errors import ConcordantError
     from concordant.learning.rankers.aggregation import AggregationRanker
+    from concordant.spark import fit
 
     random, rng = Random(seed), np.random.default_rng(seed)
     prefs = cc.read(log)

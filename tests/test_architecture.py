@@ -42,10 +42,10 @@ WINGS = (
 """Wings from the ground up: a wing imports only wings below it."""
 APART = {("ranking", "io"), ("losses", "io"), ("auditing", "io"), ("io", "losses")}
 """The method does not know where a log lies."""
-BESIDE = ("errors", "progress", "torch", "__init__", "__main__")
+BESIDE = ("errors", "progress", "spark", "torch", "__init__", "__main__")
 """What else lies at the top of the package: the ground, the public modules, the entry."""
 GROUND = ("errors", "progress")
-ABOVE = {"torch": ("abstention", "learning"), "__main__": ("apps",)}
+ABOVE = {"spark": ("apps",), "torch": ("abstention", "learning"), "__main__": ("apps",)}
 """Public modules beside the wings, and the highest wings they may import."""
 
 INSIDE_FUNCTIONS = {
@@ -99,6 +99,7 @@ MODULES = {"scikit-learn": "sklearn"}
 """Dependencies whose module has another name."""
 EXTRAS = {
     "torch": ("torch",),
+    "spark.py": ("pyspark",),
     "apps/spark": ("pyspark", "py4j"),
     "apps/serve": ("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_core"),
     "apps/export/onnx.py": ("onnx", "skl2onnx"),
@@ -157,8 +158,8 @@ def _may_import(here: str, there: str) -> bool:
         return True
     if here in ABOVE:
         return there in WINGS and WINGS.index(there) <= max(WINGS.index(wing) for wing in ABOVE[here])
-    if there == "torch":
-        return here == "apps"
+    if there in ABOVE:
+        return (here, there) == ("apps", "torch")
     return WINGS.index(there) < WINGS.index(here) and (here, there) not in APART
 
 

@@ -44,14 +44,15 @@ def _thing(name: str) -> Any:
 def test_every_public_name_is_listed_once() -> None:
     listed = _listed()
     assert len(listed) == len(set(listed))
-    names = {f"concordant.{name}" for name in concordant.__all__} - {"concordant.torch"}
+    names = {f"concordant.{name}" for name in concordant.__all__} - {"concordant.spark", "concordant.torch"}
     assert not names - set(listed), "public, and in no page of docs/api"
     assert not {name for name in listed if name.count(".") == 1} - names, "in docs/api, and not public"
 
 
-def test_every_name_for_tensors_is_listed() -> None:
-    torch = pytest.importorskip("torch") and importlib.import_module("concordant.torch")
-    assert not {f"concordant.torch.{name}" for name in torch.__all__} - set(_listed())
+@pytest.mark.parametrize(("extra", "library"), [("torch", "torch"), ("spark", "pyspark")])
+def test_every_name_of_an_extra_is_listed(extra: str, library: str) -> None:
+    module = pytest.importorskip(library) and importlib.import_module(f"concordant.{extra}")
+    assert not {f"concordant.{extra}.{name}" for name in module.__all__} - set(_listed())
 
 
 def test_names_that_documents_import_are_listed() -> None:

@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from concordant import torch
+    from concordant import spark, torch
     from concordant.abstention.bounds import consistency_bound
     from concordant.abstention.certificates import certificate
     from concordant.abstention.losses import (
@@ -173,6 +173,7 @@ __all__ = [
     "report",
     "sampled_abstention_loss",
     "save_model",
+    "spark",
     "structure",
     "summarise",
     "surrogate",
@@ -182,8 +183,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used, so that ``concordant --help`` does not pay for NumPy."""
-    if name == "torch":
-        return importlib.import_module("concordant.torch")  # says how to install PyTorch where it is not
+    if name in ("spark", "torch"):
+        return importlib.import_module(f"concordant.{name}")  # says how to install what it needs where that is not
     if name not in _HOMES:
         raise AttributeError(f"module 'concordant' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"concordant.{_HOMES[name]}"), name)
@@ -192,4 +193,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, "torch"})
+    return sorted({*globals(), *_HOMES, "spark", "torch"})

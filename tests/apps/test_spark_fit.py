@@ -128,7 +128,7 @@ def test_coefficients_are_those_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from concordant.apps.spark import learning_sums as learning_equations
-    from concordant.apps.spark.learning import fit
+    from concordant.spark import fit
 
     monkeypatch.setattr(learning_equations, "BUCKET_BYTES", 100)  # more parts than reach the driver
     plain = AggregationRanker(**params).fit(rows, read(log))
@@ -187,14 +187,14 @@ REFUSED = [
 
 @pytest.mark.parametrize(("params", "said"), REFUSED)
 def test_what_is_not_done_on_spark(params: dict[str, Any], said: str) -> None:
-    from concordant.apps.spark.learning import fit
+    from concordant.spark import fit
 
     with pytest.raises(UsageError, match=said):
         fit(AggregationRanker(**params), votes(), features())
 
 
 def test_bad_features_are_told_with_their_number_and_place(spark: Any) -> None:
-    from concordant.apps.spark.learning import fit
+    from concordant.spark import fit
 
     ranker = AggregationRanker("log-odds", order="all")
     log = votes()
@@ -232,7 +232,7 @@ def test_bad_features_are_told_with_their_number_and_place(spark: Any) -> None:
 
 
 def test_bad_judgments_are_told_or_left_out_as_in_memory(spark: Any) -> None:
-    from concordant.apps.spark.learning import fit
+    from concordant.spark import fit
 
     log = votes()
     log["loser"][7] = log["winner"][7]
@@ -247,7 +247,7 @@ def test_bad_judgments_are_told_or_left_out_as_in_memory(spark: Any) -> None:
 
 def test_queries_that_no_task_can_hold(spark: Any) -> None:
     """The driver makes the targets of queries with more than 20 distinct judgments; the coefficients are the same."""
-    from concordant.apps.spark.learning import fit
+    from concordant.spark import fit
 
     plain = AggregationRanker("bradley-terry", order=4, subsets=6).fit(features(), read(votes()))
     ours = fit(AggregationRanker("bradley-terry", order=4, subsets=6), votes(), features(), session=spark, most=20)
@@ -257,7 +257,7 @@ def test_queries_that_no_task_can_hold(spark: Any) -> None:
 
 def test_scores_have_the_bits_of_memory(spark: Any, tmp_path: Path) -> None:
     from concordant.apps.commands.scoring import ranked
-    from concordant.apps.spark.scoring import score
+    from concordant.spark import score
 
     rows = features()
     rows["B"] = np.round(rows["B"], -2)  # some scores are equal
@@ -314,7 +314,7 @@ def test_metrics_are_those_of_the_plain_command(
 
 
 def test_bad_scores_are_told(spark: Any) -> None:
-    from concordant.apps.spark.metrics import evaluate
+    from concordant.spark import evaluate
 
     grades = {"query": ["p", "p", "q"], "item": ["x", "y", "x"], "label": [1, 0, 2]}
 
@@ -344,8 +344,8 @@ def test_targets_for_a_distributed_trainer(spark: Any) -> None:
     pytest.importorskip("xgboost")
     from xgboost.spark import SparkXGBRegressor
 
-    from concordant.apps.spark.learning import targets
     from concordant.learning.targets.mean_targets import mean_targets
+    from concordant.spark import targets
 
     prefs = read(votes())
     found = targets(framed(spark, votes(), 3), structure="bradley-terry", order=5, session=spark).cache()

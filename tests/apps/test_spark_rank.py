@@ -19,9 +19,10 @@ from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
+    from concordant import spark as cs
     from concordant.apps.spark import frames
     from concordant.apps.spark.frames import JudgedQueries, TooLarge
-    from concordant.apps.spark.ranking import rank_frame, ranked, ranking_of, write_ranking
+    from concordant.apps.spark.ranking import ranked, ranking_of, write_ranking
 
 EXACT = ("query", "component", "item", "rank", "judgments", "flag", "rank_lower", "rank_upper")
 
@@ -123,7 +124,7 @@ def test_lists_of_a_query_stay_together(spark: Any, structure: str) -> None:
 
 def test_auto_that_would_depend_on_the_whole_log_is_refused(spark: Any, log: Path) -> None:
     with pytest.raises(cc.UsageError, match="say bootstrap or none"):
-        rank_frame(JudgedQueries.of(log, spark), "borda", replicates=10**5)
+        cs.rank(log, structure="borda", session=spark, replicates=10**5)
 
 
 def test_a_query_that_no_task_can_hold_is_ranked_by_the_driver(spark: Any, log: Path) -> None:

@@ -20,8 +20,9 @@ from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
+    from concordant import spark as cs
     from concordant.apps.spark.frames import JudgedQueries
-    from concordant.apps.spark.ranking import rank_frame, ranked, ranking_of, write_ranking
+    from concordant.apps.spark.ranking import ranked, ranking_of, write_ranking
     from concordant.apps.spark.telling import told
 
 Rows = dict[str, list[Any]]
@@ -109,7 +110,7 @@ def test_quasi_standard_errors_and_bootstraps(spark: Any) -> None:
     same(table, spark, "bradley-terry", "sandwich", quasi=True)
     same(table, spark, "borda", "auto", replicates=40)
     with pytest.raises(cc.UsageError, match=r"interval='auto' cannot choose for borda on 200 rows.*say bootstrap"):
-        rank_frame(JudgedQueries.of(table, spark), "borda", replicates=10**6)
+        cs.rank(JudgedQueries.of(table, spark), "borda", replicates=10**6)
 
 
 # -- values ----------------------------------------------------------------------------------------------------------

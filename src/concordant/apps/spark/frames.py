@@ -48,6 +48,7 @@ from concordant.io.log.formats import Log, locate
 from concordant.io.log.layouts import find_layout, notes_of
 from concordant.io.log.rows import SAMPLES
 from concordant.io.log.tables import from_object
+from concordant.io.read import read as read_by
 from concordant.preferences.comparisons import side_words
 from concordant.preferences.labels import Labels, look_alikes, plain_form
 from concordant.preferences.preferences import Preferences
@@ -63,6 +64,7 @@ __all__ = [
     "gathered",
     "located",
     "raw_frame",
+    "read",
     "whole_or_gone",
 ]
 
@@ -399,6 +401,14 @@ def raw_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> Data
             raise
         found = rows_of(replace(log, format="table", table=memory.arrow_table(log, columns)), columns, session)
     return found.select(*[fn.col(f"c{columns.index(column)}").alias(role) for role, column in roles.items()])
+
+
+def read(log: Any, *, session: SparkSession | None = None, master: str | None = None, **reading: Any) -> Preferences:
+    """Return the preferences of a log, counted where it lies: ``concordant.read`` with this session as its engine.
+
+    ``reading`` is what ``concordant.read`` takes. Errors: InputError, UsageError.
+    """
+    return read_by(log, engine=session or "spark", master=master, **reading)
 
 
 def located(source: Any) -> Log:

@@ -43,8 +43,7 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         raise UsageError(f"informed aggregation {WHERE} name a structure, such as log-odds or bradley-terry")
     if ranker.regressor is not None:
         raise UsageError(
-            f"fitting a regressor {WHERE} give the targets "
-            "(concordant.apps.spark.learning.targets) to a distributed trainer"
+            f"fitting a regressor {WHERE} give the targets (concordant.spark.targets) to a distributed trainer"
         )
     if ranker.intercept != "query":
         raise UsageError(f"intercept {ranker.intercept!r} {WHERE} every query has its own (intercept='query')")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
@@ -16,12 +16,13 @@ from concordant.errors import UsageError
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
-from concordant.ranking.rank import FLAGS, Ranking, rank
+from concordant.ranking.rank import FLAGS, Ranking
+from concordant.ranking.rank import rank as rank_here
 from concordant.ranking.scores import STATUS as ENDS
 from concordant.ranking.standard_errors import method_for
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["rank_frame", "ranked", "ranking_of", "write_ranking"]
+__all__ = ["rank", "ranked", "ranking_of", "write_ranking"]
 
 
 STATUS = ("status", "iterations", "gradient")
@@ -33,29 +34,33 @@ WORDY = 2
 METHODS = pa.schema([("method", pa.string())])
 
 
-def rank_frame(
-    judged: JudgedQueries,
+def rank(
+    log: Any,
     structure: str = "bradley-terry",
     *,
     interval: str = "auto",
     quasi: bool = False,
+    session: SparkSession | None = None,
+    master: str | None = None,
     **asked: Any,
 ) -> DataFrame:
     """Return the ranking of every query as a DataFrame with the columns of ``Ranking.to_arrow``.
 
-    A task ranks its queries as ``rank`` does, whose arguments these are, so the rows are those of ``rank`` (scores to
-    1e-10) in no order. Nothing is computed yet, but queries that no task can hold, by the driver, and for
-    ``interval="auto"`` a pass over a log with ties or strengths that says which method ``auto`` stands for.
+    ``log`` is anything that ``read`` takes without options, or ``JudgedQueries.of(log, …)`` with them. A task ranks its
+    queries as ``concordant.rank`` does, whose arguments these are, so the rows are those of ``rank`` (scores to 1e-10)
+    in no order. Nothing is computed yet, but queries that no task can hold, by the driver, and for ``interval="auto"``
+    a pass over a log with ties or strengths that says which method ``auto`` stands for.
 
     Errors: UsageError, also for ``auto`` where it would depend on how a large log is cut.
     """
+    judged = log if isinstance(log, JudgedQueries) else JudgedQueries.of(log, session, master=master)
     return ranked(judged, structure, interval=interval, quasi=quasi, **asked).drop(*BESIDE)
 
 
 def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
-    """Return what ``rank_frame`` does, and in further columns how the fit of each query ended and what is noted."""
+    """Return what ``rank`` does, and in further columns how the fit of each query ended and what is noted."""
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     method = _method(judged, structure, interval, asked)
@@ -147,7 +152,7 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
 
 def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any]) -> pa.Table:
     """A task: the ranking of some queries; the note stands in the first row."""
-    board = rank(prefs, structure, **asked)
+    board = rank_here(prefs, structure, **asked)
     table = board.to_arrow()
     for name in STATUS:
         table = table.append_column(name, pa.array(board.status[name][board.query]))

@@ -15,9 +15,8 @@ from concordant.io.engines.spark import FAILURES, chain, telling_line
 __all__ = ["told"]
 
 
-RAISED = re.compile(
-    r"concordant\.(?:errors|spark\.checking|spark\.spreading)\.(\w+): (.*?)(?:\n\n|\n\tat |\Z)", re.DOTALL
-)
+OURS = "|".join(re.escape(place) for place in (errors.__name__, Refused.__module__, TooLarge.__module__))
+RAISED = re.compile(rf"(?:{OURS})\.(\w+): (.*?)(?:\n\n|\n\tat |\Z)", re.DOTALL)
 NO_MEMORY = re.compile(r"(?<!OutOf)MemoryError|malloc of size|Cannot allocate memory")
 IN_PYTHON = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception|Interrupt)\b.*", re.MULTILINE)
 """The line of a traceback of Python that says what was raised."""
