@@ -484,7 +484,8 @@ def batch() -> Any:
 @call("preferences")
 def graphs() -> Any:
     found = cc.Graphs.of(cc.Batch.whole(prompts()))
-    return [found.first, found.second, found.wins, found.losses, found.ties, found.above, found.per_graph(found.owner)]
+    sums = found.node_groups.sums(found.owner)
+    return [found.first, found.second, found.wins, found.losses, found.ties, found.above, sums]
 
 
 @call("reading")

@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import entry_owner
+from concordant.preferences.ragged import OnNodes, Ragged
 
 __all__ = [
     "Agreement",
@@ -157,7 +157,7 @@ def net_weights(mean: Graphs) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Differences:
+class Differences(OnNodes):
     """Edges i → j of weight d_ij = s_ij − s_ji > 0, sorted by graph, winner, loser; and judged pairs that are level.
 
     A pair of the same graph that is in neither was never judged: its difference is unknown, not 0.
@@ -190,29 +190,21 @@ class Differences:
         winner, loser = np.where(up, mean.first, mean.second), np.where(up, mean.second, mean.first)
         kept = np.flatnonzero(~level)
         order = kept[np.lexsort((loser[kept], winner[kept]))]  # nodes of a graph are together: graphs stay in order
-        per_graph = np.bincount(mean.graph[kept], minlength=len(mean))
-        start = np.concatenate(([0], np.cumsum(per_graph))).astype(np.int64)
+        start = Ragged.counted(mean.graph[kept], len(mean)).start
         return cls(
             mean.node_start, start, winner[order], loser[order], np.abs(net)[order], mean.first[level],
             mean.second[level],
         )  # fmt: skip
 
-    def __len__(self) -> int:
-        return len(self.node_start) - 1
+    @cached_property
+    def edges(self) -> Ragged:
+        """The edges of each graph."""
+        return Ragged(self.edge_start)
 
     @property
-    def nodes(self) -> int:
-        return int(self.node_start[-1])
-
-    @cached_property
     def graph(self) -> Nodes:
         """The graph of each edge."""
-        return entry_owner(self.edge_start)
-
-    @cached_property
-    def owner(self) -> Nodes:
-        """The graph of each node."""
-        return entry_owner(self.node_start)
+        return self.edges.owner
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
 from concordant.preferences.labels import Labels
-from concordant.preferences.ragged import canonical_lists, take_lists
+from concordant.preferences.ragged import Grouped, Ragged, canonical_lists
 
 __all__ = [
     "ARRAYS",
@@ -205,7 +205,7 @@ ARRAYS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counted:
+class Counted(Grouped):
     """Distinct judgments with their counts, in columns."""
 
     kind: str | None = None
@@ -256,7 +256,17 @@ class Counted:
     @cached_property
     def query(self) -> Ints:
         """Query code of each distinct judgment."""
-        return read_only(np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.start)))
+        return read_only(self.groups.spread(np.arange(len(self.queries), dtype=np.int32)))
+
+    @cached_property
+    def lists(self) -> Ragged:
+        """The entries of each judgment that is a list; none of comparisons."""
+        return Ragged(np.zeros(1, np.int64) if self.list_start is None else self.list_start)
+
+    @cached_property
+    def member_groups(self) -> Ragged:
+        """The members of each query."""
+        return Ragged(self.members[0])
 
     @cached_property
     def members(self) -> tuple[Offsets, Ints]:
@@ -311,7 +321,7 @@ def count_comparisons(part: C, query: Ints, count: Integers | None) -> C:
         at += 1
     return replace(
         part,
-        start=_offsets(digits[0], len(part.queries)),
+        start=Ragged.counted(digits[0], len(part.queries)).start,
         count=_narrow(amount),
         winner=digits[1].astype(np.int32, copy=False),
         loser=digits[2].astype(np.int32, copy=False),
@@ -341,19 +351,19 @@ def _tally_rows(
 
 
 def count_lists(part: C, query: Ints, count: Integers | None) -> C:
-    assert part.list_start is not None and part.list_item is not None and part.list_value is not None
+    assert part.list_item is not None and part.list_value is not None
     if count is not None:
         refuse_beyond(exact_sum(count))
     cluster = part.cluster if part.cluster is not None else np.zeros(len(query), np.int32)
     each = np.ones(len(query), np.int64) if count is None else np.asarray(count, np.int64)
-    kept, amount, start, item, value = canonical_lists(
-        str(part.kind), query, cluster, part.list_start, part.list_item, part.list_value, each
+    kept, amount, lists, item, value = canonical_lists(
+        str(part.kind), query, cluster, part.lists, part.list_item, part.list_value, each
     )
     return replace(
         part,
-        start=_offsets(query[kept], len(part.queries)),
+        start=Ragged.counted(query[kept], len(part.queries)).start,
         count=_narrow(amount),
-        list_start=start,
+        list_start=lists.start,
         list_item=item,
         list_value=value,
         cluster=part.cluster[kept] if part.cluster is not None else None,
@@ -428,17 +438,19 @@ def keep(prefs: C, rows: NDArray[np.intp], count: Integers, declared: NDArray[np
         )
     elif prefs.list_start is not None:
         assert prefs.list_item is not None and prefs.list_value is not None
-        start, entries = take_lists(prefs.list_start, rows)
-        part = replace(part, list_start=start, list_item=prefs.list_item[entries], list_value=prefs.list_value[entries])
+        lists, entries = prefs.lists.take(rows)
+        part = replace(
+            part, list_start=lists.start, list_item=prefs.list_item[entries], list_value=prefs.list_value[entries]
+        )
     if len(rows) == 0 and len(declared) == 0:
         return type(prefs)()
-    part = replace(part, start=_offsets(query, len(prefs.queries)), declared=declared)
+    part = replace(part, start=Ragged.counted(query, len(prefs.queries)).start, declared=declared)
     return _forget(replace(part, declared=_undeclared(part, declared)))
 
 
 def _forget(prefs: C) -> C:
     """Drop labels that nothing uses, so that equal content is equal."""
-    judged = np.diff(prefs.start) > 0
+    judged = prefs.groups.sizes > 0
     judged[prefs.declared[:, 0]] = True
     queries, query_map = _sub_labels(prefs.queries, judged)
     used = np.zeros(len(prefs.items), bool)
@@ -474,7 +486,7 @@ def declare(prefs: C, declared: tuple[Any, Any] | None) -> C:
     items, old_items, new_items = prefs.items.union(extra_items)
     queries, old_queries, new_queries = prefs.queries.union(extra_queries)
     start = np.zeros(len(queries) + 1, np.int64)
-    start[1:][old_queries] = np.diff(prefs.start)
+    start[1:][old_queries] = prefs.groups.sizes
     changes: dict[str, Any] = {"items": items, "queries": queries, "start": np.cumsum(start)}
     for name in ("winner", "loser", "list_item"):
         column = getattr(prefs, name)
@@ -491,7 +503,7 @@ def _undeclared(prefs: Counted, known: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.zeros((0, 2), np.int64)
     width = max(len(prefs.items), 1)
     start, item = members(replace(prefs, declared=np.zeros((0, 2), np.int64)))
-    judged = np.repeat(np.arange(len(prefs.queries), dtype=np.int64), np.diff(start)) * width + item
+    judged = Ragged(start).owner * width + item
     left: NDArray[np.int64] = np.setdiff1d(known[:, 0] * width + known[:, 1], judged)
     return np.column_stack([left // width, left % width])
 
@@ -500,7 +512,7 @@ def members(prefs: Counted) -> tuple[Offsets, Ints]:
     queries, width = len(prefs.queries), max(len(prefs.items), 1)
     entry_query = prefs.query
     if prefs.list_start is not None:
-        entry_query = np.repeat(prefs.query, np.diff(prefs.list_start))
+        entry_query = prefs.lists.spread(prefs.query)
         columns = [prefs.list_item]
     else:
         columns = [prefs.winner, prefs.loser]
@@ -519,7 +531,7 @@ def members(prefs: Counted) -> tuple[Offsets, Ints]:
     else:
         base = entry_query.astype(np.int64) * width
         keys = np.unique(np.concatenate([*(base + column for column in columns if column is not None), extra]))
-    return _offsets(keys // width, queries), (keys % width).astype(np.int32)
+    return Ragged.counted(keys // width, queries).start, (keys % width).astype(np.int32)
 
 
 # -- small pieces ------------------------------------------------------------------------------------------------
@@ -528,10 +540,6 @@ def encode_query(query: Any, rows: int) -> tuple[Labels, Ints]:
         labels = Labels(pa.array([ONE_QUERY], pa.large_string())) if rows else Labels.empty()
         return labels, np.zeros(rows, np.int32)
     return Labels.encode(query)
-
-
-def _offsets(ordered: Integers, groups: int) -> Offsets:
-    return np.concatenate(([0], np.cumsum(np.bincount(ordered, minlength=groups)))).astype(np.int64)
 
 
 def _narrow(count: Integers) -> Integers:

@@ -17,7 +17,7 @@ from concordant.errors import UsageError
 from concordant.preferences.counts import BITS, bit_width, pack, tally
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import affordable, all_pairs, chosen_over, entry_owner, take_lists
+from concordant.preferences.ragged import Grouped, OnNodes, Ragged, affordable, chosen_over
 from concordant.preferences.sampling import draw_subsets, label_keys
 
 __all__ = ["Batch", "Edges", "Graphs"]
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(Grouped):
     """The judgments of each graph, with multiplicity.
 
     All items of a graph's query are its nodes, touched by its judgments or not, so scores of subsets of one query
@@ -55,8 +55,8 @@ class Batch:
     def whole(cls, prefs: Preferences, queries: NDArray[np.integer] | None = None) -> Batch:
         """One graph per query (codes; all when not given) with all its judgments."""
         codes = np.arange(len(prefs.queries)) if queries is None else np.asarray(queries)
-        start, judgment = take_lists(prefs.start, codes)
-        return cls(prefs, codes.astype(np.int32), start, judgment, prefs.count[judgment].astype(np.int64))
+        held, judgment = prefs.groups.take(codes)
+        return cls(prefs, codes.astype(np.int32), held.start, judgment, prefs.count[judgment].astype(np.int64))
 
     @classmethod
     def subsets(
@@ -83,15 +83,12 @@ class Batch:
         owner, offsets, position = draw_subsets(total, keys, k, subsets, partition=partition)
         before = np.concatenate(([0], np.cumsum(prefs.count, dtype=np.int64)))
         first = before[prefs.start[:-1][codes]]
-        absolute = position + np.repeat(first[owner], np.diff(offsets))
-        judgment = np.searchsorted(before, absolute, side="right") - 1
-        draw = entry_owner(offsets)
-        new = np.ones(len(judgment), bool)
-        new[1:] = (judgment[1:] != judgment[:-1]) | (draw[1:] != draw[:-1])
-        begin = np.flatnonzero(new)
-        multiplicity = np.diff(begin, append=len(judgment)).astype(np.int64)
-        start = np.concatenate(([0], np.cumsum(np.bincount(draw[begin], minlength=len(owner))))).astype(np.int64)
-        return cls(prefs, codes[owner].astype(np.int32), start, judgment[begin], multiplicity)
+        draws = Ragged(offsets)
+        judgment = np.searchsorted(before, position + draws.spread(first[owner]), side="right") - 1
+        same = Ragged.runs(judgment, draws.owner)
+        begin = same.start[:-1]
+        start = Ragged.counted(draws.owner[begin], len(owner)).start
+        return cls(prefs, codes[owner].astype(np.int32), start, judgment[begin], same.sizes)
 
     def __len__(self) -> int:
         return len(self.query)
@@ -105,27 +102,36 @@ class Batch:
     @cached_property
     def graph(self) -> NDArray[np.int64]:
         """The graph of each held judgment."""
-        return entry_owner(self.start)
+        return self.groups.owner
 
     @cached_property
-    def _nodes(self) -> tuple[Offsets, NDArray[np.int64]]:
-        member_start, _ = self.prefs.members
-        return take_lists(member_start, self.query)
+    def _nodes(self) -> tuple[Ragged, NDArray[np.int64]]:
+        return self.prefs.member_groups.take(self.query)
 
-    @cached_property
+    @property
+    def node_groups(self) -> Ragged:
+        """The nodes of each graph."""
+        return self._nodes[0]
+
+    @property
     def node_start(self) -> Offsets:
         """Nodes of graph g are node_start[g]:node_start[g + 1]."""
-        return self._nodes[0]
+        return self.node_groups.start
+
+    @property
+    def sizes(self) -> Offsets:
+        """Number of nodes of each graph."""
+        return self.node_groups.sizes
 
     @cached_property
     def item(self) -> Ints:
         """Item code of each node, ascending within a graph."""
         return self.prefs.members[1][self._nodes[1]]
 
-    @cached_property
+    @property
     def owner(self) -> NDArray[np.int64]:
         """The graph of each node."""
-        return entry_owner(self.node_start)
+        return self.node_groups.owner
 
     def node_of(self, graph: NDArray[np.integer], item: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the node of an item in a graph (the item must belong to the graph's query)."""
@@ -181,7 +187,7 @@ class Edges:
 
 
 @dataclass(frozen=True, eq=False)
-class Graphs:
+class Graphs(OnNodes):
     """Pair tables: for each graph the pairs that were judged, with the strength of wins either way and of ties.
 
     Pairs stand once (``first < second``), sorted by graph, first, second; with covariates once for each value.
@@ -216,32 +222,21 @@ class Graphs:
         """n_lj: losses and half the ties."""
         return self.losses + 0.5 * self.ties if self.ties.any() else self.losses
 
-    @property
-    def nodes(self) -> int:
-        return int(self.node_start[-1])
-
-    def __len__(self) -> int:
-        return len(self.node_start) - 1
-
     @cached_property
+    def pairs(self) -> Ragged:
+        """The pairs of each graph."""
+        return Ragged(self.pair_start)
+
+    @property
     def graph(self) -> NDArray[np.int64]:
         """The graph of each pair."""
-        return entry_owner(self.pair_start)
-
-    @cached_property
-    def owner(self) -> NDArray[np.int64]:
-        """The graph of each node."""
-        return entry_owner(self.node_start)
+        return self.pairs.owner
 
     def add_to_nodes(self, to_first: Floats, to_second: Floats) -> Floats:
         """Sum a value of each pair into its first node and another into its second; shape (nodes,)."""
         return np.asarray(
             np.bincount(self.first, to_first, self.nodes) + np.bincount(self.second, to_second, self.nodes), np.float64
         )
-
-    def per_graph(self, of_nodes: Floats) -> Floats:
-        """Sum a value of each node over its graph; shape (graphs,)."""
-        return np.asarray(np.bincount(self.owner, of_nodes, len(self)), np.float64)
 
     @classmethod
     def of(cls, batch: Batch, *, covariates: bool = False) -> Graphs:
@@ -269,8 +264,9 @@ class Graphs:
         covariates: Floats | None = None,
     ) -> Graphs:
         """Add up edges (winner, loser as nodes of the batch; integer or real mass) into pairs."""
-        size = np.diff(node_start)
-        table = np.concatenate(([0], np.cumsum(size * size)))  # one table of size × size cells for each graph
+        nodes = Ragged(node_start)
+        size = nodes.sizes
+        table = Ragged.of_sizes(size * size).start  # one table of size × size cells for each graph
         swap = winner > loser
         values = np.zeros((1, 0))
         code = np.zeros(0, np.int64)
@@ -281,7 +277,7 @@ class Graphs:
             code = code.reshape(-1)  # NumPy 2.0 gives it a second axis
         sizes = [int(table[-1]), len(values), 4]
         outcome = swap.astype(np.int8) if tie is None else np.where(tie, np.int8(2), swap)
-        place = _cells(node_start, size, table, winner, loser)
+        place = _cells(nodes, table, winner, loser)
         cells = None
         if sum(bit_width(x) for x in sizes) > BITS:  # many items and many values: only the cells that are there
             cells, place = np.unique(place, return_inverse=True)
@@ -303,7 +299,7 @@ class Graphs:
         if cells is not None:
             cell = cells[cell]
         pair_start = np.searchsorted(cell, table).astype(np.int64)
-        graph = entry_owner(pair_start)
+        graph = Ragged(pair_start).owner
         cell -= table[graph]
         row = cell // size[graph]
         start = node_start[graph]
@@ -312,20 +308,17 @@ class Graphs:
         )
 
 
-def _cells(
-    node_start: Offsets, size: Offsets, table: Offsets, winner: NDArray[Any], loser: NDArray[Any]
-) -> NDArray[np.int64]:
+def _cells(nodes: Ragged, table: Offsets, winner: NDArray[Any], loser: NDArray[Any]) -> NDArray[np.int64]:
     """The cell (smaller node, larger node) of each edge in its graph's table."""
     cell: NDArray[np.int64] = np.minimum(winner, loser).astype(np.int64)
+    size = nodes.sizes
     if len(size) == 1:
         cell *= int(size[0])
         cell += np.maximum(winner, loser)
         return cell
     # cell = table + (small − start)·width + (large − start) = small·width + large + shift of the graph
-    width = np.repeat(size, size)
-    shift = np.repeat(table[:-1] - node_start[:-1] * (size + 1), size)
-    offset = shift[cell]
-    cell *= width[cell]
+    offset = nodes.spread(table[:-1] - nodes.start[:-1] * (size + 1))[cell]
+    cell *= nodes.spread(size)[cell]
     cell += offset
     cell += np.maximum(winner, loser)
     return cell
@@ -358,16 +351,16 @@ def _edges_of_comparisons(batch: Batch) -> Edges:
 
 def _edges_of_lists(batch: Batch) -> Edges:
     prefs = batch.prefs
-    assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
-    start, entries = take_lists(prefs.list_start, batch.judgment)
+    assert prefs.list_item is not None and prefs.list_value is not None
+    lists, entries = prefs.lists.take(batch.judgment)
     value = prefs.list_value[entries]
-    affordable(prefs.kind, start)
-    holder = entry_owner(start)
+    affordable(prefs.kind, lists)
+    holder = lists.owner
     node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
     if prefs.kind in ("selections", "choices"):
-        better, worse = chosen_over(prefs.kind, start, holder, value)
+        better, worse = chosen_over(prefs.kind, lists, value)
     else:
-        better, worse = all_pairs(start)
+        better, worse = lists.pairs()
     owner, gap = holder[better], np.abs(value[better] - value[worse])
     if prefs.kind == "ratings":
         keep = gap > 0  # equal ratings carry no edge

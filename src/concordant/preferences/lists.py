@@ -25,6 +25,7 @@ from concordant.preferences.comparisons import (
     whole_numbers,
 )
 from concordant.preferences.layouts import Layout
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.values import CLEAN, MISSING, Read, Reason, Verdict, flags, flat, labels, numbers
 
 __all__ = [
@@ -69,12 +70,12 @@ class Lists:
     @property
     def owner(self) -> NDArray[np.int64]:
         """The list of each entry."""
-        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int64), np.diff(self.offsets))
+        return Ragged(self.offsets).owner
 
     @property
     def rows(self) -> int:
         """Number of rows that the lists were made of."""
-        return int((np.diff(self.offsets) * self.times).sum())
+        return int((Ragged(self.offsets).sizes * self.times).sum())
 
 
 @dataclass
@@ -279,7 +280,7 @@ def _finished(
     entries = np.flatnonzero(stays)
     if place is not None:
         entries = entries[np.lexsort((place[entries], owner[entries]))]
-    offsets = np.concatenate(([0], np.cumsum(length[chosen]))).astype(np.int64)
+    offsets = Ragged.of_sizes(length[chosen]).start
     item = _labels(codes[entries], names)
     query = arguments.get("query")
     if absent is not None:
@@ -386,22 +387,19 @@ def gather(columns: Columns, keys: Sequence[str], entries: Sequence[str]) -> tup
         return Lists({}, every, np.array([0, rows]), np.ones(1, np.int64)), np.arange(rows)
     key, _ = packed([coded(flats[role]) for role in keys])
     order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    begin = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if rows else np.zeros(0, np.int64)
+    runs = Ragged.runs(key[order])
+    begin = runs.start[:-1]
     first = pa.array(order[begin])
     # lists stand in the order in which their first rows came
     by_first = np.argsort(order[begin], kind="stable")
-    offsets = np.concatenate((begin, [rows]))
-    length = np.diff(offsets)[by_first]
-    start = np.concatenate(([0], np.cumsum(length)))
-    place = np.arange(rows) - np.repeat(start[:-1], length) + np.repeat(begin[by_first], length)
+    lists, place = runs.take(by_first)
     order = order[place]
     taken = pa.array(order)
     return (
         Lists(
             {role: flats[role].take(first.take(pa.array(by_first))) for role in keys},
             {role: flats[role].take(taken) for role in entries},
-            start.astype(np.int64),
+            lists.start,
             np.ones(len(begin), np.int64),
         ),
         order,

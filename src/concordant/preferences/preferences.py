@@ -81,7 +81,7 @@ class Preferences(Counted):
         if self.kind == "comparisons":
             facts["ties"] = 0 if self.tie is None else int(self.count[self.tie].sum(dtype=np.int64))
         if self.list_start is not None:
-            facts["entries"] = exact_sum(self.count, np.diff(self.list_start))
+            facts["entries"] = exact_sum(self.count, self.lists.sizes)
         if self.clusters is not None:
             facts["clusters"] = len(self.clusters)
         if len(self.declared):

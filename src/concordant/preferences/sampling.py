@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.preferences.labels import Labels
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["DENSE", "LONGEST", "deal", "draw_subsets", "label_keys", "quick_draws", "uniform_bits", "whole_seed"]
 
@@ -70,30 +71,28 @@ def deal(start: Offsets, count: NDArray[np.integer], key: Keys, hands: int) -> N
     a query would have more than ``CARDS`` cards, all but so many are dealt evenly without a shuffle. Queries are worked
     on some at a time, which bounds the memory.
     """
-    most = np.maximum(CARDS // np.maximum(np.diff(start), 1), 256)
-    most = np.repeat(most, np.diff(start))
+    queries = Ragged(start)
+    most = queries.spread(np.maximum(CARDS // np.maximum(queries.sizes, 1), 256))
     even = np.maximum(np.asarray(count, np.int64) - most, 0) // hands
     shares = np.tile(even, (hands, 1))
     cards = count - even * hands
     total = np.concatenate(([0], np.cumsum(cards, dtype=np.int64)))[start]
-    cuts = np.flatnonzero(np.diff(total[:-1] // CARDS, prepend=-1)) if len(key) else np.zeros(0, np.int64)
-    for begin, end in zip(cuts, np.append(cuts[1:], len(key)), strict=False):
-        held = slice(int(start[begin]), int(start[end]))
-        _deal(start[begin : end + 1] - start[begin], cards[held], key[begin:end], shares[:, held])
+    for part in Ragged.runs(total[:-1] // CARDS).slices:
+        held = slice(int(start[part.start]), int(start[part.stop]))
+        _deal(start[part.start : part.stop + 1] - held.start, cards[held], key[part], shares[:, held])
     return shares
 
 
 def _deal(start: Offsets, count: NDArray[np.int64], key: Keys, shares: NDArray[np.int64]) -> None:
     """Shuffle and deal the judgments of some queries, adding to the shares of each hand."""
     hands = len(shares)
-    query_start = np.concatenate(([0], np.cumsum(count)))[start]
-    position = np.arange(query_start[-1], dtype=np.int64)
-    judgment = np.repeat(np.arange(len(count), dtype=np.int64), count)
-    query = np.repeat(np.arange(len(start) - 1, dtype=np.int64), np.diff(query_start))
-    local = (position - query_start[query]).astype(np.uint64)
+    made = Ragged.of_sizes(count)
+    judgment, queries = made.owner, Ragged(made.start[start])
+    query, place = queries.owner, queries.place
+    local = place.astype(np.uint64)
     order = np.lexsort((uniform_bits(key[query], local), query))
     offset = (uniform_bits(key, np.full(len(key), 1 << 62, np.uint64)) % np.uint64(hands)).astype(np.int64)
-    hand = (position - query_start[query] + offset[query]) % hands
+    hand = (place + offset[query]) % hands
     shares += np.bincount(hand * len(count) + judgment[order], minlength=shares.size).reshape(shares.shape)
 
 
@@ -113,11 +112,10 @@ def draw_subsets(
         )
     whole = total <= k
     draws = np.where(whole, 1, subsets)
-    owner = np.repeat(np.arange(len(total), dtype=np.int64), draws)
-    size = np.where(whole, total, k)[owner]
-    offsets = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
-    positions = np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1], size)
-    nth = np.arange(len(owner), dtype=np.int64) - np.repeat(np.cumsum(draws) - draws, draws)
+    of_queries = Ragged.of_sizes(draws)
+    owner, nth = of_queries.owner, of_queries.place
+    drawn = Ragged.of_sizes(np.where(whole, total, k)[owner])
+    offsets, positions = drawn.start, drawn.place
     sampled = np.flatnonzero(~whole[owner])
     few = total[owner[sampled]] <= DENSE * k
     methods = quick_draws(len(sampled) * k) or _PLAIN

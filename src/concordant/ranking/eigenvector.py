@@ -52,7 +52,7 @@ def principal_eigenvector(batch: Batch, *, c0: float = C0, iterations: int = 10_
     for step in range(1, iterations + 1):
         if graphs.nodes == 0:
             break
-        product = (ones * graphs.per_graph(x))[owner] + sparse @ x
+        product = (ones * graphs.node_groups.sums(x))[owner] + sparse @ x
         low, high = _bounds(product / x, graphs.node_start)
         gap = np.where(done < 0, (high - low) / high, gap)
         new_done = (done < 0) & (gap <= SPREAD)

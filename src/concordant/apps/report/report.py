@@ -387,7 +387,7 @@ def _pairs(prefs: Preferences) -> str | None:
     if prefs.list_start is None:
         return None
     try:
-        affordable(prefs.kind, prefs.list_start)
+        affordable(prefs.kind, prefs.lists)
     except UsageError as problem:
         return str(problem)
     return None
