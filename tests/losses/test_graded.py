@@ -15,8 +15,8 @@ from concordant.errors import InputError, UsageError
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.graded import fit_graded
 from concordant.losses.graded import GRADED_PHIS, GradedLists, graded_loss
-from concordant.losses.margins import margin_function, value_penalty
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
@@ -110,7 +110,7 @@ def test_large_lists_lose_no_precision(phi):
     value, gradient = graded_loss(score, grade, None, phi)
     gap = score[:, None] - score[None, :]
     over = grade[:, None] > grade[None, :]
-    margin = margin_function(phi)
+    margin = pair_loss(phi)
     slope = np.where(over, margin.derivative(gap), 0.0)
     assert value[0] == pytest.approx(margin.value(gap)[over].sum(), rel=1e-10)
     np.testing.assert_allclose(gradient, slope.sum(axis=1) - slope.sum(axis=0), rtol=1e-8, atol=1e-8)
@@ -158,7 +158,7 @@ def test_fits_are_those_of_newton_on_the_listed_pairs(phi, weight):
     ]
     winner, loser = np.array(pairs).T
     strength = (grade[winner] - grade[loser]).astype(float) if weight == "difference" else np.ones(len(winner))
-    listed = Objective(Arcs.plain(start, winner, loser, strength), margin_function(phi), value_penalty("square"))
+    listed = Objective(WeightedEdges.plain(start, winner, loser, strength), pair_loss(phi), value_penalty("square"))
     best = fit_edges(X, listed, ridge=0.3, weight=share)
     fit = fit_graded(X, grade, start, phi, 0.3, weight=weight, query_weight=share, tolerance=1e-7)
     assert fit.status == "converged"

@@ -152,10 +152,10 @@ class Programme:
         return left, right
 
     def _one_sided(self, values: Floats, nudge: float) -> Floats:
-        arcs, units = self.units.arcs, self.units
-        slope = arcs.weight * units.phi.derivative(units.gaps(values) + nudge)
-        of_edges = np.bincount(arcs.winner, slope, units.nodes) - np.bincount(arcs.loser, slope, units.nodes)
-        pull = arcs.pull * units.penalty.derivative(values - arcs.target)
+        edges, units = self.units.edges, self.units
+        slope = edges.weight * units.phi.derivative(units.gaps(values) + nudge)
+        of_edges = np.bincount(edges.winner, slope, units.nodes) - np.bincount(edges.loser, slope, units.nodes)
+        pull = edges.pull * units.penalty.derivative(values - edges.target)
         return np.asarray(of_edges + pull, np.float64).reshape(-1, self.items)
 
     def balance(self, alpha: Floats, shares: Floats) -> Floats:
@@ -315,11 +315,11 @@ def _worst(found: Minimum, mean: Graphs) -> Floats:
     Pairs that are charged fill closed half-spaces α_i ≤ α_j, so the worst of a set of minimisers is met at a vertex of
     its meeting with some of them; these are scores that differ by multiples of 1 + h, up to m − 1 of them.
     """
-    items, step = len(found.alpha), 1.0 + float(np.max(found.objective.arcs.margin, initial=0.0))
+    items, step = len(found.alpha), 1.0 + float(np.max(found.objective.edges.offset, initial=0.0))
     grid = step * np.array(list(itertools.product(range(items), repeat=items)), np.float64)
     grid = grid[grid.min(axis=1) == 0]
-    arcs, phi = found.objective.arcs, found.objective.phi
-    value = phi.value(grid[:, arcs.winner] - grid[:, arcs.loser] - arcs.margin) @ arcs.weight
+    edges, phi = found.objective.edges, found.objective.phi
+    value = phi.value(grid[:, edges.winner] - grid[:, edges.loser] - edges.offset) @ edges.weight
     grid = grid[value <= found.value[0] + 1e-9]
     if not len(grid):
         return found.alpha

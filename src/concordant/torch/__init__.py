@@ -17,11 +17,19 @@ any device, in float32 and float64, without a Python loop over queries.
 
 from __future__ import annotations
 
+try:
+    import torch as _torch  # noqa: F401  (absolute: the library, not this package)
+except ModuleNotFoundError as missing:
+    if missing.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        'concordant.torch needs PyTorch, which is not installed: pip install "concordant[torch]"', name="torch"
+    ) from None
+
 from concordant.torch.abstention import BoundedReluScorer, fit_pairs
 from concordant.torch.fitting import Fit, fit
 from concordant.torch.graded import GradedObjective, against_all
-from concordant.torch.losses import edge_loss, per_graph, value_penalty
-from concordant.torch.margins import MARGINS, PENALTIES
+from concordant.torch.losses import MARGINS, PENALTIES, edge_loss, per_graph, value_penalty
 from concordant.torch.objective import TorchObjective, surrogate
 from concordant.torch.regressor import TorchRegressor
 from concordant.torch.scorers import LinearScorer, ReluScorer
@@ -47,13 +55,3 @@ __all__ = [
     "surrogate",
     "value_penalty",
 ]
-
-
-try:
-    import torch as _torch  # noqa: F401  (absolute: the library, not this package)
-except ModuleNotFoundError as missing:
-    if missing.name != "torch":
-        raise
-    raise ModuleNotFoundError(
-        'concordant.torch needs PyTorch, which is not installed: pip install "concordant[torch]"', name="torch"
-    ) from None

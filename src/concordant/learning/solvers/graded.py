@@ -25,8 +25,8 @@ from concordant.learning.solvers.least_squares import (
     checked_rows,
 )
 from concordant.losses.graded import GRADED_PHIS, GradedLists
-from concordant.losses.margins import margin_function, value_penalty
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.preferences.ragged import all_pairs
 
 __all__ = ["fit_graded"]
@@ -174,5 +174,5 @@ def _listed(lists: GradedLists, weight: str) -> Objective:
     gap = lists.grade[one] - lists.grade[other]
     winner, loser = np.where(gap > 0, one, other), np.where(gap > 0, other, one)
     strength = np.abs(gap) if weight == "difference" else (gap != 0).astype(np.float64)
-    arcs = Arcs.plain(lists.start, winner, loser, strength)
-    return Objective(arcs, margin_function("hinge"), value_penalty("square"))
+    edges = WeightedEdges.plain(lists.start, winner, loser, strength)
+    return Objective(edges, pair_loss("hinge"), value_penalty("square"))
