@@ -87,7 +87,8 @@ class PopulationSearch:
         if self.units.penalised:
             self.reach = float(np.max(self.units.penalty.inverse(1.0 / edges.pull)))
         else:
-            self.reach = 1.0 + float(np.max(edges.offset, initial=0.0))
+            phi = self.units.phi
+            self.reach = (phi.zero_from if phi.ends else 1.0) + float(np.max(edges.offset, initial=0.0))
 
     def candidates(self, budget: int, rng: np.random.Generator) -> list[Candidate]:
         """The best scores with positive regret, most regret first, their gaps refined."""

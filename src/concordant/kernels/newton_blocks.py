@@ -19,10 +19,20 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = ["EXPONENTIAL", "LOGISTIC", "SQUARED_HINGE", "least_room", "longest_paths", "newton_blocks", "pairs_of_gains"]
+__all__ = [
+    "EXPONENTIAL",
+    "HINGE",
+    "LOGISTIC",
+    "SQUARED_HINGE",
+    "least_room",
+    "longest_paths",
+    "newton_blocks",
+    "pairs_of_gains",
+]
 
 
-LOGISTIC, EXPONENTIAL, SQUARED_HINGE = 0, 1, 2
+LOGISTIC, EXPONENTIAL, SQUARED_HINGE, HINGE = 0, 1, 2, 3
+"""Margin functions that compiled loops know; Newton's method is for the first three."""
 WIDE, WIDEST = 8.0, 32.0
 """Longest change of a difference in one step, before and after doubling."""
 BLIND = 20

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from concordant.errors import UsageError, did_you_mean
-from concordant.kernels.newton_blocks import EXPONENTIAL, LOGISTIC, SQUARED_HINGE
+from concordant.kernels.newton_blocks import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE
 
 __all__ = ["PAIR_LOSSES", "PENALTIES", "PairLoss", "Penalty", "pair_loss", "register", "value_penalty"]
 
@@ -54,7 +54,7 @@ class PairLoss:
     torch: OnTensors | None = None
     """φ on tensors, ``lambda torch, t: …``; the derivative at a kink is that of ``derivative``."""
     kernel: int | None = None
-    """The kind under which the compiled Newton method knows φ (``kernels/newton_blocks.py``)."""
+    """The kind under which compiled loops know φ (``kernels/newton_blocks.py``); others take the plain way."""
     curvature_bound: float = np.inf
     """sup φ''."""
     infimum: float = 0.0
@@ -139,6 +139,8 @@ def _contradictions(phi: PairLoss) -> Iterator[str]:
         yield f"has a kink near {t[1:][jumps][0]:.3g}, which is none of its kinks"
     if phi.kinks and np.abs(value - sum(s * np.maximum(k - t, 0.0) for k, s in phi.kinks)).max() > 1e-9:
         yield "is not Σ s max(0, k − t) over its kinks (k, s)"
+    if phi.kinks and (min(phi.kinks)[0], max(phi.kinks)[0]) != (phi.linear_to, phi.zero_from):
+        yield "has its first kink where it is no longer linear, its last one where it ends"
     if phi.bounded and not -1e-9 < float(phi.value(np.array([min(phi.zero_from, 1e6)]))[0]) < 1e-3:
         yield "does not end at 0 where it says, nor tends to it"
     between = (t > phi.linear_to) & (t < phi.zero_from)
@@ -196,6 +198,7 @@ _LOSSES = (
         lambda t: np.where(t < 1.0, -1.0, 0.0),
         lambda t: np.zeros_like(t),
         torch=lambda torch, t: torch.relu(1.0 - t),
+        kernel=HINGE,
         zero_from=1.0,
         linear_to=1.0,
         kinks=((1.0, 1.0),),

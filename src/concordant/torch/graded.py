@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from concordant.errors import UsageError
+from concordant.kernels.newton_blocks import EXPONENTIAL, HINGE, SQUARED_HINGE
 from concordant.losses.pair_losses import pair_loss
 from concordant.torch.losses import on_tensors, per_graph, places, real_scores, spans, tensors
 
@@ -43,7 +44,8 @@ def against_all(scores: Tensor, gains: Tensor, start: Tensor, *, phi: str = "log
         raise UsageError("start must rise from 0: the places where each query begins, and the number of nodes")
     if gains.shape != scores.shape:
         raise UsageError(f"gains have shape {tuple(gains.shape)}, scores {tuple(scores.shape)}")
-    on_tensors(pair_loss(phi))  # it has to be known
+    loss = pair_loss(phi)
+    on_tensors(loss)  # there has to be such a form
     size = start.diff()
     owner = torch.repeat_interleave(torch.arange(len(size), device=start.device), size)
     if len(owner) != len(scores):
@@ -51,13 +53,13 @@ def against_all(scores: Tensor, gains: Tensor, start: Tensor, *, phi: str = "log
     gains = gains.to(scores.dtype)
     if not len(scores):
         return per_graph(scores, owner, len(size))
-    if phi == "exponential":
+    if loss.kernel == EXPONENTIAL:
         return per_graph(gains * _exponentials(scores, gains, owner, len(size)), owner, len(size))
-    if phi == "linear":
+    if loss.linear:
         total = per_graph(scores, owner, len(size))
         return per_graph(gains * (total[owner] - size[owner] * scores), owner, len(size))
-    if phi in ("hinge", "squared-hinge"):
-        wide = _hinges(scores.double(), owner, start, phi == "squared-hinge")
+    if loss.kernel in (HINGE, SQUARED_HINGE):
+        wide = _hinges(scores.double(), owner, start, loss.kernel == SQUARED_HINGE)
         return per_graph(gains * wide.to(scores.dtype), owner, len(size))
     return _in_blocks(scores, gains, start, phi, block)
 

@@ -316,7 +316,7 @@ class Determined:
 
     def _reduce(self, problem: EdgeProblem) -> None:
         of_units = np.asarray(np.bincount(problem.unit, problem.pull, problem.units), np.float64)
-        edges = problem.weight if problem.phi.name != "linear" else np.zeros(len(problem.weight))
+        edges = np.zeros(len(problem.weight)) if problem.phi.linear else problem.weight
         H = problem.hessian(edges, of_units)
         level = np.square(ROUNDING * problem.largest()) * float(edges.sum() + of_units.sum())
         constant = np.diag(H) <= level
