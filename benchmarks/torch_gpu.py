@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 import concordant.torch as ct
-from concordant.losses.margins import margin_function, value_penalty
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 
 
 def main() -> None:
@@ -49,8 +49,8 @@ def edges(rng: np.random.Generator, start: Any, size: Any, each: int, phi: str) 
     """Random edges in every query."""
     graph = np.repeat(np.arange(len(size)), each)
     winner, loser = (start[graph] + (rng.random(len(graph)) * size[graph]).astype(np.int64) for _ in range(2))
-    arcs = Arcs.plain(start, winner, loser, rng.random(len(graph)))
-    return Objective(arcs, margin_function(phi), value_penalty("square"))
+    edges = WeightedEdges.plain(start, winner, loser, rng.random(len(graph)))
+    return Objective(edges, pair_loss(phi), value_penalty("square"))
 
 
 def measure(what: str, risk: Any, alpha: Any, devices: list[str], exact: tuple[Any, Any] | None) -> None:

@@ -153,7 +153,7 @@ def test_many_lists_of_the_same_items_are_quick():
     batch = cc.Batch.whole(prefs)
     for name in ("ranksvm", "margin-based", "ranknet"):
         found = cc.minimise(cc.surrogate(name).objective(batch))
-        assert len(found.objective.arcs.weight) == 90
+        assert len(found.objective.edges.weight) == 90
         original = cc.surrogate(name).objective(batch)
         assert original.value(found.alpha) == pytest.approx(found.value, rel=1e-12)
 
@@ -204,7 +204,6 @@ def test_a_new_member_of_the_registry_is_audited(monkeypatch):
         lambda source: each_judgment(source, h="identity"),
         "judgments",
         phi="squared-hinge",
-        phis=("squared-hinge",),
         meaning="made up",
         source="nowhere",
     )

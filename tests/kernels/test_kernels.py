@@ -203,14 +203,15 @@ def test_the_cache_is_renewed_when_any_kernel_changes() -> None:
 UNCOMPILED = """
 import numpy as np, concordant as cc
 from concordant.preferences import sampling
-from concordant.losses.graded import GRADED_PHIS, graded_loss
+from concordant.losses.graded import graded_loss
+PHIS = "hinge", "squared-hinge", "exponential", "logistic"
 sampling.COMPILED = 0
 rng = np.random.default_rng(0)
 sides = rng.integers(0, 4, 60), rng.integers(4, 8, 60), rng.integers(0, 2, 60)
 votes = cc.Preferences.from_comparisons(*sides, tie=rng.random(60) < 0.2)
 found = [cc.mean_targets(votes, order=k, subsets=5).value for k in (1, 2, 11, "all")]
 found += [cc.mean_targets(votes, "borda", order=k, subsets=5, partition=False).value for k in (2, 11)]
-found += [graded_loss(rng.normal(size=9), np.arange(9) % 3, None, phi)[1] for phi in GRADED_PHIS]
+found += [graded_loss(rng.normal(size=9), np.arange(9) % 3, None, phi)[1] for phi in PHIS]
 found += [graded_loss([-500.0, 500.0], [1, 0], None, "exponential")[0]]
 print([round(float(value), 9) for values in found for value in values])
 """

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from concordant.errors import InputError, UsageError
 from concordant.learning.solvers.rankboost import rankboost
 from concordant.losses.graded import GradedLists
-from concordant.losses.margins import margin_function, value_penalty
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
@@ -32,8 +32,8 @@ def case(seed, missing=0.0, graphs=3, width=3):
     ends = [pair for pair in ends if rng.random() < 0.5] or ends[:1]
     winner, loser = np.array(ends).T
     weight = rng.uniform(0.1, 1, len(winner))
-    arcs = Arcs.plain(start, winner, loser, weight)
-    return X, Objective(arcs, margin_function("exponential"), value_penalty("square"))
+    edges = WeightedEdges.plain(start, winner, loser, weight)
+    return X, Objective(edges, pair_loss("exponential"), value_penalty("square"))
 
 
 def rules_of(X):
@@ -80,10 +80,10 @@ def plain_rankboost(X, pairs, weights, rounds, choose, epsilon):
 @settings(max_examples=12)
 def test_the_algorithm_in_plain_loops(choose, missing, seed):
     X, objective = case(seed, missing)
-    arcs = objective.arcs
-    pairs = list(zip(arcs.winner, arcs.loser, strict=True))
+    edges = objective.edges
+    pairs = list(zip(edges.winner, edges.loser, strict=True))
     model = rankboost(X, objective, rounds=4, choose=choose, smoothing=0.01, thresholds=None)
-    plain = list(plain_rankboost(X, pairs, arcs.weight, 4, choose, 0.01))
+    plain = list(plain_rankboost(X, pairs, edges.weight, 4, choose, 0.01))
     for t in range(len(model.alpha)):
         best, rules, alpha, Z = plain[t]
         mine = (model.feature[t], model.threshold[t], model.direction[t], model.missing[t])
@@ -104,12 +104,12 @@ def test_the_algorithm_in_plain_loops(choose, missing, seed):
 @settings(max_examples=20)
 def test_the_product_of_z_is_the_loss_and_bounds_the_misordered(choose, missing, seed):
     X, objective = case(seed, missing)
-    arcs = objective.arcs
+    edges = objective.edges
     model = rankboost(X, objective, rounds=12, choose=choose)
     F = model.scores(X)
-    loss = objective.value(F).sum() / arcs.weight.sum()
+    loss = objective.value(F).sum() / edges.weight.sum()
     assert np.prod(model.z) == pytest.approx(loss, rel=1e-8)
-    misordered = arcs.weight[F[arcs.winner] <= F[arcs.loser]].sum() / arcs.weight.sum()
+    misordered = edges.weight[F[edges.winner] <= F[edges.loser]].sum() / edges.weight.sum()
     assert misordered <= np.prod(model.z) + 1e-12
     assert (model.alpha > 0).all() and (model.z <= 1 + 1e-12).all()
 
@@ -129,8 +129,8 @@ def test_graded_lists_are_their_listed_pairs(seed):
         if grade[i] > grade[j]
     ]
     winner, loser = np.array(pairs).T
-    arcs = Arcs.plain(start, winner, loser, np.ones(len(winner)))
-    listed = Objective(arcs, margin_function("exponential"), value_penalty("square"))
+    edges = WeightedEdges.plain(start, winner, loser, np.ones(len(winner)))
+    listed = Objective(edges, pair_loss("exponential"), value_penalty("square"))
     one, other = (rankboost(X, source, weight=weight, rounds=8) for source in (GradedLists.of(grade, start), listed))
     np.testing.assert_array_equal(one.feature, other.feature)
     np.testing.assert_allclose(one.threshold, other.threshold)
@@ -206,7 +206,7 @@ def test_bad_input():
         ((X[0], objective), {}, "must be a matrix"),
         ((X, lists), {}, "no pair"),
         ((X, lists), {"choose": "z"}, "one by one"),
-        ((X, Objective(objective.arcs, margin_function("logistic"), objective.penalty)), {}, "exponential loss"),
+        ((X, Objective(objective.edges, pair_loss("logistic"), objective.penalty)), {}, "exponential loss"),
     ):
         with pytest.raises(UsageError, match=says):
             rankboost(*arguments, **options)

@@ -16,9 +16,9 @@ from concordant.learning.features.reading import read_judged
 from concordant.learning.solvers import edge_problem, edges
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import NormalEquations
-from concordant.losses.margins import margin_function, value_penalty
 from concordant.losses.minimise import ATTAINED, NOT_ATTAINED, minimise
-from concordant.losses.objective import Arcs, Objective, Population, Relevance
+from concordant.losses.objective import Objective, Population, Relevance, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
@@ -28,7 +28,7 @@ seeds = st.integers(0, 10_000)
 some = settings(max_examples=15)
 
 
-def problem(seed, phi="logistic", *, width=4, pull=0.0, penalty="square", margins=False, graphs=6):
+def problem(seed, phi="logistic", *, width=4, pull=0.0, penalty="square", offsets=False, graphs=6):
     """X, an objective with edges both ways (so that minimisers exist), and a weight for each graph."""
     rng = np.random.default_rng(seed)
     size = rng.integers(1, 7, graphs)
@@ -42,9 +42,9 @@ def problem(seed, phi="logistic", *, width=4, pull=0.0, penalty="square", margin
     ]
     winner, loser = np.array(ends).reshape(-1, 2).T
     weight = rng.random(len(winner))
-    margin = rng.random(len(winner)) if margins else None
-    arcs = Arcs.plain(start, winner, loser, weight, margin=margin, pull=pull)
-    objective = Objective(arcs, margin_function(phi), value_penalty(penalty))
+    offset = rng.random(len(winner)) if offsets else None
+    edges = WeightedEdges.plain(start, winner, loser, weight, offset=offset, pull=pull)
+    objective = Objective(edges, pair_loss(phi), value_penalty(penalty))
     return rng.normal(size=(start[-1], width)), objective, rng.uniform(0.1, 1, graphs)
 
 
@@ -61,7 +61,7 @@ def risk_of(X, objective, weight, ridge):
 @given(seed=seeds, penalty=st.sampled_from(["square", "cosh"]), ridge=st.sampled_from([0.01, 0.5, 20.0]))
 @some
 def test_a_general_optimiser_finds_the_same(phi, pull, seed, penalty, ridge):
-    X, objective, weight = problem(seed, phi, pull=pull, penalty=penalty, margins=True)
+    X, objective, weight = problem(seed, phi, pull=pull, penalty=penalty, offsets=True)
     fit = fit_edges(X, objective, ridge=ridge, weight=weight)
     risk = risk_of(X, objective, weight, ridge)
     other = minimize(risk, np.zeros(4), method="BFGS", options={"gtol": 1e-8})
@@ -81,8 +81,8 @@ def test_a_general_optimiser_finds_the_same(phi, pull, seed, penalty, ridge):
 def test_the_closed_form_of_the_linear_loss(seed, nu, ridge):
     """w = ½ (ν XᵀX + λ_ICML I)⁻¹ Σ a_ij (x_i − x_j) (ICML (14), (15)); its λ‖w‖² is our (λ/2)‖w‖² with λ = 2 λ_ICML."""
     X, objective, _ = problem(seed, "linear", pull=nu)
-    arcs = objective.arcs
-    moment = ((X[arcs.winner] - X[arcs.loser]) * arcs.weight[:, None]).sum(axis=0)
+    edges = objective.edges
+    moment = ((X[edges.winner] - X[edges.loser]) * edges.weight[:, None]).sum(axis=0)
     w = 0.5 * np.linalg.solve(nu * X.T @ X + 0.5 * ridge * np.eye(4), moment)
     np.testing.assert_allclose(fit_edges(X, objective, ridge=ridge).theta, w, rtol=1e-9, atol=1e-12)
 
@@ -94,7 +94,7 @@ def test_gain_regression_is_the_normal_equations():
     objective = surrogate("gain-regression").objective(law)
     share = np.array([0.5, 0.2, 0.3])
     fit = fit_edges(X, objective, ridge=0.1, weight=share)
-    by_equations = NormalEquations.of(X, objective.arcs.target, start, share / np.diff(start), intercept="none")
+    by_equations = NormalEquations.of(X, objective.edges.target, start, share / np.diff(start), intercept="none")
     np.testing.assert_allclose(fit.theta, by_equations.solve(0.1).theta, rtol=1e-10)
     assert fit.status == "closed form" and fit.iterations == 0
 
@@ -120,8 +120,8 @@ def test_with_identity_features_it_is_the_minimiser_over_scores(phi, seed):
 # -- what is not determined, not attained, not bounded ----------------------------------------------------------------
 @pytest.mark.parametrize("phi", SMOOTH)
 def test_separable_data_have_no_minimiser_without_ridge(phi):
-    arcs = Arcs.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3))
-    objective = Objective(arcs, margin_function(phi), value_penalty("square"))
+    edges = WeightedEdges.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3))
+    objective = Objective(edges, pair_loss(phi), value_penalty("square"))
     X = np.array([[2.0, 0.3], [1.0, 0.1], [0.0, 0.7]])
     fit = fit_edges(X, objective, ridge=0.0)
     assert (np.diff(X @ fit.theta) < 0).all() and np.isfinite(fit.theta).all()
@@ -137,27 +137,27 @@ def test_separable_data_have_no_minimiser_without_ridge(phi):
 @pytest.mark.parametrize("phi", ["logistic", "exponential"])
 def test_partly_separable_data(phi):
     """1 and 2 beat each other, 3 always loses: the infimum is that of the pair alone."""
-    arcs = Arcs.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 0, 2]), np.array([0.7, 0.3, 1.0]))
-    objective = Objective(arcs, margin_function(phi), value_penalty("square"))
+    edges = WeightedEdges.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 0, 2]), np.array([0.7, 0.3, 1.0]))
+    objective = Objective(edges, pair_loss(phi), value_penalty("square"))
     fit = fit_edges(np.eye(3), objective, ridge=0.0)
     assert fit.status.startswith("infimum not attained")
     scale = 0.5 if phi == "exponential" else 1.0
     assert fit.theta[0] - fit.theta[1] == pytest.approx(scale * np.log(7 / 3), abs=1e-6)
     assert fit.value == pytest.approx(minimise(objective).value[0], abs=1e-8)
     # nearly separable is not separable: a rare win of 3, the minimiser is far away and found
-    arcs = Arcs.plain(np.array([0, 2]), np.array([0, 1]), np.array([1, 0]), np.array([1.0, 1e-6]))
-    objective = Objective(arcs, margin_function(phi), value_penalty("square"))
+    edges = WeightedEdges.plain(np.array([0, 2]), np.array([0, 1]), np.array([1, 0]), np.array([1.0, 1e-6]))
+    objective = Objective(edges, pair_loss(phi), value_penalty("square"))
     fit = fit_edges(np.array([[1.0], [0.0]]), objective, ridge=0.0)
     assert fit.status == "converged" and fit.theta[0] == pytest.approx(scale * np.log(1e6), rel=1e-6)
 
 
 def test_items_without_edges_take_no_part():
     """Their columns of the identity are constant on every component; rounding must not make curvature of them."""
-    arcs = Arcs.plain(
+    edges = WeightedEdges.plain(
         np.array([0, 7]), np.array([0, 3, 0, 6, 2]), np.array([3, 0, 6, 0, 6]), np.array([1, 2, 3, 1, 0.1])
     )
     for phi in SMOOTH:
-        objective = Objective(arcs, margin_function(phi), value_penalty("square"))
+        objective = Objective(edges, pair_loss(phi), value_penalty("square"))
         fit = fit_edges(np.eye(7), objective, ridge=0.0)
         assert fit.undetermined == 4 and np.abs(fit.theta[[1, 4, 5]]).max() < 1e-12
         assert fit.value == pytest.approx(minimise(objective).value[0], abs=1e-7)
@@ -196,7 +196,7 @@ def test_an_early_stop_is_said():
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 300.0])
 def test_the_line_search_survives_steep_exponentials(scale):
     """Features so large that a plain Newton step would overflow."""
-    X, objective, weight = problem(4, "exponential", margins=True)
+    X, objective, weight = problem(4, "exponential", offsets=True)
     fit = fit_edges(X * scale, objective, ridge=1e-3, weight=weight)
     assert fit.status == "converged"
     start = minimize(
@@ -247,9 +247,11 @@ def test_graphs_that_share_their_rows():
 def test_weights_of_graphs_are_repetition():
     X, objective, _ = problem(6)
     weight = np.array([2.0, 1, 1, 1, 1, 0])
-    arcs, owner = objective.arcs, objective.owner
-    times = weight[owner[arcs.winner]].astype(int)
-    again = Arcs.plain(arcs.node_start, *(np.repeat(c, times) for c in (arcs.winner, arcs.loser, arcs.weight)))
+    edges, owner = objective.edges, objective.owner
+    times = weight[owner[edges.winner]].astype(int)
+    again = WeightedEdges.plain(
+        edges.node_start, *(np.repeat(c, times) for c in (edges.winner, edges.loser, edges.weight))
+    )
     repeated = Objective(again, objective.phi, objective.penalty)
     np.testing.assert_allclose(
         fit_edges(X, objective, ridge=0.1, weight=weight).theta, fit_edges(X, repeated, ridge=0.1).theta, rtol=1e-9
@@ -257,9 +259,9 @@ def test_weights_of_graphs_are_repetition():
 
 
 def test_nothing_to_learn_from():
-    arcs = Arcs.plain(np.array([0, 2]), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    edges = WeightedEdges.plain(np.array([0, 2]), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     for phi in (*SMOOTH, "hinge"):
-        objective = Objective(arcs, margin_function(phi), value_penalty("square"))
+        objective = Objective(edges, pair_loss(phi), value_penalty("square"))
         for ridge in (0.0, 1.0):
             fit = fit_edges(np.ones((2, 3)), objective, ridge=ridge)
             assert fit.theta.tolist() == [0, 0, 0] and fit.converged

@@ -13,9 +13,9 @@ from test_solvers_edges import THEOREM_3, problem, risk_of
 from concordant.errors import UsageError
 from concordant.learning.solvers import hinge
 from concordant.learning.solvers.edges import fit_edges
-from concordant.losses.margins import margin_function, value_penalty
 from concordant.losses.minimise import minimise
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.losses.surrogates import surrogate
 
 seeds = st.integers(0, 10_000)
@@ -23,8 +23,8 @@ seeds = st.integers(0, 10_000)
 
 def differences(X, objective, weight):
     """d_e and w_e of each edge, written out."""
-    arcs = objective.arcs
-    return X[arcs.winner] - X[arcs.loser], arcs.weight * weight[objective.owner[arcs.winner]]
+    edges = objective.edges
+    return X[edges.winner] - X[edges.loser], edges.weight * weight[objective.owner[edges.winner]]
 
 
 @given(seed=seeds, ridge=st.sampled_from([3.0, 0.1, 0.01]))
@@ -48,9 +48,9 @@ def test_liblinear_finds_the_same(seed, ridge):
 @given(seed=seeds, ridge=st.sampled_from([0.0, 0.2, 5.0]))
 @settings(max_examples=15)
 def test_a_quadratic_programme_finds_the_same(seed, ridge):
-    """With margins; slacks as variables. Without ridge it is a linear programme."""
-    X, objective, weight = problem(seed, "hinge", width=2, graphs=2, margins=True)
-    (d, w), b = differences(X, objective, weight), 1 + objective.arcs.margin
+    """With offsets; slacks as variables. Without ridge it is a linear programme."""
+    X, objective, weight = problem(seed, "hinge", width=2, graphs=2, offsets=True)
+    (d, w), b = differences(X, objective, weight), 1 + objective.edges.offset
     fit = fit_edges(X, objective, ridge=ridge, weight=weight, tolerance=1e-9)
     edges = len(w)
     if ridge == 0:
@@ -99,8 +99,8 @@ def test_tied_by_theorem_3_and_separable_data():
     objective = surrogate("ranksvm").objective(THEOREM_3)
     fit = fit_edges(np.eye(3), objective, ridge=0.0)
     assert fit.value == pytest.approx(0.49, abs=1e-7) and fit.gap < 1e-7
-    arcs = Arcs.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3))
-    separable = Objective(arcs, margin_function("hinge"), value_penalty("square"))
+    edges = WeightedEdges.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3))
+    separable = Objective(edges, pair_loss("hinge"), value_penalty("square"))
     free = fit_edges(np.eye(3), separable, ridge=0.0)
     assert free.converged and free.value == pytest.approx(0, abs=1e-7)
     held = fit_edges(np.eye(3), separable, ridge=1e-6)
@@ -119,9 +119,11 @@ def test_features_that_no_edge_sees_without_ridge():
 def test_weights_of_very_different_size():
     """Edge weights over twelve orders of magnitude: the gap still closes."""
     X, objective, weight = problem(3, "hinge")
-    arcs = objective.arcs
+    edges = objective.edges
     rng = np.random.default_rng(0)
-    wild = Arcs.plain(arcs.node_start, arcs.winner, arcs.loser, 10.0 ** rng.uniform(-9, 3, len(arcs.weight)))
+    wild = WeightedEdges.plain(
+        edges.node_start, edges.winner, edges.loser, 10.0 ** rng.uniform(-9, 3, len(edges.weight))
+    )
     fit = fit_edges(X, Objective(wild, objective.phi, objective.penalty), ridge=0.1, weight=weight)
     assert fit.status == "converged"
 

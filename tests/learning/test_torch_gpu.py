@@ -12,8 +12,8 @@ if not torch.cuda.is_available():
 
 import concordant.torch as ct  # noqa: E402
 from concordant.errors import UsageError  # noqa: E402
-from concordant.losses.margins import MARGINS  # noqa: E402
 from concordant.losses.objective import Population, Relevance  # noqa: E402
+from concordant.losses.pair_losses import PAIR_LOSSES  # noqa: E402
 from concordant.losses.surrogates import SURROGATES  # noqa: E402
 
 BOTH = [(name, phi) for name, member in SURROGATES.items() for phi in member.phis]
@@ -48,7 +48,7 @@ def test_values_and_derivatives_equal_those_of_the_cpu(name, phi, dtype):
         torch.testing.assert_close(there, here, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * 10)
 
 
-@pytest.mark.parametrize("phi", MARGINS)
+@pytest.mark.parametrize("phi", PAIR_LOSSES)
 def test_gradcheck(phi):
     start = torch.tensor([0, 4, 4, 5, 9], device="cuda")
     gains = torch.rand(9, dtype=torch.float64, device="cuda", generator=torch.Generator("cuda").manual_seed(1))

@@ -18,9 +18,9 @@ from hypothesis import strategies as st  # noqa: E402
 
 import concordant.torch as ct  # noqa: E402
 from concordant.errors import UsageError  # noqa: E402
-from concordant.losses import margins as plain  # noqa: E402
+from concordant.losses import pair_losses as plain  # noqa: E402
 from concordant.losses.minimise import ATTAINED, minimise  # noqa: E402
-from concordant.losses.objective import Arcs, Objective, Population, Relevance  # noqa: E402  # noqa: E402
+from concordant.losses.objective import Objective, Population, Relevance, WeightedEdges  # noqa: E402  # noqa: E402
 from concordant.losses.surrogates import SURROGATES, surrogate  # noqa: E402
 
 torch.set_num_threads(1)  # small tensors: threads would only wait for one another
@@ -56,15 +56,15 @@ def scores_of(nodes, seed):
 
 
 # -- the parts -------------------------------------------------------------------------------------------------------
-def test_every_margin_function_and_penalty_is_there():
-    assert set(ct.MARGINS) == set(plain.MARGINS)
+def test_every_pair_loss_and_penalty_is_there():
+    assert set(ct.MARGINS) == set(plain.PAIR_LOSSES)
     assert set(ct.PENALTIES) == set(plain.PENALTIES)
 
 
 @pytest.mark.parametrize("kind", ["MARGINS", "PENALTIES"])
 def test_parts_equal_those_of_the_registry(kind):
     t = np.array([-700.0, -30.0, -21.0, -3.0, -1.0, -1e-9, 0.0, 0.4, 1.0, 1.2, 19.0, 25.0, 60.0, 700.0])
-    for name, theirs in getattr(plain, kind).items():
+    for name, theirs in getattr(plain, kind.replace("MARGINS", "PAIR_LOSSES")).items():
         x = torch.tensor(t, requires_grad=True)
         value = getattr(ct, kind)[name](x)
         (slope,) = torch.autograd.grad(value.sum(), x)
@@ -145,17 +145,17 @@ def test_gradcheck(name, phi):
 
 
 @pytest.mark.parametrize("penalty", plain.PENALTIES)
-def test_margins_and_penalties_together(penalty):
+def test_offsets_and_penalties_together(penalty):
     """No member of the registry has everything at once: the form does."""
     rng = np.random.default_rng(5)
-    arcs = Arcs(
+    edges = WeightedEdges(
         np.array([0, 3, 3, 5]),
         np.array([0, 4, 2]),
         np.array([1, 3, 0]),
         *(rng.random(3) for _ in range(2)),
         *(rng.random(5) for _ in range(2)),
     )
-    theirs = Objective(arcs, plain.margin_function("logistic"), plain.value_penalty(penalty))
+    theirs = Objective(edges, plain.pair_loss("logistic"), plain.value_penalty(penalty))
     alpha = rng.normal(size=5)
     x = torch.tensor(alpha, requires_grad=True)
     value = ct.TorchObjective.of(theirs)(x)
@@ -211,7 +211,7 @@ def against_all_in_loops(phi, alpha, gains, start):
     ]
 
 
-@pytest.mark.parametrize("phi", plain.MARGINS)
+@pytest.mark.parametrize("phi", plain.PAIR_LOSSES)
 @given(seeds, st.integers(1, 40))
 @some
 def test_against_all_in_loops(phi, seed, block):
@@ -234,7 +234,7 @@ def test_against_all_in_loops(phi, seed, block):
                 assert slope[node] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("phi", plain.MARGINS)
+@pytest.mark.parametrize("phi", plain.PAIR_LOSSES)
 def test_queries_of_one_item_have_a_slope_of_zero(phi):
     alpha = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)
     found = ct.against_all(alpha, torch.ones(2, dtype=torch.float64), torch.tensor([0, 1, 2]), phi=phi)

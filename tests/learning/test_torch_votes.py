@@ -268,7 +268,7 @@ def test_theorem_3_the_usual_loss_converges_to_the_wrong_order_and_ours_to_the_r
         ("squared-hinge", [0.43663417, -0.50076963, 0.06413545], 0.67444844),
     ],
 )
-def test_theorem_3_for_other_margin_functions(phi, minimiser, value):
+def test_theorem_3_for_other_pair_losss(phi, minimiser, value):
     name = "rankboost" if phi == "exponential" else "ranksvm"
     found, reached = trained(ct.PreferenceLoss(name, phi), prompts=1, ridge=0.0)
     np.testing.assert_allclose(found, minimiser, atol=1e-6)

@@ -14,12 +14,13 @@ from scipy.optimize import minimize
 from concordant.errors import InputError, UsageError
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.graded import fit_graded
-from concordant.losses.graded import GRADED_PHIS, GradedLists, graded_loss
-from concordant.losses.margins import margin_function, value_penalty
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.graded import GradedLists, graded_loss
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from toy_losses import TOYS, registered
 
 PHI = {
     "hinge": lambda t: max(0.0, 1 - t),
@@ -33,8 +34,17 @@ SLOPE = {
     "logistic": lambda t: -1 / (1 + math.exp(t)),
     "exponential": lambda t: -math.exp(-t),
 }
-BOTH = [(phi, weight) for phi in GRADED_PHIS for weight in ("pairs", "difference")]
+for toy in TOYS.values():
+    PHI[toy.name] = lambda t, toy=toy: float(toy.value(np.array([t]))[0])
+    SLOPE[toy.name] = lambda t, toy=toy: float(toy.derivative(np.array([t]))[0])
+BOTH = [(phi, weight) for phi in PHI for weight in ("pairs", "difference")]
 seeds = st.integers(0, 100_000)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toys():
+    with registered():
+        yield
 
 
 def all_pairs(score, grade, start, phi, weight):
@@ -87,7 +97,7 @@ def test_finite_differences(phi, weight):
         assert gradient[node] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize(("phi", "weight"), BOTH)
+@pytest.mark.parametrize(("phi", "weight"), [both for both in BOTH if both[0] not in TOYS])
 def test_it_is_the_edge_surrogate_on_the_list_s_ratings(phi, weight):
     """RankSVM, RankNet and RankBoost on one judgment of ratings: edges as strong as the difference, or unit."""
     rng = np.random.default_rng(2)
@@ -110,7 +120,7 @@ def test_large_lists_lose_no_precision(phi):
     value, gradient = graded_loss(score, grade, None, phi)
     gap = score[:, None] - score[None, :]
     over = grade[:, None] > grade[None, :]
-    margin = margin_function(phi)
+    margin = pair_loss(phi)
     slope = np.where(over, margin.derivative(gap), 0.0)
     assert value[0] == pytest.approx(margin.value(gap)[over].sum(), rel=1e-10)
     np.testing.assert_allclose(gradient, slope.sum(axis=1) - slope.sum(axis=0), rtol=1e-8, atol=1e-8)
@@ -147,7 +157,7 @@ def fitted_case(seed=0, width=3):
 
 
 @pytest.mark.parametrize("weight", ["pairs", "difference"])
-@pytest.mark.parametrize("phi", GRADED_PHIS)
+@pytest.mark.parametrize("phi", PHI)
 def test_fits_are_those_of_newton_on_the_listed_pairs(phi, weight):
     X, grade, start, share = fitted_case()
     pairs = [
@@ -158,7 +168,7 @@ def test_fits_are_those_of_newton_on_the_listed_pairs(phi, weight):
     ]
     winner, loser = np.array(pairs).T
     strength = (grade[winner] - grade[loser]).astype(float) if weight == "difference" else np.ones(len(winner))
-    listed = Objective(Arcs.plain(start, winner, loser, strength), margin_function(phi), value_penalty("square"))
+    listed = Objective(WeightedEdges.plain(start, winner, loser, strength), pair_loss(phi), value_penalty("square"))
     best = fit_edges(X, listed, ridge=0.3, weight=share)
     fit = fit_graded(X, grade, start, phi, 0.3, weight=weight, query_weight=share, tolerance=1e-7)
     assert fit.status == "converged"

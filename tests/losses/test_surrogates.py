@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 
 from concordant.errors import UsageError
 from concordant.losses.expected_gains import best_values, expected_gains
-from concordant.losses.margins import MARGINS, PENALTIES, margin_function, value_penalty
 from concordant.losses.minimise import ATTAINED, NOT_ATTAINED, NOT_UNIQUE, STOPPED, minimise
-from concordant.losses.objective import Arcs, Objective, Population, Relevance
+from concordant.losses.objective import Objective, Population, Relevance, WeightedEdges
+from concordant.losses.pair_losses import PAIR_LOSSES, PENALTIES, pair_loss, value_penalty
 from concordant.losses.surrogates import SURROGATES, surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
@@ -46,9 +46,9 @@ def source_for(member, rng):
 
 
 # -- the parts -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", MARGINS)
-def test_margin_functions_are_what_they_say(name):
-    phi = margin_function(name)
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+def test_pair_losss_are_what_they_say(name):
+    phi = pair_loss(name)
     t = np.array([-3.0, -1.1, -0.2, 0.0, 0.4, 0.97, 1.2, 2.5])
     step = 1e-5
     slope = (phi.value(t + step) - phi.value(t - step)) / (2 * step)
@@ -109,17 +109,17 @@ def test_surrogates_are_convex(name, phi, seed):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("phi", [name for name in MARGINS if name != "hinge"])
+@pytest.mark.parametrize("phi", [name for name in PAIR_LOSSES if name != "hinge"])
 def test_curvature_is_the_derivative_of_the_gradient(phi, penalty):
     rng = np.random.default_rng(5)
-    arcs = Arcs.plain(
-        np.array([0, 3]), np.array([0, 1, 2]), np.array([1, 2, 0]), rng.random(3), margin=rng.random(3), pull=0.3
+    edges = WeightedEdges.plain(
+        np.array([0, 3]), np.array([0, 1, 2]), np.array([1, 2, 0]), rng.random(3), offset=rng.random(3), pull=0.3
     )
-    risk = Objective(arcs, margin_function(phi), value_penalty(penalty))
+    risk = Objective(edges, pair_loss(phi), value_penalty(penalty))
     alpha = rng.normal(size=3)
     of_edges, of_nodes = risk.curvature(alpha)
     hessian = np.diag(of_nodes)
-    for i, j, bend in zip(arcs.winner, arcs.loser, of_edges, strict=True):
+    for i, j, bend in zip(edges.winner, edges.loser, of_edges, strict=True):
         ends = np.eye(3)[i] - np.eye(3)[j]
         hessian += bend * np.outer(ends, ends)
     step = 1e-6
@@ -261,7 +261,7 @@ def test_minima_agree_with_a_general_optimiser(name, phi, seed):
 @given(seeds)
 @settings(max_examples=40)
 def test_hinge_by_enumeration(seed):
-    """Without margins some minimiser is integral and so are the least differences: difference constraints of ±1."""
+    """Without offsets some minimiser is integral and so are the least differences: difference constraints of ±1."""
     rng = np.random.default_rng(seed)
     people = random_people(rng, graphs=2, most=4)
     found = minimise(surrogate("ranksvm").objective(people))
@@ -332,10 +332,10 @@ def test_closed_form_of_the_linear_loss_is_the_iterative_one(penalty):
 
 def test_smooth_losses_with_a_penalty_are_unique():
     people = random_people(np.random.default_rng(8))
-    arcs = surrogate("ranknet").objective(people).arcs
-    pulled = Arcs.plain(arcs.node_start, arcs.winner, arcs.loser, arcs.weight, pull=0.1)
+    edges = surrogate("ranknet").objective(people).edges
+    pulled = WeightedEdges.plain(edges.node_start, edges.winner, edges.loser, edges.weight, pull=0.1)
     for phi in ("logistic", "squared-hinge", "exponential"):
-        risk = Objective(pulled, margin_function(phi), value_penalty("square"))
+        risk = Objective(pulled, pair_loss(phi), value_penalty("square"))
         found = minimise(risk)
         assert (found.status == ATTAINED).all()
         other = minimize(lambda a, r=risk: r.value(a).sum(), np.ones(risk.nodes), jac=risk.gradient, tol=1e-10)
@@ -359,8 +359,8 @@ def test_infima_are_followed_between_strong_components():
 
 def test_the_printed_argument_of_the_gain_surrogates_reverses_the_order():
     risk = surrogate("ndcg-pairwise").objective(Relevance.of([0.0, 1.0, 2.0]))
-    arcs = risk.arcs
-    printed = Arcs.plain(arcs.node_start, arcs.loser, arcs.winner, arcs.weight)
+    edges = risk.edges
+    printed = WeightedEdges.plain(edges.node_start, edges.loser, edges.winner, edges.weight)
     assert (np.diff(minimise(risk).alpha) > 0).all()
     assert (np.diff(minimise(Objective(printed, risk.phi, risk.penalty)).alpha) < 0).all()
 
@@ -401,7 +401,7 @@ def test_a_large_sparse_batch_is_one_system():
     ("call", "message"),
     [
         (lambda: surrogate("rancsvm"), "did you mean 'ranksvm'"),
-        (lambda: margin_function("hing"), "did you mean 'hinge'"),
+        (lambda: pair_loss("hing"), "did you mean 'hinge'"),
         (lambda: value_penalty("squar"), "did you mean 'square'"),
         (lambda: surrogate("ranksvm").objective(PEOPLE, phi="logistic"), "allowed: hinge, squared-hinge"),
         (lambda: surrogate("ranksvm").objective(PEOPLE, phi="logistics"), "did you mean 'logistic'"),
@@ -420,7 +420,7 @@ def test_a_large_sparse_batch_is_one_system():
         (lambda: Relevance.of([np.nan, 1.0]), "1 of 2 scores are not finite"),
         (lambda: Relevance.of([[0.0, 1.0]], share=np.array([0.5])), "add up to 0.5"),
         (lambda: Relevance.of([0.0, 1.0], np.array([0, 3])), "3 nodes"),
-        (lambda: Objective(negative(), margin_function("hinge"), value_penalty("square")), "1 of 1 edge weights"),
+        (lambda: Objective(negative(), pair_loss("hinge"), value_penalty("square")), "1 of 1 edge weights"),
     ],
 )
 def test_bad_input(call, message):
@@ -432,17 +432,17 @@ PEOPLE = Population(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), 
 
 
 def negative():
-    return Arcs.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.array([-1.0]))
+    return WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.array([-1.0]))
 
 
 def unbounded():
-    arcs = Arcs.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1))
-    return Objective(arcs, margin_function("linear"), value_penalty("square"))
+    edges = WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1))
+    return Objective(edges, pair_loss("linear"), value_penalty("square"))
 
 
 def pulled_hinge():
-    arcs = Arcs.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), pull=1.0)
-    return Objective(arcs, margin_function("hinge"), value_penalty("square"))
+    edges = WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), pull=1.0)
+    return Objective(edges, pair_loss("hinge"), value_penalty("square"))
 
 
 def gain_weights(name, gain, scores):
@@ -453,12 +453,11 @@ def test_registry_speaks_for_itself():
     for name, member in SURROGATES.items():
         assert member.name == name
         assert member.phi in member.phis
-        assert set(member.phis) <= set(MARGINS)
-        assert set(member.consistent_phis) <= set(member.phis)
-        assert (member.consistent_for is None) == (member.condition is None) == (not member.consistent_phis)
-        assert member.smooth() == MARGINS[member.phi].smooth
+        assert set(member.phis) <= set(PAIR_LOSSES)
+        assert (member.consistent_for is None) == (member.condition is None) == (not member.consistent())
+        assert member.smooth() == PAIR_LOSSES[member.phi].smooth
         source = source_for(member, np.random.default_rng(0))
-        assert bool(member.objective(source).arcs.pull.any()) == member.pulls
+        assert bool(member.objective(source).edges.pull.any()) == member.pulls
         for default in member.defaults:
             assert member.objective(source, **{default: member.defaults[default]})
 

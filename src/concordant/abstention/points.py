@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import InputError, UsageError, counted, did_you_mean, few
-from concordant.losses.margins import margin_function
+from concordant.losses.pair_losses import pair_loss
 
 __all__ = [
     "NORMS",
@@ -266,6 +266,6 @@ def phi_named(name: str, k: float = 1.0) -> Phi:
     if not (math.isfinite(k) and k > 0):
         raise UsageError(f"k of the sigmoid must be a positive number, not {k}")
     if name != "sigmoid":
-        margin = margin_function(name)
-        return Phi(name, margin.value, margin.derivative, True)
+        loss = pair_loss(name)
+        return Phi(name, loss.value, loss.derivative, True)
     return Phi(name, lambda t: 1.0 - np.tanh(k * t), lambda t: k * (np.square(np.tanh(k * t)) - 1.0), False)

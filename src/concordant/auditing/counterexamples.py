@@ -83,11 +83,12 @@ class PopulationSearch:
         self.units, self.items, self.within = build(unit_populations(items)), items, within
         self.mixes = _mixes(build, self.units, items)
         self.smooth = self.units.phi.smooth
-        arcs = self.units.arcs
+        edges = self.units.edges
         if self.units.penalised:
-            self.reach = float(np.max(self.units.penalty.inverse(1.0 / arcs.pull)))
+            self.reach = float(np.max(self.units.penalty.inverse(1.0 / edges.pull)))
         else:
-            self.reach = 1.0 + float(np.max(arcs.margin, initial=0.0))
+            phi = self.units.phi
+            self.reach = (phi.zero_from if phi.ends else 1.0) + float(np.max(edges.offset, initial=0.0))
 
     def candidates(self, budget: int, rng: np.random.Generator) -> list[Candidate]:
         """The best scores with positive regret, most regret first, their gaps refined."""

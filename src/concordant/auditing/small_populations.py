@@ -152,10 +152,10 @@ class Programme:
         return left, right
 
     def _one_sided(self, values: Floats, nudge: float) -> Floats:
-        arcs, units = self.units.arcs, self.units
-        slope = arcs.weight * units.phi.derivative(units.gaps(values) + nudge)
-        of_edges = np.bincount(arcs.winner, slope, units.nodes) - np.bincount(arcs.loser, slope, units.nodes)
-        pull = arcs.pull * units.penalty.derivative(values - arcs.target)
+        edges, units = self.units.edges, self.units
+        slope = edges.weight * units.phi.derivative(units.gaps(values) + nudge)
+        of_edges = np.bincount(edges.winner, slope, units.nodes) - np.bincount(edges.loser, slope, units.nodes)
+        pull = edges.pull * units.penalty.derivative(values - edges.target)
         return np.asarray(of_edges + pull, np.float64).reshape(-1, self.items)
 
     def balance(self, alpha: Floats, shares: Floats) -> Floats:
@@ -301,7 +301,7 @@ def judge(votes: Votes, name: str, *, phi: str | None = None, **options: Any) ->
     mean = graph_of(votes)
     found = minimise(member.objective(mean, phi=phi, **options))
     scores = found.alpha
-    if found.status[0] == NOT_UNIQUE and not found.objective.phi.smooth:
+    if found.status[0] == NOT_UNIQUE and found.objective.phi.piecewise_linear:
         scores = _worst(found, mean)
     loss = float(order_loss(mean, scores, close=CLOSE)[0])
     regret = loss - best_order_of(votes)[1]
@@ -310,16 +310,16 @@ def judge(votes: Votes, name: str, *, phi: str | None = None, **options: Any) ->
 
 
 def _worst(found: Minimum, mean: Graphs) -> Floats:
-    """The minimiser of largest loss for the hinge with one margin.
+    """The minimiser of largest loss for a φ with one kink k (the hinge) and one offset h; with more, one of many.
 
     Pairs that are charged fill closed half-spaces α_i ≤ α_j, so the worst of a set of minimisers is met at a vertex of
-    its meeting with some of them; these are scores that differ by multiples of 1 + h, up to m − 1 of them.
+    its meeting with some of them; these are scores that differ by multiples of k + h, up to m − 1 of them.
     """
-    items, step = len(found.alpha), 1.0 + float(np.max(found.objective.arcs.margin, initial=0.0))
+    edges, phi = found.objective.edges, found.objective.phi
+    items, step = len(found.alpha), phi.zero_from + float(np.max(edges.offset, initial=0.0))
     grid = step * np.array(list(itertools.product(range(items), repeat=items)), np.float64)
     grid = grid[grid.min(axis=1) == 0]
-    arcs, phi = found.objective.arcs, found.objective.phi
-    value = phi.value(grid[:, arcs.winner] - grid[:, arcs.loser] - arcs.margin) @ arcs.weight
+    value = phi.value(grid[:, edges.winner] - grid[:, edges.loser] - edges.offset) @ edges.weight
     grid = grid[value <= found.value[0] + 1e-9]
     if not len(grid):
         return found.alpha

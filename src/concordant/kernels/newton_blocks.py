@@ -19,10 +19,20 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = ["EXPONENTIAL", "LOGISTIC", "SQUARED_HINGE", "least_room", "longest_paths", "newton_blocks", "pairs_of_gains"]
+__all__ = [
+    "EXPONENTIAL",
+    "HINGE",
+    "LOGISTIC",
+    "SQUARED_HINGE",
+    "least_room",
+    "longest_paths",
+    "newton_blocks",
+    "pairs_of_gains",
+]
 
 
-LOGISTIC, EXPONENTIAL, SQUARED_HINGE = 0, 1, 2
+LOGISTIC, EXPONENTIAL, SQUARED_HINGE, HINGE = 0, 1, 2, 3
+"""Margin functions that compiled loops know; Newton's method is for the first three."""
 WIDE, WIDEST = 8.0, 32.0
 """Longest change of a difference in one step, before and after doubling."""
 BLIND = 20
@@ -130,25 +140,25 @@ def _length(kind, begin, end, weight, gap, move):  # type: ignore[no-untyped-def
 
 @compiled
 def newton_blocks(  # type: ignore[no-untyped-def]
-    kind, node_start, arc_start, winner, loser, weight, margin, first, last, tolerance, most, alpha, steps, settled
+    kind, node_start, edge_start, winner, loser, weight, offset, first, last, tolerance, most, alpha, steps, settled
 ):
     """Minimise Σ w φ(α_i − α_j − h) in the blocks first … last − 1; fill alpha, steps, settled.
 
-    Shapes: ``node_start``, ``arc_start`` (blocks + 1,); arcs (arcs,), their ends counted within the block; ``alpha``
+    Shapes: ``node_start``, ``edge_start`` (blocks + 1,); edges (edges,), their ends counted within the block; ``alpha``
     (nodes,), begun as 0; ``steps``, ``settled`` (blocks,). Settled: the derivative of each node
     is below tolerance times the terms it is the sum of (and the weights, for a φ that reaches 0). Steps leave the node
     where it is whose terms are the largest: its equation follows from the others, with their rounding.
     """
-    widest, most_arcs = 0, 0
+    widest, most_edges = 0, 0
     for block in range(first, last):
         widest = max(widest, node_start[block + 1] - node_start[block])
-        most_arcs = max(most_arcs, arc_start[block + 1] - arc_start[block])
+        most_edges = max(most_edges, edge_start[block + 1] - edge_start[block])
     W = np.zeros((widest, widest))
     b, d, x, scale = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
     near = np.empty(widest, np.int64)
-    gap, move, bends = np.empty(most_arcs), np.empty(most_arcs), np.empty(most_arcs)
+    gap, move, bends = np.empty(most_edges), np.empty(most_edges), np.empty(most_edges)
     for block in range(first, last):
-        begin, end = arc_start[block], arc_start[block + 1]
+        begin, end = edge_start[block], edge_start[block + 1]
         base, n = node_start[block], node_start[block + 1] - node_start[block]
         a = alpha[base : base + n]
         w = weight[begin:end]
@@ -159,7 +169,7 @@ def newton_blocks(  # type: ignore[no-untyped-def]
                     W[i, j] = 0.0
             for e in range(end - begin):
                 i, j = winner[begin + e], loser[begin + e]
-                t = a[i] - a[j] - margin[begin + e]
+                t = a[i] - a[j] - offset[begin + e]
                 slope = _first(kind, t)
                 bend = w[e] * _second(kind, t, slope)
                 slope *= w[e]
@@ -207,7 +217,7 @@ def pairs_of_gains(logistic, start, gain, alpha, first, last, value, slope, term
     """Fill value (graphs,) with Σ_{j≠l} g_j φ(α_j − α_l), slope (items,) with its derivative, and terms (items,).
 
     These are what each derivative is the sum of, all positive; φ is log(1 + e^−t), or e^−t. Each graph first … last − 1
-    has items start[g]:start[g + 1], all of positive gain. The twin is ``Objective`` with its arcs.
+    has items start[g]:start[g + 1], all of positive gain. The twin is ``Objective`` with its edges.
     """
     for graph in range(first, last):
         total = 0.0
@@ -238,8 +248,8 @@ def pairs_of_gains(logistic, start, gain, alpha, first, last, value, slope, term
 def longest_paths(start, lower, need, waiting, depth):  # type: ignore[no-untyped-def]
     """Depth of each vertex of an acyclic graph: the largest sum of needs on the way to it, at least 0.
 
-    Arcs from vertex v are start[v]:start[v + 1], to ``lower``; ``waiting`` is how many arcs lead to each vertex, and is
-    used up.
+    Edges from vertex v are start[v]:start[v + 1], to ``lower``; ``waiting`` is how many edges lead to each vertex, and
+    is used up.
     """
     n = len(start) - 1
     queue = np.empty(n, np.int64)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.kernels.arrays import in_ranges, read_only
-from concordant.kernels.newton_blocks import pairs_of_gains
+from concordant.kernels.newton_blocks import LOGISTIC, pairs_of_gains
 from concordant.losses.argmin_set import Bounds
-from concordant.losses.margins import MARGINS, Margin
 from concordant.losses.minimum import ATTAINED, NOT_ATTAINED, STOPPED, Minimum
 from concordant.losses.objective import GainsToAll, Objective
+from concordant.losses.pair_losses import PairLoss
 
 __all__ = ["closed_form", "expanded", "has_closed_form"]
 
@@ -34,23 +34,23 @@ ORDER = 16
 
 
 def has_closed_form(objective: Objective) -> bool:
-    """Whether these are gains against all, with one of the φ that give a closed form (compiled by name)."""
-    phi = objective.phi
-    known = phi.name in ("logistic", "exponential") and phi is MARGINS.get(phi.name)
-    return known and isinstance(objective.arcs, GainsToAll) and not objective.arcs.pull.any()
+    """Whether these are gains against all, with a φ that gives a closed form and that the kernel knows."""
+    phi, edges = objective.phi, objective.edges
+    known = phi.odds is not None and phi.kernel is not None
+    return known and isinstance(edges, GainsToAll) and not edges.pull.any()
 
 
 def closed_form(objective: Objective, tolerance: float, far: float) -> Minimum:
     """Minimise every graph; ``far`` is the gap that stands for infinity in α."""
-    arcs, odds = objective.arcs, objective.phi.odds
-    assert isinstance(arcs, GainsToAll)
+    edges, odds = objective.edges, objective.phi.odds
+    assert isinstance(edges, GainsToAll)
     assert odds is not None
     owner, graphs = objective.owner, len(objective)
-    gains = arcs.gain > 0
+    gains = edges.gain > 0
     number = np.bincount(owner[gains], minlength=graphs)
-    size = np.diff(arcs.node_start)
+    size = np.diff(edges.node_start)
     near = np.zeros(objective.nodes)
-    near[gains] = np.log(arcs.gain[gains]) / odds
+    near[gains] = np.log(edges.gain[gains]) / odds
     near[gains] -= _means(near[gains], owner[gains], graphs)
     value, slope, settled = _terms(objective, near, gains, number, tolerance)
     endless = (number > 0) & (number < size)
@@ -58,7 +58,7 @@ def closed_form(objective: Objective, tolerance: float, far: float) -> Minimum:
     np.maximum.at(spread, owner, np.abs(near))
     alpha = np.where(gains | (number == 0)[owner], near, -(2.0 * spread + far)[owner])
     nodes = np.arange(objective.nodes)
-    begins = (number == 0)[owner] | (nodes == arcs.node_start[:-1][owner])  # without gains each item is alone
+    begins = (number == 0)[owner] | (nodes == edges.node_start[:-1][owner])  # without gains each item is alone
     component = np.cumsum(begins) - 1
     alpha = alpha - np.where((number > 0)[owner], _means(alpha, owner, graphs), 0.0)
     status = np.where(settled, np.where(endless, NOT_ATTAINED, ATTAINED), STOPPED).astype(np.int8)
@@ -81,8 +81,8 @@ def _terms(
     objective: Objective, near: Floats, gains: Flags, number: Nodes, tolerance: float
 ) -> tuple[Floats, Floats, Flags]:
     """Value, largest derivative and whether all are small, of each graph; items without gain are at −∞."""
-    arcs, graphs = objective.arcs, len(objective)
-    assert isinstance(arcs, GainsToAll)
+    edges, graphs = objective.edges, len(objective)
+    assert isinstance(edges, GainsToAll)
     value, slope, terms = np.zeros(graphs), np.zeros(int(gains.sum())), np.zeros(int(gains.sum()))
     start = np.concatenate(([0], np.cumsum(number)))
     ends = np.zeros((2, graphs))
@@ -91,15 +91,15 @@ def _terms(
     large = (number > LARGE) & (ends[1] - ends[0] < CELLS)
     given = (
         read_only(start, np.int64),
-        read_only(arcs.gain[gains], np.float64),
+        read_only(edges.gain[gains], np.float64),
         read_only(near[gains], np.float64),
     )
-    logistic = objective.phi.name == "logistic"
+    logistic = objective.phi.kernel == LOGISTIC
 
     def work(first: int, last: int) -> None:
         for graph in np.flatnonzero(large[first:last]) + first:
             here = slice(start[graph], start[graph + 1])
-            value[graph], slope[here], terms[here] = expanded(objective.phi, arcs.gain[gains][here], near[gains][here])
+            value[graph], slope[here], terms[here] = expanded(objective.phi, edges.gain[gains][here], near[gains][here])
         for begin, end in itertools.pairwise((first - 1, *np.flatnonzero(large[first:last]) + first, last)):
             pairs_of_gains(logistic, *given, begin + 1, end, value, slope, terms)
 
@@ -111,7 +111,7 @@ def _terms(
     return value, largest, settled
 
 
-def expanded(phi: Margin, gain: Floats, alpha: Floats) -> tuple[float, Floats, Floats]:
+def expanded(phi: PairLoss, gain: Floats, alpha: Floats) -> tuple[float, Floats, Floats]:
     """Σ_{j≠l} g_j φ(α_j − α_l) of one graph, its derivative and what that is the sum of, in linear time.
 
     Scores are replaced by weights on Chebyshev points of their cell, so that the table is one of points.

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.kernels.graded_pairs import exponential_pairs, hinge_pairs, logistic_pairs
+from concordant.kernels.newton_blocks import EXPONENTIAL, HINGE, SQUARED_HINGE
+from concordant.losses.pair_losses import PAIR_LOSSES, PairLoss
 from concordant.preferences.ragged import entry_owner
 
-__all__ = ["GRADED_PHIS", "GradedLists", "WEIGHTS", "graded_loss"]
+__all__ = ["GradedLists", "WEIGHTS", "graded_loss", "graded_phi"]
 
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-GRADED_PHIS = ("hinge", "squared-hinge", "exponential", "logistic")
 WEIGHTS = ("pairs", "difference")
 TABLE = 1 << 16
 """Range of whole grades up to which they are ranked by counting."""
@@ -31,8 +32,9 @@ def graded_loss(
 
     Shapes: ``scores``, ``grades`` and the gradient (items,), ``start`` (queries + 1,) where the items of each query
     begin (None: one query), the value (queries,). w is 1 ('pairs') or grade_i − grade_j ('difference'). Hinge and
-    squared hinge take one sort by score and ⌈log2 grades⌉ sweeps, exponential one pass; logistic passes over all pairs
-    (exact; no way around it is taken). Memory is linear in the items. At the kink of the hinge the slope is 0.
+    squared hinge take one sort by score and ⌈log2 grades⌉ sweeps, exponential one pass; logistic, and any φ that no
+    compiled loop knows, passes over all pairs (exact; no way around it is taken). Memory is linear in the items. At the
+    kink of the hinge the slope is 0.
 
     Errors: UsageError for an unknown φ or weight and shapes that do not fit, InputError for scores or grades that are
     not finite.
@@ -80,8 +82,7 @@ class GradedLists:
 
     def loss(self, scores: NDArray[Any], phi: str, *, weight: str = "pairs") -> tuple[Floats, Floats]:
         """Value (queries,) and gradient (items,) at these scores."""
-        if phi not in GRADED_PHIS:
-            raise UsageError(f"no graded loss with φ {phi!r}; {did_you_mean(str(phi), GRADED_PHIS)}")
+        loss = graded_phi(phi)
         if weight not in WEIGHTS:
             raise UsageError(f"unknown weight {weight!r}; {did_you_mean(str(weight), WEIGHTS)}")
         alpha = np.ascontiguousarray(scores, np.float64)
@@ -90,17 +91,34 @@ class GradedLists:
         if not np.isfinite(alpha).all():
             raise InputError(f"{int((~np.isfinite(alpha)).sum()):,} of {len(alpha):,} scores are not finite")
         value, sorted_gradient = np.zeros(len(self.start) - 1), np.zeros(len(alpha))
-        hinges, differ = phi in ("hinge", "squared-hinge"), weight == "difference"
+        hinges, differ = loss.kernel in (HINGE, SQUARED_HINGE), weight == "difference"
+        if loss.kernel is None:
+            return self._pair_by_pair(alpha, loss, differ)
         order = self._sorted(alpha) if hinges else self._by_rank
         data = alpha[order], self.rank[order], self.grade[order], self.start  # in order: memory is read in streams
         if hinges:
             bits = max(self.distinct - 1, 0).bit_length()
-            hinge_pairs(*data, bits, phi == "squared-hinge", differ, value, sorted_gradient)
+            hinge_pairs(*data, bits, loss.kernel == SQUARED_HINGE, differ, value, sorted_gradient)
         else:
-            kernel = exponential_pairs if phi == "exponential" else logistic_pairs
+            kernel = exponential_pairs if loss.kernel == EXPONENTIAL else logistic_pairs
             kernel(*data, differ, value, sorted_gradient)
         gradient = np.empty(len(alpha))
         gradient[order] = sorted_gradient
+        return value, gradient
+
+    def _pair_by_pair(self, alpha: Floats, phi: PairLoss, differ: bool) -> tuple[Floats, Floats]:
+        """Do the same with any φ: all pairs of items that stand so many places apart, for every such number."""
+        value, gradient = np.zeros(len(self.start) - 1), np.zeros(len(alpha))
+        left = np.repeat(self.start[1:], np.diff(self.start)) - np.arange(len(alpha))  # in the query, from here on
+        for apart in range(1, int(left.max(initial=1))):
+            one = np.flatnonzero(left > apart)
+            gap = self.grade[one] - self.grade[one + apart]
+            t = np.sign(gap) * (alpha[one] - alpha[one + apart])
+            share = np.abs(gap) if differ else (gap != 0).astype(np.float64)
+            value += np.bincount(self._owner[one], share * phi.value(t), len(value))
+            slope = share * np.sign(gap) * phi.derivative(t)
+            gradient[one] += slope
+            gradient[one + apart] -= slope
         return value, gradient
 
     @cached_property
@@ -117,6 +135,14 @@ class GradedLists:
         if len(self.start) == 2:
             return np.argsort(key, kind="stable" if key.dtype == np.uint16 else None)
         return np.lexsort((key, self._owner))
+
+
+def graded_phi(name: str) -> PairLoss:
+    """Look up a φ that is bounded below by its name."""
+    known = [each for each, phi in PAIR_LOSSES.items() if phi.bounded]
+    if name not in known:
+        raise UsageError(f"no graded loss with φ {name!r}; {did_you_mean(str(name), known)}")
+    return PAIR_LOSSES[name]
 
 
 def _ranks(grade: Floats) -> tuple[Ints, int]:

@@ -2,25 +2,24 @@
 
 Closed form for the linear φ and for gains against all; else the strong components are minimised one by one, by the
 network simplex method for the hinge and Newton's method for smooth φ, and moved apart (``pieces.py``). φ that tends to
-0 without reaching it has a minimiser only where every arc lies on a cycle: else the infimum is followed, exactly.
+0 without reaching it has a minimiser only where every edge lies on a cycle: else the infimum is followed, exactly.
 
 Minima of smooth surrogates within strong components: compiled block by block, or all in one sparse system.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.kernels.arrays import in_ranges, read_only
-from concordant.kernels.newton_blocks import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, newton_blocks
+from concordant.kernels.newton_blocks import EXPONENTIAL, newton_blocks
 from concordant.losses.argmin_set import Bounds, loose_blocks, rigid_nodes
 from concordant.losses.gains_to_all import closed_form, has_closed_form
 from concordant.losses.hinge import by_circulation
-from concordant.losses.margins import MARGINS
 from concordant.losses.minimum import ATTAINED, LEFT_OUT, NOT_ATTAINED, NOT_UNIQUE, STATUS, STOPPED, Minimum
 from concordant.losses.newton import newton
 from concordant.losses.objective import Objective
@@ -28,7 +27,6 @@ from concordant.losses.pieces import Pieces
 
 __all__ = [
     "ATTAINED",
-    "COMPILED",
     "LEFT_OUT",
     "Minimum",
     "NOT_ATTAINED",
@@ -42,8 +40,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-COMPILED = {"logistic": LOGISTIC, "exponential": EXPONENTIAL, "squared-hinge": SQUARED_HINGE}
-"""Margin functions that the kernel knows; any other smooth φ takes the plain way."""
 LARGEST = 400
 """Nodes of a block that the kernel eliminates in a dense table."""
 
@@ -56,13 +52,12 @@ def within_blocks(
     alpha, steps = np.zeros(objective.nodes), np.zeros(pieces.number, np.int64)
     settled = np.ones(pieces.number, bool)
     real = pieces.size > 1
-    known = compiled and objective.phi.name in COMPILED and objective.phi is MARGINS.get(objective.phi.name)
-    small = real & (pieces.size <= LARGEST) & known
+    small = real & (pieces.size <= LARGEST) & (compiled and objective.phi.kernel is not None)
     if small.any():
         nodes, own, steps[small], settled[small] = _compiled(pieces, small, tolerance, most)
         alpha[nodes] = own
     rest = real & ~small
-    if np.isfinite(objective.phi.zero_from):
+    if objective.phi.ends:
         rest |= ~settled  # weights so far apart that a whole block's slope does not see some of them
     if rest.any():
         other, steps_of_rest, done = newton(objective, pieces.block, pieces.number, True, tolerance, most, only=rest)
@@ -75,23 +70,23 @@ def _compiled(
     pieces: Pieces, small: Flags, tolerance: float, most: int
 ) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Flags]:
     """Nodes of the small blocks and their α; iterations and convergence of each."""
-    arcs, kind = pieces.within.arcs, COMPILED[pieces.within.phi.name]
+    edges, kind = pieces.within.edges, pieces.within.phi.kernel
     packed = pieces.packed(small)
     alpha, blocks = np.zeros(len(packed.nodes)), int(small.sum())
     steps, settled = np.zeros(blocks, np.int64), np.zeros(blocks, bool)
-    margin = arcs.margin[packed.arcs]
+    offset = edges.offset[packed.edges]
     if kind == EXPONENTIAL:  # a factor of all weights of a block, which may be beyond floats
-        highest = np.maximum.reduceat(margin, packed.arc_start[:-1])
-        margin = margin - np.repeat(highest, np.diff(packed.arc_start))
-    columns = (packed.node_start, packed.arc_start, packed.winner, packed.loser)
+        highest = np.maximum.reduceat(offset, packed.edge_start[:-1])
+        offset = offset - np.repeat(highest, np.diff(packed.edge_start))
+    columns = (packed.node_start, packed.edge_start, packed.winner, packed.loser)
     given = [read_only(column, np.int64) for column in columns]
-    given += [read_only(column, np.float64) for column in (arcs.weight[packed.arcs], margin)]
+    given += [read_only(column, np.float64) for column in (edges.weight[packed.edges], offset)]
     size = pieces.size[small]
 
     def work(first: int, last: int) -> None:
         newton_blocks(kind, *given, first, last, tolerance, most, alpha, steps, settled)
 
-    in_ranges(work, size * size + 16 * pieces.arcs[small])
+    in_ranges(work, size * size + 16 * pieces.edges[small])
     return packed.nodes, alpha, steps, settled
 
 
@@ -101,14 +96,14 @@ FAR = 40.0
 SHORT = 1e-9
 """How far a difference must be from the end of φ to count as short of it."""
 SLIM = 1e-7
-"""Share of an arc's weight by which its dual must differ from a bound."""
+"""Share of an edge's weight by which its dual must differ from a bound."""
 
 
 def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: int = 200) -> Minimum:
     """Minimise every graph of the objective over the scores of its items.
 
     In a converged fit the derivative of each node is below ``tolerance`` times the terms it is the sum of; the hinge is
-    solved exactly, but blocks whose nodes × arcs exceed 6·10⁸ are left out and their graphs say so. Raises UsageError
+    solved exactly, but blocks whose nodes × edges exceed 6·10⁸ are left out and their graphs say so. Raises UsageError
     for a linear φ without a penalty (unbounded below) and for the hinge with one.
 
     >>> from concordant.preferences.preferences import Preferences
@@ -124,27 +119,22 @@ def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: 
             f"minimise takes an objective, not {type(objective).__name__}; surrogate(…).objective(batch) makes one"
         )
     phi = objective.phi
-    if not np.isfinite(phi.infimum) and not objective.penalised and len(objective.arcs.weight):
+    if not phi.bounded and not objective.penalised and len(objective.edges.weight):
         raise UsageError(f"the {phi.name} loss has no lower bound without a penalty on values")
-    if not phi.smooth and phi.name != "hinge":
-        raise UsageError(f"{phi.name} has a kink and is not minimised here; the hinge is, and every smooth φ")
-    if not phi.smooth and objective.penalised:
+    if phi.piecewise_linear and objective.penalised:
         raise UsageError(f"{phi.name} with a penalty on values is not minimised here; take squared-hinge")
     if objective.penalised:
         return _penalised(objective, tolerance, max_iterations)
+    if phi.piecewise_linear:
+        return replace(_hinge(Pieces.of(objective.as_hinges().merged())), objective=objective)
     if has_closed_form(objective):
         return closed_form(objective, tolerance, FAR)
     pieces = Pieces.of(objective.merged())
     objective = pieces.objective
-    if not phi.smooth:
-        return _hinge(pieces)
     near, steps, settled = within_blocks(pieces, tolerance, max_iterations)
-    with np.errstate(over="ignore", invalid="ignore"):  # exponentials of large margins
+    with np.errstate(over="ignore", invalid="ignore"):  # exponentials of large offsets
         slope, value = _largest(objective, pieces.within.gradient(near)), pieces.within.value(near)
-    if np.isfinite(phi.zero_from):
-        found = _ended(pieces, near, *_short_of_the_end(pieces, near))
-    else:
-        found = _along_infimum(pieces, near)
+    found = (_ended if phi.ends else _along_infimum)(pieces, near, *_stretches(pieces, near))
     found.status[pieces.largest_in_graph(~settled) > 0] = STOPPED
     return found.told(value, pieces.largest_in_graph(steps), slope)
 
@@ -179,61 +169,77 @@ def _largest(objective: Objective, of_nodes: Floats) -> Floats:
 
 def _penalised(objective: Objective, tolerance: float, most: int) -> Minimum:
     """Strictly convex: one minimiser; in closed form t + (r')⁻¹(Σ_j (a_ij − a_ji)/ν) for the linear φ (ICML (15))."""
-    arcs, owner, nodes = objective.arcs, objective.owner, objective.nodes
+    edges, owner, nodes = objective.edges, objective.owner, objective.nodes
     number = len(objective)
     if objective.phi.name == "linear":
-        net = np.bincount(arcs.winner, arcs.weight, nodes) - np.bincount(arcs.loser, arcs.weight, nodes)
-        alpha = arcs.target + objective.penalty.inverse(net / arcs.pull)
+        net = np.bincount(edges.winner, edges.weight, nodes) - np.bincount(edges.loser, edges.weight, nodes)
+        alpha = edges.target + objective.penalty.inverse(net / edges.pull)
         steps, settled = np.zeros(number, np.int64), np.ones(number, bool)
         slope = np.zeros(number)
     else:
         alpha, steps, settled = newton(objective, owner, number, False, tolerance, most)
         slope = _largest(objective, objective.gradient(alpha))
     status = np.where(settled, ATTAINED, STOPPED).astype(np.int8)
-    root = arcs.node_start[:-1][owner]
+    root = edges.node_start[:-1][owner]
     bounds = Bounds.fixed(alpha, root)
     return Minimum(objective, alpha, owner, objective.value(alpha), status, steps, slope, bounds, root)
 
 
-def _along_infimum(pieces: Pieces, near: Floats) -> _Face:
-    """φ > 0 tends to 0: one point within strong components, all between them goes to infinity."""
+def _along_infimum(pieces: Pieces, near: Floats, bounds: Bounds, equal: Bounds) -> _Face:
+    """φ > 0 tends to 0: all between strong components goes to infinity."""
     objective, across = pieces.objective, pieces.across
-    arcs = objective.arcs
-    above, below = arcs.winner[across], arcs.loser[across]
+    edges = objective.edges
+    above = edges.winner[across]
     depth = pieces.depths(np.ones(len(above)))
     widest = np.zeros(len(objective))
-    np.maximum.at(widest, objective.owner[arcs.winner], arcs.margin)
+    np.maximum.at(widest, objective.owner[edges.winner], edges.offset)
     spread = 2.0 * _largest(objective, near) + FAR + widest
     alpha = _centred(near - depth[pieces.block] * spread[objective.owner], pieces.component, pieces.components)
     status = np.full(len(objective), ATTAINED, np.int8)
     status[objective.owner[above]] = NOT_ATTAINED
-    bounds = Bounds.fixed(near, pieces.root).and_also(above, below, np.full(len(above), np.inf))
-    return _Face(pieces, alpha, status, bounds, pieces.root)
+    return _face(pieces, near, alpha, status, bounds, equal, np.full(len(above), np.inf))
 
 
-def _short_of_the_end(pieces: Pieces, near: Floats) -> tuple[Bounds, Bounds]:
-    """Squared hinge: all minimisers share the shortfalls z − d_e > 0; the other d_e are at least z.
+def _stretches(pieces: Pieces, near: Floats) -> tuple[Bounds, Bounds]:
+    """φ smooth: all minimisers share φ'(d_e), so d_e where φ is curved; else d_e stays where φ is linear, or is 0.
 
-    Returns lower bounds, and those of them that are equalities.
+    Returns bounds, and those of them that are equalities.
     """
-    arcs, end = pieces.within.arcs, pieces.objective.phi.zero_from
+    edges, phi = pieces.within.edges, pieces.objective.phi
     gap = pieces.within.gaps(near)
-    short = gap < end - SHORT
-    least = np.where(short, gap, end) + arcs.margin
-    bounds = Bounds(arcs.winner, arcs.loser, least)
-    return bounds, bounds.only(short)
+    if phi.strictly_convex:
+        fixed = Bounds.fixed(near, pieces.root)
+        return fixed, fixed
+    slope, steepest = phi.derivative(gap), phi.derivative(np.array([0.0, max(phi.linear_to, -FAR)]))
+    faint = -SHORT * steepest[0]
+    ended = phi.ends & ((gap >= phi.zero_from - SHORT) | (slope >= -faint))
+    linear = np.isfinite(phi.linear_to) & ((gap <= phi.linear_to + SHORT) | (slope <= steepest[1] + faint))
+    least = Bounds(edges.winner, edges.loser, np.where(ended, phi.zero_from, gap) + edges.offset)
+    most = Bounds(edges.loser, edges.winner, -(phi.linear_to + edges.offset)).only(linear)
+    return least.only(~linear).and_also(most.above, most.below, most.least), least.only(~ended & ~linear)
 
 
 def _ended(pieces: Pieces, near: Floats, bounds: Bounds, equal: Bounds) -> _Face:
-    """φ ends at z: arcs between strong components get at least z + h, and nothing bounds them from above."""
+    """φ ends at z: edges between strong components get at least z + h, and nothing bounds them from above."""
     objective, across = pieces.objective, pieces.across
-    arcs = objective.arcs
-    above, below = arcs.winner[across], arcs.loser[across]
-    want = objective.phi.zero_from + arcs.margin[across]
+    edges = objective.edges
+    above, below = edges.winner[across], edges.loser[across]
+    want = objective.phi.zero_from + edges.offset[across]
     depth = pieces.depths(want - (near[above] - near[below]))
     alpha = _centred(near - depth[pieces.block], pieces.component, pieces.components)
     status = np.full(len(objective), ATTAINED, np.int8)
     status[objective.owner[above]] = NOT_UNIQUE
+    return _face(pieces, near, alpha, status, bounds, equal, want)
+
+
+def _face(
+    pieces: Pieces, near: Floats, alpha: Floats, status: NDArray[np.int8], bounds: Bounds, equal: Bounds, want: Floats
+) -> _Face:
+    """Add up bounds within and between strong components; where they leave room the minimiser is not unique."""
+    objective = pieces.objective
+    above, below = objective.edges.winner[pieces.across], objective.edges.loser[pieces.across]
+    if equal is bounds:  # nothing has room
+        return _Face(pieces, alpha, status, bounds.and_also(above, below, want), pieces.root)
     undecided = (status == ATTAINED)[objective.owner]
     bounds = bounds.and_also(equal.below, equal.above, -equal.least)
     rigid = rigid_nodes(equal, objective.nodes)
@@ -245,14 +251,14 @@ def _ended(pieces: Pieces, near: Floats, bounds: Bounds, equal: Bounds) -> _Face
 
 def _hinge(pieces: Pieces) -> Minimum:
     """Complementary to the dual of each block: differences at least 1 + h where y < w, at most that where y > 0."""
-    objective, arcs = pieces.objective, pieces.within.arcs
+    objective, edges = pieces.objective, pieces.within.edges
     near, dual, steps, large = by_circulation(pieces)
     left_out = pieces.largest_in_graph(large) > 0
-    slim = SLIM * arcs.weight
-    tried = ~left_out[objective.owner[arcs.winner]]
-    free, tight = tried & (dual < arcs.weight - slim), tried & (dual > slim)
-    want = 1.0 + arcs.margin
-    bounds = Bounds(arcs.winner, arcs.loser, want)
+    slim = SLIM * edges.weight
+    tried = ~left_out[objective.owner[edges.winner]]
+    free, tight = tried & (dual < edges.weight - slim), tried & (dual > slim)
+    want = 1.0 + edges.offset
+    bounds = Bounds(edges.winner, edges.loser, want)
     short = bounds.only(tight & ~free)  # at most 1 + h, and nothing bounds them from below
     bounds, equal = bounds.only(free).and_also(short.below, short.above, -short.least), bounds.only(free & tight)
     found = _ended(pieces, near, bounds, equal)

@@ -59,7 +59,7 @@ class Minimum:
 
     def smallest_differences(self, graph: int) -> Floats:
         """Least α_i − α_j over all minimisers of a graph, shape (m, m): positive when all put i above j."""
-        start = self.objective.arcs.node_start
+        start = self.objective.edges.node_start
         return smallest_differences(self.bounds, self.alpha, int(start[graph]), int(start[graph + 1]))
 
     def extreme(self, node: Nodes, lowest: bool) -> Floats:
@@ -86,8 +86,8 @@ class Minimum:
         """Least α_above − α_below over all minimisers, for pairs of nodes of the batch; shape (pairs,).
 
         −∞ where nothing bounds it (nodes of different components, of different graphs), ∞ where it tends to infinity
-        along every minimising sequence, NaN where the graph was left out. A lower bound (that of the pair's own arcs)
-        where shortest paths are too much work: nodes that ask × arcs above 2·10⁹ in a graph of many minimisers. Raises
+        along every minimising sequence, NaN where the graph was left out. A lower bound (that of the pair's own edges)
+        where shortest paths are too much work: nodes that ask × edges above 2·10⁹ in a graph of many minimisers. Raises
         UsageError for columns that do not fit and nodes that are not there.
 
         >>> from concordant.losses.objective import Population

@@ -47,22 +47,24 @@ def newton(
     ``block`` groups the nodes so that no edge leaves a group; with ``held`` the node of most weight of each stays
     at 0, because only differences matter (its equation follows from the others, with their rounding). Steps are
     halved until the value falls enough (Armijo). Small additions to the diagonal keep the system regular where φ''
-    vanishes (the flat end of the squared hinge) or is lost in rounding; they do not move the minimiser. With ``only``
-    (blocks,) the others stay at 0.
+    vanishes (the flat end of the squared hinge) or is lost in rounding; they do not move the minimiser. Where φ has a
+    linear part, which pulls without curvature, a share of its largest curvature is added to every edge: the whole of it
+    at first, less with every full step, more with every halved one. With ``only`` (blocks,) the others stay at 0.
     """
     alpha = np.zeros(objective.nodes)
     steps = np.zeros(number, np.int64)
     active = np.ones(number, bool) if only is None else only.copy()
-    arcs, nodes = objective.arcs, objective.nodes
-    weight = np.bincount(arcs.winner, arcs.weight, nodes) + np.bincount(arcs.loser, arcs.weight, nodes)
+    edges, nodes = objective.edges, objective.nodes
+    weight = np.bincount(edges.winner, edges.weight, nodes) + np.bincount(edges.loser, edges.weight, nodes)
     fixed = np.zeros(nodes, bool)
     if held:
         order = np.lexsort((weight, block))
         fixed[order[np.flatnonzero(np.diff(block[order], append=-1))]] = True
-    ridge = FLAT * (weight + arcs.pull) if np.isfinite(objective.phi.zero_from) else np.zeros(nodes)
+    ridge = np.zeros(nodes) if objective.phi.strictly_convex else FLAT * (weight + edges.pull)
+    lift = np.full(number, float(objective.phi.linear_to > -np.inf))
     value = objective.per_group(alpha, block, number)
     eliminate = _eliminates(objective, block, number)
-    noise = ROUNDING * np.sqrt(1.0 + np.bincount(block[arcs.winner], minlength=number))  # of sums of so many terms
+    noise = ROUNDING * np.sqrt(1.0 + np.bincount(block[edges.winner], minlength=number))  # of sums of so many terms
     for _ in range(most):
         gradient, scale = objective.gradient(alpha), _scale(objective, alpha)
         active &= _unsettled(gradient, tolerance * scale, block, number)
@@ -70,12 +72,12 @@ def newton(
             break
         free = active[block] & ~(fixed & eliminate)  # conjugate gradients would leave all their rest to a held node
         solve = _eliminated if eliminate else _conjugate(gradient[free], scale[free], tolerance)
-        direction = _direction(objective, alpha, gradient, free, ridge, solve)
+        direction = _direction(objective, alpha, gradient, free, ridge, lift[block[edges.winner]], solve)
         fall = np.bincount(block, gradient * direction, number)
         length = np.where(active, 1.0, 0.0)
-        if held and not np.isfinite(objective.phi.zero_from):
+        if held and not objective.phi.ends:
             furthest = np.zeros(number)
-            np.maximum.at(furthest, block[arcs.winner], np.abs(direction[arcs.winner] - direction[arcs.loser]))
+            np.maximum.at(furthest, block[edges.winner], np.abs(direction[edges.winner] - direction[edges.loser]))
             length = np.where(furthest > STRIDE, length * STRIDE / np.maximum(furthest, STRIDE), length)
         for _ in range(HALVINGS):
             reached = objective.per_group(alpha + length[block] * direction, block, number)
@@ -84,9 +86,10 @@ def newton(
                 fails = active & ~(reached <= value + SHRINK * length * fall + rounding)
             if not fails.any():
                 break
-            length = np.where(fails, 0.5 * length, length)
+            length, lift = np.where(fails, 0.5 * length, length), np.where(fails, np.minimum(10 * lift, 1.0), lift)
         alpha = alpha + length[block] * direction
         value = objective.per_group(alpha, block, number)
+        lift *= 0.1
         steps += active
     rest = _unsettled(objective.gradient(alpha), tolerance * _scale(objective, alpha), block, number)
     return alpha, steps, ~rest
@@ -104,12 +107,14 @@ def _scale(objective: Objective, alpha: Floats) -> Floats:
 
     Where φ has a flat end all terms may vanish together, and the weights count as well.
     """
-    arcs, nodes = objective.arcs, objective.nodes
-    term = arcs.weight * np.abs(objective.phi.derivative(objective.gaps(alpha)))
-    if np.isfinite(objective.phi.zero_from):
-        term = term + arcs.weight
-    pulls = np.abs(arcs.pull * objective.penalty.derivative(alpha - arcs.target))
-    return np.asarray(np.bincount(arcs.winner, term, nodes) + np.bincount(arcs.loser, term, nodes) + pulls, np.float64)
+    edges, nodes = objective.edges, objective.nodes
+    term = edges.weight * np.abs(objective.phi.derivative(objective.gaps(alpha)))
+    if objective.phi.ends:
+        term = term + edges.weight
+    pulls = np.abs(edges.pull * objective.penalty.derivative(alpha - edges.target))
+    return np.asarray(
+        np.bincount(edges.winner, term, nodes) + np.bincount(edges.loser, term, nodes) + pulls, np.float64
+    )
 
 
 def _direction(
@@ -118,16 +123,20 @@ def _direction(
     gradient: Floats,
     free: NDArray[np.bool_],
     ridge: Floats,
+    lift: Floats,
     solve: Callable[[sparse.csc_array, Floats], Floats],
 ) -> Floats:
     """−H⁻¹ gradient on the free nodes, 0 on the others."""
-    arcs = objective.arcs
+    edges = objective.edges
     nodes = objective.nodes
     place = np.cumsum(free) - 1
     of_edges, of_nodes = objective.curvature(alpha)
-    degree = np.bincount(arcs.winner, of_edges, nodes) + np.bincount(arcs.loser, of_edges, nodes)
-    both = free[arcs.winner] & free[arcs.loser] & (of_edges > 0)
-    above, below, pull = place[arcs.winner[both]], place[arcs.loser[both]], -of_edges[both]
+    if lift.any():
+        bound = objective.phi.curvature_bound
+        of_edges = np.maximum(of_edges, lift * (bound if np.isfinite(bound) else 1.0) * edges.weight)
+    degree = np.bincount(edges.winner, of_edges, nodes) + np.bincount(edges.loser, of_edges, nodes)
+    both = free[edges.winner] & free[edges.loser] & (of_edges > 0)
+    above, below, pull = place[edges.winner[both]], place[edges.loser[both]], -of_edges[both]
     diagonal = np.arange(int(free.sum()))
     rows = np.concatenate((diagonal, above, below)), np.concatenate((diagonal, below, above))
     direction = np.zeros(nodes)
@@ -150,7 +159,7 @@ def _eliminates(objective: Objective, block: Nodes, number: int) -> bool:
     size = np.bincount(block, minlength=number)
     if size.max(initial=0) <= MANY:
         return True
-    ends = np.sort(np.stack((objective.arcs.winner, objective.arcs.loser)), axis=0)
+    ends = np.sort(np.stack((objective.edges.winner, objective.edges.loser)), axis=0)
     pairs = np.unique(ends[0] * objective.nodes + ends[1]) // objective.nodes
     cycles = np.bincount(block[pairs], minlength=number) - size
     return not bool(((size > MANY) & (cycles > CYCLES)).any())

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
-from concordant.losses.margins import Margin, Penalty
+from concordant.losses.pair_losses import PairLoss, Penalty, pair_loss
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.ragged import entry_owner
 
-__all__ = ["Arcs", "GainsToAll", "Objective", "Population", "Relevance"]
+__all__ = ["WeightedEdges", "GainsToAll", "Objective", "Population", "Relevance"]
 
 
 Floats = NDArray[np.float64]
@@ -25,17 +25,17 @@ Nodes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Arcs:
+class WeightedEdges:
     """What a surrogate makes of its source: directed edges, and where values are pulled to.
 
-    Shapes: ``winner``, ``loser``, ``weight``, ``margin`` (edges,); ``pull``, ``target`` (nodes,).
+    Shapes: ``winner``, ``loser``, ``weight``, ``offset`` (edges,); ``pull``, ``target`` (nodes,).
     """
 
     node_start: Nodes
     winner: Nodes
     loser: Nodes
     weight: Floats
-    margin: Floats
+    offset: Floats
     """Margin asked for beyond that of φ: h(Y_ij) in AoS (13), else 0."""
     pull: Floats
     """ν_i ≥ 0, the strength of the penalty on the value of each node."""
@@ -50,33 +50,34 @@ class Arcs:
         loser: Nodes,
         weight: Floats,
         *,
-        margin: Floats | None = None,
+        offset: Floats | None = None,
         pull: float = 0.0,
-    ) -> Arcs:
+    ) -> WeightedEdges:
         """Edges of positive weight, with one strength of the penalty for all nodes and target 0."""
         keep = weight != 0
         nodes = int(node_start[-1])
-        shift = np.zeros(len(weight)) if margin is None else margin
+        shift = np.zeros(len(weight)) if offset is None else offset
         return cls(
             node_start, winner[keep], loser[keep], weight[keep], shift[keep], np.full(nodes, pull), np.zeros(nodes)
         )
 
-    def only(self, keep: NDArray[np.bool_]) -> Arcs:
+    def only(self, keep: NDArray[np.bool_]) -> WeightedEdges:
         """The same with some of the edges."""
         return replace(
             self,
             winner=self.winner[keep],
             loser=self.loser[keep],
             weight=self.weight[keep],
-            margin=self.margin[keep],
+            offset=self.offset[keep],
         )
 
 
-class GainsToAll(Arcs):
-    """Arcs of weight g_j ≥ 0 from each node j to every other of its graph; the m² of them are made when they are read.
+class GainsToAll(WeightedEdges):
+    """Edges of weight g_j ≥ 0 from each node j to every other of its graph; the m² of them are made when they are
+    read.
 
-    >>> arcs = GainsToAll(np.array([0, 3]), np.array([0.5, 0.0, 2.0]))
-    >>> arcs.winner.tolist(), arcs.loser.tolist(), arcs.weight.tolist()
+    >>> edges = GainsToAll(np.array([0, 3]), np.array([0.5, 0.0, 2.0]))
+    >>> edges.winner.tolist(), edges.loser.tolist(), edges.weight.tolist()
     ([0, 0, 2, 2], [1, 2, 0, 1], [0.5, 0.5, 2.0, 2.0])
     """
 
@@ -88,23 +89,23 @@ class GainsToAll(Arcs):
             object.__setattr__(self, name, column)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("winner", "loser", "weight", "margin"):
+        if name not in ("winner", "loser", "weight", "offset"):
             raise AttributeError(name)
         size = np.diff(self.node_start)
         start = np.repeat(self.node_start[:-1], size)
-        each = np.where(self.gain != 0, np.repeat(size, size), 0)  # arcs of every node, to itself included
+        each = np.where(self.gain != 0, np.repeat(size, size), 0)  # edges of every node, to itself included
         winner = np.repeat(np.arange(len(each)), each)
         loser = np.arange(len(winner)) - np.repeat(np.cumsum(each) - each - start, each)
         others = winner != loser
-        found = Arcs.plain(self.node_start, winner[others], loser[others], self.gain[winner[others]])
-        for each_name in ("winner", "loser", "weight", "margin"):
+        found = WeightedEdges.plain(self.node_start, winner[others], loser[others], self.gain[winner[others]])
+        for each_name in ("winner", "loser", "weight", "offset"):
             object.__setattr__(self, each_name, getattr(found, each_name))
         return getattr(found, name)
 
-    def only(self, keep: NDArray[np.bool_]) -> Arcs:
-        """Plain arcs."""
-        return Arcs(
-            self.node_start, self.winner[keep], self.loser[keep], self.weight[keep], self.margin[keep], self.pull,
+    def only(self, keep: NDArray[np.bool_]) -> WeightedEdges:
+        """Plain edges."""
+        return WeightedEdges(
+            self.node_start, self.winner[keep], self.loser[keep], self.weight[keep], self.offset[keep], self.pull,
             self.target,
         )  # fmt: skip
 
@@ -122,12 +123,12 @@ class Objective:
     Raises UsageError when a weight is negative or not finite (the loss would not be convex, nor bounded below).
     """
 
-    arcs: Arcs
-    phi: Margin
+    edges: WeightedEdges
+    phi: PairLoss
     penalty: Penalty
 
     def __post_init__(self) -> None:
-        weight = self.arcs.gain if isinstance(self.arcs, GainsToAll) else self.arcs.weight
+        weight = self.edges.gain if isinstance(self.edges, GainsToAll) else self.edges.weight
         wrong = int((~(weight >= 0) | ~np.isfinite(weight)).sum())
         if wrong:
             raise UsageError(
@@ -137,49 +138,62 @@ class Objective:
 
     @property
     def nodes(self) -> int:
-        return int(self.arcs.node_start[-1])
+        return int(self.edges.node_start[-1])
 
     def __len__(self) -> int:
-        return len(self.arcs.node_start) - 1
+        return len(self.edges.node_start) - 1
 
     def merged(self) -> Objective:
-        """The same with arcs of the same ends and margin as one: many judgments share them, and any work is by arcs."""
-        arcs = self.arcs
-        key = arcs.winner * self.nodes + arcs.loser
-        order = np.lexsort((arcs.margin, key)) if (np.diff(arcs.margin) != 0).any() else np.argsort(key, kind="stable")
-        fresh = (np.diff(key[order]) != 0) | (np.diff(arcs.margin[order]) != 0)
+        """The same with edges of the same ends and offset as one: many judgments share them, all work is by edges."""
+        edges = self.edges
+        key = edges.winner * self.nodes + edges.loser
+        order = (
+            np.lexsort((edges.offset, key)) if (np.diff(edges.offset) != 0).any() else np.argsort(key, kind="stable")
+        )
+        fresh = (np.diff(key[order]) != 0) | (np.diff(edges.offset[order]) != 0)
         if fresh.all():
             return self
         head = np.concatenate(([0], np.flatnonzero(fresh) + 1))
         one = order[head]
-        weight = np.add.reduceat(arcs.weight[order], head)
-        merged = Arcs(
-            arcs.node_start, arcs.winner[one], arcs.loser[one], weight, arcs.margin[one], arcs.pull, arcs.target
+        weight = np.add.reduceat(edges.weight[order], head)
+        merged = WeightedEdges(
+            edges.node_start, edges.winner[one], edges.loser[one], weight, edges.offset[one], edges.pull, edges.target
         )
-        return replace(self, arcs=merged)
+        return replace(self, edges=merged)
+
+    def as_hinges(self) -> Objective:
+        """The same as a sum of hinges, for a piecewise linear φ: an edge for each kink, its weight times the rise."""
+        kink, rise = np.array(self.phi.kinks).T[:, :, None]
+        hinge, edges = pair_loss("hinge"), self.edges
+        if self.phi is hinge:
+            return self
+        winner, loser = (np.tile(column, len(kink)) for column in (edges.winner, edges.loser))
+        weight, offset = (rise * edges.weight).ravel(), (kink - 1.0 + edges.offset).ravel()
+        split = WeightedEdges(edges.node_start, winner, loser, weight, offset, edges.pull, edges.target)
+        return Objective(split, hinge, self.penalty)
 
     @cached_property
     def owner(self) -> Nodes:
         """The graph of each node."""
-        return entry_owner(self.arcs.node_start)
+        return entry_owner(self.edges.node_start)
 
     @cached_property
     def penalised(self) -> bool:
         """Whether every value is pulled, so that the minimiser is unique."""
-        return self.nodes > 0 and bool((self.arcs.pull > 0).all())
+        return self.nodes > 0 and bool((self.edges.pull > 0).all())
 
     def gaps(self, alpha: Floats) -> Floats:
-        """α_winner − α_loser − margin of each edge."""
-        return alpha[self.arcs.winner] - alpha[self.arcs.loser] - self.arcs.margin
+        """α_winner − α_loser − offset of each edge."""
+        return alpha[self.edges.winner] - alpha[self.edges.loser] - self.edges.offset
 
     def per_group(self, alpha: Floats, group: Nodes, groups: int) -> Floats:
         """Add up the value over groups of nodes that no edge leaves; shape (groups,)."""
-        arcs = self.arcs
-        edges = np.bincount(group[arcs.winner], arcs.weight * self.phi.value(self.gaps(alpha)), groups)
-        if not arcs.pull.any():
-            return np.asarray(edges, np.float64)
-        values = np.bincount(group, arcs.pull * self.penalty.value(alpha - arcs.target), groups)
-        return np.asarray(edges + values, np.float64)
+        edges = self.edges
+        of_edges = np.bincount(group[edges.winner], edges.weight * self.phi.value(self.gaps(alpha)), groups)
+        if not edges.pull.any():
+            return np.asarray(of_edges, np.float64)
+        values = np.bincount(group, edges.pull * self.penalty.value(alpha - edges.target), groups)
+        return np.asarray(of_edges + values, np.float64)
 
     def value(self, alpha: Floats) -> Floats:
         """Value of each graph at α (nodes,); shape (graphs,)."""
@@ -187,17 +201,17 @@ class Objective:
 
     def gradient(self, alpha: Floats) -> Floats:
         """Derivative in α (a subgradient where φ has kinks); shape (nodes,)."""
-        arcs = self.arcs
-        slope = arcs.weight * self.phi.derivative(self.gaps(alpha))
-        of_edges = np.bincount(arcs.winner, slope, self.nodes) - np.bincount(arcs.loser, slope, self.nodes)
-        return np.asarray(of_edges + arcs.pull * self.penalty.derivative(alpha - arcs.target), np.float64)
+        edges = self.edges
+        slope = edges.weight * self.phi.derivative(self.gaps(alpha))
+        of_edges = np.bincount(edges.winner, slope, self.nodes) - np.bincount(edges.loser, slope, self.nodes)
+        return np.asarray(of_edges + edges.pull * self.penalty.derivative(alpha - edges.target), np.float64)
 
     def curvature(self, alpha: Floats) -> tuple[Floats, Floats]:
         """Second derivatives: w_e φ'' of each edge and ν_i r'' of each node (Hessian = Laplacian + diagonal)."""
-        arcs = self.arcs
+        edges = self.edges
         return (
-            arcs.weight * self.phi.second(self.gaps(alpha)),
-            arcs.pull * self.penalty.second(alpha - arcs.target),
+            edges.weight * self.phi.second(self.gaps(alpha)),
+            edges.pull * self.penalty.second(alpha - edges.target),
         )
 
 

@@ -1,7 +1,7 @@
 """Strong components of a surrogate's graphs: what has to be minimised, and what falls apart without cost.
 
-Where φ ends at 0 or tends to it, the arcs between strong components cost nothing: the components are moved apart in the
-direction of these arcs. So the infimum is the sum of the minima within strong components.
+Where φ ends at 0 or tends to it, the edges between strong components cost nothing: the components are moved apart in
+the direction of these edges. So the infimum is the sum of the minima within strong components.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ Flags = NDArray[np.bool_]
 
 def connected(objective: Objective, connection: str) -> tuple[int, Nodes]:
     """Number of the "weak" or "strong" components of all graphs, and the component of each node."""
-    arcs = objective.arcs
+    edges = objective.edges
     shape = (objective.nodes, objective.nodes)
-    links = sparse.coo_array((np.ones(len(arcs.weight), np.int8), (arcs.winner, arcs.loser)), shape)
+    links = sparse.coo_array((np.ones(len(edges.weight), np.int8), (edges.winner, edges.loser)), shape)
     number, block = connected_components(links.tocsr(), directed=True, connection=connection)
     return int(number), block.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Blocks one after the other, as kernels read them; within a block the node of most arcs comes first."""
+    """Blocks one after the other, as kernels read them; within a block the node of most edges comes first."""
 
     nodes: Nodes
     """Node of the batch."""
     node_start: Nodes
-    arcs: Nodes
+    edges: Nodes
     """Arc of the objective."""
-    arc_start: Nodes
+    edge_start: Nodes
     winner: Nodes
     """Counted within the block, as loser."""
     loser: Nodes
@@ -69,15 +69,15 @@ class Pieces:
 
     @cached_property
     def across(self) -> Flags:
-        """Arcs between blocks."""
-        return np.asarray(self.block[self.objective.arcs.winner] != self.block[self.objective.arcs.loser])
+        """Edges between blocks."""
+        return np.asarray(self.block[self.objective.edges.winner] != self.block[self.objective.edges.loser])
 
     @cached_property
     def within(self) -> Objective:
-        """The objective without the arcs between blocks."""
+        """The objective without the edges between blocks."""
         if not self.across.any():
             return self.objective
-        return Objective(self.objective.arcs.only(~self.across), self.objective.phi, self.objective.penalty)
+        return Objective(self.objective.edges.only(~self.across), self.objective.phi, self.objective.penalty)
 
     @cached_property
     def root(self) -> Nodes:
@@ -97,9 +97,9 @@ class Pieces:
         return np.bincount(self.block, minlength=self.number)
 
     @cached_property
-    def arcs(self) -> Nodes:
-        """Arcs within each block."""
-        return np.bincount(self.block[self.within.arcs.winner], minlength=self.number)
+    def edges(self) -> Nodes:
+        """Edges within each block."""
+        return np.bincount(self.block[self.within.edges.winner], minlength=self.number)
 
     def largest_in_graph(self, of_blocks: NDArray[np.generic]) -> Nodes:
         """Largest value of the blocks of each graph, at least 0."""
@@ -108,25 +108,25 @@ class Pieces:
         return result
 
     def packed(self, chosen: Flags) -> Packed:
-        """Lay the chosen blocks side by side; arcs are those of ``within``."""
-        arcs = self.within.arcs
+        """Lay the chosen blocks side by side; edges are those of ``within``."""
+        edges = self.within.edges
         mine = np.flatnonzero(chosen[self.block])
-        degree = np.bincount(arcs.winner, minlength=len(self.block)) + np.bincount(
-            arcs.loser, minlength=len(self.block)
+        degree = np.bincount(edges.winner, minlength=len(self.block)) + np.bincount(
+            edges.loser, minlength=len(self.block)
         )
         nodes = mine[np.lexsort((-degree[mine], self.block[mine]))]
         start = np.concatenate(([0], np.cumsum(self.size[chosen]))).astype(np.int64)
         place = np.zeros(len(self.block), np.int64)
         place[nodes] = np.arange(len(nodes)) - np.repeat(start[:-1], np.diff(start))
-        kept = np.flatnonzero(chosen[self.block[arcs.winner]])
-        kept = kept[np.argsort(self.block[arcs.winner[kept]], kind="stable")]
-        arc_start = np.concatenate(([0], np.cumsum(self.arcs[chosen]))).astype(np.int64)
-        return Packed(nodes, start, kept, arc_start, place[arcs.winner[kept]], place[arcs.loser[kept]])
+        kept = np.flatnonzero(chosen[self.block[edges.winner]])
+        kept = kept[np.argsort(self.block[edges.winner[kept]], kind="stable")]
+        edge_start = np.concatenate(([0], np.cumsum(self.edges[chosen]))).astype(np.int64)
+        return Packed(nodes, start, kept, edge_start, place[edges.winner[kept]], place[edges.loser[kept]])
 
     def depths(self, need: Floats) -> Floats:
-        """Longest path to each block over the arcs between blocks, of the lengths ``need`` (arcs between blocks,)."""
+        """Longest path to each block over the edges between blocks, of the lengths ``need`` (edges between blocks,)."""
         upper, lower = (
-            self.block[ends[self.across]] for ends in (self.objective.arcs.winner, self.objective.arcs.loser)
+            self.block[ends[self.across]] for ends in (self.objective.edges.winner, self.objective.edges.loser)
         )
         order = np.argsort(upper, kind="stable")
         start = np.searchsorted(upper[order], np.arange(self.number + 1))
@@ -147,7 +147,7 @@ def first_nodes(block: Nodes, number: int) -> Nodes:
 
 
 def levels(number: int, upper: Nodes, lower: Nodes, need: Floats) -> Floats:
-    """The plain twin of ``Pieces.depths``: sweeps over all arcs until nothing moves."""
+    """The plain twin of ``Pieces.depths``: sweeps over all edges until nothing moves."""
     level = np.zeros(number)
     while True:
         deeper = level.copy()

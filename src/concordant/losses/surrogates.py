@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError, did_you_mean
 from concordant.losses.expected_gains import expected_gains
-from concordant.losses.margins import MARGINS, Function, margin_function, value_penalty
-from concordant.losses.objective import Arcs, GainsToAll, Objective, Population, Relevance
+from concordant.losses.objective import GainsToAll, Objective, Population, Relevance, WeightedEdges
+from concordant.losses.pair_losses import PAIR_LOSSES, Function, PairLoss, pair_loss, value_penalty
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
 
@@ -42,6 +42,9 @@ __all__ = [
 
 
 Floats = NDArray[np.float64]
+Property = Literal[
+    "smooth", "piecewise_linear", "bounded", "ends", "strictly_convex", "bounded_curvature", "calibrated"
+]  # of PairLoss
 
 TRANSFORMS: Mapping[str, Function] = MappingProxyType(
     {
@@ -60,35 +63,35 @@ def _transform(name: str) -> Function:
     return TRANSFORMS[name]
 
 
-def each_judgment(source: Population, *, h: str = "identity") -> Arcs:
+def each_judgment(source: Population, *, h: str = "identity") -> WeightedEdges:
     """No aggregation, h_ij = ∫ h(Y_ij) dμ from i to j (AoS (12)): RankSVM, RankNet, RankBoost's loss."""
     weight = source.share * _transform(h)(source.strength)
-    return Arcs.plain(source.node_start, source.winner, source.loser, weight)
+    return WeightedEdges.plain(source.node_start, source.winner, source.loser, weight)
 
 
-def margins_of_judgments(source: Population, *, h: str = "identity") -> Arcs:
-    """Weight 1 on every Y_ij > 0, the margin h(Y_ij) asked for (AoS (13))."""
-    margin = _transform(h)(source.strength)
+def margins_of_judgments(source: Population, *, h: str = "identity") -> WeightedEdges:
+    """Weight 1 on every Y_ij > 0, an offset of h(Y_ij) (AoS (13))."""
+    offset = _transform(h)(source.strength)
     weight = np.where(source.strength > 0, source.share, 0.0)
-    return Arcs.plain(source.node_start, source.winner, source.loser, weight, margin=margin)
+    return WeightedEdges.plain(source.node_start, source.winner, source.loser, weight, offset=offset)
 
 
-def net_preferences(source: Population) -> Arcs:
+def net_preferences(source: Population) -> WeightedEdges:
     """[s_ij − s_ji]₊ from i to j: the difference graph of the mean adjacency (AoS (23))."""
     net = Differences.of(source.adjacency)
-    return Arcs.plain(source.node_start, net.winner, net.loser, net.weight)
+    return WeightedEdges.plain(source.node_start, net.winner, net.loser, net.weight)
 
 
-def summed_preferences(source: Population, *, nu: float = 1.0) -> Arcs:
+def summed_preferences(source: Population, *, nu: float = 1.0) -> WeightedEdges:
     """a_ij from i to j, with ν on the values of all items (ICML (14))."""
     if not 0 < nu < np.inf:
         raise UsageError(f"nu must be positive and finite, not {nu:g}: without it the linear loss has no lower bound")
     mean = source.adjacency
     winner, loser = np.concatenate((mean.first, mean.second)), np.concatenate((mean.second, mean.first))
-    return Arcs.plain(source.node_start, winner, loser, np.concatenate((mean.above, mean.below)), pull=nu)
+    return WeightedEdges.plain(source.node_start, winner, loser, np.concatenate((mean.above, mean.below)), pull=nu)
 
 
-def from_gains_to_all(source: Relevance, *, gain: str, normalised: bool, at: int | None = None) -> Arcs:
+def from_gains_to_all(source: Relevance, *, gain: str, normalised: bool, at: int | None = None) -> WeightedEdges:
     """E G(s_j)/Z(s) (or E G(s_j)) from each item j to every other of its graph (AoS §3.3).
 
     The argument is φ(α_j − α_l): AoS prints it reversed, which would reverse the order.
@@ -97,13 +100,17 @@ def from_gains_to_all(source: Relevance, *, gain: str, normalised: bool, at: int
     return GainsToAll(source.node_start, gains)
 
 
-def pulled_to_gains(source: Relevance, *, gain: str, normalised: bool, at: int | None = None) -> Arcs:
+def pulled_to_gains(source: Relevance, *, gain: str, normalised: bool, at: int | None = None) -> WeightedEdges:
     """No edges: 1/(2m) (α_j − E G(s_j)/Z(s))² on every item (AoS (28), up to a constant)."""
     gains = expected_gains(source, gain, normalised=normalised, at=at, signed=True)
     size = np.diff(source.node_start)
     none = np.zeros(0, np.int64)
     pull = 0.5 / np.repeat(size, size)
-    return Arcs(source.node_start, none, none, np.zeros(0), np.zeros(0), pull, gains)
+    return WeightedEdges(source.node_start, none, none, np.zeros(0), np.zeros(0), pull, gains)
+
+
+def _is(phi: PairLoss, properties: tuple[Property, ...] | None) -> bool:
+    return properties is not None and all(getattr(phi, each) for each in properties)
 
 
 @dataclass(frozen=True)
@@ -117,21 +124,21 @@ class Surrogate:
     """
 
     name: str
-    edges: Callable[..., Arcs]
+    edges: Callable[..., WeightedEdges]
     reads: Literal["judgments", "adjacency", "scores"]
     """Each judgment's own edges; only their mean adjacency; scores of the items."""
     phi: str
     """Default margin function; "linear" where there are no edges."""
-    phis: tuple[str, ...]
-    """Margin functions that may be asked for."""
     meaning: str
     source: str
+    takes: tuple[Property, ...] | None = None
+    """What another margin function must be to be asked for; None: there is none but the default."""
     consistent_for: Literal["pairwise", "ndcg", "err"] | None = None
     """The target loss whose optimal order every minimiser has; None: none."""
     condition: Literal["acyclic", "low noise", "any law", "point or product law"] | None = None
     """On the population: difference graph acyclic; AoS Definition 4; nothing; laws of scores as in AoS Lemma 1."""
-    consistent_phis: tuple[str, ...] = ()
-    """The φ for which that holds."""
+    consistent_with: tuple[Property, ...] = ()
+    """What φ must be for that to hold."""
     right_on: tuple[Literal["two items", "bradley-terry"], ...] = ()
     """Special populations on which it orders rightly all the same (with default options and φ)."""
     penalty: str = "square"
@@ -142,17 +149,23 @@ class Surrogate:
     """Options with their default values."""
 
     @property
+    def phis(self) -> tuple[str, ...]:
+        """Names of the margin functions that may be asked for."""
+        return tuple(name for name, phi in PAIR_LOSSES.items() if name == self.phi or _is(phi, self.takes))
+
+    @property
     def convex(self) -> bool:
         """Every φ and r of the family is convex and every weight is at least 0."""
         return True
 
     def smooth(self, phi: str | None = None) -> bool:
         """Whether the loss is differentiable with this φ (the default when not given)."""
-        return margin_function(phi or self.phi).smooth
+        return pair_loss(phi or self.phi).smooth
 
     def consistent(self, phi: str | None = None) -> bool:
         """Whether the stated consistency covers this φ (the default when not given)."""
-        return self.consistent_for is not None and (phi or self.phi) in self.consistent_phis
+        chosen = phi or self.phi
+        return self.consistent_for is not None and chosen in self.phis and _is(pair_loss(chosen), self.consistent_with)
 
     def objective(
         self,
@@ -169,8 +182,8 @@ class Surrogate:
         """
         chosen = phi or self.phi
         if chosen not in self.phis:
-            if chosen not in MARGINS:
-                margin_function(chosen)
+            if chosen not in PAIR_LOSSES:
+                pair_loss(chosen)
             raise UsageError(f"{self.name} has no φ {chosen!r}; allowed: {', '.join(self.phis)}")
         unknown = [name for name in options if name not in self.defaults]
         if unknown:
@@ -181,8 +194,8 @@ class Surrogate:
             wanted = "scores of the items (Relevance)" if self.reads == "scores" else "preferences (Batch, Population)"
             raise UsageError(f"{self.name} reads {wanted}, not {type(source).__name__}")
         read = source if isinstance(source, Relevance) else Population.of(source)
-        arcs = self.edges(read, **{**self.defaults, **options})
-        return Objective(arcs, margin_function(chosen), value_penalty(penalty or self.penalty))
+        edges = self.edges(read, **{**self.defaults, **options})
+        return Objective(edges, pair_loss(chosen), value_penalty(penalty or self.penalty))
 
 
 def surrogate(name: str) -> Surrogate:
@@ -196,16 +209,13 @@ def surrogate(name: str) -> Surrogate:
     return SURROGATES[name]
 
 
-_DECREASING = ("hinge", "squared-hinge", "logistic", "exponential")
-_DIFFERENTIABLE = ("squared-hinge", "logistic", "exponential")
-
 _MEMBERS = (
     Surrogate(
         "ranksvm",
         each_judgment,
         "judgments",
         phi="hinge",
-        phis=("hinge", "squared-hinge"),
+        takes=("ends",),
         meaning="each judgment's edges, hinge; no aggregation",
         source="Joachims 2002; AoS (12), Theorem 2",
         right_on=("two items",),
@@ -216,7 +226,6 @@ _MEMBERS = (
         each_judgment,
         "judgments",
         phi="logistic",
-        phis=("logistic",),
         meaning="each judgment's edges, logistic; no aggregation. Maximum likelihood under Bradley–Terry",
         source="Burges et al. 2005; AoS (12), Theorem 2",
         right_on=("two items", "bradley-terry"),
@@ -227,7 +236,6 @@ _MEMBERS = (
         each_judgment,
         "judgments",
         phi="exponential",
-        phis=("exponential",),
         meaning="each judgment's edges, exponential; no aggregation",
         source="Freund et al. 2003; AoS (12), Theorem 2",
         right_on=("two items", "bradley-terry"),
@@ -238,7 +246,7 @@ _MEMBERS = (
         margins_of_judgments,
         "judgments",
         phi="hinge",
-        phis=_DECREASING,
+        takes=("bounded",),
         meaning="every edge of a judgment asks for a margin that grows with its strength; no aggregation",
         source="Shashua & Levin 2002; AoS (13), Theorem 3",
         defaults={"h": "identity"},
@@ -248,12 +256,12 @@ _MEMBERS = (
         net_preferences,
         "adjacency",
         phi="logistic",
-        phis=_DECREASING,
+        takes=("bounded",),
         meaning="mean preferences, opposite ones cancelled, before φ",
         source="AoS (23)",
         consistent_for="pairwise",
         condition="acyclic",
-        consistent_phis=_DECREASING,
+        consistent_with=("calibrated",),
         right_on=("two items", "bradley-terry"),
     ),
     Surrogate(
@@ -261,12 +269,10 @@ _MEMBERS = (
         summed_preferences,
         "adjacency",
         phi="linear",
-        phis=("linear",),
         meaning="mean preferences, linear, with a penalty on values: orders by net preference (row sums)",
         source="ICML (14), (15), Theorem 13, Corollary 15",
         consistent_for="pairwise",
         condition="low noise",
-        consistent_phis=("linear",),
         right_on=("two items",),
         pulls=True,
         defaults={"nu": 1.0},
@@ -276,12 +282,12 @@ _MEMBERS = (
         from_gains_to_all,
         "scores",
         phi="logistic",
-        phis=_DECREASING,
+        takes=("bounded",),
         meaning="normalised gain of each item against every other",
         source="Buffoni et al. 2011; AoS §3.3 (argument corrected)",
         consistent_for="ndcg",
         condition="any law",
-        consistent_phis=_DIFFERENTIABLE,
+        consistent_with=("calibrated", "smooth"),
         defaults={"gain": "2^s", "normalised": True, "at": None},
     ),
     Surrogate(
@@ -289,12 +295,12 @@ _MEMBERS = (
         from_gains_to_all,
         "scores",
         phi="logistic",
-        phis=_DECREASING,
+        takes=("bounded",),
         meaning="chance of satisfying of each item against every other",
         source="AoS §3.3, Lemma 1 (argument corrected)",
         consistent_for="err",
         condition="point or product law",
-        consistent_phis=_DIFFERENTIABLE,
+        consistent_with=("calibrated", "smooth"),
         defaults={"gain": "identity", "normalised": False},
     ),
     Surrogate(
@@ -302,12 +308,10 @@ _MEMBERS = (
         pulled_to_gains,
         "scores",
         phi="linear",
-        phis=("linear",),
         meaning="least squares to the normalised gains",
         source="Cossock & Zhang 2008; AoS (28)",
         consistent_for="ndcg",
         condition="any law",
-        consistent_phis=("linear",),
         pulls=True,
         defaults={"gain": "2^s", "normalised": True, "at": None},
     ),
@@ -345,7 +349,7 @@ def choose(names: Sequence[str] | None) -> tuple[Chosen, ...]:
             raise UsageError(f"unknown surrogate {plain!r}; {did_you_mean(plain, SURROGATES)}")
         member = SURROGATES[plain]
         if phi and phi not in member.phis:
-            margin_function(phi)
+            pair_loss(phi)
             raise UsageError(f"{plain} has no φ {phi!r}; allowed: {', '.join(member.phis)}")
         chosen.append(Chosen(member, phi or member.phi))
     if len({one.name for one in chosen}) < len(chosen):

@@ -29,8 +29,7 @@ except ModuleNotFoundError as missing:
 from concordant.torch.abstention import BoundedReluScorer, fit_pairs
 from concordant.torch.fitting import Fit, fit
 from concordant.torch.graded import GradedObjective, against_all
-from concordant.torch.losses import edge_loss, per_graph, value_penalty
-from concordant.torch.margins import MARGINS, PENALTIES
+from concordant.torch.losses import MARGINS, PENALTIES, edge_loss, per_graph, value_penalty
 from concordant.torch.objective import TorchObjective, surrogate
 from concordant.torch.regressor import TorchRegressor
 from concordant.torch.scorers import LinearScorer, ReluScorer

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from concordant.abstention.points import ScorerClass, conjugate, phi_named
 from concordant.errors import ConcordantError, UsageError
-from concordant.torch.margins import margin_named
+from concordant.losses.pair_losses import pair_loss
+from concordant.torch.losses import on_tensors
 from concordant.torch.scorers import ReluScorer
 
 __all__ = ["BoundedFit", "BoundedReluScorer", "LEVEL", "STOPPED", "fit_pairs", "pair_losses", "project"]
@@ -31,7 +32,7 @@ def pair_losses(margin: Tensor, *, phi: str, k: float = 1.0) -> Tensor:
     """
     if phi_named(phi, k).name == "sigmoid":
         return 1.0 - torch.tanh(k * margin)
-    return margin_named(phi)(margin)
+    return on_tensors(pair_loss(phi))(margin)
 
 
 def project(rows: Tensor, radius: float, q: float) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from concordant.errors import UsageError
-from concordant.torch.losses import per_graph, places, real_scores, spans, tensors
-from concordant.torch.margins import margin_named
+from concordant.kernels.newton_blocks import EXPONENTIAL, HINGE, SQUARED_HINGE
+from concordant.losses.pair_losses import pair_loss
+from concordant.torch.losses import on_tensors, per_graph, places, real_scores, spans, tensors
 
 __all__ = ["GradedObjective", "against_all"]
 
@@ -43,7 +44,8 @@ def against_all(scores: Tensor, gains: Tensor, start: Tensor, *, phi: str = "log
         raise UsageError("start must rise from 0: the places where each query begins, and the number of nodes")
     if gains.shape != scores.shape:
         raise UsageError(f"gains have shape {tuple(gains.shape)}, scores {tuple(scores.shape)}")
-    margin_named(phi)
+    loss = pair_loss(phi)
+    on_tensors(loss)  # there has to be such a form
     size = start.diff()
     owner = torch.repeat_interleave(torch.arange(len(size), device=start.device), size)
     if len(owner) != len(scores):
@@ -51,13 +53,13 @@ def against_all(scores: Tensor, gains: Tensor, start: Tensor, *, phi: str = "log
     gains = gains.to(scores.dtype)
     if not len(scores):
         return per_graph(scores, owner, len(size))
-    if phi == "exponential":
+    if loss.kernel == EXPONENTIAL:
         return per_graph(gains * _exponentials(scores, gains, owner, len(size)), owner, len(size))
-    if phi == "linear":
+    if loss.linear:
         total = per_graph(scores, owner, len(size))
         return per_graph(gains * (total[owner] - size[owner] * scores), owner, len(size))
-    if phi in ("hinge", "squared-hinge"):
-        wide = _hinges(scores.double(), owner, start, phi == "squared-hinge")
+    if loss.kernel in (HINGE, SQUARED_HINGE):
+        wide = _hinges(scores.double(), owner, start, loss.kernel == SQUARED_HINGE)
         return per_graph(gains * wide.to(scores.dtype), owner, len(size))
     return _in_blocks(scores, gains, start, phi, block)
 
@@ -134,7 +136,7 @@ def _in_blocks(scores: Tensor, gains: Tensor, start: Tensor, phi: str, block: in
 
 def _block(alpha: Tensor, gain: Tensor, there: Tensor, phi: str, begin: int, end: int) -> Tensor:
     """Σ_j g_j Σ_l φ(α_j − α_l) of each row, j from begin to end, without the pair of j with itself."""
-    term = margin_named(phi)(alpha[:, begin:end, None] - alpha[:, None, :])
+    term = on_tensors(pair_loss(phi))(alpha[:, begin:end, None] - alpha[:, None, :])
     column = torch.arange(alpha.shape[1], device=alpha.device)
     pair = there[:, None, :] & (column[begin:end, None] != column)
     return (gain[:, begin:end] * torch.where(pair, term, torch.zeros_like(term)).sum(2)).sum(1)
@@ -150,7 +152,7 @@ class GradedObjective(nn.Module):  # type: ignore[misc]
 
     def __init__(self, node_start: Tensor, gains: Tensor, *, phi: str = "logistic") -> None:
         super().__init__()
-        margin_named(phi)
+        on_tensors(pair_loss(phi))  # it has to be known
         self.phi = phi
         self.register_buffer("node_start", node_start)
         self.register_buffer("gains", gains)

@@ -2,18 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from concordant.errors import UsageError
-from concordant.torch.margins import margin_named, penalty_named
+from concordant.losses.pair_losses import PAIR_LOSSES, PairLoss, Penalty, pair_loss
+from concordant.losses.pair_losses import PENALTIES as NUMPY_PENALTIES
+from concordant.losses.pair_losses import value_penalty as numpy_penalty
 
-__all__ = ["edge_loss", "edge_terms", "per_graph", "places", "real_scores", "spans", "tensors", "value_penalty"]
+__all__ = [
+    "MARGINS",
+    "PENALTIES",
+    "edge_loss",
+    "edge_terms",
+    "on_tensors",
+    "per_graph",
+    "places",
+    "real_scores",
+    "spans",
+    "tensors",
+    "value_penalty",
+]
 
 
 REDUCTIONS = ("sum", "mean", "none", "graph")
+Function = Callable[[Tensor], Tensor]
+
+
+def on_tensors(function: PairLoss | Penalty) -> Function:
+    """Return φ or r on tensors; UsageError when it has no such form.
+
+    >>> on_tensors(pair_loss("logistic"))(torch.tensor([0.0, -800.0], dtype=torch.float64)).tolist()
+    [0.6931471805599453, 800.0]
+    """
+    form = function.torch
+    if form is None:
+        raise UsageError(f"{function.name!r} has no form on tensors: give it one, torch=lambda torch, t: …")
+    return lambda t: form(torch, t)
+
+
+class _OnTensors(Mapping[str, Function]):
+    """The forms on tensors of what a registry holds now."""
+
+    def __init__(self, functions: Mapping[str, PairLoss] | Mapping[str, Penalty]) -> None:
+        self.functions = functions
+
+    def __getitem__(self, name: str) -> Function:
+        return on_tensors(self.functions[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+
+MARGINS: Mapping[str, Function] = _OnTensors(PAIR_LOSSES)
+"""φ by name; the derivative of the hinge at its kink is 0, as in ``losses.pair_losses``."""
+PENALTIES: Mapping[str, Function] = _OnTensors(NUMPY_PENALTIES)
+"""r by name."""
 
 
 def edge_loss(
@@ -73,7 +123,7 @@ def edge_terms(
     gap = scores.index_select(0, winner) - scores.index_select(0, loser)
     if margin is not None:
         gap = gap - margin.to(scores.dtype)
-    term = margin_named(phi)(gap)
+    term = on_tensors(pair_loss(phi))(gap)
     return term if weight is None else term * weight.to(scores.dtype)
 
 
@@ -103,7 +153,7 @@ def value_penalty(
             raise UsageError(f"{name} has shape {tuple(column.shape)}, scores {tuple(scores.shape)}")
     pull = pull.to(scores.dtype)
     away = scores if target is None else scores - target.to(scores.dtype)
-    term = pull * penalty_named(penalty)(away)
+    term = pull * on_tensors(numpy_penalty(penalty))(away)
     if reduction == "graph":
         if graph is None or graphs is None:
             raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from concordant.losses.expected_gains import expected_gains
 from concordant.losses.objective import Objective, Population, Relevance
+from concordant.losses.pair_losses import pair_loss
+from concordant.losses.pair_losses import value_penalty as numpy_penalty
 from concordant.losses.surrogates import from_gains_to_all
 from concordant.losses.surrogates import surrogate as numpy_surrogate
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.torch.graded import GradedObjective
-from concordant.torch.losses import edge_terms, per_graph, real_scores, spans, value_penalty
-from concordant.torch.margins import margin_named, penalty_named
+from concordant.torch.losses import edge_terms, on_tensors, per_graph, real_scores, spans, value_penalty
 
 __all__ = ["TorchObjective", "surrogate"]
 
@@ -53,8 +54,7 @@ class TorchObjective(nn.Module):  # type: ignore[misc]
         penalty: str = "square",
     ) -> None:
         super().__init__()
-        margin_named(phi)
-        penalty_named(penalty)
+        on_tensors(pair_loss(phi)), on_tensors(numpy_penalty(penalty))  # both have to be known
         self.phi, self.penalty = phi, penalty
         size = node_start.diff()
         owner = torch.repeat_interleave(torch.arange(len(size), device=node_start.device), size)
@@ -80,7 +80,7 @@ class TorchObjective(nn.Module):  # type: ignore[misc]
     @classmethod
     def of(cls, objective: Objective, *, dtype: Any = torch.float64, device: Any = None) -> TorchObjective:
         """Copy an ``Objective`` to tensors; weights get ``dtype``."""
-        arcs = objective.arcs
+        edges = objective.edges
 
         def places(column: Any) -> Tensor:
             return torch.as_tensor(np.array(column, np.int64), device=device)
@@ -89,8 +89,8 @@ class TorchObjective(nn.Module):  # type: ignore[misc]
             return torch.as_tensor(np.array(column, np.float64), device=device).to(dtype)
 
         return cls(
-            *(places(column) for column in (arcs.node_start, arcs.winner, arcs.loser)),
-            *(numbers(column) for column in (arcs.weight, arcs.margin, arcs.pull, arcs.target)),
+            *(places(column) for column in (edges.node_start, edges.winner, edges.loser)),
+            *(numbers(column) for column in (edges.weight, edges.offset, edges.pull, edges.target)),
             phi=objective.phi.name,
             penalty=objective.penalty.name,
         )

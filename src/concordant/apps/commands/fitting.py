@@ -38,7 +38,7 @@ from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.lists import LOSSES, ListRanker
-from concordant.losses.margins import margin_function
+from concordant.losses.pair_losses import pair_loss
 from concordant.losses.surrogates import surrogate
 from concordant.progress import stage
 from concordant.ranking.structures import structure
@@ -193,7 +193,7 @@ def _ranker(given: Mapping[str, Any], graded: bool) -> Any:
     loss, phi = given["loss"], given["phi"]
     member = surrogate(loss)
     if phi is not None:
-        margin_function(phi)
+        pair_loss(phi)
     if given["structure"] is not None:
         structure(given["structure"])
     shared: dict[str, Any] = {

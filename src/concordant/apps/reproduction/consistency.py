@@ -17,11 +17,11 @@ from scipy.special import expit
 
 from concordant.apps.reproduction.outcome import Outcome, Row, Setting
 from concordant.learning.targets.mean_targets import mean_targets
-from concordant.losses.margins import margin_function, value_penalty
 from concordant.losses.metrics.metrics import summarise
 from concordant.losses.metrics.ndcg import ndcg
 from concordant.losses.minimise import minimise
-from concordant.losses.objective import Arcs, Objective, Population
+from concordant.losses.objective import Objective, Population, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.losses.surrogates import net_preferences, surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
@@ -64,18 +64,18 @@ def _from_difference_graphs(prefs: Preferences, order: int | str, subsets: int, 
         batch = Batch.whole(prefs)
     else:
         batch = Batch.subsets(prefs, order, subsets, seed=seed, partition=True)
-    arcs = net_preferences(Population.of(batch))
-    graph = np.searchsorted(batch.node_start, arcs.winner, side="right") - 1
+    edges = net_preferences(Population.of(batch))
+    graph = np.searchsorted(batch.node_start, edges.winner, side="right") - 1
     first, run_ = batch.node_start[graph], batch.query[graph].astype(np.int64)
-    cell = run_ * 9 + (arcs.winner - first) * 3 + (arcs.loser - first)
+    cell = run_ * 9 + (edges.winner - first) * 3 + (edges.loser - first)
     runs = len(prefs.queries)
     drawn = np.bincount(batch.query, minlength=runs)
-    weight = np.bincount(cell, arcs.weight, runs * 9)
+    weight = np.bincount(cell, edges.weight, runs * 9)
     used = np.flatnonzero(weight)
     owner, pair = used // 9, used % 9
     start = np.arange(runs + 1) * 3
-    mean = Arcs.plain(start, owner * 3 + pair // 3, owner * 3 + pair % 3, weight[used] / drawn[owner])
-    found = minimise(Objective(mean, margin_function("logistic"), value_penalty("square")), tolerance=1e-9)
+    mean = WeightedEdges.plain(start, owner * 3 + pair // 3, owner * 3 + pair % 3, weight[used] / drawn[owner])
+    found = minimise(Objective(mean, pair_loss("logistic"), value_penalty("square")), tolerance=1e-9)
     return found.alpha.reshape(-1, 3)
 
 

@@ -17,10 +17,10 @@ from concordant.apps.reproduction.data import TITLES, GradedLists, read_graded
 from concordant.apps.reproduction.outcome import Outcome, Row, Setting, found
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import NormalEquations
-from concordant.losses.margins import margin_function, value_penalty
 from concordant.losses.metrics.metrics import compare
 from concordant.losses.metrics.ndcg import ndcg
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import structure
@@ -65,8 +65,8 @@ def _disaggregated(phi: str) -> Fit:
     """A margin function on every comparison."""
 
     def fit(query: _Query, ridge: float) -> Floats:
-        arcs = Arcs.plain(np.array([0, len(query.X)]), query.winner, query.loser, query.share)
-        objective = Objective(arcs, margin_function(phi), value_penalty("square"))
+        edges = WeightedEdges.plain(np.array([0, len(query.X)]), query.winner, query.loser, query.share)
+        objective = Objective(edges, pair_loss(phi), value_penalty("square"))
         return fit_edges(query.X, objective, ridge=ridge, tolerance=TOLERANCE).theta
 
     return fit

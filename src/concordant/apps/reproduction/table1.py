@@ -18,8 +18,8 @@ from concordant.apps.reproduction.outcome import Outcome, Row, Setting, find
 from concordant.errors import InputError
 from concordant.io.log.disk import check_regular
 from concordant.learning.solvers.edges import fit_edges
-from concordant.losses.margins import margin_function, value_penalty
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import pair_loss, value_penalty
 
 __all__ = ["Ratings", "linear_weights", "movie_features", "read_movielens", "run", "sample_pairs"]
 
@@ -268,8 +268,8 @@ def _edge_weights(X: Floats, pairs: Pairs, phi: str, ridge: float) -> Floats:
     """argmin Σ a_ij φ(w'(x_i − x_j)) + λ‖w‖²."""
     nodes, place = np.unique(np.concatenate((pairs.better, pairs.worse)), return_inverse=True)
     n = len(pairs.weight)
-    arcs = Arcs.plain(np.array([0, len(nodes)]), place[:n], place[n:], pairs.weight)
-    objective = Objective(arcs, margin_function(phi), value_penalty("square"))
+    edges = WeightedEdges.plain(np.array([0, len(nodes)]), place[:n], place[n:], pairs.weight)
+    objective = Objective(edges, pair_loss(phi), value_penalty("square"))
     return fit_edges(X, objective, ridge=2 * ridge, rows=nodes, tolerance=TOLERANCE).theta
 
 

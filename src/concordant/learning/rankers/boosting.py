@@ -82,7 +82,7 @@ class RankBoostRanker(Ranker):
         pairs: Any
         if training.prefs is not None:
             pairs = surrogate("rankboost").objective(Batch.whole(training.prefs))
-            some = len(pairs.arcs.weight) > 0
+            some = len(pairs.edges.weight) > 0
         else:
             assert training.labels is not None
             pairs = GradedLists.of(training.labels, training.start)

@@ -232,7 +232,7 @@ class EdgeRanker(LinearRanker):
         self, training: Training, Z: Matrix, member: Surrogate, source: Source, options: Mapping[str, Any]
     ) -> dict[str, Any]:
         objective = member.objective(source.law, phi=self.phi, **options)
-        if not len(objective.arcs.weight) and not objective.arcs.pull.any():
+        if not len(objective.edges.weight) and not objective.edges.pull.any():
             raise InputError(f"the judgments leave {member.name} no edge between two items: there is nothing to learn")
         fit = fit_edges(
             Z,
@@ -252,7 +252,7 @@ class EdgeRanker(LinearRanker):
             "loss": member.name,
             "phi": self.phi or member.phi,
             "ridge": fit.ridge,
-            "edges": len(objective.arcs.weight),
+            "edges": len(objective.edges.weight),
             "queries": len(training.weight),
             **source.facts,
             "consistent_for": member.consistent_for if member.consistent(self.phi) else None,

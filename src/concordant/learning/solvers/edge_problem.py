@@ -24,8 +24,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from concordant.errors import UsageError
 from concordant.learning.solvers.least_squares import checked_matrix, checked_ridge, checked_rows
-from concordant.losses.margins import Margin, Penalty
 from concordant.losses.objective import Objective
+from concordant.losses.pair_losses import PairLoss, Penalty
 
 __all__ = ["Determined", "EdgeProblem", "factorised", "iterated", "unit_scale"]
 
@@ -52,11 +52,11 @@ class EdgeProblem:
     winner: Ints
     loser: Ints
     weight: Floats
-    margin: Floats
+    offset: Floats
     unit: Ints
     pull: Floats
     target: Floats
-    phi: Margin
+    phi: PairLoss
     penalty: Penalty
     ridge: float
 
@@ -70,7 +70,7 @@ class EdgeProblem:
         weight: NDArray[Any] | None = None,
     ) -> EdgeProblem:
         """Bring edges to units. Errors: UsageError for shapes, weights and ridges; InputError for X."""
-        arcs, nodes = objective.arcs, objective.nodes
+        edges, nodes = objective.edges, objective.nodes
         X, ridge, scale = checked_matrix(X), checked_ridge(ridge), _weights(weight, len(objective))
         row = checked_rows(X, rows, nodes)
         unit, units = np.arange(nodes), nodes
@@ -81,14 +81,14 @@ class EdgeProblem:
                 place = np.empty(len(order), np.int64)
                 place[order] = np.arange(len(order))
                 unit, units, row = place[inverse], len(distinct), distinct[order]
-        of_node = np.repeat(scale, np.diff(arcs.node_start))
-        of_edge = arcs.weight * of_node[arcs.winner]
-        pulled = np.flatnonzero(arcs.pull * of_node)
-        winner, loser = unit[arcs.winner], unit[arcs.loser]
+        of_node = np.repeat(scale, np.diff(edges.node_start))
+        of_edge = edges.weight * of_node[edges.winner]
+        pulled = np.flatnonzero(edges.pull * of_node)
+        winner, loser = unit[edges.winner], unit[edges.loser]
         keep = np.flatnonzero(of_edge > 0)
         keep = keep[np.argsort(winner[keep], kind="stable")]
-        ends = winner[keep], loser[keep], of_edge[keep], arcs.margin[keep]
-        values = unit[pulled], (arcs.pull * of_node)[pulled], arcs.target[pulled]
+        ends = winner[keep], loser[keep], of_edge[keep], edges.offset[keep]
+        values = unit[pulled], (edges.pull * of_node)[pulled], edges.target[pulled]
         return cls(X, row, units, *ends, *values, objective.phi, objective.penalty, ridge)
 
     @property
@@ -107,19 +107,19 @@ class EdgeProblem:
         return total
 
     def gaps(self, alpha: Floats) -> Floats:
-        """α_winner − α_loser of each edge, without its margin."""
+        """α_winner − α_loser of each edge, without its offset."""
         return alpha[self.winner] - alpha[self.loser]
 
     def value(self, gap: Floats, pulled: Floats, theta: Floats) -> float:
-        """Objective from gaps without margins and the penalised values α[unit]."""
+        """Objective from gaps without offsets and the penalised values α[unit]."""
         with np.errstate(over="ignore"):
-            of_edges = self.weight @ self.phi.value(gap - self.margin)
+            of_edges = self.weight @ self.phi.value(gap - self.offset)
             of_values = self.pull @ self.penalty.value(pulled - self.target)
         return float(of_edges + of_values + 0.5 * self.ridge * (theta @ theta))
 
     def slopes(self, gap: Floats, pulled: Floats) -> Floats:
         """Derivative in the score of each unit; shape (units,)."""
-        slope = self.weight * self.phi.derivative(gap - self.margin)
+        slope = self.weight * self.phi.derivative(gap - self.offset)
         of_units = self.to_units(slope)
         if len(self.unit):
             of_units += np.bincount(self.unit, self.pull * self.penalty.derivative(pulled - self.target), self.units)
@@ -134,7 +134,7 @@ class EdgeProblem:
         """w_e φ'' of each edge and Σ ν r'' of each unit."""
         of_values = self.pull * self.penalty.second(pulled - self.target)
         of_units = np.asarray(np.bincount(self.unit, of_values, self.units), np.float64)
-        return self.weight * self.phi.second(gap - self.margin), of_units
+        return self.weight * self.phi.second(gap - self.offset), of_units
 
     def curved(self, v: Floats, of_edges: Floats, of_units: Floats) -> Floats:
         """The Hessian times v, in two passes over X."""
@@ -316,7 +316,7 @@ class Determined:
 
     def _reduce(self, problem: EdgeProblem) -> None:
         of_units = np.asarray(np.bincount(problem.unit, problem.pull, problem.units), np.float64)
-        edges = problem.weight if problem.phi.name != "linear" else np.zeros(len(problem.weight))
+        edges = np.zeros(len(problem.weight)) if problem.phi.linear else problem.weight
         H = problem.hessian(edges, of_units)
         level = np.square(ROUNDING * problem.largest()) * float(edges.sum() + of_units.sum())
         constant = np.diag(H) <= level

@@ -63,10 +63,12 @@ def fit_edges(
     >>> fit.theta.round(4).tolist(), fit.status  # log 3
     ([1.0986], 'converged')
     """
+    if objective.phi.piecewise_linear:
+        objective = objective.as_hinges()
     problem = EdgeProblem.of(X, objective, ridge, rows, weight)
     if not tolerance > 0:
         raise UsageError(f"tolerance must be positive, not {tolerance!r}")
-    if not problem.phi.smooth:
+    if problem.phi.piecewise_linear:
         return fit_hinge(problem, tolerance=tolerance, max_iterations=max_iterations)
     return _newton(problem, tolerance, max_iterations)
 
@@ -109,7 +111,7 @@ class _Step:
 def _newton(problem: EdgeProblem, tolerance: float, most: int) -> LinearFit:
     _check_bounded(problem)
     square = problem.penalty.name == "square" or not len(problem.unit)
-    quadratic = problem.phi.name == "linear" and square and problem.width <= WIDE
+    quadratic = problem.phi.linear and square and problem.width <= WIDE
     point = _Point(problem, np.zeros(problem.width), np.zeros(len(problem.winner)), np.zeros(len(problem.unit)))
     start, gradient = point.value, point.gradient()
     determined = Determined(problem, WIDE)
@@ -161,14 +163,14 @@ def _recedes(problem: EdgeProblem, step: _Step) -> bool:
     """
     if problem.ridge > 0 or len(problem.unit) or not len(step.gap):
         return False
-    if np.isfinite(problem.phi.zero_from) or not np.isfinite(problem.phi.infimum):
+    if problem.phi.ends or not problem.phi.bounded:
         return False
     return float(step.gap.max()) > 0.5 and float(step.gap.min()) >= -RECEDING * float(step.gap.max())
 
 
 def _check_bounded(problem: EdgeProblem) -> None:
     """Raise for a linear φ without ridge, unless the values of all items of edges are penalised."""
-    if np.isfinite(problem.phi.infimum) or problem.ridge > 0:
+    if problem.phi.bounded or problem.ridge > 0:
         return
     held = np.zeros(problem.units, bool)
     held[problem.unit] = True

@@ -10,7 +10,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
-from concordant.errors import UsageError, did_you_mean
+from concordant.errors import UsageError
 from concordant.learning.solvers.edge_problem import unit_scale
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import (
@@ -24,9 +24,9 @@ from concordant.learning.solvers.least_squares import (
     checked_ridge,
     checked_rows,
 )
-from concordant.losses.graded import GRADED_PHIS, GradedLists
-from concordant.losses.margins import margin_function, value_penalty
-from concordant.losses.objective import Arcs, Objective
+from concordant.losses.graded import GradedLists, graded_phi
+from concordant.losses.objective import Objective, WeightedEdges
+from concordant.losses.pair_losses import PairLoss, value_penalty
 from concordant.preferences.ragged import all_pairs
 
 __all__ = ["fit_graded"]
@@ -34,8 +34,6 @@ __all__ = ["fit_graded"]
 
 Floats = NDArray[np.float64]
 Linear = Callable[[Floats], Floats]
-BEND = {"squared-hinge": 2.0, "logistic": 0.25, "exponential": 1.0}
-"""φ''(0)."""
 WIDE = 2_000
 """Features beyond which the curvature is taken as diagonal."""
 LIFT = 1e-9
@@ -63,8 +61,8 @@ def fit_graded(
     unless given; ``rows`` is the row of X of each item (default: in order). Squared hinge, exponential and logistic are
     minimised by L-BFGS in coordinates of about unit curvature, to a gradient there of ``tolerance`` times that at θ = 0
     ('converged'). Without ridge, directions that change no score difference are set to 0 and counted
-    (``undetermined``; of up to 2,000 features).
-    The hinge goes to ``fit_edges``, which lists the pairs: up to 4 million of them.
+    (``undetermined``; of up to 2,000 features). Other differentiable φ are minimised in the same way.
+    The hinge, as any piecewise linear φ, goes to ``fit_edges``, which lists the pairs: up to 4 million of them.
 
     Errors: UsageError for shapes that do not fit, for the hinge on longer lists, for exponential and logistic without
     ridge (lists that X can order have no minimiser then); InputError for features or grades that are not finite.
@@ -75,23 +73,22 @@ def fit_graded(
     share = np.ones(queries) if query_weight is None else np.asarray(query_weight, np.float64)
     if share.shape != (queries,) or not ((share >= 0) & np.isfinite(share)).all():
         raise UsageError(f"query_weight must hold {queries:,} finite numbers of at least 0")
-    if phi not in GRADED_PHIS:
-        raise UsageError(f"no graded loss with φ {phi!r}; {did_you_mean(str(phi), GRADED_PHIS)}")
-    if phi == "hinge":
+    loss = graded_phi(phi)
+    if loss.piecewise_linear:
         return fit_edges(
             X,
-            _listed(lists, weight),
+            _listed(lists, weight, loss),
             ridge=ridge,
             rows=row,
             weight=share,
             tolerance=tolerance,
             max_iterations=max_iterations,
         )
-    if ridge == 0 and phi != "squared-hinge":
+    if ridge == 0 and not loss.ends:
         raise UsageError(f"{phi} needs a ridge above 0: lists that the features can order have no minimiser without")
     Z = np.asarray(X if row is None else X[row])
     of_items = np.repeat(share, np.diff(lists.start))
-    there, back, size, free = _coordinates(Z, lists, share * BEND[phi], ridge)
+    there, back, size, free = _coordinates(Z, lists, share * _bend(loss), ridge)
 
     def objective(z: Floats) -> tuple[float, Floats]:
         theta = there(z)
@@ -117,6 +114,11 @@ def fit_graded(
         free,
         iterations=int(found.nit),
     )
+
+
+def _bend(phi: PairLoss) -> float:
+    """The usual curvature: the largest where there is one, else that at 0."""
+    return phi.curvature_bound if phi.bounded_curvature else float(phi.second(np.zeros(1))[0]) or 1.0
 
 
 def _coordinates(Z: NDArray[Any], lists: GradedLists, bend: Floats, ridge: float) -> tuple[Linear, Linear, int, int]:
@@ -161,18 +163,18 @@ def _spread(Z: NDArray[Any], start: NDArray[np.int64]) -> Floats:
     return np.asarray(np.sqrt(np.where(variance > level, variance, 1.0)), np.float64)
 
 
-def _listed(lists: GradedLists, weight: str) -> Objective:
+def _listed(lists: GradedLists, weight: str, phi: PairLoss) -> Objective:
     """All pairs of different grades as edges."""
     size = np.diff(lists.start)
     pairs = int((size * (size - 1) // 2).sum())
     if pairs > HINGE_PAIRS:
         raise UsageError(
-            f"the hinge on graded lists is minimised over a list of pairs, here {pairs:,}; at most {HINGE_PAIRS:,} are "
-            "allowed. Squared hinge has no such limit"
+            f"the {phi.name} on graded lists is minimised over a list of pairs, here {pairs:,}; "
+            f"at most {HINGE_PAIRS:,} are allowed. Squared hinge has no such limit"
         )
     one, other = all_pairs(lists.start)
     gap = lists.grade[one] - lists.grade[other]
     winner, loser = np.where(gap > 0, one, other), np.where(gap > 0, other, one)
     strength = np.abs(gap) if weight == "difference" else (gap != 0).astype(np.float64)
-    arcs = Arcs.plain(lists.start, winner, loser, strength)
-    return Objective(arcs, margin_function("hinge"), value_penalty("square"))
+    edges = WeightedEdges.plain(lists.start, winner, loser, strength)
+    return Objective(edges, phi, value_penalty("square"))

@@ -105,7 +105,7 @@ class _Interior:
 
     @classmethod
     def begin(cls, problem: EdgeProblem) -> _Interior:
-        wanted = 1.0 + problem.margin
+        wanted = 1.0 + problem.offset
         xi = np.maximum(wanted, 0.0) + 1.0
         half = 0.5 * problem.weight
         return cls(problem, np.zeros(problem.width), np.zeros(len(xi)), xi - wanted, xi, half, half)
@@ -118,7 +118,7 @@ class _Interior:
     def certified(self) -> _Certified:
         """Both objectives at this point; every error of a step is in their distance."""
         problem, ridge = self.problem, self.problem.ridge
-        wanted = 1.0 + problem.margin
+        wanted = 1.0 + problem.offset
         force = problem.back(problem.to_units(self.dual))
         value = 0.5 * ridge * (self.theta @ self.theta) + problem.weight @ np.maximum(wanted - self.gap, 0.0)
         size = np.linalg.norm(force)

@@ -235,7 +235,7 @@ def rankboost(
     if not isinstance(rounds, int | np.integer) or rounds < 1:
         raise UsageError(f"rounds must be an integer of at least 1, not {rounds!r}")
     table = Table.of(X, thresholds)
-    items = int(pairs.arcs.node_start[-1]) if isinstance(pairs, Objective) else len(pairs.grade)
+    items = int(pairs.edges.node_start[-1]) if isinstance(pairs, Objective) else len(pairs.grade)
     row = checked_rows(X, rows, items)
     place = np.arange(items) if row is None else row
     source: _Listed | _Graded
@@ -318,14 +318,14 @@ class _Listed:
 
     @classmethod
     def of(cls, pairs: Objective, weight: ArrayLike | None) -> _Listed:
-        arcs = pairs.arcs
-        if pairs.phi.name != "exponential" or arcs.pull.any() or arcs.margin.any():
+        edges = pairs.edges
+        if pairs.phi.name != "exponential" or edges.pull.any() or edges.offset.any():
             raise UsageError("RankBoost takes the exponential loss, without margins and penalties on values")
-        w = arcs.weight * _of_queries(weight, len(pairs))[pairs.owner[arcs.winner]]
+        w = edges.weight * _of_queries(weight, len(pairs))[pairs.owner[edges.winner]]
         keep = np.flatnonzero(w > 0)
         if not len(keep):
             raise UsageError("there is no pair to learn from")
-        return cls(arcs.winner[keep], arcs.loser[keep], np.log(w[keep] / w[keep].sum()), pairs.nodes)
+        return cls(edges.winner[keep], edges.loser[keep], np.log(w[keep] / w[keep].sum()), pairs.nodes)
 
     def look(self, F: Floats) -> _View:
         size = self.log_weight - (F[self.winner] - F[self.loser])
