@@ -13,8 +13,8 @@ from concordant.apps.commands.audit import audit
 from concordant.apps.commands.evaluate import evaluate
 from concordant.apps.commands.fit import fit
 from concordant.apps.commands.rank import rank
-from concordant.losses.margins import MARGINS
 from concordant.losses.metrics.metrics import METRICS
+from concordant.losses.pair_losses import PAIR_LOSSES
 from concordant.losses.surrogates import SURROGATES
 from concordant.preferences.layouts import ALIASES, KINDS
 from concordant.preferences.preferences import Preferences
@@ -42,7 +42,7 @@ def words(text: str) -> set[str]:
     [
         ("rank --structure", help_of(rank, "structure"), STRUCTURES),
         ("fit --loss", help_of(fit, "loss"), SURROGATES),
-        ("fit --phi", help_of(fit, "phi"), {name: one for name, one in MARGINS.items() if name != "linear"}),
+        ("fit --phi", help_of(fit, "phi"), {name: one for name, one in PAIR_LOSSES.items() if name != "linear"}),
         ("rank --interval", help_of(rank, "interval"), METHODS),
         ("rank --kind", help_of(rank, "kind"), KINDS),
         ("fit --kind", help_of(fit, "kind"), KINDS),

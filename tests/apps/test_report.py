@@ -22,7 +22,7 @@ from concordant.learning.rankers.folds import folds
 from concordant.preferences.connectivity import majority_agreement
 from concordant.preferences.preferences import KINDS
 
-LLMFAO = resources.files("concordant") / "data" / "llmfao"
+LLMFAO = resources.files("concordant") / "apps" / "data" / "llmfao"
 PROMPTS = ["5", "9", "11", "20"]
 SECTIONS = ("audit", "annotators", "order", "scorer", "coverage")
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,7 +14,7 @@ from concordant.apps.commands.output import remarks, write
 from concordant.errors import UsageError
 from concordant.preferences.preferences import counted_comparisons, counted_lists
 from concordant.ranking import rank as ranking
-from concordant.ranking.rank import FLAGS
+from concordant.ranking.flags import FLAGS, LABELS, SUPPORTS, code_of
 from concordant.ranking.structures import STRUCTURES
 from conftest import shared_data
 
@@ -370,14 +371,15 @@ def test_scores_without_limit_rest_on_what_is_said(name):
         return
     votes = counted_comparisons(["x", "a", "b", "x", "a"], ["a", "b", "a", "b", "b"], count=np.array([4, 3, 2, 1, 1]))
     made = [cc.rank(votes, name, interval="none", **how) for how in OPTIONS.get(member.unlimited, ({}, {}))]
-    assert [FLAGS[board.flag[0]] for board in made] == ["never lost"] * 2
+    assert [LABELS[board.flag[0]] for board in made] == ["never lost"] * 2
     lead = [board.score[0] - board.score[1] for board in made]
     if member.unlimited == "shares":
         most = {"borda": 2.0, "budgeted-borda": 1.0, "counting": 1.0}[name]  # of two opponents, both beaten always
         assert made[0].score[0] == pytest.approx(most, rel=1e-12)
     else:
         assert lead[0] > 1.05 * lead[1] > 0
-    assert [note.split(": they ")[1] for note in remarks(made[0]) if "never lost" in note] == [f"{member.beyond} (x)"]
+    said = f"1 item never lost: {SUPPORTS[member.unlimited].one} (x)"
+    assert [note for note in remarks(made[0]) if "never lost" in note] == [said]
 
 
 def test_without_intervals_rank_bounds_are_missing_everywhere(tmp_path):
@@ -391,3 +393,15 @@ def test_without_intervals_rank_bounds_are_missing_everywhere(tmp_path):
     assert (tmp_path / "board.csv").read_text().splitlines()[1] == "all,1,a,1,0,,,2,,,"
     assert json.loads((tmp_path / "board.json").read_text())[0]["rank_upper"] is None
     assert pq.read_table(tmp_path / "board.parquet")["rank_lower"].null_count == 2
+
+
+def test_flags_add_up():
+    """An item may have several flags: their codes are bits, and the text names each of them."""
+    assert [flag.code for flag in FLAGS] == [1 << place for place in range(len(FLAGS))]
+    assert LABELS[0] == "" and [LABELS[flag.code] for flag in FLAGS] == [flag.label for flag in FLAGS]
+    both = code_of("never compared") + code_of("separated")
+    assert LABELS[both] == "never compared, separated"
+    board = cc.rank(counted_comparisons(["x", "a", "b"], ["a", "b", "a"]))
+    two = replace(board, flag=np.where(board.flag > 0, both, 0))
+    assert two.to_arrow()["flag"].to_pylist() == ["never compared, separated", "", ""]
+    assert [note.partition(":")[0] for note in remarks(two)[-2:]] == ["1 item never compared", "1 item separated"]

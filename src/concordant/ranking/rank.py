@@ -18,19 +18,18 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.progress import stage
+from concordant.ranking.flags import LABELS, code_of
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import CLOSED_FORM, STATUS, Scores
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["FLAGS", "Ranking", "rank"]
+__all__ = ["Ranking", "rank"]
 
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-FLAGS = ("", "never compared", "never lost", "never won", "separated")
-"""What the data cannot support about an item: its score rests on the prior (or is a neutral value)."""
 BLOCK = 2_000_000
 """Judgments (or pairs of a list) that are worked on at a time; bounds the memory, does not change the result."""
 
@@ -65,7 +64,7 @@ class Ranking:
     """Best rank that is compatible with the data; 0 without intervals (in tables it is missing then)."""
     rank_upper: NDArray[np.int64]
     flag: NDArray[np.int8]
-    """Index into FLAGS."""
+    """Sum of the codes of the item's flags (``ranking.flags.FLAGS``); 0: none."""
     quasi_error: Floats | None
     """Quasi-standard errors, when asked for: √(q_i² + q_j²) is about the standard error of s_i − s_j."""
     structure: str
@@ -96,7 +95,7 @@ class Ranking:
         quasi = {} if self.quasi_error is None else {"quasi_error": self.quasi_error}
         without = self.rank_lower == 0
         bounds = {name: pa.array(getattr(self, name), mask=without) for name in ("rank_lower", "rank_upper")}
-        flags = pa.DictionaryArray.from_arrays(pa.array(self.flag), pa.array(FLAGS)).cast(pa.string())
+        flags = pa.DictionaryArray.from_arrays(pa.array(self.flag), pa.array(LABELS)).cast(pa.string())
         return pa.table(
             {
                 "query": self.queries.take(self.query),
@@ -298,10 +297,10 @@ def _flags(graphs: Graphs, linked: Connectivity) -> NDArray[np.int8]:
         won = graphs.add_to_nodes(graphs.above, graphs.below)
         lost = graphs.add_to_nodes(graphs.below, graphs.above)
         loose = linked.separated | (np.bincount(linked.block)[linked.block] == 1)  # a block of one limits nothing
-        flag[loose] = FLAGS.index("separated")
-        flag[loose & (lost == 0)] = FLAGS.index("never lost")
-        flag[loose & (won == 0)] = FLAGS.index("never won")
-    flag[~linked.compared] = FLAGS.index("never compared")
+        flag[loose] = code_of("separated")
+        flag[loose & (lost == 0)] = code_of("never lost")
+        flag[loose & (won == 0)] = code_of("never won")
+    flag[~linked.compared] = code_of("never compared")
     return flag
 
 

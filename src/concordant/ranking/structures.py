@@ -15,6 +15,7 @@ from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.eigenvector import principal_eigenvector
+from concordant.ranking.flags import Unlimited
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import cascade
 from concordant.ranking.scores import Scores
@@ -23,12 +24,6 @@ __all__ = ["STRUCTURES", "Structure", "structure"]
 
 
 NUMBERS = frozenset({"prior", "c0", "tolerance", "iterations", "max_iterations"})
-
-BEYOND = {
-    "prior": "have scores that rest on the prior",
-    "c0": "have scores that rest on c0, which is added to the wins of either side",
-    "shares": "have scores that are shares of wins, which do not say by how far",
-}
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ class Structure:
     """What the scores of a component (geometric mean: of a graph) are normalised to (borda: scores from pairs)."""
     meaning: str
     source: str
-    unlimited: Literal["prior", "c0", "shares"]
+    unlimited: Unlimited
     """What the score of an item rests on that never lost, never won or is separated: an option, or on nothing but its
     shares of wins, which have an end."""
     options: tuple[str, ...] = ()
@@ -62,15 +57,6 @@ class Structure:
     """Second derivatives and gradients at a fit, for Hessian and sandwich intervals."""
     reversal: Literal["negated", "complement", "none"] = "none"
     """What the scores become when winners and losers of comparisons are swapped."""
-
-    @property
-    def beyond(self) -> str:
-        """What is said of scores of items that the data do not limit on both sides.
-
-        >>> structure("bradley-terry").beyond
-        'have scores that rest on the prior'
-        """
-        return BEYOND[self.unlimited]
 
     def __call__(self, batch: Batch, **options: Any) -> Scores:
         """Compute the scores of every graph of the batch; unknown options and kinds are a UsageError."""

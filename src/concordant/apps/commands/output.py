@@ -22,7 +22,8 @@ from concordant.apps.commands.log_options import SPREADSHEET
 from concordant.apps.commands.saying import at_the_end, one_line, say
 from concordant.errors import UsageError
 from concordant.io.log.disk import check_replaced
-from concordant.ranking.rank import FLAGS, Ranking
+from concordant.ranking.flags import FLAGS, flag_said
+from concordant.ranking.rank import Ranking
 from concordant.ranking.scores import STATUS
 from concordant.ranking.structures import structure
 
@@ -240,14 +241,12 @@ def remarks(board: Ranking) -> list[str]:
         notes.append(
             f"{where} into groups that were never compared with each other: ranks restart in each (column component)"
         )
-    for code, name in enumerate(FLAGS):
-        count = int((board.flag == code).sum())
-        if code and count:
-            labels = [board.items[i] for i in board.item[board.flag == code][:5]]
-            shown = ", ".join(str(label) for label in dict.fromkeys(labels))
-            own = "have no score of their own"
-            meaning = own if name == "never compared" else structure(board.structure).beyond
-            notes.append(f"{count:,} items {name}: they {meaning} ({shown}{', …' if count > 5 else ''})")
+    for flag in FLAGS:
+        codes = board.item[board.flag & flag.code > 0]
+        if len(codes):
+            shown = ", ".join(str(board.items[i]) for i in dict.fromkeys(codes[:5].tolist()))
+            words = flag_said(flag, len(codes), structure(board.structure).unlimited)
+            notes.append(f"{words} ({shown}{', …' if len(codes) > 5 else ''})")
     if len(board.queries) == 1:
         for name, value in board.coefficients.items():
             if not name.startswith("s.e."):

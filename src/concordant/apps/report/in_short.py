@@ -9,6 +9,7 @@ import numpy as np
 
 from concordant.apps.report.views import View, short
 from concordant.errors import counted
+from concordant.ranking.flags import FLAGS, SUPPORTS
 from concordant.ranking.structures import structure
 
 __all__ = ["in_short"]
@@ -16,16 +17,6 @@ __all__ = ["in_short"]
 
 Sentence = list[str | int]
 """Parts of a sentence: texts, and items as their numbers in the data."""
-LIMITLESS = {
-    "never lost": " never lost: ",
-    "separated": " stands where wins and losses set no limit: ",
-}
-KEEPS = {
-    "prior": "only the prior keeps its score finite.",
-    "c0": "only c0, added to the wins of either side, keeps its score finite.",
-    "shares": "its score is a share of wins, which does not say by how far it leads.",
-}
-"""Why the best score may mean little, by flag and by what such scores rest on."""
 
 
 def in_short(views: list[View], shown: list[dict[str, Any]], level: float) -> list[Sentence]:
@@ -75,8 +66,9 @@ def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[S
             f"anything from {int(board.rank_lower[rows][0]):,} to {last:,}.",
         ]
         yield [f"{_untold(last - 1, size - 1)} by these judgments."]
-    if reason := LIMITLESS.get(str(shown["ranking"]["flag"][0])):
-        yield [item, reason + KEEPS[structure(board.structure).unlimited]]
+    for flag in FLAGS:
+        if flag.leads and flag.code & int(board.flag[rows][0]):
+            yield [item, f" {flag.leads}: {SUPPORTS[structure(board.structure).unlimited].keeps}"]
 
 
 def _untold(untold: int, others: int) -> str:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import counted
 from concordant.preferences.counts import ONE_QUERY
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
-from concordant.ranking.rank import FLAGS, Ranking, rank
+from concordant.ranking.flags import FLAGS, LABELS, flag_said
+from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.scores import STATUS
 from concordant.ranking.structures import structure
 
@@ -209,7 +209,7 @@ class View:
             **{name: getattr(board, name)[rows] for name in ("component", "rank", "score", "lower", "upper")},
             **{name: np.where(bounded, getattr(board, name)[rows], np.nan) for name in ("rank_lower", "rank_upper")},
             "judgments": board.judgments[rows],
-            "flag": [FLAGS[code] for code in board.flag[rows].tolist()],
+            "flag": [LABELS[codes] for codes in board.flag[rows].tolist()],
         }
 
     def head(self) -> dict[str, Any]:
@@ -233,12 +233,9 @@ class View:
             yield f"the first {self.rows:,} of {self.size:,} rows of the ranking are shown"
         if STATUS[int(board.status["status"][self.query])] == "stopped before convergence":
             yield "the scores stopped before convergence"
-        for code, name in enumerate(FLAGS):
-            number = int((board.flag[rows] == code).sum())
-            if code and number:
-                own = "have no score of their own"
-                means = own if name == "never compared" else structure(board.structure).beyond
-                yield f"{counted(number, 'items')} {name}: they {means}"
+        for flag in FLAGS:
+            if number := int((board.flag[rows] & flag.code > 0).sum()):
+                yield flag_said(flag, number, structure(board.structure).unlimited)
         if self.group.pooled:
             yield from board.notes
 

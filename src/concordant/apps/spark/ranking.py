@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
-from concordant.errors import UsageError
+from concordant.errors import UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.flags import FLAGS, LABELS
 from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
-from concordant.ranking.rank import FLAGS, Ranking
+from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
 from concordant.ranking.scores import STATUS as ENDS
 from concordant.ranking.standard_errors import method_for
@@ -84,7 +85,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         return table[name].to_numpy()[order]
 
     methods = {method for said in pc.unique(table["interval"]).to_pylist() for method in said.split(" or ")}
-    flags = pc.index_in(table["flag"], pa.array(FLAGS)).to_numpy()[order]
+    flags = pc.index_in(table["flag"], pa.array(LABELS)).to_numpy()[order]
     return Ranking(
         queries=queries,
         items=items,
@@ -114,7 +115,7 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
     """
     seen = Observation()
     stopped, split = fn.col("status") == STOPPED, fn.col("component") > 1
-    counts = {f"flag {name}": fn.count_if(fn.col("flag") == name) for name in FLAGS[1:]}
+    counts = {f"flag {one.label}": fn.count_if(fn.col("flag").contains(one.label)) for one in FLAGS}
     counts |= {"rows": fn.count(fn.lit(1)), "stopped": fn.count_if(stopped), "split": fn.count_if(split)}
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
     with judged.explained(), whole_or_gone(folder):
@@ -129,7 +130,7 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
             "ranks restart in each group (column component)"
         )
     notes += judged.look_alikes()
-    notes += [f"{found[f'flag {name}']:,} items {name}" for name in FLAGS[1:] if found[f"flag {name}"]]
+    notes += [f"{counted(number, 'items')} {one.label}" for one in FLAGS if (number := found[f"flag {one.label}"])]
     return found["rows"], notes
 
 

@@ -1,0 +1,92 @@
+"""Flags of items: what the data cannot support about them. All that is said of a flag, anywhere, stands here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from concordant.errors import counted
+
+__all__ = ["FLAGS", "LABELS", "SUPPORTS", "Flag", "Support", "Unlimited", "code_of", "flag_said"]
+
+
+Unlimited = Literal["prior", "c0", "shares"]
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the score of an item rests on whose wins and losses set it no limit: an option, or nothing but shares."""
+
+    one: str
+    many: str
+    keeps: str
+    """What a report says of the first of a ranking that has such a score."""
+
+
+SUPPORTS: dict[Unlimited, Support] = {
+    "prior": Support(
+        "it has a score that rests on the prior",
+        "they have scores that rest on the prior",
+        "only the prior keeps its score finite.",
+    ),
+    "c0": Support(
+        "it has a score that rests on c0, which is added to the wins of either side",
+        "they have scores that rest on c0, which is added to the wins of either side",
+        "only c0, added to the wins of either side, keeps its score finite.",
+    ),
+    "shares": Support(
+        "it has a score that is a share of wins, which does not say by how far",
+        "they have scores that are shares of wins, which do not say by how far",
+        "its score is a share of wins, which does not say by how far it leads.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag of an item. An item may have several: their codes are bits, which add up.
+
+    >>> [flag.label for flag in FLAGS if flag.needs_prior]
+    ['never lost', 'never won', 'separated']
+    """
+
+    code: int
+    label: str
+    needs_prior: bool = True
+    """Whether maximum likelihood has no finite score for such an item, so that its score rests on a ``Support``."""
+    one: str = ""
+    many: str = ""
+    """What is said of one such item, and of several, where it is not what their support says."""
+    leads: str = ""
+    """What a report says of the first of a ranking, before what keeps its score finite; nothing where this is empty."""
+
+
+FLAGS = (
+    Flag(1, "never compared", False, "it has no score of its own", "they have no score of their own"),
+    Flag(2, "never lost", leads="never lost"),
+    Flag(4, "never won"),
+    Flag(8, "separated", leads="stands where wins and losses set no limit"),
+)
+LABELS = tuple(", ".join(flag.label for flag in FLAGS if flag.code & codes) for codes in range(1 << len(FLAGS)))
+"""The text of each sum of codes, empty for 0."""
+
+
+def code_of(label: str) -> int:
+    """Return the code of a flag by its label.
+
+    >>> code_of("separated")
+    8
+    """
+    return next(flag.code for flag in FLAGS if flag.label == label)
+
+
+def flag_said(flag: Flag, number: int, unlimited: Unlimited) -> str:
+    """Say how many items have a flag and what that means for their scores; ``unlimited``: that of the structure.
+
+    >>> flag_said(FLAGS[1], 1, "prior")
+    '1 item never lost: it has a score that rests on the prior'
+    >>> flag_said(FLAGS[0], 1200, "prior")
+    '1,200 items never compared: they have no score of their own'
+    """
+    words: Flag | Support = SUPPORTS[unlimited] if flag.needs_prior else flag
+    return f"{counted(number, 'items')} {flag.label}: {words.one if number == 1 else words.many}"
