@@ -21,7 +21,7 @@ from concordant.kernels.compiled import compiled
 
 __all__ = [
     "EXPONENTIAL",
-    "HINGE",
+    "KINDS",
     "LOGISTIC",
     "SQUARED_HINGE",
     "least_room",
@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 
-LOGISTIC, EXPONENTIAL, SQUARED_HINGE, HINGE = 0, 1, 2, 3
-"""Margin functions that compiled loops know; Newton's method is for the first three."""
+LOGISTIC, EXPONENTIAL, SQUARED_HINGE = 0, 1, 2
+KINDS = {"logistic": LOGISTIC, "exponential": EXPONENTIAL, "squared-hinge": SQUARED_HINGE}
 WIDE, WIDEST = 8.0, 32.0
 """Longest change of a difference in one step, before and after doubling."""
 BLIND = 20

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.kernels.arrays import in_ranges, read_only
-from concordant.kernels.newton_blocks import LOGISTIC, pairs_of_gains
+from concordant.kernels.newton_blocks import pairs_of_gains
 from concordant.losses.argmin_set import Bounds
 from concordant.losses.minimum import ATTAINED, NOT_ATTAINED, STOPPED, Minimum
 from concordant.losses.objective import GainsToAll, Objective
@@ -94,7 +94,7 @@ def _terms(
         read_only(edges.gain[gains], np.float64),
         read_only(near[gains], np.float64),
     )
-    logistic = objective.phi.kernel == LOGISTIC
+    logistic = objective.phi.kernel == "logistic"
 
     def work(first: int, last: int) -> None:
         for graph in np.flatnonzero(large[first:last]) + first:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.kernels.graded_pairs import exponential_pairs, hinge_pairs, logistic_pairs
-from concordant.kernels.newton_blocks import EXPONENTIAL, HINGE, SQUARED_HINGE
 from concordant.losses.pair_losses import PAIR_LOSSES, PairLoss
 from concordant.preferences.ragged import entry_owner
 
@@ -91,16 +90,16 @@ class GradedLists:
         if not np.isfinite(alpha).all():
             raise InputError(f"{int((~np.isfinite(alpha)).sum()):,} of {len(alpha):,} scores are not finite")
         value, sorted_gradient = np.zeros(len(self.start) - 1), np.zeros(len(alpha))
-        hinges, differ = loss.kernel in (HINGE, SQUARED_HINGE), weight == "difference"
+        hinges, differ = loss.kernel in ("hinge", "squared-hinge"), weight == "difference"
         if loss.kernel is None:
             return self._pair_by_pair(alpha, loss, differ)
         order = self._sorted(alpha) if hinges else self._by_rank
         data = alpha[order], self.rank[order], self.grade[order], self.start  # in order: memory is read in streams
         if hinges:
             bits = max(self.distinct - 1, 0).bit_length()
-            hinge_pairs(*data, bits, loss.kernel == SQUARED_HINGE, differ, value, sorted_gradient)
+            hinge_pairs(*data, bits, loss.kernel == "squared-hinge", differ, value, sorted_gradient)
         else:
-            kernel = exponential_pairs if loss.kernel == EXPONENTIAL else logistic_pairs
+            kernel = exponential_pairs if loss.kernel == "exponential" else logistic_pairs
             kernel(*data, differ, value, sorted_gradient)
         gradient = np.empty(len(alpha))
         gradient[order] = sorted_gradient

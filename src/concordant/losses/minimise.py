@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.kernels.arrays import in_ranges, read_only
-from concordant.kernels.newton_blocks import EXPONENTIAL, newton_blocks
+from concordant.kernels.newton_blocks import EXPONENTIAL, KINDS, newton_blocks
 from concordant.losses.argmin_set import Bounds, loose_blocks, rigid_nodes
 from concordant.losses.gains_to_all import closed_form, has_closed_form
 from concordant.losses.hinge import by_circulation
@@ -52,7 +52,7 @@ def within_blocks(
     alpha, steps = np.zeros(objective.nodes), np.zeros(pieces.number, np.int64)
     settled = np.ones(pieces.number, bool)
     real = pieces.size > 1
-    small = real & (pieces.size <= LARGEST) & (compiled and objective.phi.kernel is not None)
+    small = real & (pieces.size <= LARGEST) & (compiled and objective.phi.kernel in KINDS)
     if small.any():
         nodes, own, steps[small], settled[small] = _compiled(pieces, small, tolerance, most)
         alpha[nodes] = own
@@ -70,7 +70,7 @@ def _compiled(
     pieces: Pieces, small: Flags, tolerance: float, most: int
 ) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Flags]:
     """Nodes of the small blocks and their α; iterations and convergence of each."""
-    edges, kind = pieces.within.edges, pieces.within.phi.kernel
+    edges, kind = pieces.within.edges, KINDS[str(pieces.within.phi.kernel)]
     packed = pieces.packed(small)
     alpha, blocks = np.zeros(len(packed.nodes)), int(small.sum())
     steps, settled = np.zeros(blocks, np.int64), np.zeros(blocks, bool)

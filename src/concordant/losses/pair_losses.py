@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from concordant.errors import UsageError, did_you_mean
-from concordant.kernels.newton_blocks import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE
 
 __all__ = ["PAIR_LOSSES", "PENALTIES", "PairLoss", "Penalty", "pair_loss", "register", "value_penalty"]
 
@@ -53,8 +52,8 @@ class PairLoss:
     second: Function
     torch: OnTensors | None = None
     """φ on tensors, ``lambda torch, t: …``; the derivative at a kink is that of ``derivative``."""
-    kernel: int | None = None
-    """The kind under which compiled loops know φ (``kernels/newton_blocks.py``); others take the plain way."""
+    kernel: Literal["hinge", "squared-hinge", "logistic", "exponential"] | None = None
+    """What compiled and sorted ways know φ as; any other takes the plain way."""
     curvature_bound: float = np.inf
     """sup φ''."""
     infimum: float = 0.0
@@ -198,7 +197,7 @@ _LOSSES = (
         lambda t: np.where(t < 1.0, -1.0, 0.0),
         lambda t: np.zeros_like(t),
         torch=lambda torch, t: torch.relu(1.0 - t),
-        kernel=HINGE,
+        kernel="hinge",
         zero_from=1.0,
         linear_to=1.0,
         kinks=((1.0, 1.0),),
@@ -210,7 +209,7 @@ _LOSSES = (
         lambda t: -2.0 * np.maximum(1.0 - t, 0.0),
         lambda t: np.where(t < 1.0, 2.0, 0.0),
         torch=lambda torch, t: torch.relu(1.0 - t).square(),
-        kernel=SQUARED_HINGE,
+        kernel="squared-hinge",
         curvature_bound=2.0,
         zero_from=1.0,
     ),
@@ -221,7 +220,7 @@ _LOSSES = (
         lambda t: np.asarray(-expit(-t), np.float64),
         lambda t: np.asarray(expit(t) * expit(-t), np.float64),
         torch=lambda torch, t: -torch.nn.functional.logsigmoid(t),  # softplus(−t) without its cut at 20
-        kernel=LOGISTIC,
+        kernel="logistic",
         curvature_bound=0.25,
         odds=1.0,
     ),
@@ -232,7 +231,7 @@ _LOSSES = (
         lambda t: -np.exp(-t),
         lambda t: np.exp(-t),
         torch=lambda torch, t: torch.exp(-t),
-        kernel=EXPONENTIAL,
+        kernel="exponential",
         odds=2.0,
     ),
     PairLoss(

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from concordant.errors import UsageError
-from concordant.kernels.newton_blocks import EXPONENTIAL, HINGE, SQUARED_HINGE
 from concordant.losses.pair_losses import pair_loss
 from concordant.torch.losses import on_tensors, per_graph, places, real_scores, spans, tensors
 
@@ -53,13 +52,13 @@ def against_all(scores: Tensor, gains: Tensor, start: Tensor, *, phi: str = "log
     gains = gains.to(scores.dtype)
     if not len(scores):
         return per_graph(scores, owner, len(size))
-    if loss.kernel == EXPONENTIAL:
+    if loss.kernel == "exponential":
         return per_graph(gains * _exponentials(scores, gains, owner, len(size)), owner, len(size))
     if loss.linear:
         total = per_graph(scores, owner, len(size))
         return per_graph(gains * (total[owner] - size[owner] * scores), owner, len(size))
-    if loss.kernel in (HINGE, SQUARED_HINGE):
-        wide = _hinges(scores.double(), owner, start, loss.kernel == SQUARED_HINGE)
+    if loss.kernel in ("hinge", "squared-hinge"):
+        wide = _hinges(scores.double(), owner, start, loss.kernel == "squared-hinge")
         return per_graph(gains * wide.to(scores.dtype), owner, len(size))
     return _in_blocks(scores, gains, start, phi, block)
 

@@ -143,7 +143,7 @@ class EdgeRanker(LinearRanker):
     loss : 'difference-graph', 'linear' (closed form), 'ranksvm', 'ranknet', 'rankboost', 'margin-based',
         'ndcg-pairwise', 'err-pairwise' or 'gain-regression'. What each is consistent for stands in the registry of
         surrogates and in ``status_``.
-    phi : margin function ('hinge', 'squared-hinge', 'logistic', 'exponential'), where the loss leaves a choice.
+    phi : margin function, such as 'hinge' or 'logistic', where the loss leaves a choice (``losses/pair_losses.py``).
     ridge : λ; 'auto' is 0.001. Features are standardised and the weights of queries add up to 1.
     options : options of the loss, such as {"nu": 0.1} of 'linear' or {"gain": "2^s"} of 'ndcg-pairwise'.
     structure, structure_options : how losses that read scores (ndcg-pairwise, err-pairwise, gain-regression) get them
