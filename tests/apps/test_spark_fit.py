@@ -127,10 +127,10 @@ def test_coefficients_are_those_in_memory(
     partitions: tuple[int, int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from concordant.apps.spark import learning_sums as learning_equations
+    from concordant.apps.spark import partitioning
     from concordant.spark import fit
 
-    monkeypatch.setattr(learning_equations, "BUCKET_BYTES", 100)  # more parts than reach the driver
+    monkeypatch.setattr(partitioning, "BUCKET_BYTES", 100)  # more parts than reach the driver
     plain = AggregationRanker(**params).fit(rows, read(log))
     ours = fit(AggregationRanker(**params), framed(spark, log, partitions[0]), framed(spark, rows, partitions[1]))
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-10, atol=1e-10 * np.abs(plain.coef_).max())

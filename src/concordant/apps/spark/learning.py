@@ -5,7 +5,8 @@ What of an AggregationRanker is done on Spark: one plan with one ridge, linear; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import StorageLevel
@@ -13,25 +14,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries, Table
-from concordant.apps.spark.learning_features import Examined, FeatureFrame, examine, refuse_twice
-from concordant.apps.spark.learning_sums import (
-    MakeTargets,
-    TargetFacts,
-    add_up,
-    buckets_for,
-    facts_of,
-    partial_sums,
-    target_columns,
-)
+from concordant.apps.spark.learning_features import FeatureFrame, examine, refuse_twice
+from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
+from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
-from concordant.learning.rankers.plans import STRUCTURE_CHOICES, Plan, gains_to_try, orders_to_try, plans, ridges_to_try
+from concordant.learning.rankers.columns import Summed, TargetSums
+from concordant.learning.rankers.plans import Plan, Recipe, plans_asked
+from concordant.learning.rankers.validation import said_of_rows
 from concordant.preferences.values import say
 
-__all__ = ["fit", "one_plan", "refuse_beyond_spark", "targets"]
+__all__ = ["fit", "targets"]
 
 
 WHERE = "is done in memory only; on Spark"
@@ -55,28 +51,6 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         value = getattr(ranker, name)
         if isinstance(value, list) or (value == "auto" and name != "ridge"):
             raise UsageError(f"choosing the {name} by cross-validation {WHERE} give one {name}")
-
-
-def one_plan(ranker: AggregationRanker, kind: str) -> tuple[Plan, float, list[str]]:
-    """Return structure, order and gain, the ridge, and what a reader should know of the choice.
-
-    Errors (UsageError): a structure that does not read this kind, unknown options and gains.
-    """
-    said = []
-    structure: Any = ranker.structure
-    if structure is None:
-        structure = STRUCTURE_CHOICES[kind][0]
-        if kind != "selections" and ranker.informed == "auto":
-            said.append(f"structure {structure}: on Spark the features do not inform the aggregation")
-    gain = ranker.gain
-    if gain is None:
-        gain = "identity" if structure == "cascade" else "2^s-1"
-    gains = gains_to_try(gain, True if ranker.normalise is None else ranker.normalise)
-    found = plans(structure, ranker.structure_options or {}, kind, orders_to_try(ranker.order, 1), gains)
-    return found[0], ridges_to_try(ranker.ridge, False)[0], said
-
-
-KEPT = StorageLevel.MEMORY_AND_DISK
 
 
 def targets(
@@ -105,20 +79,10 @@ def targets(
 
     Source: Duchi, Mackey and Jordan (2013), (18), (28).
     """
-    ranker = AggregationRanker(
-        structure,
-        structure_options=structure_options,
-        order=order,
-        subsets=subsets,
-        gain=gain,
-        normalise=normalise,
-        at=at,
-        seed=seed,
-        informed=False,
-    )
     judged = JudgedQueries.of(log, session or spark_session(master), **reading)
-    plan, _, _ = one_plan(ranker, judged.kind)
-    made = judged.table(_maker(ranker, plan), target_columns(*judged.labels))
+    options = structure_options or {}
+    plan = plans_asked(judged.kind, structure, options, order=order, gain=gain, normalise=normalise)[0]
+    made = judged.table(MakeTargets(plan, Recipe(options, subsets, at, seed)), target_columns(*judged.labels))
     weight = fn.col("judgments") / fn.col("size")
     with judged.explained():
         whole = made.agg(fn.sum(weight).alias("weight"), fn.count(fn.lit(1)).alias("rows")).first()
@@ -156,77 +120,64 @@ def fit(
     Errors: InputError as in memory (judged items without features, rows twice, values that are not finite, each with
     its number and samples); UsageError for what is not done on Spark.
     """
-    ranker._check()
-    refuse_beyond_spark(ranker)
-    spark = session or spark_session(master)
-    table = FeatureFrame.of(Table.of(features, spark), columns=feature_columns or {}, names=feature_names)
-    judged = JudgedQueries.of(log, spark, **reading)
-    plan, ridge, said = one_plan(ranker, judged.kind)
-    if reading.get("on_error") == "skip" and (skipped := judged.rejects()):
-        if refused := judged.checks.stopping(skipped):
-            raise InputError(say(judged.name, refused))
-        said.append(f"skipped: {say(judged.name, skipped)}")
-    schema = target_columns(*judged.labels)
-    table, converted = table.labelled_like(schema)
-    with told(table.name):
-        found = examine(table, log=ranker.log)
-        found.check(table.name, len(table.names), ranker.missing)
-        refuse_twice(table)
-    made = judged.table(_maker(ranker, plan), schema).persist(KEPT)
-    try:
-        with judged.explained():
-            facts = facts_of(made)
-        if not facts.rows:
-            raise InputError("there are no judgments to learn from")
-        plain = Normaliser(ranker.standardise, ranker.log, ranker.missing)
-        normaliser = plain.with_moments(found.moments, table.names, found.rows)
-        buckets = buckets_for(made, found.rows, len(table.names))
+    fitted: AggregationRanker = ranker.fit(
+        SparkSums(log, features, feature_columns or {}, feature_names, session, master, reading), None
+    )
+    return fitted
+
+
+@dataclass(eq=False)
+class SparkSums(TargetSums):
+    """A log and features on Spark as what a ranker is fitted to; nothing is opened before a ranker begins."""
+
+    log: Any
+    source: Any
+    """Of the features."""
+    columns: Mapping[str, str]
+    chosen: Sequence[str] | None
+    session: SparkSession | None
+    master: str | None
+    reading: Mapping[str, Any]
+    place = "on Spark"
+
+    def begin(self, ranker: AggregationRanker) -> str:
+        refuse_beyond_spark(ranker)
+        spark = self.session or spark_session(self.master)
+        self.features = FeatureFrame.of(Table.of(self.source, spark), columns=self.columns, names=self.chosen)
+        self.judged = JudgedQueries.of(self.log, spark, **self.reading)
+        return self.judged.kind
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.features.names
+
+    def summed(self, plan: Plan, recipe: Recipe, normaliser: Normaliser) -> Summed:
+        judged = self.judged
+        said = []
+        if self.reading.get("on_error") == "skip" and (skipped := judged.rejects()):
+            if refused := judged.checks.stopping(skipped):
+                raise InputError(say(judged.name, refused))
+            said.append(f"skipped: {say(judged.name, skipped)}")
+        schema = target_columns(*judged.labels)
+        table, converted = self.features.labelled_like(schema)
         with told(table.name):
-            part = add_up(partial_sums(made, table, normaliser, facts.judgments, buckets), buckets)
-        part.check(table, found.rows)
-        used = facts.rows if "query" in table.keys else made.select("item").distinct().count()
-    finally:
-        made.unpersist()
-    solved = part.equations.solve(ridge)
-    ranker._take_linear(solved.theta)
-    ranker._keep(normaliser, table.names, len(table.names))
-    if hasattr(ranker, "cv_"):
-        del ranker.cv_
-    ranker.status_ = {
-        "status": solved.status,
-        "iterations": solved.iterations,
-        "gradient": solved.gradient,
-        "ridge": ridge,
-        "queries": facts.queries,
-        "rows": facts.rows,
-        "subsets_without_order": facts.zero,
-        "queries_below_order": 0 if plan.order == "all" else facts.exact,
-        "monte_carlo_error": facts.monte_carlo_error(ranker.subsets),
-        **plan.row,
-        "order": plan.order,
-        "notes": [
-            *said,
-            *converted,
-            *judged.notes,
-            *judged.look_alikes(),
-            *_notes(found, facts, used),
-            *facts.notes(plan.order),
-        ],
-    }
-    if facts.spread == 0:
-        ranker.status_["notes"].append(
-            "no query has two items of different targets: nothing was learned, and no score says anything"
-        )
-    return ranker
-
-
-def _maker(ranker: AggregationRanker, plan: Plan) -> MakeTargets:
-    return MakeTargets(plan, dict(ranker.structure_options or {}), ranker.subsets, ranker.at, ranker.seed)
-
-
-def _notes(found: Examined, facts: TargetFacts, used: int) -> Iterator[str]:
-    """What the fit in memory says of rows and queries."""
-    if unjudged := found.rows - used:
-        yield f"{unjudged:,} of {found.rows:,} rows are in no judgment: nothing is learned there"
-    if facts.single:
-        yield f"{facts.single:,} of {facts.queries:,} queries have a single item: nothing to order"
+            found = examine(table, log=normaliser.log)
+            found.check(table.name, len(table.names), normaliser.missing)
+            refuse_twice(table)
+        fitted = normaliser.with_moments(found.moments, table.names, found.rows)
+        made = judged.table(MakeTargets(plan, recipe), schema).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            with judged.explained():
+                facts, judgments = facts_of(made, plan.order)
+            if not facts.rows:
+                raise InputError("there are no judgments to learn from")
+            buckets = buckets_for(made, found.rows, len(table.names))
+            with told(table.name):
+                part = add_up(partial_sums(made, table, fitted, judgments, buckets), buckets)
+            part.check(table, found.rows)
+            used = facts.rows if "query" in table.keys else made.select("item").distinct().count()
+        finally:
+            made.unpersist()
+        said += [*converted, *judged.notes, *judged.look_alikes()]
+        said += said_of_rows(found.rows - used, found.rows, facts.single, facts.queries)
+        return Summed(part.equations, fitted, facts, tuple(said))

@@ -6,7 +6,7 @@ Targets of the items of queries, made where the judgments lie: what a task retur
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,19 +19,17 @@ from pyspark.sql import functions as fn
 from concordant.apps.spark.learning_features import SHOWN, FeatureFrame, matrix
 from concordant.errors import InputError
 from concordant.learning.features.normalising import Normaliser
-from concordant.learning.rankers.plans import Plan, options_of
+from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.solvers.least_squares import NormalEquations
-from concordant.learning.targets.mean_targets import mean_targets, said_of_targets
+from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.counts import refuse_beyond
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["MakeTargets", "Part", "TargetFacts", "add_up", "buckets_for", "facts_of", "partial_sums", "target_columns"]
+__all__ = ["MakeTargets", "Part", "add_up", "facts_of", "partial_sums", "target_columns"]
 
 
 PARTS = 16
 """Parts that reach the driver at most; more are added up in tasks first."""
-BUCKET_BYTES = 32 << 20
-"""Features of a bucket of queries, about."""
 SCHEMA = "bucket bigint, found binary"
 HERE = "concordant_here"
 
@@ -137,12 +135,6 @@ def partial_sums(
     return joined.groupBy("bucket").applyInArrow(lambda key, both: task.of_one(key, both), SCHEMA)
 
 
-def buckets_for(frame: DataFrame, rows: int, width: int) -> int:
-    """Return into how many buckets the queries are spread: so many that the features of one fit a task's memory."""
-    said = frame.sparkSession.conf.get("spark.sql.shuffle.partitions", None)
-    return max(-(-rows * width * 8 // BUCKET_BYTES), int(said) if said and said.isdigit() else 1, 1)
-
-
 def _added(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Add the parts of a partition up, in the order of their buckets, so that the sum has the same bits every time."""
     rows = [(bucket, found) for batch in batches for bucket, found in zip(*_columns(batch), strict=True)]
@@ -198,25 +190,11 @@ class MakeTargets:
     """What a task does with the judgments of its queries; the targets of a query depend on nothing else."""
 
     plan: Plan
-    options: Mapping[str, Any]
-    subsets: int
-    at: int | None
-    seed: int
+    recipe: Recipe
 
     def __call__(self, prefs: Preferences) -> pa.Table:
         """Return one row for each judged item of each query."""
-        plan = self.plan
-        made = mean_targets(
-            prefs,
-            plan.structure,
-            options=options_of(plan.structure, self.options),
-            order=plan.order,
-            subsets=self.subsets,
-            gain=plan.gain,
-            normalise=plan.normalise,
-            at=self.at,
-            seed=self.seed,
-        )
+        made = self.recipe.targets([self.plan], prefs)[0]
         start, item = prefs.members
         size = np.diff(start)
         query = np.repeat(np.arange(len(size)), size)
@@ -240,41 +218,8 @@ class MakeTargets:
         return pa.table(found)
 
 
-@dataclass(frozen=True)
-class TargetFacts:
-    """Sums over the targets of all queries."""
-
-    rows: int
-    queries: int
-    judgments: int
-    single: int
-    """Queries of one item."""
-    zero: int
-    """Subsets without an order, and in how many queries they are."""
-    with_zero: int
-    drawn: int
-    exact: int
-    """Queries whose only subset is all their judgments."""
-    stopped: int
-    spread: float
-    """Σ (n̂_q/m_q) ȳ² over all items."""
-    noise: float
-    """The same of the Monte Carlo errors."""
-
-    def notes(self, order: int | str) -> tuple[str, ...]:
-        """What a reader should know of the targets, as the fit in memory says it."""
-        k = None if isinstance(order, str) else order
-        return said_of_targets(k, self.queries, self.exact, self.drawn, self.zero, self.with_zero, self.stopped)
-
-    def monte_carlo_error(self, subsets: int) -> float | None:
-        """Error of the targets relative to their spread; None where a single subset does not tell."""
-        if subsets == 1 and self.exact < self.queries:
-            return None
-        return float(np.sqrt(self.noise / self.spread)) if self.spread > 0 else 0.0
-
-
-def facts_of(targets: DataFrame) -> TargetFacts:
-    """Add the targets up, in one pass."""
+def facts_of(targets: DataFrame, order: int | str) -> tuple[TargetFacts, int]:
+    """Add the targets up in one pass, each query with the weight n̂_q/m_q; return also how many judgments there are."""
     weight, head = fn.col("judgments") / fn.col("size"), fn.col("head")
 
     def over_queries(value: Any) -> Any:
@@ -292,8 +237,9 @@ def facts_of(targets: DataFrame) -> TargetFacts:
         fn.sum("stopped").alias("stopped"),
         fn.sum(weight * fn.col("target") * fn.col("target")).alias("spread"),
         fn.sum(weight * fn.col("error") * fn.col("error")).alias("noise"),
+        fn.max(fn.abs("target")).alias("largest"),
     ).first()
     values = {name: value or 0 for name, value in found.asDict().items()}
-    values["judgments"] = int(values["judgments"])  # a decimal, so that the sum cannot wrap around
-    refuse_beyond(values["judgments"])
-    return TargetFacts(**values)
+    judgments = int(values.pop("judgments"))  # a decimal, so that the sum cannot wrap around
+    refuse_beyond(judgments)
+    return TargetFacts(order=None if isinstance(order, str) else order, **values), judgments

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import PLACE, Table
-from concordant.apps.spark.learning_sums import buckets_for
+from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session

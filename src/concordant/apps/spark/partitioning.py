@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from concordant.apps.spark.checking import ROWS
 from concordant.errors import InputError
 from concordant.io.engines import memory
 from concordant.preferences.values import is_text
 
-__all__ = ["BUCKET", "PACKED", "TooLarge", "put_together", "spread"]
+__all__ = ["BUCKET", "PACKED", "TooLarge", "buckets_for", "put_together", "spread"]
 
 
 BUCKET = "concordant_bucket"
@@ -27,6 +28,14 @@ PACKED = pa.schema([(BUCKET, pa.int32()), ("block", pa.binary())])
 BLOCK = 1 << 20
 """Rows that a sender packs at a time; with the limit of a receiver this bounds the memory of a Python worker."""
 INTEGERS = (pa.int8(), pa.int16(), pa.int32())
+BUCKET_BYTES = 32 << 20
+"""Values of a bucket of queries, about."""
+
+
+def buckets_for(frame: DataFrame, rows: int, width: int) -> int:
+    """Return into how many buckets the queries are spread: so many that the features of one fit a task's memory."""
+    said = frame.sparkSession.conf.get("spark.sql.shuffle.partitions", None)
+    return max(-(-rows * width * 8 // BUCKET_BYTES), int(said) if said and said.isdigit() else 1, 1)
 
 
 class TooLarge(InputError):

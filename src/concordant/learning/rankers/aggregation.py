@@ -14,27 +14,21 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError
+from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, cross_validate, target_weights
-from concordant.learning.rankers.columns import Columns
+from concordant.learning.rankers.columns import Columns, TargetSums
 from concordant.learning.rankers.edges import clicks_note
 from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.folds import SPLITS
-from concordant.learning.rankers.plans import (
-    STRUCTURE_CHOICES,
-    check_at,
-    gains_to_try,
-    orders_to_try,
-    plans,
-    ridges_to_try,
-)
+from concordant.learning.rankers.plans import Plan, Recipe, check_at, plans_asked, ridges_to_try
 from concordant.learning.rankers.regressors import check_regressor, fit_regressor
 from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training
-from concordant.learning.solvers.least_squares import INTERCEPTS
+from concordant.learning.solvers.least_squares import INTERCEPTS, NormalEquations
 from concordant.learning.targets.informed import Informed
-from concordant.learning.targets.mean_targets import Targets, centre
+from concordant.learning.targets.mean_targets import TargetFacts, Targets, centre
 from concordant.losses.gains import Gain
 from concordant.ranking.structures import STRUCTURES
 
@@ -65,6 +59,9 @@ class RegressionRanker(LinearRanker):
             said = f"fitted by the {type(self.regressor).__name__} given"
             return {"status": said, "iterations": None, "gradient": None, "ridge": None}
         equations = columns.equations(target, training.start, weight, rows=training.row, intercept=self.intercept)
+        return self._solve(equations, ridge)
+
+    def _solve(self, equations: NormalEquations, ridge: float) -> dict[str, Any]:
         fit = equations.solve(ridge)
         self._take_linear(fit.theta)
         return {"status": fit.status, "iterations": fit.iterations, "gradient": fit.gradient, "ridge": ridge}
@@ -204,24 +201,15 @@ class AggregationRanker(RegressionRanker):
             raise InputError("AggregationRanker aggregates preferences; for relevance labels use ListRanker")
         kind = str(training.prefs.kind)
         informed = self._informed(kind)
-        structure = STRUCTURE_CHOICES[kind][0] if self.structure is None else self.structure
-        structure = "bradley-terry" if informed else structure
-        most = int(training.prefs.judgments.max())
-        orders = orders_to_try("all" if informed and self.order == "auto" else self.order, most)
-        plain = "identity" if informed or structure == "cascade" else "2^s-1"
-        gain = plain if self.gain is None else self.gain
-        gains = gains_to_try(gain, not informed if self.normalise is None else self.normalise)
-        several = len(orders) > 1 or len(gains) > 1 or isinstance(structure, list) or structure == "auto"
-        ridges = [0.0] if self.regressor is not None else ridges_to_try(self.ridge, several or self.order == "auto")
-        tried = plans(structure, self.structure_options or {}, kind, orders, gains)
+        tried = self._plans(kind, largest=int(training.prefs.judgments.max()), informed=informed)
+        several = len(tried) > 1 or isinstance(self.structure, list) or self.order == "auto"
+        ridges = [0.0] if self.regressor is not None else ridges_to_try(self.ridge, several)
         beyond = informed and len(tried) == 1 and tried[0].gain == "identity" and not tried[0].normalise
         if beyond and len(ridges) > 1 and self.ridge == "auto":
             ridges = list(RIDGES)
-        options = self.structure_options or {}
-        maker = TargetMaker(training, columns, options, self.subsets, self.at, self.seed, informed, self.tau2)
+        maker = TargetMaker(training, columns, self._recipe(), informed, self.tau2)
         place = 0
-        if hasattr(self, "cv_"):
-            del self.cv_
+        self._forget("cv_")
         how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed}
         if beyond and len(ridges) > 1:
             self.cv_: Curve = one_standard_error_ridge(training, columns, tried[0], ridges, maker, **how)
@@ -233,16 +221,40 @@ class AggregationRanker(RegressionRanker):
             place = self.cv_.best
         plan, ridge = tried[place // len(ridges)], ridges[place % len(ridges)]
         targets = maker([plan], training.prefs)[0]
-        chosen = {**plan.row, "order": plan.order}
-        prior = maker.prior_of(training.prefs) if beyond else None
-        self.status_ = {**self._fit(training, columns, targets, ridge, prior), **chosen, **maker.facts}
-        self.status_["notes"] = [
-            *training.notes,
-            *targets.notes,
-            *maker.notes,
-            *_orderless(targets),
-            *self._warnings(training, ridge, ridges, beyond),
-        ]
+        weight = target_weights(targets, training.weight)
+        facts = targets.facts(weight)
+        if beyond:
+            ended = self._fit_beyond(training, columns, targets, ridge, maker.prior_of(training.prefs))
+        else:
+            ended = self._fit_targets(training, columns, targets.value, weight, ridge)
+        notes = [*training.notes, *facts.notes, *maker.notes]
+        self._tell(ended, facts, plan, maker.facts, [*notes, *self._warnings(kind, plan, facts, ridge, ridges, beyond)])
+
+    def _learn_sums(self, source: TargetSums) -> Normaliser:
+        kind = source.begin(self)
+        plan, ridge = self._plans(kind)[0], ridges_to_try(self.ridge, False)[0]
+        found = source.summed(plan, self._recipe(), self._normaliser())
+        self._forget("cv_")
+        ended, notes = self._solve(found.equations, ridge), [*found.notes, *found.facts.notes]
+        if self._informed(kind):
+            notes.insert(0, f"structure {plan.structure}: {source.place} the features do not inform the aggregation")
+        notes += self._warnings(kind, plan, found.facts, ridge, [ridge], False)
+        self._tell(ended, found.facts, plan, {}, notes)
+        return found.normaliser
+
+    def _plans(self, kind: str, **known: Any) -> list[Plan]:
+        asked: dict[str, Any] = {"order": self.order, "gain": self.gain, "normalise": self.normalise}
+        return plans_asked(kind, self.structure, self.structure_options, **asked, **known)
+
+    def _recipe(self) -> Recipe:
+        return Recipe(self.structure_options or {}, self.subsets, self.at, self.seed)
+
+    def _tell(
+        self, ended: dict[str, Any], facts: TargetFacts, plan: Plan, prior: dict[str, Any], notes: list[str]
+    ) -> None:
+        """Set ``status_``."""
+        made = {**plan.row, "order": plan.order}
+        self.status_ = {**ended, **facts.status(self.subsets), **made, **prior, "notes": notes}
 
     def _informed(self, kind: str) -> bool:
         """Whether the features inform the aggregation; not of clicks, whose pairs speak against the order shown."""
@@ -250,8 +262,12 @@ class AggregationRanker(RegressionRanker):
             return bool(self.informed)
         return self.structure is None and kind != "selections" and not self.structure_options
 
-    def _warnings(self, training: Training, ridge: float, ridges: list[float], beyond: bool) -> Iterator[str]:
+    def _warnings(
+        self, kind: str, plan: Plan, facts: TargetFacts, ridge: float, ridges: list[float], beyond: bool
+    ) -> Iterator[str]:
         """What the user may want to do otherwise."""
+        if not facts.largest:
+            yield "no query has two items of different targets: nothing was learned, and no score says anything"
         if beyond and np.isinf(ridge):
             yield (
                 "informed: held-out judgments do not show that aggregation improves on the pairwise logistic scorer, "
@@ -260,8 +276,8 @@ class AggregationRanker(RegressionRanker):
         elif len(ridges) > 1 and not beyond and ridge in (min(ridges), max(ridges)):
             end = "least" if ridge == min(ridges) else "greatest"
             yield f"the ridge chosen, {ridge:g}, is the {end} that was tried"
-        known = STRUCTURES.get(str(self.structure_))
-        if training.prefs is not None and training.prefs.kind == "selections" and known and known.reads == "pairs":
+        known = STRUCTURES.get(plan.row["structure"])
+        if kind == "selections" and known and known.reads == "pairs":
             yield clicks_note(known.name)
 
     @property
@@ -312,32 +328,6 @@ class AggregationRanker(RegressionRanker):
             made.cv_ = Curve.from_state(values["curve"])
         return made
 
-    def _fit(
-        self, training: Training, columns: Columns, targets: Targets, ridge: float, prior: Informed | None
-    ) -> dict[str, Any]:
-        """Fit the scorer to the targets; return how that went."""
-        weight = target_weights(targets, training.weight)
-        each = np.repeat(weight, np.diff(training.start))
-        centred = targets.centred()
-        spread = float((each * centred**2).sum())
-        noise = float((each * targets.error**2).sum())
-        facts: dict[str, Any] = {
-            "queries": len(weight),
-            "rows": len(training.row),
-            "subsets_without_order": int(targets.zero.sum()),
-            "queries_below_order": 0 if targets.order is None else int(targets.exact.sum()),
-            "monte_carlo_error": self._monte_carlo_error(targets, noise, spread),
-        }
-        if prior is None:
-            return {**self._fit_targets(training, columns, targets.value, weight, ridge), **facts}
-        return {**self._fit_beyond(training, columns, targets, ridge, prior), **facts}
-
-    def _monte_carlo_error(self, targets: Targets, noise: float, spread: float) -> float | None:
-        """Error of the targets relative to their spread; None where a single subset does not tell."""
-        if self.subsets == 1 and not targets.exact.all():
-            return None
-        return float(np.sqrt(noise / spread)) if spread > 0 else 0.0
-
     def _fit_beyond(
         self, training: Training, columns: Columns, targets: Targets, ridge: float, prior: Informed
     ) -> dict[str, Any]:
@@ -350,8 +340,3 @@ class AggregationRanker(RegressionRanker):
         self._take_linear(added(training, columns, prior, targets, [ridge], self.intercept)[:, 0])
         said = "pairwise logistic scorer" if np.isinf(ridge) else "closed form, beyond a pairwise logistic scorer"
         return {"status": said, "iterations": 0, "gradient": 0.0, "ridge": None if np.isinf(ridge) else ridge}
-
-
-def _orderless(targets: Targets) -> Iterator[str]:
-    if not targets.centred().any():
-        yield "no query has two items of different targets: nothing was learned, and no score says anything"

@@ -1,6 +1,8 @@
 """Features of a fit: normalised when something needs them so, else left as they are and scaled in the result.
 
 Features of a fit that are not in memory: each question about them is a pass over their file.
+
+Judgments and features that are both elsewhere: only sums come.
 """
 
 from __future__ import annotations
@@ -20,13 +22,24 @@ from concordant.learning.features.key_index import Placed, place, rows_by_query
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Moments, Normaliser, signed_log
 from concordant.learning.features.streamed import FeatureFile
+from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.validation import Training, refuse_other_names
 from concordant.learning.solvers.grouped_rows import GroupedRows
 from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["Columns", "StreamedColumns", "StreamedTraining", "WholeColumns", "scores_of_file", "scores_of_nodes"]
+__all__ = [
+    "Columns",
+    "StreamedColumns",
+    "StreamedTraining",
+    "Summed",
+    "TargetSums",
+    "WholeColumns",
+    "scores_of_file",
+    "scores_of_nodes",
+]
 
 
 Floats = NDArray[np.float64]
@@ -51,6 +64,44 @@ class Columns(ABC):
     @abstractmethod
     def times(self, theta: Floats) -> Floats:
         """Return Zθ but for a constant in each column that no order sees; shape (rows, columns of θ)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """All that a linear fit to targets needs of judgments and features that lie elsewhere."""
+
+    equations: NormalEquations
+    """Of the targets on the normalised features, with an intercept per query."""
+    normaliser: Normaliser
+    facts: TargetFacts
+    notes: tuple[str, ...]
+    """What a reader should know of rows and judgments, in words."""
+
+
+class TargetSums(ABC):
+    """Judgments and features that lie elsewhere: targets are made and added up there, and only sums come.
+
+    A ranker's ``fit`` takes it in the place of features and judgments; it gives one plan with one ridge.
+    """
+
+    place: str
+    """Where that is, in words, such as "on Spark"."""
+
+    @abstractmethod
+    def begin(self, ranker: Any) -> str:
+        """Refuse parameters of a ranker that need more than these sums, before any work; return the kind of log.
+
+        Errors: UsageError, InputError.
+        """
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of the features, once it has begun."""
+
+    @abstractmethod
+    def summed(self, plan: Plan, recipe: Recipe, normaliser: Normaliser) -> Summed:
+        """Make the targets of a plan, fit the normaliser to all rows, and add everything up. Errors: InputError."""
 
 
 @dataclass(frozen=True, eq=False)

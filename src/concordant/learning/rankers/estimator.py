@@ -26,6 +26,7 @@ from concordant.learning.rankers.columns import (
     Columns,
     StreamedColumns,
     StreamedTraining,
+    TargetSums,
     WholeColumns,
     scores_of_file,
     scores_of_nodes,
@@ -76,6 +77,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         had been made so many times; only ratios matter. Errors: InputError, UsageError.
         """
         self._check()
+        if isinstance(X, TargetSums):
+            self._keep(self._learn_sums(X), X.names, len(X.names))
+            return self
         if isinstance(X, FeatureFile):
             self._check_streamed(X, y)
             streamed = StreamedTraining.of(X, y, sample_weight)
@@ -135,6 +139,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _learn(self, training: Training, columns: Columns) -> None:
         """Fit to the normalised rows of ``training.features``; set ``status_`` and what scores need."""
+
+    def _learn_sums(self, source: TargetSums) -> Normaliser:
+        """Fit to sums; set ``status_`` and what scores need, and return the normaliser."""
+        raise UsageError(f"{type(self).__name__} needs judgments and features in memory")
 
     @abstractmethod
     def _scores(self, Z: Matrix) -> Floats:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from concordant.errors import UsageError
+from concordant.learning.targets.mean_targets import Targets, mean_targets_of_orders
 from concordant.losses.gains import Gain, the_gain
+from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import STRUCTURES, structure
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "Plan",
     "RIDGE",
     "RIDGES",
+    "Recipe",
     "STRUCTURE_CHOICES",
     "check_at",
     "gains_to_try",
@@ -25,6 +28,7 @@ __all__ = [
     "options_of",
     "orders_to_try",
     "plans",
+    "plans_asked",
     "ridges_to_try",
 ]
 
@@ -70,6 +74,39 @@ LARGEST_SUBSET = 300_000
 """Judgments of a subset that 'auto' tries, at most."""
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """What a ranker makes targets by, whatever the plan."""
+
+    options: Mapping[str, Any]
+    """Of the structures."""
+    subsets: int
+    at: int | None
+    seed: int
+
+    def targets(self, plans: list[Plan], prefs: Preferences, prior: Mapping[str, Any] | None = None) -> list[Targets]:
+        """Return the targets of each plan; ``prior`` holds options beside those that are given."""
+        options = {**self.options, **(prior or {})}
+        found: dict[Plan, Targets] = {}
+        alike: dict[tuple[Any, Any, bool], list[Plan]] = {}
+        for plan in plans:
+            alike.setdefault((plan.structure, plan.gain, plan.normalise), []).append(plan)
+        for (which, gain, normalise), group in alike.items():
+            made = mean_targets_of_orders(
+                prefs,
+                [plan.order for plan in group],
+                which,
+                options=options_of(which, options),
+                subsets=self.subsets,
+                gain=gain,
+                normalise=normalise,
+                at=self.at,
+                seed=self.seed,
+            )
+            found.update(zip(group, made, strict=True))
+        return [found[plan] for plan in plans]
+
+
 def orders_to_try(order: Any, largest: int) -> list[int | str]:
     """Return the orders that are asked for: 'auto' is 1, 3, 10, 30, … below the largest query's judgments, and 'all'.
 
@@ -112,6 +149,36 @@ def ridges_to_try(ridge: Any, chosen: bool) -> list[float]:
     if not listed or not all(isinstance(one, int | float | np.number) and 0 <= one < np.inf for one in listed):
         raise UsageError(f"ridge must be 'auto', a number of at least 0, or a list of these, not {ridge!r}")
     return [float(one) for one in listed]
+
+
+def plans_asked(
+    kind: str,
+    structure: Any,
+    options: Mapping[str, Any] | None,
+    *,
+    order: Any,
+    gain: Any,
+    normalise: bool | None,
+    largest: int = 1,
+    informed: bool = False,
+) -> list[Plan]:
+    """Return the plans that parameters of a ranker ask for, the usual ones for this kind of log where they are None.
+
+    ``largest`` is the number of judgments of the largest query, ``informed`` whether features inform the aggregation.
+
+    >>> [plan.row for plan in plans_asked("orders", None, None, order="all", gain=None, normalise=None)]
+    [{'structure': 'borda', 'order': 'all', 'gain': '2^s-1', 'normalise': True}]
+    """
+    if informed:
+        structure = "bradley-terry"
+    elif structure is None:
+        structure = STRUCTURE_CHOICES[kind][0]
+    orders = orders_to_try("all" if informed and order == "auto" else order, largest)
+    if gain is None:
+        gain = "identity" if informed or structure == "cascade" else "2^s-1"
+    return plans(
+        structure, options or {}, kind, orders, gains_to_try(gain, not informed if normalise is None else normalise)
+    )
 
 
 def plans(

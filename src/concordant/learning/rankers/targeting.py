@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,10 @@ import numpy as np
 from concordant.learning.features.matrix import Alignment, Matrix
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.estimator import known
-from concordant.learning.rankers.plans import Plan, options_of
+from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.informed import Informed, informed_prior
-from concordant.learning.targets.mean_targets import Targets, mean_targets_of_orders
+from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.preferences import Preferences
 
 __all__ = ["TargetMaker"]
@@ -26,10 +25,7 @@ class TargetMaker:
 
     training: Training
     columns: Columns
-    options: Mapping[str, Any]
-    subsets: int
-    at: int | None
-    seed: int
+    recipe: Recipe
     informed: bool
     tau2: float | str
     prior: Informed | None = None
@@ -49,25 +45,7 @@ class TargetMaker:
 
     def __call__(self, plans: list[Plan], prefs: Preferences) -> list[Targets]:
         """Return the targets of each plan; ``prefs`` has the queries and items of the training rows."""
-        options = {**self.options, **(self.prior_of(prefs).options if self.informed else {})}
-        found: dict[Plan, Targets] = {}
-        alike: dict[tuple[Any, Any, bool], list[Plan]] = {}
-        for plan in plans:
-            alike.setdefault((plan.structure, plan.gain, plan.normalise), []).append(plan)
-        for (structure, gain, normalise), group in alike.items():
-            made = mean_targets_of_orders(
-                prefs,
-                [plan.order for plan in group],
-                structure,
-                options=options_of(structure, options),
-                subsets=self.subsets,
-                gain=gain,
-                normalise=normalise,
-                at=self.at,
-                seed=self.seed,
-            )
-            found.update(zip(group, made, strict=True))
-        return [found[plan] for plan in plans]
+        return self.recipe.targets(plans, prefs, self.prior_of(prefs).options if self.informed else None)
 
     def prior_of(self, prefs: Preferences) -> Informed:
         """Return the prior of these judgments; its ridge and τ² are those that all judgments ask for, its θ is not."""
@@ -76,7 +54,7 @@ class TargetMaker:
         assert whole is not None
         if self.prior is None:
             self.prior = informed_prior(
-                self._features, where, whole, tau2=self.tau2, weight=self.training.weight, seed=self.seed
+                self._features, where, whole, tau2=self.tau2, weight=self.training.weight, seed=self.recipe.seed
             )
         if prefs is whole:
             return self.prior
@@ -91,7 +69,7 @@ class TargetMaker:
                     ridge=ridge,
                     tau2=self.prior.tau2,
                     weight=self.training.weight,
-                    seed=self.seed,
+                    seed=self.recipe.seed,
                 ),
             )
         return self.last[1]

@@ -19,7 +19,7 @@ from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["Training", "learning_rows", "matched", "refuse_other_names", "rows_of"]
+__all__ = ["Training", "learning_rows", "matched", "refuse_other_names", "rows_of", "said_of_rows"]
 
 
 Floats = NDArray[np.float64]
@@ -60,13 +60,18 @@ class Training:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know, in words."""
-        said = []
-        if self.unjudged:
-            said.append(f"{self.unjudged:,} of {self.rows:,} rows are in no judgment: nothing is learned there")
         single = int((np.diff(self.start) == 1).sum())
-        if single:
-            said.append(f"{single:,} of {len(self.start) - 1:,} queries have a single item: nothing to order")
-        return tuple(said)
+        return said_of_rows(self.unjudged, self.rows, single, len(self.start) - 1)
+
+
+def said_of_rows(unjudged: int, rows: int, single: int, queries: int) -> tuple[str, ...]:
+    """Return what a reader should know of rows of features and of queries, in words."""
+    said = []
+    if unjudged:
+        said.append(f"{unjudged:,} of {rows:,} rows are in no judgment: nothing is learned there")
+    if single:
+        said.append(f"{single:,} of {queries:,} queries have a single item: nothing to order")
+    return tuple(said)
 
 
 def rows_of(X: Any, missing: str, names: tuple[str, ...] | None = None) -> tuple[Features, bool]:

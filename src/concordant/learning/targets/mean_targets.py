@@ -25,11 +25,68 @@ from concordant.progress import steps
 from concordant.ranking.scores import STOPPED, Scores
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["Targets", "centre", "mean_targets", "mean_targets_of_orders", "said_of_targets"]
+__all__ = ["TargetFacts", "Targets", "centre", "mean_targets", "mean_targets_of_orders"]
 
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TargetFacts:
+    """Sums over the targets of all queries: what a fit tells of them, wherever they were made."""
+
+    order: int | None
+    """k; None for all judgments."""
+    rows: int
+    """Judged items of all queries."""
+    queries: int
+    single: int
+    """Queries of one item."""
+    exact: int
+    """Queries whose only subset is all their judgments."""
+    drawn: int
+    """Subsets of all queries."""
+    zero: int
+    """Subsets without a best order (Z = 0), and in how many queries they are."""
+    with_zero: int
+    stopped: int
+    """Graphs whose structure stopped before convergence."""
+    spread: float
+    """Σ w ȳ² over all items, ȳ less its mean in the query, w the weight of the query."""
+    noise: float
+    """The same of the Monte Carlo errors."""
+    largest: float
+    """The largest |ȳ|, less its mean in the query; 0 where there is nothing to learn."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, in words."""
+        said = []
+        if self.order is not None and self.exact:
+            said.append(
+                f"{self.exact:,} of {self.queries:,} queries have at most {self.order:,} judgments: all of them are "
+                "their one subset"
+            )
+        if self.zero:
+            said.append(
+                f"{self.zero:,} of {self.drawn:,} subsets (in {self.with_zero:,} queries) have no best order (Z = 0): "
+                "their targets are 0"
+            )
+        if self.stopped:
+            said.append(f"{self.stopped:,} structures stopped before convergence")
+        return tuple(said)
+
+    def status(self, subsets: int) -> dict[str, Any]:
+        """Return what a fit reports; the error of the targets is None where a single subset does not tell."""
+        error = float(np.sqrt(self.noise / self.spread)) if self.spread > 0 else 0.0
+        return {
+            "queries": self.queries,
+            "rows": self.rows,
+            "subsets_without_order": self.zero,
+            "queries_below_order": 0 if self.order is None else self.exact,
+            "monte_carlo_error": None if subsets == 1 and self.exact < self.queries else error,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,27 +123,26 @@ class Targets:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know, in words."""
-        k, exact, zero = self.order, int(self.exact.sum()), int(self.zero.sum())
-        with_zero = int((self.zero > 0).sum())
-        return said_of_targets(k, len(self.exact), exact, int(self.drawn.sum()), zero, with_zero, self.stopped)
+        return self.facts(self.weight).notes
 
-
-def said_of_targets(
-    order: int | None, queries: int, exact: int, drawn: int, zero: int, with_zero: int, stopped: int
-) -> tuple[str, ...]:
-    """Return what a reader should know of targets, in words, from sums over their queries."""
-    said = []
-    if order is not None and exact:
-        said.append(
-            f"{exact:,} of {queries:,} queries have at most {order:,} judgments: all of them are their one subset"
+    def facts(self, weight: Floats) -> TargetFacts:
+        """Add the targets up, each query with its weight."""
+        size = np.diff(self.start)
+        each, centred = np.repeat(weight, size), self.centred()
+        return TargetFacts(
+            order=self.order,
+            rows=len(self.value),
+            queries=len(size),
+            single=int((size == 1).sum()),
+            exact=int(self.exact.sum()),
+            drawn=int(self.drawn.sum()),
+            zero=int(self.zero.sum()),
+            with_zero=int((self.zero > 0).sum()),
+            stopped=self.stopped,
+            spread=float((each * centred**2).sum()),
+            noise=float((each * self.error**2).sum()),
+            largest=float(np.abs(centred).max(initial=0.0)),
         )
-    if zero:
-        said.append(
-            f"{zero:,} of {drawn:,} subsets (in {with_zero:,} queries) have no best order (Z = 0): their targets are 0"
-        )
-    if stopped:
-        said.append(f"{stopped:,} structures stopped before convergence")
-    return tuple(said)
 
 
 def centre(start: Ints, value: Floats) -> Floats:
