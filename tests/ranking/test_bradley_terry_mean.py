@@ -14,8 +14,8 @@ from concordant.errors import UsageError
 from concordant.learning.targets.mean_targets import mean_targets
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import take_lists
-from concordant.ranking import rank
+from concordant.preferences.ragged import Ragged
+from concordant.ranking.rank import rank
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.scores import CONVERGED
@@ -97,7 +97,7 @@ def test_subsets_look_their_means_up_by_query() -> None:
     prefs = votes(2, rows=60)
     mean = means(prefs)
     batch = Batch.subsets(prefs, 15, 4, seed=3, queries=np.array([2, 0]))
-    start, nodes = take_lists(prefs.members[0], batch.query)
+    start, nodes = Ragged(prefs.members[0]).take(batch.query)
     scores = bradley_terry(batch, prior=0.7, mean=mean)
     for g in range(len(batch)):
         own = slice(int(start[g]), int(start[g + 1]))

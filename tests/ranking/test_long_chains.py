@@ -16,7 +16,8 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking import large_variances as eliminated
 from concordant.ranking import large_variances as large
-from concordant.ranking import rank, standard_errors
+from concordant.ranking import standard_errors
+from concordant.ranking.rank import rank
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import thurstone_mosteller
 from concordant.ranking.covariance import Meat

@@ -15,7 +15,7 @@ import concordant as cc
 from concordant.errors import ConcordantError, UsageError
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
-from concordant.ranking import rank
+from concordant.ranking.rank import rank
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import average_log_odds, thurstone_mosteller
 from concordant.ranking.eigenvector import principal_eigenvector

@@ -44,6 +44,7 @@ from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.frames import as_pandas
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 
 __all__ = [
     "Questions",
@@ -329,8 +330,8 @@ def connecting_pairs(fit: Fitted, top: int | None, most: int) -> tuple[Ints, Int
     order = np.lexsort((-fit.scores.value, component, batch.owner))
     own = component[order]
     graph = batch.owner[order]
-    begin = np.flatnonzero((np.diff(own, prepend=-1) != 0) | (np.diff(graph, prepend=-1) != 0))
-    size = np.diff(begin, append=len(order))
+    parts = Ragged.runs(own, graph)
+    begin, size = parts.first, parts.sizes
     number, graph = own[begin].astype(np.int64), graph[begin]
     main = np.zeros(len(batch), np.int64)
     main[graph[number == 0]] = np.flatnonzero(number == 0)
@@ -428,7 +429,7 @@ def pairs_to_ask(
     fit = fitted(source, prior=prior, ties=ties)
     batch = fit.batch
     if top is not None:
-        check_tops((top,), np.diff(batch.node_start))
+        check_tops((top,), batch.sizes)
     graph, better, worse = connecting_pairs(fit, top, most)
     approximate = np.zeros(len(batch), bool)
     rows = [(graph, better, worse, np.full(len(graph), np.inf))]
@@ -501,7 +502,7 @@ def _notes(fit: Fitted, top: int | None, most: int, approximate: NDArray[np.bool
         )
         told.append(of_queries(int(approximate.sum()), len(batch), said))
     if top is not None:
-        few = np.diff(batch.node_start) <= top
+        few = batch.sizes <= top
         if few.any():
             said = f"have at most {top:,} items: no boundary there"
             told.append(of_queries(int(few.sum()), len(batch), said))

@@ -30,6 +30,7 @@ from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import BestOrders, best_orders, improved
@@ -187,7 +188,7 @@ def _check(prefs: Preferences, wanted: _Wanted) -> None:
         raise UsageError(f"time_limit must be a positive number of seconds, not {wanted.time_limit}")
     if not 0.5 < wanted.level < 1:
         raise UsageError(f"level must be between 0.5 and 1, not {wanted.level}")
-    most = int(np.diff(prefs.members[0]).max())
+    most = int(prefs.member_groups.sizes.max())
     if wanted.top is not None and not 1 <= wanted.top < most:
         raise UsageError(f"top must be at least 1 and below the {most:,} items of the largest query, not {wanted.top}")
 
@@ -228,15 +229,10 @@ class _Part:
 
 def _some(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
     """Query codes, some at a time, so that memory stays bounded."""
-    items = np.diff(prefs.members[0]).astype(np.float64)
+    items = prefs.member_groups.sizes.astype(np.float64)
     complete = np.where(items <= LARGEST, items * items, 0.0) / 8
-    if prefs.list_start is None:
-        work = np.diff(prefs.start).astype(np.float64)
-    else:
-        pairs = np.concatenate(([0.0], np.cumsum(np.diff(prefs.list_start).astype(np.float64) ** 2 / 2)))
-        work = np.diff(pairs[prefs.start])
-    group = (np.cumsum(np.maximum(work, complete)) / WORK).astype(np.int64)
-    yield from np.split(np.arange(len(group)), np.flatnonzero(np.diff(group)) + 1)
+    for block in Ragged.runs((np.cumsum(np.maximum(prefs.work, complete)) / WORK).astype(np.int64)).slices:
+        yield np.arange(block.start, block.stop)
 
 
 def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Part:
@@ -322,7 +318,7 @@ def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.
     settled = asked = None
     notes: tuple[str, ...] = ()
     top = wanted.top or 1
-    beyond = bool(np.diff(batch.node_start).max() > top)
+    beyond = bool(batch.sizes.max() > top)
     try:
         fit = fitted(batch)
         if beyond:

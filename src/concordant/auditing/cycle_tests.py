@@ -37,6 +37,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 from concordant.auditing.edge_tests import EdgeTests, edge_tests
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.ragged import Ragged
 
 __all__ = [
     "CycleTest",
@@ -89,7 +90,7 @@ def cycle_test(batch: Batch, net: Differences) -> CycleTest:
 def has_cycle(node_start: Nodes, owner: Nodes, winner: Nodes, loser: Nodes) -> Flags:
     """Whether the edges winner → loser of each graph contain a directed cycle; shape (graphs,)."""
     _, parts = _strong(node_start, owner, winner, loser)
-    return parts < np.diff(node_start)
+    return parts < Ragged(node_start).sizes
 
 
 def _strong(node_start: Nodes, owner: Nodes, winner: Nodes, loser: Nodes) -> tuple[NDArray[np.int32], Nodes]:

@@ -22,6 +22,7 @@ from scipy.stats import binom
 
 from concordant.preferences.counts import bit_width
 from concordant.preferences.graphs import Batch
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["BETS", "EdgeTests", "edge_tests", "sides_taken"]
 
@@ -151,11 +152,10 @@ def _sums(pair: Whole, times: Floats, value: Floats, pairs: int) -> Floats:
 def _distinct(*columns: NDArray[Any]) -> tuple[Whole, Whole]:
     """A row of each distinct kind, and the kind of each row."""
     order = np.lexsort(columns)
-    new = np.ones(len(order), bool)
-    new[1:] = np.logical_or.reduce([column[order][1:] != column[order][:-1] for column in columns])
+    alike = Ragged.runs(*(column[order] for column in columns))
     place = np.empty(len(order), np.int64)
-    place[order] = np.cumsum(new) - 1
-    return order[new], place
+    place[order] = alike.owner
+    return order[alike.first], place
 
 
 def _inverse_mean(logs: Floats) -> Floats:

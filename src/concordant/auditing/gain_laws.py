@@ -18,6 +18,7 @@ from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.losses.expected_gains import GAINS, best_values, expected_gains
 from concordant.losses.gains import inverse_discount
 from concordant.losses.objective import Relevance
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["GainRegrets", "MOST_ITEMS", "TARGETS", "arranged", "gain_regrets", "mixed_best", "value_of"]
 
@@ -206,19 +207,17 @@ def _tie_groups(law: Relevance, scores: Floats, close: float) -> Nodes:
 
 
 def _ndcg(law: Relevance, group: Nodes, gain: str, at: int | None) -> GainRegrets:
-    start, owner = law.node_start, law.owner
+    graph, owner = Ragged(law.node_start), law.owner
     expected = expected_gains(law, gain, normalised=True, at=at, signed=True)
-    some = law.share @ (best_values(GAINS[gain](law.scores), start, at) > 0)  # draws with Z(s) = 0 have loss 0
-    graphs = len(start) - 1
-    position = np.arange(len(owner)) - start[owner]
-    inverse = inverse_discount(int(np.diff(start).max(initial=0)), at=at)[position]
+    some = law.share @ (best_values(GAINS[gain](law.scores), law.node_start, at) > 0)  # draws with Z(s) = 0 have loss 0
+    graphs, position = len(graph), graph.place
+    inverse = inverse_discount(int(graph.sizes.max(initial=0)), at=at)[position]
     best_order = np.lexsort((-expected, owner))
     best, mine = expected[best_order], expected[np.lexsort((expected, group))]  # groups follow the graphs
-    scale = np.zeros(graphs)
-    np.maximum.at(scale, owner, np.abs(expected))
-    wrong = (best - mine > ROUNDING * scale[owner]) | (mine - best > ROUNDING * scale[owner])
+    close = ROUNDING * graph.spread(graph.most(np.abs(expected)))
+    wrong = (best - mine > close) | (mine - best > close)
     fails = np.bincount(owner[wrong & (inverse > 0)], minlength=graphs) > 0
-    optimal, loss = (some - np.bincount(owner, of * inverse, graphs) for of in (best, mine))
+    optimal, loss = (some - graph.sums(of * inverse) for of in (best, mine))
     loss = np.where(fails, loss, optimal)
     place = np.empty(len(owner), np.int64)
     place[best_order] = position
@@ -229,7 +228,7 @@ def _ndcg(law: Relevance, group: Nodes, gain: str, at: int | None) -> GainRegret
 def _err(law: Relevance, group: Nodes, gain: str, at: int | None) -> GainRegrets:
     expected_gains(law, gain, normalised=False)  # refuses gains that are no chances
     gains, start = GAINS[gain](law.scores), law.node_start
-    size = np.diff(start)
+    size = Ragged(start).sizes
     inverse = inverse_discount(int(size.max(initial=0)), lambda place: place, at)
     graphs = len(size)
     loss, optimal, lower = np.zeros((3, graphs))

@@ -15,6 +15,7 @@ from concordant.losses.minimise import LEFT_OUT, minimise
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, label_keys, uniform_bits
 from concordant.progress import Stage, stage
 from concordant.ranking.adjacency import mean_adjacency
@@ -121,8 +122,7 @@ def _half(prefs: Preferences, codes: Nodes, share: Nodes) -> Batch:
     whole = Batch.whole(prefs, codes)
     times = share[whole.judgment]
     kept = times > 0
-    size = np.bincount(whole.graph[kept], minlength=len(whole))
-    start = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+    start = Ragged.counted(whole.graph[kept], len(whole)).start
     return Batch(prefs, whole.query, start, whole.judgment[kept], times[kept])
 
 

@@ -139,7 +139,7 @@ class Pairs:
 def condorcet(net: Differences) -> Nodes:
     """The node that is preferred to every other item of its query, −1 where there is none; shape (graphs,)."""
     wins = np.bincount(net.winner, minlength=net.nodes)
-    best = np.flatnonzero((wins == (np.diff(net.node_start) - 1)[net.owner]) & (wins > 0))
+    best = np.flatnonzero((wins == (net.sizes - 1)[net.owner]) & (wins > 0))
     winner = np.full(len(net), -1)
     winner[net.owner[best]] = best
     return winner
@@ -154,7 +154,7 @@ def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, se
     """
     sign, acyclic = np.zeros(len(net.winner)), np.ones(len(net))
     held, nearby = np.full(len(net), np.nan), np.zeros(len(net))
-    number = np.minimum(replicates, MOST // np.maximum(np.diff(batch.graphs.pair_start), 1))
+    number = np.minimum(replicates, MOST // np.maximum(batch.graphs.pairs.sizes, 1))
     number[(number < FEWEST) & (number < replicates)] = 0
     best = condorcet(net)
     prefs = batch.prefs

@@ -54,7 +54,7 @@ def order_loss(mean: Graphs, alpha: Floats, ties: str = "heavier", *, close: flo
     gap = alpha[mean.first] - alpha[mean.second]
     tied = mean.above if ties == "paper" else np.maximum(mean.above, mean.below)
     charged = np.where(np.abs(gap) <= close, tied, np.where(gap > 0, mean.below, mean.above))
-    return np.asarray(np.bincount(mean.graph, charged, len(mean)), np.float64)
+    return mean.pairs.sums(charged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def regrets(mean: Graphs, net: Differences, found: Minimum, ties: str = "heavier
     flipped = ~(gap > CLOSE)
     # under the paper's rule a tie is charged as if the item numbered later stood above
     wrong = flipped if ties == "heavier" else ~(gap > np.where(net.winner > net.loser, -CLOSE, CLOSE))
-    most = np.maximum(right + np.bincount(net.graph, np.where(wrong, net.weight, 0.0), len(net)), at_hand)
+    most = np.maximum(right + net.edges.sums(np.where(wrong, net.weight, 0.0)), at_hand)
     most = np.where(found.unique, at_hand, most)
     nothing = np.full(len(net), np.nan)
     return Regrets(
@@ -133,4 +133,4 @@ def _heaviest(net: Differences, ends: Nodes, wrong: NDArray[np.bool_]) -> tuple[
 
 def mean_floor(mean: Graphs) -> Floats:
     """Return Σ min(s_ij, s_ji) of each graph: what every order pays."""
-    return np.asarray(np.bincount(mean.graph, np.minimum(mean.above, mean.below), len(mean)), np.float64)
+    return mean.pairs.sums(np.minimum(mean.above, mean.below))

@@ -19,6 +19,7 @@ from concordant.auditing.verdicts import UNKNOWN, YES, SurrogateVerdict
 from concordant.losses.minimise import STATUS
 from concordant.losses.surrogates import Chosen
 from concordant.preferences.graphs import Batch
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.best_orders import METHODS, BestOrders
 
 __all__ = ["edge_rows", "held_out_rows", "order_rows", "query_rows", "surrogate_rows"]
@@ -160,14 +161,14 @@ def _lists(batch: Batch, start: Nodes, node: Nodes, present: NDArray[np.bool_]) 
 def _triples(batch: Batch, nodes: Nodes) -> pa.Array:
     """Rows of nodes as lists of labels; null where there is none (−1)."""
     present = nodes[:, 0] >= 0
-    start = np.concatenate(([0], np.cumsum(present * nodes.shape[1])))
+    start = Ragged.of_sizes(present * nodes.shape[1]).start
     return _lists(batch, start, nodes[present].ravel(), present)
 
 
 def _first_cycles(facts: Shapes) -> tuple[Nodes, Nodes, NDArray[np.bool_]]:
     """The first cycle shown of each graph."""
     found = facts.cycles
-    head = np.flatnonzero(np.diff(found.graph, prepend=-1))
+    head = Ragged.runs(found.graph).first
     return _ragged(len(facts), {int(found.graph[c]): found.node[found.start[c] : found.start[c + 1]] for c in head})
 
 
@@ -175,6 +176,5 @@ def _ragged(number: int, of_graphs: dict[int, Nodes]) -> tuple[Nodes, Nodes, NDA
     size = np.zeros(number, np.int64)
     for graph, nodes in of_graphs.items():
         size[graph] = len(nodes)
-    start = np.concatenate(([0], np.cumsum(size)))
     node = np.concatenate([np.zeros(0, np.int64), *(of_graphs[graph] for graph in sorted(of_graphs))])
-    return start, node, size > 0
+    return Ragged.of_sizes(size).start, node, size > 0

@@ -28,7 +28,7 @@ from concordant.auditing.transitivity import (
 from concordant.kernels.arrays import read_only
 from concordant.preferences.connectivity import LEVEL, connectivity
 from concordant.preferences.graphs import Graphs
-from concordant.preferences.ragged import entry_owner
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["Cycles", "RowSums", "Shapes", "Winners", "cycles", "row_sums", "shapes", "winners"]
 
@@ -70,6 +70,7 @@ class _Components:
     """Strong components to be searched, their nodes numbered anew and side by side."""
 
     bounds: Nodes
+    """Nodes of component c are node[bounds[c]:bounds[c + 1]]."""
     node: Nodes
     """Node of the batch."""
     start: Nodes
@@ -84,7 +85,7 @@ class _Components:
 def cycles(judged: Neighbours) -> Cycles:
     """Find the strong components, and a shortest cycle of up to ``MOST_CYCLES`` of each graph's."""
     winner, loser, entry = judged.edges
-    graphs, nodes = len(judged.node_start) - 1, judged.nodes
+    graphs, nodes = len(judged), judged.nodes
     strong = np.zeros(0, np.int64)
     if nodes:
         beats = csr_array((np.ones(len(winner), np.int8), (winner, loser)), shape=(nodes, nodes))
@@ -98,13 +99,12 @@ def cycles(judged: Neighbours) -> Cycles:
     owner = judged.owner[head[block]]
     order = np.lexsort((head[block], -size[block], owner))
     block, owner = block[order], owner[order]
-    blocks = np.bincount(owner, minlength=graphs)
-    place = np.arange(len(block)) - np.repeat(np.cumsum(blocks) - blocks, blocks)
-    shown = place < MOST_CYCLES
+    blocks = Ragged.counted(owner, graphs)
+    shown = blocks.place < MOST_CYCLES
     inside = strong[winner] == strong[loser]
     parts = _components(block[shown], strong, winner[inside], loser[inside], judged.net[entry[inside]])
     start, node, least, proven = _search(parts)
-    return Cycles(largest, blocks, owner[shown], start, parts.node[node], least, proven)
+    return Cycles(largest, blocks.sizes, owner[shown], start, parts.node[node], least, proven)
 
 
 def _components(block: Nodes, strong: Nodes, winner: Nodes, loser: Nodes, weight: Floats) -> _Components:
@@ -123,11 +123,12 @@ def _components(block: Nodes, strong: Nodes, winner: Nodes, loser: Nodes, weight
 
 def _search(parts: _Components) -> tuple[Nodes, Nodes, Floats, Flags]:
     """Return (start, node, least edge, proven) of the cycle of each component."""
-    number = len(parts.bounds) - 1
+    components = Ragged(parts.bounds)
+    number = len(components)
     steps = parts.edges * STEPS
     cycle = np.zeros(len(parts.node), np.int64)
     length, least, proven = np.zeros(number, np.int64), np.zeros(number), np.zeros(number, bool)
-    work = np.minimum(steps, parts.edges * np.diff(parts.bounds))
+    work = np.minimum(steps, parts.edges * components.sizes)
     if work.sum() <= FEW:
         for c in range(number):
             found, least[c] = cycle_plainly(parts, c)
@@ -148,9 +149,8 @@ def _search(parts: _Components) -> tuple[Nodes, Nodes, Floats, Flags]:
 
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(look, range(len(cuts) - 1)))
-    owner = entry_owner(parts.bounds)
-    kept = np.arange(len(cycle)) - parts.bounds[owner] < length[owner]
-    return np.concatenate(([0], np.cumsum(length))), cycle[kept], least, proven
+    kept = components.place < components.spread(length)
+    return Ragged.of_sizes(length).start, cycle[kept], least, proven
 
 
 def cycle_plainly(parts: _Components, c: int) -> tuple[list[int], float]:
@@ -220,19 +220,16 @@ class Winners:
 
 def row_sums(judged: Neighbours) -> RowSums:
     """Check (16) for every edge; sums count as different from 1e-12 of the weight of both items' pairs."""
-    nodes = judged.nodes
-    row = entry_owner(judged.start)
-    total = np.bincount(row, judged.net, nodes)
-    weight = np.bincount(row, judged.weight, nodes)
+    total, weight = judged.groups.sums(judged.net), judged.groups.sums(judged.weight)
     i, k, _ = judged.edges
     gap = total[k] - total[i]
     wrong = np.flatnonzero(gap >= -LEVEL * (weight[i] + weight[k]))
     graph = judged.owner[i[wrong]]
-    graphs = len(judged.node_start) - 1
+    graphs = len(judged)
     violated = np.bincount(graph, minlength=graphs)
     worst, excess = np.full((graphs, 2), -1, np.int64), np.full(graphs, np.nan)
     wrong = wrong[np.lexsort((-gap[wrong], graph))]  # stable: the first edge among equal gaps
-    head = wrong[np.flatnonzero(np.diff(judged.owner[i[wrong]], prepend=-1))]
+    head = wrong[Ragged.runs(judged.owner[i[wrong]]).first]
     where = judged.owner[i[head]]
     worst[where] = np.column_stack((i[head], k[head]))
     level = np.abs(gap[head]) <= LEVEL * (weight[i[head]] + weight[k[head]])
@@ -242,8 +239,7 @@ def row_sums(judged: Neighbours) -> RowSums:
 
 def winners(judged: Neighbours) -> Winners:
     """Find the Condorcet winner and the Smith set of every graph."""
-    start, owner = judged.node_start, judged.owner
-    graphs, size = len(start) - 1, np.diff(start)
+    owner, graphs, size = judged.owner, len(judged), judged.sizes
     possible = judged.start[1:] == judged.middle  # no judged pair that is level or lost
     candidates = np.bincount(owner[possible], minlength=graphs)
     wins = np.flatnonzero(possible & (judged.beaten == size[owner] - 1))
@@ -272,9 +268,9 @@ def _smith(judged: Neighbours) -> tuple[Nodes, Flags]:
     graph = owner  # of the places: graphs stay in order
     taken = np.arange(judged.nodes) - start[graph] + 1
     out = leaving[1:] - leaving[start[graph]]
-    dominates = np.flatnonzero(out == taken * (np.diff(start)[graph] - taken))
-    head = dominates[np.flatnonzero(np.diff(graph[dominates], prepend=-1))]
-    smith = np.zeros(len(start) - 1, np.int64)
+    dominates = np.flatnonzero(out == taken * (judged.sizes[graph] - taken))
+    head = dominates[Ragged.runs(graph[dominates]).first]
+    smith = np.zeros(len(judged), np.int64)
     smith[graph[head]] = taken[head]
     return smith, place - start[owner] < smith[owner]
 
@@ -352,8 +348,8 @@ def shapes(mean: Graphs) -> Shapes:
     """
     judged = Neighbours.of(mean)
     ways, paths = cycles(judged), triples(judged)
-    pairs = np.diff(mean.pair_start)
-    edges = np.diff(np.concatenate(([0], np.cumsum(judged.beaten)))[mean.node_start])
+    pairs = mean.pairs.sizes
+    edges = np.diff(Ragged.of_sizes(judged.beaten).start[mean.node_start])
     acyclic = ways.largest <= 1
     fails = (paths.violated > 0) | ~acyclic
     open_ = ~fails & ((paths.unknown > 0) | (paths.left_out > 0))
@@ -361,7 +357,7 @@ def shapes(mean: Graphs) -> Shapes:
     fails |= longer.pair[:, 0] >= 0
     return Shapes(
         mean.node_start,
-        np.diff(mean.node_start),
+        mean.sizes,
         pairs,
         pairs - edges,
         _components_shape(mean),

@@ -309,7 +309,7 @@ def settling(
         raise UsageError(f"at least 20 draws are needed, not {draws}")
     fit = fitted(source, prior=prior, ties=ties)
     batch = fit.batch
-    size = np.diff(batch.node_start)
+    size = batch.sizes
     check_tops(tops, size)
     shape = (len(batch), len(tops))
     found = _Found(*(np.full(shape, np.nan) for _ in range(6)), *(np.full(shape, -1) for _ in range(2)))
@@ -446,7 +446,7 @@ def _notes(
     cut = outside > 0
     few = np.zeros(len(outside), bool)
     if fit.meat is not None:
-        few = (fit.meat.clusters < np.diff(fit.batch.node_start) - outside) & ~fit.single
+        few = (fit.meat.clusters < fit.batch.sizes - outside) & ~fit.single
     told = (
         (
             int(cut.sum()),

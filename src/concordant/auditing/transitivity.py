@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from concordant.kernels.arrays import read_only
 from concordant.preferences.connectivity import LEVEL, net_weights
 from concordant.preferences.graphs import Graphs
-from concordant.preferences.ragged import entry_owner, take_lists
+from concordant.preferences.ragged import Grouped, OnNodes, Ragged
 
 __all__ = [
     "FAILS",
@@ -41,7 +41,7 @@ Nodes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class Neighbours(Grouped, OnNodes):
     """Row i holds the items judged against i: the beaten ones (d > 0), then the level and the winning ones.
 
     Both parts are sorted by node, so that what is found first does not depend on how the table was made.
@@ -75,15 +75,6 @@ class Neighbours:
         bounds = np.searchsorted(key, np.arange(2 * mean.nodes + 1))
         return cls(mean.node_start, bounds[::2], bounds[1::2], other, signed + 0.0, weight[pair])
 
-    @property
-    def nodes(self) -> int:
-        return len(self.start) - 1
-
-    @cached_property
-    def owner(self) -> Nodes:
-        """The graph of each node."""
-        return entry_owner(self.node_start)
-
     @cached_property
     def beaten(self) -> Nodes:
         """How many items each one beats."""
@@ -102,7 +93,7 @@ class Neighbours:
     def edges(self) -> tuple[Nodes, Nodes, Nodes]:
         """Winner, loser and entry of each edge of the difference graph, sorted by winner, loser."""
         entry = np.flatnonzero(self.net > 0)
-        return entry_owner(self.start)[entry], self.other[entry].astype(np.int64), entry
+        return self.groups.owner[entry], self.other[entry].astype(np.int64), entry
 
 
 MOST_PATHS = 1 << 28
@@ -170,9 +161,9 @@ def paths_plainly(judged: Neighbours, todo: Nodes) -> _Paths:
     i = np.repeat(todo, judged.beaten[todo])
     j = judged.other[entry].astype(np.int64)
     second = _spans(judged.start[:-1][j], judged.middle[j])
-    path = np.repeat(np.arange(len(j)), judged.beaten[j])
+    path = Ragged.of_sizes(judged.beaten[j]).owner
     i, j, entry, k = i[path], j[path], entry[path], judged.other[second].astype(np.int64)
-    owner = entry_owner(judged.start)
+    owner = judged.groups.owner
     keys = owner * judged.nodes + judged.other
     order = np.argsort(keys)
     place = np.searchsorted(keys, i * judged.nodes + k, sorter=order)
@@ -188,7 +179,7 @@ def paths_plainly(judged: Neighbours, todo: Nodes) -> _Paths:
     wrong = np.flatnonzero(fails)
     wrong = wrong[np.lexsort((wrong, -lack[wrong], i[wrong]))]
     _first_of(found.worst, i, j, k, wrong)
-    head = wrong[np.flatnonzero(np.diff(i[wrong], prepend=-1))]
+    head = wrong[Ragged.runs(i[wrong]).first]
     found.shortfall[i[head]] = lack[head]
     return found
 
@@ -196,11 +187,11 @@ def paths_plainly(judged: Neighbours, todo: Nodes) -> _Paths:
 def _spans(begin: Nodes, end: Nodes) -> Nodes:
     """The entries begin:end of every row, one row after the other."""
     bounds = np.append(np.column_stack((begin, end)).ravel(), 0)
-    return take_lists(bounds, 2 * np.arange(len(begin)))[1]
+    return Ragged(bounds).take(2 * np.arange(len(begin)))[1]
 
 
 def _first_of(target: Nodes, i: Nodes, j: Nodes, k: Nodes, rows: Nodes) -> None:
-    head = rows[np.flatnonzero(np.diff(i[rows], prepend=-1))]
+    head = rows[Ragged.runs(i[rows]).first]
     target[i[head]] = np.column_stack((j[head], k[head]))
 
 
@@ -210,7 +201,7 @@ def _paths_compiled(judged: Neighbours, todo: Nodes, work: Nodes) -> _Paths:
     found = _Paths.none(judged.nodes)
     rows = judged.read_only
     base = read_only(judged.node_start[judged.owner], np.int64)
-    width = int(np.diff(judged.node_start).max())
+    width = int(judged.sizes.max())
     done = np.cumsum(work)
     cuts = np.searchsorted(done, work.sum() / (4 * THREADS) * np.arange(1, 4 * THREADS))
 
@@ -224,7 +215,7 @@ def _paths_compiled(judged: Neighbours, todo: Nodes, work: Nodes) -> _Paths:
 
 
 def _per_graph(judged: Neighbours, found: _Paths, left_out: Nodes) -> Triples:
-    graphs = len(judged.node_start) - 1
+    graphs = len(judged)
     counts = np.concatenate((np.zeros((1, 3), np.int64), np.cumsum(found.counts, axis=0)))
     checked, violated, unknown = (counts[judged.node_start[1:]] - counts[judged.node_start[:-1]]).T
     worst, missing = np.full((2, graphs, 3), -1, np.int64)
@@ -235,7 +226,7 @@ def _per_graph(judged: Neighbours, found: _Paths, left_out: Nodes) -> Triples:
     ):
         graph = judged.owner[rows]
         rows = rows[np.lexsort((rows, -found.shortfall[rows], graph))] if target is worst else rows
-        head = rows[np.flatnonzero(np.diff(judged.owner[rows], prepend=-1))]
+        head = rows[Ragged.runs(judged.owner[rows]).first]
         target[judged.owner[head]] = np.column_stack((head, pairs[head]))
     held = np.flatnonzero(worst[:, 0] >= 0)
     i, j, k = worst[held].T
@@ -245,11 +236,10 @@ def _per_graph(judged: Neighbours, found: _Paths, left_out: Nodes) -> Triples:
 
 def net_of(judged: Neighbours, node: Nodes, other: Nodes) -> Floats:
     """d of judged pairs; NaN of those never judged."""
-    entry = _spans(judged.start[:-1][node], judged.start[1:][node])
-    row = np.repeat(np.arange(len(node)), judged.start[1:][node] - judged.start[:-1][node])
-    hit = judged.other[entry] == other[row]
+    rows, entry = judged.groups.take(node)
+    hit = judged.other[entry] == rows.spread(other)
     net = np.full(len(node), np.nan)
-    net[row[hit]] = judged.net[entry[hit]]
+    net[rows.owner[hit]] = judged.net[entry[hit]]
     return net
 
 
@@ -280,7 +270,7 @@ class HeavierPaths:
 
 def heavier_paths(judged: Neighbours, chosen: Nodes) -> HeavierPaths:
     """Look for such a pair in the chosen graphs, which must be acyclic; others count as searched, without one."""
-    graphs, nodes = len(judged.node_start) - 1, judged.nodes
+    graphs, nodes = len(judged), judged.nodes
     pair, weights = np.full((graphs, 2), -1, np.int64), np.full((graphs, 2), np.nan)
     path, length = np.zeros(nodes, np.int64), np.zeros(graphs, np.int64)
     complete = np.ones(graphs, bool)
@@ -289,8 +279,8 @@ def heavier_paths(judged: Neighbours, chosen: Nodes) -> HeavierPaths:
 
         start, which = read_only(judged.node_start, np.int64), read_only(chosen, np.int64)
         kernel(which, start, MOST_STEPS, LEVEL, *judged.read_only, pair, weights, path, length, complete)
-    kept = np.arange(nodes) - judged.node_start[judged.owner] < length[judged.owner]
-    return HeavierPaths(pair, weights, np.concatenate(([0], np.cumsum(length))), path[kept], complete)
+    kept = judged.node_groups.place < judged.node_groups.spread(length)
+    return HeavierPaths(pair, weights, Ragged.of_sizes(length).start, path[kept], complete)
 
 
 VERDICTS = ("holds", "fails", "undetermined")

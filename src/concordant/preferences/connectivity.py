@@ -107,7 +107,7 @@ def _largest_blocks(strong: Ints, weak: Ints) -> NDArray[np.int64]:
     """For each component the number of its largest strong block (ties: the one with the first node)."""
     size = np.bincount(strong)
     order = np.lexsort((np.arange(len(strong)), -size[strong], weak))
-    first = np.flatnonzero(np.diff(weak[order], prepend=-1))
+    first = Ragged.runs(weak[order]).first
     return strong[order][first].astype(np.int64)
 
 

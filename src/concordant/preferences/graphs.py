@@ -86,7 +86,7 @@ class Batch(Grouped):
         draws = Ragged(offsets)
         judgment = np.searchsorted(before, position + draws.spread(first[owner]), side="right") - 1
         same = Ragged.runs(judgment, draws.owner)
-        begin = same.start[:-1]
+        begin = same.first
         start = Ragged.counted(draws.owner[begin], len(owner)).start
         return cls(prefs, codes[owner].astype(np.int32), start, judgment[begin], same.sizes)
 
@@ -317,7 +317,7 @@ def _cells(nodes: Ragged, table: Offsets, winner: NDArray[Any], loser: NDArray[A
         cell += np.maximum(winner, loser)
         return cell
     # cell = table + (small − start)·width + (large − start) = small·width + large + shift of the graph
-    offset = nodes.spread(table[:-1] - nodes.start[:-1] * (size + 1))[cell]
+    offset = nodes.spread(table[:-1] - nodes.first * (size + 1))[cell]
     cell *= nodes.spread(size)[cell]
     cell += offset
     cell += np.maximum(winner, loser)

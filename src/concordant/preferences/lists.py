@@ -388,7 +388,7 @@ def gather(columns: Columns, keys: Sequence[str], entries: Sequence[str]) -> tup
     key, _ = packed([coded(flats[role]) for role in keys])
     order = np.argsort(key, kind="stable")
     runs = Ragged.runs(key[order])
-    begin = runs.start[:-1]
+    begin = runs.first
     first = pa.array(order[begin])
     # lists stand in the order in which their first rows came
     by_first = np.argsort(order[begin], kind="stable")

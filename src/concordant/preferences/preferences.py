@@ -65,6 +65,14 @@ class Preferences(Counted):
         total = np.concatenate(([0], np.cumsum(self.count, dtype=np.int64)))
         return read_only(np.asarray(np.diff(total[self.start]), np.int64))
 
+    @property
+    def work(self) -> Floats:
+        """About how many pairs the judgments of each query make."""
+        if self.list_start is None:
+            return self.groups.sizes.astype(np.float64)
+        pairs = np.concatenate(([0.0], np.cumsum(self.lists.sizes.astype(np.float64) ** 2 / 2)))
+        return np.asarray(np.diff(pairs[self.start]), np.float64)
+
     def summary(self) -> dict[str, Any]:
         """Numbers a person wants to see first.
 

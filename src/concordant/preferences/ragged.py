@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ __all__ = ["Grouped", "OnNodes", "Ragged", "affordable", "canonical_lists", "cho
 Offsets = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
+S = TypeVar("S", bound=np.generic)
 MOST_PAIRS = 1 << 28
 """Pairs that the lists of one batch may make: some 20 GB."""
 
@@ -61,6 +62,11 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.start) - 1
 
+    @property
+    def first(self) -> Offsets:
+        """The first entry of each group, where it has one; shape (groups,)."""
+        return self.start[:-1]
+
     @cached_property
     def sizes(self) -> Offsets:
         """Entries of each group; shape (groups,)."""
@@ -74,7 +80,7 @@ class Ragged:
     @property
     def place(self) -> NDArray[np.int64]:
         """The place of each entry in its group, from 0; shape (entries,)."""
-        return np.asarray(np.arange(self.start[-1], dtype=np.int64) - self.spread(self.start[:-1]), np.int64)
+        return np.arange(self.start[-1], dtype=np.int64) - self.spread(self.first)
 
     @property
     def slices(self) -> list[slice]:
@@ -82,7 +88,7 @@ class Ragged:
         bounds = self.start.tolist()
         return [slice(begin, end) for begin, end in pairwise(bounds)]
 
-    def spread(self, of_groups: NDArray[Any]) -> NDArray[Any]:
+    def spread(self, of_groups: NDArray[S]) -> NDArray[S]:
         """Give each entry the value, or the row, of its group; shape (entries, …)."""
         return np.repeat(of_groups, self.sizes, axis=0)
 
@@ -90,7 +96,7 @@ class Ragged:
         """Σ of each group, entry after entry; values of shape (entries,), result of shape (groups,)."""
         return np.asarray(np.bincount(self.owner, values, len(self)), np.float64)
 
-    def centred(self, values: NDArray[Any]) -> NDArray[Any]:
+    def centred(self, values: NDArray[S]) -> NDArray[S]:
         """Subtract from each value, or each row of a matrix, the mean of its group; shape of the values.
 
         >>> Ragged(np.array([0, 2, 3])).centred(np.array([1.0, 3.0, 5.0])).tolist()
@@ -103,27 +109,27 @@ class Ragged:
         means = np.add.reduceat(values, self.start[some], axis=0) / size.reshape(-1, *[1] * (values.ndim - 1))
         return np.asarray(values - np.repeat(means, size, axis=0))
 
-    def most(self, values: NDArray[Any], empty: Any = 0) -> NDArray[Any]:
+    def most(self, values: NDArray[S], empty: float = 0) -> NDArray[S]:
         """The greatest value, or of each column, in each group, ``empty`` where there is none; shape (groups, …)."""
         return self._reduced(np.maximum, values, empty)
 
-    def least(self, values: NDArray[Any], empty: Any = 0) -> NDArray[Any]:
+    def least(self, values: NDArray[S], empty: float = 0) -> NDArray[S]:
         """The least value, or of each column, in each group, ``empty`` where there is none; shape (groups, …)."""
         return self._reduced(np.minimum, values, empty)
 
-    def _reduced(self, by: np.ufunc, values: NDArray[Any], empty: Any) -> NDArray[Any]:
+    def _reduced(self, by: np.ufunc, values: NDArray[S], empty: float) -> NDArray[S]:
+        some = np.flatnonzero(self.sizes)
+        found = by.reduceat(values, self.start[some], axis=0) if len(some) else values[:0]
+        if len(some) == len(self):
+            return np.asarray(found)
         out = np.full((len(self), *values.shape[1:]), empty, values.dtype)
-        some = self.sizes > 0
-        if some.any():
-            out[some] = by.reduceat(values, self.start[:-1][some], axis=0)
+        out[some] = found
         return out
 
     def take(self, groups: NDArray[np.integer[Any]]) -> tuple[Ragged, NDArray[np.int64]]:
         """Return the chosen groups, one behind the other, and where their entries stood."""
         taken = Ragged.of_sizes(self.sizes[groups])
-        return taken, np.arange(taken.start[-1], dtype=np.int64) + taken.spread(
-            self.start[:-1][groups] - taken.start[:-1]
-        )
+        return taken, np.arange(taken.start[-1], dtype=np.int64) + taken.spread(self.first[groups] - taken.first)
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Entries of all pairs within each group, the earlier first.
@@ -216,7 +222,7 @@ def canonical_lists(
 def _dense_tiers(lists: Ragged, value: Floats) -> Floats:
     """Ranks 1, 1, 4, 7 become tiers 1, 1, 2, 3; entries are ordered by list and rank."""
     level = Ragged.runs(lists.owner, value).owner
-    return (level - level[lists.start[:-1][lists.owner]] + 1).astype(np.float64)
+    return (level - level[lists.first[lists.owner]] + 1).astype(np.float64)
 
 
 def _equal_lists(
@@ -232,7 +238,7 @@ def _equal_lists(
         size = int(lists.sizes[group[0]])
         rows = np.empty((len(group), 2 + 2 * size), ">i8")  # big-endian, so that bytes sort as numbers
         rows[:, 0], rows[:, 1] = query[group], cluster[group]
-        entries = lists.start[:-1][group][:, None] + np.arange(size)
+        entries = lists.first[group][:, None] + np.arange(size)
         rows[:, 2 : 2 + size], rows[:, 2 + size :] = item[entries], bits[entries]
         whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
         _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)

@@ -30,7 +30,7 @@ from concordant.errors import UsageError
 from concordant.kernels.arrays import in_parts, read_only
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Graphs
-from concordant.preferences.ragged import entry_owner
+from concordant.preferences.ragged import Ragged
 
 __all__ = [
     "BestOrders",
@@ -91,13 +91,13 @@ class Components:
         rank[order] = np.arange(count)
         number = rank[strong]
         node = np.lexsort((np.arange(nodes), -lead, number))
-        node_start = np.concatenate(([0], np.cumsum(size[order]))).astype(np.int64)
+        node_start = Ragged.of_sizes(size[order]).start
         local = np.empty(nodes, np.int64)
         local[node] = np.arange(nodes) - node_start[number[node]]
         above, below = number[net.winner], number[net.loser]
         inside = np.flatnonzero(above == below)
         inside = inside[np.lexsort((local[net.loser[inside]], local[net.winner[inside]], above[inside]))]
-        edge_start = np.concatenate(([0], np.cumsum(np.bincount(above[inside], minlength=count)))).astype(np.int64)
+        edge_start = Ragged.counted(above[inside], count).start
         crossing = above != below
         pair = np.unique(above[crossing] * max(count, 1) + below[crossing])
         return cls(
@@ -111,7 +111,12 @@ class Components:
     @property
     def sizes(self) -> Nodes:
         """Nodes of each component."""
-        return np.diff(self.node_start)
+        return Ragged(self.node_start).sizes
+
+    @cached_property
+    def edges(self) -> Ragged:
+        """The edges within each component."""
+        return Ragged(self.edge_start)
 
     def places(self) -> Nodes:
         """Place of each component in its graph, counted in nodes that stand before it."""
@@ -127,7 +132,7 @@ class Components:
             entering.astype(np.int64), place,
         )  # fmt: skip
         order = np.lexsort((place, self.graph))
-        before = np.concatenate(([0], np.cumsum(self.sizes[order])))[:-1]
+        before = Ragged.of_sizes(self.sizes[order]).first
         ahead = np.empty(count, np.int64)
         ahead[order] = before - before[start[self.graph[order]]] if count else before
         return ahead
@@ -147,18 +152,14 @@ def grids(start: NDArray[np.int64], weight: Floats) -> Floats:
     >>> grids(np.array([0, 2, 4]), np.array([0.2, 0.5, 1.0, 2**0.5])).tolist()
     [0.1, 0.0]
     """
-    found = np.zeros(len(start) - 1)
-    lists = np.flatnonzero(np.diff(start))
-    if len(lists) == 0:
-        return found
-    size = np.diff(start)[lists]
-    least = np.minimum.reduceat(weight, start[lists])
-    share = weight / np.repeat(least, size)
+    lists = Ragged(start)
+    found, least = np.zeros(len(lists)), lists.least(weight)
+    share = weight / lists.spread(least)
     for times in range(1, MOST + 1):
         multiple = share * times
         off = np.abs(multiple - np.round(multiple)) - OFF * multiple + (multiple > LARGEST)
-        whole = (np.maximum.reduceat(off, start[lists]) <= 0) & (found[lists] == 0)
-        found[lists[whole]] = least[whole] / times
+        whole = (lists.most(off, 1.0) <= 0) & (found == 0)
+        found[whole] = least[whole] / times
     return found
 
 
@@ -417,7 +418,7 @@ class _Solved:
         parts = self.parts
         tables, whole = _tables(parts), np.ones(len(parts), np.bool_)
         self.grid = grids(parts.edge_start, parts.weight)
-        edges = np.diff(parts.edge_start)[chosen]
+        edges = parts.edges.sizes[chosen]
 
         def work(some: Nodes) -> None:
             kernels.search(
@@ -431,7 +432,7 @@ class _Solved:
         self.method[met], self.lower[met] = MET, self.loss[met]
 
     def _met(self, chosen: Nodes) -> NDArray[np.bool_]:
-        total = np.bincount(entry_owner(self.parts.edge_start), self.parts.weight, len(self.parts))
+        total = self.parts.edges.sums(self.parts.weight)
         return np.asarray(self.loss[chosen] - self.lower[chosen] <= MET_BOUND * total[chosen])
 
     def by_programme(self, time_limit: float) -> None:
@@ -456,7 +457,7 @@ class _Solved:
         place = np.empty(len(parts.node), np.int64)
         component = parts.number[parts.node]
         place[parts.node] = parts.places()[component] + self.place
-        certain = np.bincount(mean.graph, np.minimum(mean.above, mean.below), graphs)
+        certain = mean.pairs.sums(np.minimum(mean.above, mean.below))
         loss, lower = (
             np.asarray(certain + np.bincount(parts.graph, value, graphs), np.float64)
             for value in (self.loss, self.lower)
@@ -489,7 +490,7 @@ def improved(best: BestOrders, mean: Graphs, scores: NDArray[np.float64]) -> tup
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order)) - mean.node_start[mean.owner[order]]
     charged = np.where(place[mean.first] < place[mean.second], mean.below, mean.above)
-    loss, total = (np.bincount(mean.graph, value, len(mean)) for value in (charged, mean.above + mean.below))
+    loss, total = (mean.pairs.sums(value) for value in (charged, mean.above + mean.below))
     better = ~best.exact & (loss < best.loss - BETTER * total)
     if not better.any():
         return best, better

@@ -269,7 +269,7 @@ def bootstrap(
     unlimited = np.zeros(len(batch), np.int64)
     refit = _Refit(structure, chosen, likelihood)
     if function is bradley_terry and plain:
-        size = np.diff(batch.node_start)
+        size = batch.sizes
         small = (size >= FAST_NODES[0]) & (size <= FAST_NODES[1])
         for graph in steps("graphs", np.flatnonzero(small)):
             own = slice(int(batch.node_start[graph]), int(batch.node_start[graph + 1]))
@@ -337,7 +337,7 @@ class _Refit:
             return self.structure(batch, **self.options).value, np.zeros(len(batch), bool)
         links = connectivity(batch.graphs)
         loose = links.separated | (links.component > 0)
-        bad = np.bincount(batch.owner, loose, len(batch)) > 0
+        bad = batch.node_groups.sums(loose) > 0
         if self.options.get("prior") != 0 or not bad.any():
             return self.structure(batch, **self.options).value, bad
         value = np.empty(len(batch.item))
@@ -358,10 +358,8 @@ def _one_graph(batch: Batch, graph: int) -> Batch:
 
 def _graphs_of(batch: Batch, graphs: NDArray[np.integer]) -> Batch:
     """The batch of some of its graphs."""
-    length = np.diff(batch.start)[graphs]
-    start = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
-    held = np.arange(start[-1]) + np.repeat(batch.start[graphs] - start[:-1], length)
-    return Batch(batch.prefs, batch.query[graphs], start, batch.judgment[held], batch.multiplicity[held])
+    taken, held = batch.groups.take(graphs)
+    return Batch(batch.prefs, batch.query[graphs], taken.start, batch.judgment[held], batch.multiplicity[held])
 
 
 def _replicated(batch: Batch, times: NDArray[np.int64]) -> Batch:

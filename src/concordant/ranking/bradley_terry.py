@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.errors import CannotRank, UsageError, counted, did_you_mean
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.ragged import take_lists
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.dense_newton import WIDEST, fit_dense
 from concordant.ranking.elimination import FAR
 from concordant.ranking.newton import fit_sparse
@@ -46,19 +46,19 @@ def prior_mean(batch: Batch, mean: ArrayLike | None, prior: float) -> Floats | N
         return None
     if prior == 0:
         raise UsageError("a mean belongs to a prior: give its precision as a positive number (prior=1, for instance)")
-    member_start, _ = batch.prefs.members
+    members = batch.prefs.member_groups
     try:
         values = np.asarray(mean, np.float64)
     except (TypeError, ValueError):
         raise UsageError(f"the prior's mean must be an array of numbers, not {mean!r}"[:160]) from None
-    if values.shape != (int(member_start[-1]),):
+    if values.shape != (int(members.start[-1]),):
         raise UsageError(
             f"the prior's mean has shape {values.shape}; it must have one number for each item of each query: "
-            f"{int(member_start[-1]):,} in {counted(len(batch.prefs.queries), 'queries')}"
+            f"{int(members.start[-1]):,} in {counted(len(batch.prefs.queries), 'queries')}"
         )
     if not np.isfinite(values).all():
         raise UsageError(f"{int((~np.isfinite(values)).sum()):,} of {len(values):,} prior means are not finite")
-    return np.asarray(values[take_lists(member_start, batch.query)[1]], np.float64)
+    return np.asarray(values[members.take(batch.query)[1]], np.float64)
 
 
 def held_together(graphs: Graphs) -> Connectivity:
@@ -179,7 +179,7 @@ def _fit(
         np.zeros(total),
         {name: np.zeros(total) for name in names},
     )
-    pairs = np.diff(graphs.pair_start)
+    pairs = graphs.pairs.sizes
     judged = pairs > 0
     limits = {"tolerance": tolerance, "max_iterations": max_iterations}
     plain = judged
@@ -193,7 +193,7 @@ def _fit(
         if prior == 0 and not names:
             refuse_endless_ties(batch, graphs, links, both)
         _fit_sparse(batch, graphs, links, names, both, prior, mean, True, limits, out)
-    size = np.diff(graphs.node_start)
+    size = graphs.sizes
     dense = plain & (size <= LARGE) & (FILLED * pairs >= size * size) & ~_uneven(graphs, prior)
     if names:
         dense = np.zeros(total, bool)
@@ -218,15 +218,9 @@ def _fit(
 
 def _uneven(graphs: Graphs, prior: float) -> NDArray[np.bool_]:
     """Graphs with strengths that may be lost beside others (``elimination`` looks closer)."""
-    out = np.zeros(len(graphs), bool)
-    some = np.flatnonzero(np.diff(graphs.pair_start))
-    if len(some) == 0:
-        return out
-    most = np.maximum.reduceat(graphs.above + graphs.below, graphs.pair_start[some])
-    sides = np.minimum(_or_infinite(graphs.above), _or_infinite(graphs.below))
-    least = np.minimum.reduceat(sides, graphs.pair_start[some])
-    out[some] = (np.minimum(least, prior) if prior > 0 else least) < FAR * most
-    return out
+    most = graphs.pairs.most(graphs.above + graphs.below)
+    least = graphs.pairs.least(np.minimum(_or_infinite(graphs.above), _or_infinite(graphs.below)), np.inf)
+    return np.asarray((np.minimum(least, prior) if prior > 0 else least) < FAR * most)
 
 
 def _or_infinite(strength: Floats) -> Floats:
@@ -235,8 +229,7 @@ def _or_infinite(strength: Floats) -> Floats:
 
 def _tied(graphs: Graphs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which graphs have ties, and which have other outcomes."""
-    ties = np.bincount(graphs.graph, graphs.ties, len(graphs)) > 0
-    return ties, np.bincount(graphs.graph, graphs.wins + graphs.losses, len(graphs)) > 0
+    return graphs.pairs.sums(graphs.ties) > 0, graphs.pairs.sums(graphs.wins + graphs.losses) > 0
 
 
 def _fit_sparse(
@@ -291,9 +284,7 @@ def _numbered(component: NDArray[np.int32], graphs: Graphs) -> Ints:
     """Number the components over the batch."""
     if not component.any():
         return graphs.owner
-    most = np.zeros(len(graphs), np.int64)
-    np.maximum.at(most, graphs.owner, component.astype(np.int64))
-    before = np.cumsum(most + 1) - (most + 1)
+    before = Ragged.of_sizes(graphs.node_groups.most(component.astype(np.int64)) + 1).start
     return before[graphs.owner] + component
 
 
@@ -302,9 +293,7 @@ def _scaled(batch: Batch, graphs: Graphs, names: tuple[str, ...], chosen: Ints) 
     z = graphs.covariates
     if not names or z is None:
         return None, np.ones((len(graphs), 0))
-    most = np.zeros((len(graphs), len(names)))
-    some = np.flatnonzero(np.diff(graphs.pair_start))
-    most[some] = np.maximum.reduceat(np.abs(z), graphs.pair_start[some], axis=0)
+    most = graphs.pairs.most(np.abs(z))
     for g, i in np.argwhere(most[chosen] == 0)[:1]:
         raise CannotRank(
             f"the covariate {names[i]!r} is 0 in every comparison{where(batch, int(chosen[g]))}, so its coefficient is "

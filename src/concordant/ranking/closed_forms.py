@@ -52,7 +52,7 @@ def average_log_odds(batch: Batch, *, c0: float = C0) -> Scores:
     """
     graphs = batch.graphs
     odds = pair_log_odds(graphs, c0)
-    others = np.maximum(np.diff(graphs.node_start) - 1, 1)[graphs.owner]
+    others = np.maximum(graphs.sizes - 1, 1)[graphs.owner]
     holes = int(incomplete(graphs).sum())
     notes = () if holes == 0 else (_biased(holes, len(graphs)),)
     return closed_form(graphs, graphs.add_to_nodes(odds, -odds) / others, {"c0": c0}, notes)
@@ -196,7 +196,7 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
     np.maximum.at(gradient, graphs.owner, left)
     scale = laplacian.diagonal() * np.maximum(np.abs(value), 1.0)  # of each item: a weak one is not lost beside others
     np.logical_and.at(solved, graphs.owner, left <= 1e-9 * scale)
-    judged = np.diff(graphs.pair_start) > 0
+    judged = graphs.pairs.sizes > 0
     stopped = int((judged & ~solved).sum())
     return Scores(
         value=value,
@@ -232,9 +232,4 @@ def _solve(laplacian: csr_array, pull: Floats, graphs: Graphs, steps: int) -> tu
 
 def _far(graphs: Graphs, omega: Floats) -> NDArray[np.bool_]:
     """Graphs whose weights lie too far apart for sums over nodes."""
-    far = np.zeros(len(graphs), bool)
-    some = np.flatnonzero(np.diff(graphs.pair_start))
-    if len(some):
-        begin = graphs.pair_start[some]
-        far[some] = np.minimum.reduceat(omega, begin) < FAR * np.maximum.reduceat(omega, begin)
-    return far
+    return graphs.pairs.least(omega) < FAR * graphs.pairs.most(omega)

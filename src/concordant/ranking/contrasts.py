@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.preferences.connectivity import Connectivity
-from concordant.preferences.ragged import entry_owner
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["Gauge"]
 
@@ -37,7 +37,7 @@ class Gauge:
     @classmethod
     def of(cls, node_start: NDArray[np.int64], connectivity: Connectivity) -> Gauge:
         """Anchor every component of a batch."""
-        owner = entry_owner(node_start)
+        owner = Ragged(node_start).owner
         width = int(connectivity.component.max(initial=0)) + 1
         _, group = np.unique(owner * width + connectivity.component, return_inverse=True)
         groups = int(group.max(initial=-1)) + 1

@@ -25,6 +25,7 @@ from scipy.sparse import csr_array, diags_array
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
+from concordant.preferences.ragged import Grouped, Ragged
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.elimination import FAR, far_apart
@@ -76,7 +77,7 @@ class Meat:
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class Units(Grouped):
     """The parameters cut into sets that do not influence each other: graphs, or components of large graphs."""
 
     start: Indices
@@ -91,7 +92,7 @@ class Units:
         """Graphs of at most ``whole`` parameters (all when None) or with coefficients are units, else components."""
         extra_owner = np.asarray(curvature.extra_owner, np.int64)
         extras = np.bincount(extra_owner, minlength=len(batch))
-        size = np.diff(batch.node_start)
+        size = batch.sizes
         first = np.full(len(batch), gauge.groups, np.int64)
         np.minimum.at(first, batch.owner, gauge.group)  # components are numbered graph by graph
         joined = (extras > 0) | (size <= (len(gauge.group) if whole is None else whole))
@@ -107,7 +108,7 @@ class Units:
     @property
     def size(self) -> Indices:
         """Number of parameters of each unit."""
-        return np.diff(self.start)
+        return self.groups.sizes
 
     def parameters(self, unit: int) -> Indices:
         """Parameters of one unit."""
@@ -121,12 +122,9 @@ def far_units(units: Units, curvature: Curvature) -> NDArray[np.bool_]:
     if hessian.nnz == 0:
         return far
     size = np.abs(hessian.data)
-    held = np.diff(hessian.indptr) > 0
-    least, most = np.full(hessian.shape[0], np.inf), np.zeros(hessian.shape[0])
-    least[held] = np.minimum.reduceat(size, hessian.indptr[:-1][held])
-    most[held] = np.maximum.reduceat(size, hessian.indptr[:-1][held])
-    begin = units.start[:-1]
-    low, high = np.minimum.reduceat(least[units.order], begin), np.maximum.reduceat(most[units.order], begin)
+    rows = Ragged(hessian.indptr)
+    low = units.groups.least(rows.least(size, np.inf)[units.order])
+    high = units.groups.most(rows.most(size)[units.order])
     for unit in np.flatnonzero((low <= FAR * high) & (curvature.prior <= FAR * high) & (units.nodes > 1)):
         ids = units.parameters(int(unit))[: units.nodes[unit]]
         part = csr_array(hessian[ids][:, ids]).tocoo()
@@ -345,7 +343,7 @@ def quasi_errors(
     """
     gauge = Gauge.of(batch.node_start, connectivity)
     units = Units.of(batch, curvature, gauge)
-    chosen = np.flatnonzero((np.diff(batch.node_start)[units.graph] <= MOST) & ~far_units(units, curvature))
+    chosen = np.flatnonzero((batch.sizes[units.graph] <= MOST) & ~far_units(units, curvature))
     meat = Meat.of(batch, curvature).matrix() if method == "sandwich" else None
     error = np.where(connectivity.compared & ~connectivity.separated, np.nan, np.inf)
     worst = np.full(len(batch), np.nan)

@@ -98,7 +98,7 @@ def bradley_terry_curvature(batch: Batch, scores: Scores) -> Curvature:
 
 def _extras(graphs: Graphs, scores: Scores, names: tuple[str, ...]) -> tuple[Ints, Ints, tuple[str, ...]]:
     """Parameter number of each (graph, coefficient), −1 where there is none; graph and name of each in turn."""
-    judged = np.diff(graphs.pair_start) > 0
+    judged = graphs.pairs.sizes > 0
     there = [judged] * len(names)
     if "ties" in scores.coefficients and scores.options.get("ties") == "davidson":
         names = (*names, "ties")

@@ -75,7 +75,7 @@ def fit_dense(
     Scores are what exceeds the prior's ``mean``, one of each node of the batch. Graphs of one size are stacked, so no
     graph is padded and none depends on its neighbours to the last bit.
     """
-    size = np.diff(graphs.node_start)[chosen]
+    size = graphs.sizes[chosen]
     status = np.full(len(chosen), CONVERGED, np.int8)
     iterations, gradient = np.zeros(len(chosen), np.int64), np.zeros(len(chosen))
     too_wide = np.zeros(len(chosen), bool)

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from concordant.errors import CannotRank
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.closed_forms import C0, pair_log_odds
 from concordant.ranking.scores import CONVERGED, STOPPED, Scores, centre, incomplete
 
@@ -53,7 +54,7 @@ def principal_eigenvector(batch: Batch, *, c0: float = C0, iterations: int = 10_
         if graphs.nodes == 0:
             break
         product = (ones * graphs.node_groups.sums(x))[owner] + sparse @ x
-        low, high = _bounds(product / x, graphs.node_start)
+        low, high = _bounds(product / x, graphs.node_groups)
         gap = np.where(done < 0, (high - low) / high, gap)
         new_done = (done < 0) & (gap <= SPREAD)
         done[new_done] = step
@@ -61,7 +62,7 @@ def principal_eigenvector(batch: Batch, *, c0: float = C0, iterations: int = 10_
         if (done >= 0).all():
             break
         new = product + SHIFT * high[owner] * x
-        new /= _bounds(new, graphs.node_start)[1][owner]
+        new /= _bounds(new, graphs.node_groups)[1][owner]
         x = np.where(done[owner] < 0, new, x)
     value = np.exp(centre(np.log(x), owner))
     reached = (done >= 0) & ~lost
@@ -92,7 +93,7 @@ def _matrix(graphs: Graphs, c0: float) -> tuple[csr_array, Floats, NDArray[np.bo
     columns = np.concatenate([graphs.second, graphs.first])
     far = np.zeros(len(graphs), bool)
     far[graphs.graph[np.abs(odds) > FAR]] = True
-    whole = far & (np.diff(graphs.node_start) <= SMALL)
+    whole = far & (graphs.sizes <= SMALL)
     away = np.expm1(np.concatenate([odds, -odds]))
     if whole.any():
         inside = np.tile(whole[graphs.graph], 2)
@@ -110,13 +111,9 @@ def _matrix(graphs: Graphs, c0: float) -> tuple[csr_array, Floats, NDArray[np.bo
     return matrix, np.where(whole, 0.0, 1.0), far & ~whole
 
 
-def _bounds(x: Floats, start: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _bounds(x: Floats, graphs: Ragged) -> tuple[Floats, Floats]:
     """Least and largest value of each graph; 1 for a graph without nodes."""
-    held = np.diff(start) > 0
-    low, high = np.ones(len(start) - 1), np.ones(len(start) - 1)
-    low[held] = np.minimum.reduceat(x, start[:-1][held])
-    high[held] = np.maximum.reduceat(x, start[:-1][held])
-    return low, high
+    return graphs.least(x, 1.0), graphs.most(x, 1.0)
 
 
 def _notes(graphs: Graphs, reached: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
+from concordant.preferences.ragged import Ragged
+
 __all__ = ["Elimination", "FAR", "Factor", "WORK", "dense_least_squares", "far_apart"]
 
 
@@ -96,7 +98,7 @@ class Elimination:
         position = np.empty(nodes, np.int64)
         position[order] = np.arange(nodes)
         rows = position[rows]
-        owner = np.repeat(np.arange(nodes), np.diff(column))
+        owner = Ragged(column).owner
         rows = np.ascontiguousarray(rows[np.lexsort((rows, owner))])
         low, high = position[first], position[second]
         place = places(column, rows, np.minimum(low, high), np.maximum(low, high))

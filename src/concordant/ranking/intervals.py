@@ -141,7 +141,7 @@ def _suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[I
     prefs = batch.prefs
     work = len(batch.judgment)
     if prefs.list_start is not None:
-        work = int(np.diff(prefs.list_start)[batch.judgment].sum())
+        work = int(prefs.lists.sizes[batch.judgment].sum())
     if work * FEWEST > DEAR:
         return replace(wanted, method="none"), (
             f"no intervals: {FEWEST} bootstrap replicates of {work:,} entries take long; ask for interval='bootstrap'"
@@ -163,7 +163,7 @@ def _proportions(batch: Batch, linked: Connectivity, level: float) -> Bounds:
     """Wilson's intervals of click rates; ranks from intervals that hold for all items of a query together."""
     clicks, examined = examinations(batch)
     lower, upper = wilson(clicks, examined, level)
-    size = np.diff(batch.node_start)
+    size = batch.sizes
     together = level ** (1.0 / np.maximum(size, 1))  # Šidák: items are examined independently of each other
     low, high = np.zeros(len(clicks)), np.ones(len(clicks))
     for share in np.unique(together):

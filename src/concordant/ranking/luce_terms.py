@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from concordant.preferences.ragged import take_lists
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import uniform_bits
 from concordant.ranking.ranked_lists import Rankings
 
@@ -97,7 +97,7 @@ class Position:
         self.terms = terms
         self.nodes = len(theta)
         score = theta[lists.node]
-        highest = np.maximum.reduceat(score, lists.start[:-1]) if len(lists.weight) else score
+        highest = lists.groups.most(score)
         self.shift = highest
         self.odds = np.maximum(np.exp(score - highest[lists.row]), TINY)
         """e^θ of each entry relative to the highest of its list."""
@@ -280,7 +280,8 @@ class _Rows:
     """Cumulative sums along ragged rows: rows of like length are the columns of one matrix, so no sum crosses rows."""
 
     def __init__(self, start: Places) -> None:
-        length = np.diff(start)
+        lists = Ragged(start)
+        length, row = lists.sizes, lists.owner
         width = 1 << np.ceil(np.log2(np.maximum(length, 2))).astype(np.int64)
         widths, bucket, rows = np.unique(width, return_inverse=True, return_counts=True)
         ends = np.cumsum(widths * rows)
@@ -288,9 +289,7 @@ class _Rows:
         column = np.empty(len(length), np.int64)
         column[np.argsort(bucket, kind="stable")] = np.arange(len(length))
         column -= (np.cumsum(rows) - rows)[bucket]
-        row = np.repeat(np.arange(len(length)), length)
-        step = np.arange(len(row)) - start[row]
-        self.place = (begin[bucket] + column)[row] + step * rows[bucket][row]
+        self.place = (begin[bucket] + column)[row] + lists.place * rows[bucket][row]
         self.size = int(width.sum())
         self.buckets = list(zip(begin.tolist(), ends.tolist(), widths.tolist(), strict=True))
 
@@ -326,12 +325,9 @@ def _across_tiers(at: Position) -> Iterator[tuple[Places, Places, Floats]]:
     lists = at.terms.lists
     squares = at.squares[0]
     work = np.cumsum(lists.length**2 // 2)
-    for rows in np.split(np.arange(len(work)), np.flatnonzero(np.diff(work // PAIRS)) + 1):
-        start, entries = take_lists(lists.start, rows)
-        later = np.repeat(start[1:], np.diff(start)) - np.arange(len(entries)) - 1
-        first = np.repeat(np.arange(len(entries)), later)
-        second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
-        first, second = entries[first], entries[second]
+    for rows in Ragged.runs(work // PAIRS).slices:
+        taken, entries = lists.groups.take(np.arange(rows.start, rows.stop))
+        first, second = (entries[side] for side in taken.pairs())
         if not lists.top:  # within a tier the sets that hold one do not all hold the other
             apart = lists.tier[first] != lists.tier[second]
             first, second = first[apart], second[apart]

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from concordant.preferences.ragged import take_lists
+from concordant.preferences.ragged import Ragged
 from concordant.progress import steps
 from concordant.ranking.dense_newton import QUADRATIC, RETREAT, SURE, UNKNOWN, precision, safe_step
 from concordant.ranking.elimination import FAR, Elimination, dense_least_squares, far_apart
@@ -55,13 +54,10 @@ class System:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.one = problem.graphs == 1
-        self.owner = np.repeat(np.arange(problem.graphs), np.diff(problem.node_start))
-        self.pair_owner = np.zeros(0, np.int64)
-        if problem.extras:
-            self.pair_owner = np.repeat(np.arange(problem.graphs), np.diff(problem.pair_start))
+        self.owner = problem.owner
         pairs, nodes = len(problem.first), problem.nodes
         index = np.int32 if max(pairs, nodes) < 2**31 else np.int64
-        rows = np.concatenate(([0], np.cumsum(np.bincount(problem.first, minlength=nodes)))).astype(index)
+        rows = Ragged.counted(problem.first, nodes).start.astype(index)
         self.pull, self.curve = np.empty(pairs), np.empty(pairs)
         self.upper = csr_array((self.curve, problem.second.astype(index), rows), shape=(nodes, nodes))
         self.curve = self.upper.data  # the same memory: new weights are in the matrix at once
@@ -73,8 +69,8 @@ class System:
         self.unfinished = np.zeros(problem.graphs, bool)
         """Graphs whose last step does not solve Newton's equations."""
         self._orders: dict[int, Elimination | None] = {}
-        start = problem.node_start[:-1]
-        self.single = np.maximum.reduceat(problem.component, start) == np.minimum.reduceat(problem.component, start)
+        graphs, component = problem.node_groups, problem.component
+        self.single = graphs.most(component) == graphs.least(component)
         self.members = np.bincount(problem.component, minlength=1).astype(np.float64)
 
     # -- derivatives ---------------------------------------------------------------------------------------------
@@ -93,11 +89,11 @@ class System:
             if p.offset is not None:
                 margin += p.offset[k]
             if p.covariates is not None:
-                margin += np.einsum("pc,pc->p", p.covariates[k], b[self.pair_owner[k], : p.covariates.shape[1]])
+                margin += np.einsum("pc,pc->p", p.covariates[k], b[p.pairs.owner[k], : p.covariates.shape[1]])
             if p.ties is None:
                 self.pull[k], self.curve[k] = win_derivatives(margin, p.above[k], p.below[k])
             else:
-                log_nu = b[self.pair_owner[k], -1]
+                log_nu = b[p.pairs.owner[k], -1]
                 self.pull[k], self.curve[k], tie_pull[k], cross[k], tie_curve[k] = davidson_derivatives(
                     margin, log_nu, p.above[k], p.below[k], p.ties[k]
                 )
@@ -132,7 +128,7 @@ class System:
         return _sums(p.first, of_pairs, p.nodes) - _sums(p.second, of_pairs, p.nodes)
 
     def _per_graph(self, of_pairs: Floats) -> Floats:
-        return _sums(self.pair_owner, of_pairs, self.problem.graphs)
+        return self.problem.pairs.sums(of_pairs)
 
     # -- sums over graphs ----------------------------------------------------------------------------------------
     def spread_out(self, of_graphs: Floats) -> Floats:
@@ -144,7 +140,7 @@ class System:
         return out + np.einsum("ge,ge->g", xb, yb) if xb.shape[1] else out
 
     def _most(self, of_nodes: Floats, of_extras: Floats) -> Floats:
-        out: Floats = np.maximum.reduceat(of_nodes, self.problem.node_start[:-1])
+        out = self.problem.node_groups.most(of_nodes)
         return np.maximum(out, of_extras.max(axis=1)) if of_extras.shape[1] else out
 
     def largest(self, ds: Floats, db: Floats) -> Floats:
@@ -164,24 +160,19 @@ class System:
 
     def spread_bound(self, ds: Floats, db: Floats) -> Floats:
         """At least the range of a step over the outcomes of any pair (covariates are scaled to at most 1)."""
-        start = self.problem.node_start[:-1]
-        spread: Floats = np.maximum.reduceat(ds, start) - np.minimum.reduceat(ds, start) + np.abs(db).sum(axis=1)
-        return spread
+        graphs = self.problem.node_groups
+        return np.asarray(graphs.most(ds) - graphs.least(ds) + np.abs(db).sum(axis=1), np.float64)
 
     def spread(self, ds: Floats, db: Floats) -> Floats:
         """The range of a step over the outcomes of any pair that was compared."""
         p = self.problem
         change = ds[p.first] - ds[p.second]
         if p.covariates is not None:
-            change += np.einsum("pc,pc->p", p.covariates, db[self.pair_owner, : p.covariates.shape[1]])
+            change += np.einsum("pc,pc->p", p.covariates, db[p.pairs.owner, : p.covariates.shape[1]])
         change = np.abs(change)
         if p.ties is not None:
-            change = np.maximum(change, 0.5 * change + np.abs(db[self.pair_owner, -1]))
-        out = np.zeros(p.graphs)
-        some = np.flatnonzero(np.diff(p.pair_start))
-        if len(some):
-            out[some] = np.maximum.reduceat(change, p.pair_start[some])
-        return out
+            change = np.maximum(change, 0.5 * change + np.abs(db[p.pairs.owner, -1]))
+        return p.pairs.most(change)
 
     def centre(self, of_nodes: Floats) -> Floats:
         """Subtract the mean within each component."""
@@ -227,11 +218,7 @@ class System:
 
     def _look_for_far(self) -> None:
         p = self.problem
-        some = np.flatnonzero(np.diff(p.pair_start))
-        most, least = np.zeros(p.graphs), np.zeros(p.graphs)
-        if len(some):
-            most[some] = np.maximum.reduceat(self.curve, p.pair_start[some])
-            least[some] = np.minimum.reduceat(self.curve, p.pair_start[some])
+        most, least = p.pairs.most(self.curve), p.pairs.least(self.curve)
         self.far[:] = False
         for g in np.flatnonzero((least <= FAR * most) & (p.prior <= FAR * most)):
             nodes, pairs = self._of(int(g))
@@ -391,13 +378,11 @@ def fit_sparse(problem: Problem, *, tolerance: float, max_iterations: int) -> Fi
     Graphs are taken some at a time: what they work on stays in the cache, and a graph that needs many iterations keeps
     few others waiting.
     """
-    work = np.diff(problem.node_start) + np.diff(problem.pair_start)
-    group = (np.cumsum(work) - work) // WORK
-    cuts = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), problem.graphs]
-    if len(cuts) == 2:
+    work = problem.sizes + problem.pairs.sizes
+    pieces = Ragged.runs((np.cumsum(work) - work) // WORK).slices
+    if len(pieces) <= 1:
         return _fit(problem, tolerance, max_iterations)
-    pieces = steps("graphs", list(pairwise(cuts)))
-    parts = [_fit(problem.part(a, b), tolerance, max_iterations) for a, b in pieces]
+    parts = [_fit(problem.part(p.start, p.stop), tolerance, max_iterations) for p in steps("graphs", pieces)]
     return Fit(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Fit)))
 
 
@@ -412,7 +397,6 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
         np.ones(total),
     )
     live = np.arange(total)
-    node_start = problem.node_start
     system = System(problem)
     s, b = np.zeros(problem.nodes), np.zeros((total, extras))
     system.evaluate(s, b)
@@ -434,8 +418,8 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
         out = done | (stuck >= 4) | (iteration >= patient * max_iterations)
         if out.any():
             gone = live[out]
-            _, nodes = take_lists(node_start, gone)
-            _, here = take_lists(system.problem.node_start, np.flatnonzero(out))
+            _, nodes = problem.node_groups.take(gone)
+            _, here = system.problem.node_groups.take(np.flatnonzero(out))
             end.score[nodes], end.extra[gone] = s[here], b[out]
             end.gradient[gone], end.iterations[gone] = steepest[out], iteration
             end.status[gone] = np.where(done[out], CONVERGED, STOPPED)
@@ -443,7 +427,7 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
             live = live[stay]
             if len(live) == 0:
                 break
-            _, here = take_lists(system.problem.node_start, stay)
+            _, here = system.problem.node_groups.take(stay)
             system = System(system.problem.take(stay))
             s, b = s[here], b[stay]
             system.evaluate(s, b)

@@ -197,11 +197,8 @@ def _far(lists: Rankings, at: Position, prior: float, batch: Batch) -> Flags:
 
 def _within(lists: Rankings, move: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
     """Largest range of a step over the items of any one list: what the likelihood sees of it."""
-    of, start = move[lists.node], lists.start[:-1]
-    out = np.zeros(graphs)
-    if len(start):
-        span = np.maximum.reduceat(of, start) - np.minimum.reduceat(of, start)
-        np.maximum.at(out, owner[lists.node[start]], span)
+    of, out = move[lists.node], np.zeros(graphs)
+    np.maximum.at(out, owner[lists.node[lists.start[:-1]]], lists.groups.most(of) - lists.groups.least(of))
     return out
 
 

@@ -9,11 +9,12 @@ of win, loss and tie proportional to e^{t/2}, e^{−t/2}, e^τ.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.preferences.ragged import take_lists
+from concordant.preferences.ragged import OnNodes, Ragged
 
 __all__ = ["Problem", "davidson_derivatives", "davidson_probabilities", "win_derivatives", "win_probability"]
 
@@ -23,7 +24,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(OnNodes):
     """Some graphs without gaps: pairs sorted by first node, scaled covariates, and what is maximised.
 
     Extra parameters of a graph are the covariates' coefficients and, with ``ties``, log ν.
@@ -47,11 +48,12 @@ class Problem:
 
     @property
     def graphs(self) -> int:
-        return len(self.node_start) - 1
+        return len(self)
 
-    @property
-    def nodes(self) -> int:
-        return int(self.node_start[-1])
+    @cached_property
+    def pairs(self) -> Ragged:
+        """The pairs of each graph."""
+        return Ragged(self.pair_start)
 
     @property
     def extras(self) -> int:
@@ -60,14 +62,14 @@ class Problem:
 
     def take(self, chosen: Ints) -> Problem:
         """Return the problem of some of the graphs, in their order."""
-        node_start, nodes = take_lists(self.node_start, chosen)
-        pair_start, pairs = take_lists(self.pair_start, chosen)
+        of_nodes, nodes = self.node_groups.take(chosen)
+        of_pairs, pairs = self.pairs.take(chosen)
         place = np.zeros(self.nodes, np.int64)
         place[nodes] = np.arange(len(nodes))
         return replace(
             self,
-            node_start=node_start,
-            pair_start=pair_start,
+            node_start=of_nodes.start,
+            pair_start=of_pairs.start,
             first=place[self.first[pairs]],
             second=place[self.second[pairs]],
             above=self.above[pairs],

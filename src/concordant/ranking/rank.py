@@ -17,6 +17,7 @@ from concordant.preferences.frames import as_pandas, as_polars
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.progress import stage
 from concordant.ranking.flags import LABELS, code_of
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
@@ -197,12 +198,8 @@ def rank(
 
 def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
     """Query codes, some at a time, so that memory stays bounded."""
-    work = np.diff(prefs.start).astype(np.float64)
-    if prefs.list_start is not None:
-        pairs = np.concatenate(([0.0], np.cumsum(np.diff(prefs.list_start).astype(np.float64) ** 2 / 2)))
-        work = np.diff(pairs[prefs.start])
-    group = (np.cumsum(work) / BLOCK).astype(np.int64)
-    yield from np.split(np.arange(len(work)), np.flatnonzero(np.diff(group)) + 1) if len(work) else []
+    for block in Ragged.runs((np.cumsum(prefs.work) / BLOCK).astype(np.int64)).slices:
+        yield np.arange(block.start, block.stop)
 
 
 def _all_linked(batch: Batch) -> Connectivity:
@@ -267,7 +264,7 @@ def _ranks(
 
 def _anywhere(batch: Batch, component: Ints, upper: NDArray[np.int64]) -> NDArray[np.int64]:
     """Worst ranks among the items of all components: those of another one may all be better."""
-    size = np.diff(batch.node_start)[batch.owner]
+    size = batch.sizes[batch.owner]
     group = batch.owner * (int(component.max(initial=0)) + 1) + component
     members = np.bincount(group)[group] if len(group) else size
     return np.where(upper > 0, np.minimum(upper + size - members, size), 0)
@@ -277,12 +274,10 @@ def _touches(batch: Batch) -> NDArray[np.int64]:
     """How many judgments touch each node."""
     prefs = batch.prefs
     nodes = len(batch.item)
-    if prefs.list_start is not None and prefs.list_item is not None:
-        length = np.diff(prefs.list_start)[batch.judgment]
-        shift = np.repeat(np.cumsum(length) - length - prefs.list_start[:-1][batch.judgment], length)
-        item = prefs.list_item[np.arange(int(length.sum())) - shift]
-        node = batch.node_of(np.repeat(batch.graph, length), item)
-        return exact_bincount(node, np.repeat(batch.multiplicity, length), nodes)
+    if prefs.list_item is not None:
+        lists, entries = prefs.lists.take(batch.judgment)
+        node = batch.node_of(lists.spread(batch.graph), prefs.list_item[entries])
+        return exact_bincount(node, lists.spread(batch.multiplicity), nodes)
     if prefs.winner is None or prefs.loser is None:
         return np.zeros(nodes, np.int64)
     sides = (batch.node_of(batch.graph, column[batch.judgment]) for column in (prefs.winner, prefs.loser))

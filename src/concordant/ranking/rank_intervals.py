@@ -72,7 +72,7 @@ def rank_intervals(
     """
     level = intervals.level
     gauge = Gauge.of(batch.node_start, connectivity)
-    size = np.diff(batch.node_start)
+    size = batch.sizes
     certain = connectivity.compared & ~connectivity.separated & ~gauge.lone & np.isfinite(intervals.standard_error)
     lower, upper = ranks_from_intervals(batch, scores, gauge, intervals.standard_error, certain, level=level)
     chosen = np.flatnonzero((size <= PAIRWISE) & (size > 1))
@@ -111,7 +111,7 @@ def rank_intervals_of_replicates(
     moved = np.where(finite, boot.replicates - value, 0.0)
     error = np.sqrt((moved**2).mean(axis=0))
     lower, upper = ranks_from_intervals(batch, boot.scores, gauge, error, certain, level=level, draws=moved)
-    size = np.diff(batch.node_start)
+    size = batch.sizes
     for graph in steps("rank intervals", np.flatnonzero((size <= PAIRWISE) & (size > 1))):
         nodes = np.arange(batch.node_start[graph], batch.node_start[graph + 1])[None, :]
         own = moved[:, nodes[0]]
@@ -134,16 +134,14 @@ def ranks_from_intervals(
     draws: Floats | None = None,
 ) -> tuple[Ints, Ints]:
     """Ranks by sorting simultaneous intervals s ± c·s.e.; c by Šidák over the graph's items or from ``draws``."""
-    size = np.diff(batch.node_start)
+    size = batch.sizes
     if draws is None:
-        tested = np.maximum(np.bincount(batch.owner, certain, len(batch)), 1)
+        tested = np.maximum(batch.node_groups.sums(certain), 1)
         critical = ndtri(0.5 + 0.5 * level ** (1.0 / tested))
     else:
         known = np.where(certain & (error > 0), error, np.inf)
         scaled = np.abs(draws) / known
-        most = np.maximum.reduceat(scaled, batch.node_start[:-1][size > 0], axis=1) if size.any() else scaled
-        critical = np.zeros(len(batch))
-        critical[size > 0] = _quantiles(most.T, level)
+        critical = _quantiles(batch.node_groups.most(scaled.T), level)
     half = np.where(certain, critical[batch.owner] * np.where(certain, error, 0.0), 0.0)
     lower, upper = ranks_from_ends(scores.value - half, scores.value + half, gauge, certain)
     alone = (lower == upper) & ~certain
@@ -252,6 +250,6 @@ def _write(
     lower: Ints, upper: Ints, nodes: Ints, above: Ints, below: Ints, gauge: Gauge, batch: Batch, compared: Flags
 ) -> None:
     members = np.bincount(gauge.group, minlength=gauge.groups)[gauge.group[nodes]]
-    total = np.diff(batch.node_start)[batch.owner[nodes]]
+    total = batch.sizes[batch.owner[nodes]]
     lower[nodes] = 1 + above
     upper[nodes] = np.where(compared[nodes], members - below, total)

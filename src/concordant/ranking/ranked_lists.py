@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.ragged import entry_owner, take_lists
+from concordant.preferences.ragged import Grouped, Ragged
 from concordant.ranking.scores import CLOSED_FORM, Scores
 
 __all__ = ["Rankings", "cascade", "examinations"]
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rankings:
+class Rankings(Grouped):
     """Lists with at least two entries, the best tier first.
 
     A comparison is a list of two; a choice from a set has the chosen item above all others, a selection the clicked
@@ -45,42 +45,38 @@ class Rankings:
     top: bool
     """Only the first entry against the rest counts."""
 
-    @cached_property
+    @property
     def length(self) -> Places:
-        return np.diff(self.start)
+        return self.groups.sizes
 
-    @cached_property
+    @property
     def row(self) -> Places:
         """The list of each entry."""
-        return entry_owner(self.start)
+        return self.groups.owner
 
     @cached_property
-    def _tiers(self) -> tuple[Places, Places]:
-        """Where each tier begins, and the tier of each entry."""
-        new = np.ones(len(self.tier), bool)
-        new[1:] = (self.tier[1:] != self.tier[:-1]) | (self.row[1:] != self.row[:-1])
-        return np.flatnonzero(new), np.cumsum(new) - 1
+    def _tiers(self) -> Ragged:
+        """The entries of each tier of each list."""
+        return Ragged.runs(self.tier, self.row)
 
-    @cached_property
+    @property
     def tier_first(self) -> Places:
         """For each tier of each list, its first entry."""
-        return self._tiers[0]
+        return self._tiers.first
 
-    @cached_property
+    @property
     def tier_size(self) -> Places:
-        return np.diff(self._tiers[0], append=len(self.tier))
+        return self._tiers.sizes
 
     @cached_property
     def above(self) -> Places:
         """Number of items of the list in better tiers than the entry."""
-        first, of = self._tiers
-        return first[of] - self.start[self.row]
+        return np.asarray(self._tiers.spread(self.tier_first) - self.groups.spread(self.groups.first))
 
     @cached_property
     def below(self) -> Places:
         """Number of items of the list in worse tiers."""
-        first, of = self._tiers
-        return self.start[1:][self.row] - first[of] - self.tier_size[of]
+        return np.asarray(self.groups.spread(self.start[1:]) - self._tiers.spread(self._tiers.start[1:]))
 
     def chain(self) -> Graphs:
         """Graphs with the components and strong blocks of the full pair tables, in linear size.
@@ -96,10 +92,10 @@ class Rankings:
 
     def take(self, rows: Places) -> Rankings:
         """Return some of the lists, by number."""
-        start, entries = take_lists(self.start, rows)
+        taken, entries = self.groups.take(rows)
         return replace(
             self,
-            start=start,
+            start=taken.start,
             node=self.node[entries],
             tier=self.tier[entries],
             weight=self.weight[rows],
@@ -124,27 +120,27 @@ class Rankings:
     @classmethod
     def _of_lists(cls, batch: Batch) -> Rankings:
         prefs = batch.prefs
-        assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
-        start, entries = take_lists(prefs.list_start, batch.judgment)
-        holder = entry_owner(start)
+        assert prefs.list_item is not None and prefs.list_value is not None
+        lists, entries = prefs.lists.take(batch.judgment)
+        holder = lists.owner
         tier = prefs.list_value[entries]
         keep = np.ones(len(entries), bool)
         top = prefs.kind in ("choices", "selections")
         if top:
-            chosen = np.full(len(start) - 1, -1, np.int64)
+            chosen = np.full(len(lists), -1, np.int64)
             chosen[holder[tier > 0]] = np.flatnonzero(tier > 0)
-            pick = chosen[holder]
+            pick = lists.spread(chosen)
             place = np.arange(len(entries))
             keep = (pick >= 0) & ((place <= pick) if prefs.kind == "selections" else True)
             tier = np.where(place == pick, 1.0, 2.0)
-        keep &= np.bincount(holder[keep], minlength=len(start) - 1)[holder] > 1
+        keep &= np.bincount(holder[keep], minlength=len(lists))[holder] > 1
         node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
         holder, tier, node = holder[keep], tier[keep], node[keep]
         if top:
             order = np.lexsort((tier, holder))
             tier, node = tier[order], node[order]
         kept, size = np.unique(holder, return_counts=True)
-        offsets = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+        offsets = Ragged.of_sizes(size).start
         return cls(batch.node_start, offsets, node, tier, batch.multiplicity[kept].astype(float), kept, top)
 
 
@@ -164,7 +160,7 @@ def cascade(batch: Batch) -> Scores:
     """
     nodes, graphs = len(batch.item), len(batch)
     clicks, examined = examinations(batch)
-    all_clicks, all_examined = (np.bincount(batch.owner, x, graphs) for x in (clicks, examined))
+    all_clicks, all_examined = (batch.node_groups.sums(x) for x in (clicks, examined))
     pooled = np.divide(all_clicks, all_examined, out=np.zeros(graphs), where=all_examined > 0)
     value = np.divide(clicks, examined, out=pooled[batch.owner], where=examined > 0)
     unseen = int((examined == 0).sum())
@@ -192,13 +188,13 @@ def examinations(batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]
             f"{prefs.kind}, which have no positions. Use bradley-terry or plackett-luce."
         )
     clicks, examined = np.zeros(nodes), np.zeros(nodes)
-    if prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None:
-        start, entries = take_lists(prefs.list_start, batch.judgment)
-        holder = entry_owner(start)
+    if prefs.list_item is not None and prefs.list_value is not None:
+        lists, entries = prefs.lists.take(batch.judgment)
+        holder = lists.owner
         clicked = prefs.list_value[entries] > 0
-        until = np.full(len(start) - 1, len(entries), np.int64)
+        until = np.full(len(lists), len(entries), np.int64)
         until[holder[clicked]] = np.flatnonzero(clicked)
-        seen = np.arange(len(entries)) <= until[holder]
+        seen = np.arange(len(entries)) <= lists.spread(until)
         node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
         times = batch.multiplicity[holder].astype(float)
         clicks += np.bincount(node[clicked], times[clicked], nodes)

@@ -118,8 +118,7 @@ def closed_form(graphs: Graphs, value: Floats, options: dict[str, Any], notes: t
 
 def incomplete(graphs: Graphs) -> NDArray[np.bool_]:
     """Return for each graph whether some pair of its items was never judged."""
-    size = np.diff(graphs.node_start)
-    return np.asarray(np.diff(graphs.pair_start) < size * (size - 1) // 2, bool)
+    return np.asarray(graphs.pairs.sizes < graphs.sizes * (graphs.sizes - 1) // 2, bool)
 
 
 Ints = NDArray[np.int64]
@@ -187,7 +186,7 @@ def refuse_endless_ties(batch: Batch, graphs: Graphs, links: Connectivity, chose
     Otherwise scores with s_j − s_l ≥ 2 for every win and |s_j − s_l| ≤ 2 for every tie exist, and log ν and the
     scores can grow along them for ever at no cost. Each graph has ties and wins and is strongly connected.
     """
-    mutual = np.bincount(graphs.graph, (graphs.wins > 0) & (graphs.losses > 0), len(graphs)) > 0
+    mutual = graphs.pairs.sums((graphs.wins > 0) & (graphs.losses > 0)) > 0
     for g in chosen[~mutual[chosen]]:  # two wins, one each way, are such a cycle: few graphs remain
         low, pairs = int(graphs.node_start[g]), slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
         size = int(graphs.node_start[g + 1]) - low
@@ -234,7 +233,7 @@ def refuse_runaway(
         return
     farthest = np.abs(extra).max(axis=1)
     if problem.prior == 0:
-        farthest = np.maximum(farthest, np.maximum.reduceat(np.abs(score), problem.node_start[:-1]))
+        farthest = np.maximum(farthest, problem.node_groups.most(np.abs(score)))
     lost = np.flatnonzero((status == STOPPED) & (farthest > RUNAWAY))
     if len(lost) == 0:
         return
@@ -254,7 +253,7 @@ def refuse_runaway(
 
 def refuse_beyond(batch: Batch, chosen: Ints, status: NDArray[np.int8], problem: Problem, score: Floats) -> None:
     """Refuse scores that left every range: weights so far apart that their likelihood vanishes in float64."""
-    most = np.maximum.reduceat(np.where(np.isfinite(score), np.abs(score), np.inf), problem.node_start[:-1])
+    most = problem.node_groups.most(np.where(np.isfinite(score), np.abs(score), np.inf))
     lost = np.flatnonzero((status == STOPPED) & (most > BEYOND))
     if len(lost):
         g = int(chosen[lost[0]])
@@ -282,13 +281,8 @@ def uneven_note(batch: Batch, graphs: Graphs, stopped: Ints) -> tuple[str, ...]:
 def uneven(graphs: Graphs, chosen: Ints) -> NDArray[np.bool_]:
     """Return which of some graphs have strengths far apart."""
     above, below = graphs.above, graphs.below
-    least, most = np.full(len(graphs), np.inf), np.zeros(len(graphs))
-    some = np.flatnonzero(np.diff(graphs.pair_start))
-    if len(some):
-        begin = graphs.pair_start[some]
-        sides = np.minimum(np.where(above > 0, above, np.inf), np.where(below > 0, below, np.inf))
-        least[some] = np.minimum.reduceat(sides, begin)
-        most[some] = np.maximum.reduceat(np.maximum(above, below), begin)
+    sides = np.minimum(np.where(above > 0, above, np.inf), np.where(below > 0, below, np.inf))
+    least, most = graphs.pairs.least(sides, np.inf), graphs.pairs.most(np.maximum(above, below))
     return np.asarray((most > UNEVEN * least)[chosen], bool)
 
 
