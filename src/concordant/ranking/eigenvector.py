@@ -10,7 +10,7 @@ from concordant.errors import CannotRank
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.ranking.closed_forms import C0, pair_log_odds
-from concordant.ranking.scores import CONVERGED, STOPPED, Scores, centre, incomplete
+from concordant.ranking.scores import CONVERGED, STOPPED, Scores, centre, never_judged, unfinished
 
 __all__ = ["principal_eigenvector"]
 
@@ -71,7 +71,12 @@ def principal_eigenvector(batch: Batch, *, c0: float = C0, iterations: int = 10_
         status=np.where(reached, CONVERGED, STOPPED).astype(np.int8),
         iterations=np.where(reached, done, iterations),
         gradient=gap,
-        notes=_notes(graphs, reached),
+        notes=(
+            *never_judged(
+                "eigenvector", graphs, "they count as level (ratio 1), which draws items with few opponents together."
+            ),
+            *unfinished("eigenvector", ~reached),
+        ),
         options={"c0": c0},
     )
 
@@ -117,17 +122,3 @@ def _bounds(x: Floats, start: NDArray[np.int64]) -> tuple[Floats, Floats]:
     low[held] = np.minimum.reduceat(x, start[:-1][held])
     high[held] = np.maximum.reduceat(x, start[:-1][held])
     return low, high
-
-
-def _notes(graphs: Graphs, reached: NDArray[np.bool_]) -> tuple[str, ...]:
-    notes = []
-    holes = int(incomplete(graphs).sum())
-    if holes:
-        where = "" if len(graphs) == 1 else f" in {holes:,} of {len(graphs):,} graphs"
-        notes.append(
-            f"eigenvector: some pairs were never judged{where}; they count as level (ratio 1), which draws items with "
-            "few opponents together."
-        )
-    if not reached.all():
-        notes.append(f"eigenvector: {int((~reached).sum()):,} graphs stopped before convergence.")
-    return tuple(notes)
