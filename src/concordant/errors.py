@@ -13,23 +13,38 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, TypeVar
 
 __all__ = [
     *("CannotRank", "ConcordantError", "Idle", "InputError", "NoMaximumLikelihood", "UsageError", "refuse_idle"),
-    *("counted", "did_you_mean", "few", "of_queries", "queries_said", "twice", "whole_number"),
+    *("Setting", "counted", "did_you_mean", "few", "twice", "whole_number"),
 ]
 
 
 _Name = TypeVar("_Name", str, int)
 
 
+@dataclass(frozen=True)
+class Setting:
+    """A parameter that a message asks for; a command writes it as the option that it is there.
+
+    >>> str(Setting("kind")), str(Setting("clicks", "skip"))
+    ('kind', "clicks='skip'")
+    """
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value!r}"
+
+
 class ConcordantError(ValueError):
-    """Base of all errors that concordant raises on purpose.
+    """Base of all errors that concordant raises on purpose. Its arguments are the parts of its sentence.
 
     >>> import concordant as cc
     >>> try:
@@ -38,6 +53,13 @@ class ConcordantError(ValueError):
     ...     print(type(problem).__name__, problem)
     InputError no file no-such-file.csv
     """
+
+    def __str__(self) -> str:
+        return self.said()
+
+    def said(self, write: Callable[[Setting], str] = str) -> str:
+        """Return the sentence with its parameters as ``write`` writes them."""
+        return "".join(write(part) if isinstance(part, Setting) else str(part) for part in self.args)
 
 
 class InputError(ConcordantError):
@@ -75,12 +97,9 @@ class Idle(UsageError):
         super().__init__(option, why, instead)  # as pickle gives them back
         self.option, self.why, self.instead = option, why, instead
 
-    def __str__(self) -> str:
-        return self.said(self.option)
-
-    def said(self, name: str) -> str:
-        """Return the sentence with the option under another name."""
-        return f"{name} does nothing here: {self.why}; {self.instead}"
+    def said(self, write: Callable[[Setting], str] = str) -> str:
+        """Return the sentence with its parameters as ``write`` writes them."""
+        return f"{write(Setting(self.option))} does nothing here: {self.why}; {self.instead}"
 
 
 def refuse_idle(given: Mapping[str, Any], usual: Mapping[str, Any], why: str, instead: str = "leave it out") -> None:
@@ -174,36 +193,3 @@ def counted(number: int, name: str) -> str:
     elif number == 1 and name.endswith("s"):
         name = name[:-1]
     return f"{number:,} {name}"
-
-
-VERBS = {"are": "is", "have": "has", "need": "needs", "rest": "rests", "were": "was"}
-"""Verbs that what is said of queries begins with, and what they are for one query."""
-SAID = re.compile(r"(?:(?P<number>[\d,]+) of [\d,]+ queries|the query) (?P<said>.*)", re.DOTALL)
-
-
-def of_queries(number: int, total: int, said: str) -> str:
-    """Write what is said of some of the queries, or of the only one.
-
-    >>> of_queries(3, 12, "have ties among their items"), of_queries(1, 1, "have ties among their items")
-    ('3 of 12 queries have ties among their items', 'the query has ties among its items')
-    """
-    if total > 1:
-        return f"{number:,} of {total:,} queries {said}"
-    verb, rest = said.split(" ", 1)
-    return f"the query {VERBS[verb]} {rest.replace(' their items', ' its items')}"
-
-
-def queries_said(note: str) -> tuple[int, str]:
-    """Read a note of ``of_queries``: of how many queries what is said; 0 and the note itself if it is no such note.
-
-    >>> queries_said("3 of 12 queries have ties"), queries_said("the query has ties"), queries_said("as it is")
-    ((3, 'have ties'), (1, 'have ties'), (0, 'as it is'))
-    """
-    found = SAID.fullmatch(note)
-    if found is None:
-        return 0, note
-    if found["number"] is not None:
-        return int(found["number"].replace(",", "")), found["said"]
-    verb, rest = found["said"].split(" ", 1)
-    plural = {one: many for many, one in VERBS.items()}
-    return 1, f"{plural[verb]} {rest.replace(' its items', ' their items')}"

@@ -439,7 +439,7 @@ def test_davidson_without_ties_is_bradley_terry_and_says_so() -> None:
     scores = fit(prefs, ties="davidson")
     assert scores.value.tolist() == fit(prefs).value.tolist()
     assert scores.coefficients["ties"].tolist() == [-np.inf]
-    assert any("no ties" in note for note in scores.notes)
+    assert "no ties" in [note.code for note in scores.notes]
 
 
 def test_davidson_with_ties_only_says_so() -> None:
@@ -506,7 +506,7 @@ def test_silent_failures_of_peers_are_finite_and_flagged_with_a_prior(case: str)
     winner, loser, _ = SILENT[case]
     scores = fit(Preferences.from_comparisons(winner, loser))
     assert np.isfinite(scores.value).all()
-    assert any("prior" in note for note in scores.notes)
+    assert "kept finite by the prior" in [note.code for note in scores.notes]
     for component in np.unique(scores.component):
         assert abs(scores.value[scores.component == component].sum()) < 1e-9
     assert len(np.unique(scores.component)) == (2 if case == "two components" else 1)
@@ -590,7 +590,7 @@ def test_status_is_honest() -> None:
     prefs = random_log(4, ties=True)
     short = fit(prefs, max_iterations=1)
     assert short.status.tolist() == [STOPPED]
-    assert any("stopped" in note for note in short.notes)
+    assert "stopped" in [note.code for note in short.notes]
     x, mass, _, tie = design(prefs)
     x, mass = np.vstack([x, -x[tie]]), np.concatenate([np.where(tie, mass / 2, mass), mass[tie] / 2])
     slope = x.T @ (mass * expit(-(x @ short.value))) - 0.01 * short.value

@@ -15,9 +15,9 @@ from concordant.learning.targets.mean_targets import mean_targets
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
-from concordant.ranking.rank import rank
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.rank import rank
 from concordant.ranking.scores import CONVERGED
 from concordant.ranking.structures import structure
 
@@ -205,7 +205,8 @@ def test_nothing_but_ties() -> None:
     prefs = Preferences.from_comparisons(["a"], ["b"], tie=[True])
     scores = bradley_terry(Batch.whole(prefs), prior=1.0, ties="davidson", mean=[2.0, -1.0])
     assert scores.value.tolist() == [2.0, -1.0]
-    assert "as the prior has them" in scores.notes[0]
+    (note,) = scores.notes
+    assert note.code == "nothing but ties" and "as the prior has them" in note
 
 
 # -- where it is used --------------------------------------------------------------------------------------------

@@ -17,13 +17,13 @@ from concordant.preferences.preferences import Preferences
 from concordant.ranking import large_variances as eliminated
 from concordant.ranking import large_variances as large
 from concordant.ranking import standard_errors
-from concordant.ranking.rank import rank
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import thurstone_mosteller
 from concordant.ranking.covariance import Meat
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.elimination import Elimination
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
+from concordant.ranking.rank import rank
 from concordant.ranking.scores import CONVERGED
 from concordant.ranking.standard_errors import score_intervals
 
@@ -80,7 +80,7 @@ def fitted(prefs, prior):
 def errors(fit, method):
     batch, scores, curvature = fit
     found = score_intervals(batch, scores, curvature, connectivity=connectivity(batch.graphs), method=method)
-    assert found.note == "" and not found.approximate.any()
+    assert found.notes == () and not found.approximate.any()
     return found.standard_error
 
 
@@ -163,7 +163,7 @@ def test_too_many_rows_for_one_solution_each_are_drawn_and_said(monkeypatch):
     monkeypatch.setattr(eliminated, "AFFORDED", 1.0)
     monkeypatch.setattr(eliminated.Eliminated, "variance", lambda self, root: self._by_rows(root))
     found = score_intervals(batch, scores, curvature, connectivity=connectivity(batch.graphs), method="sandwich")
-    assert found.approximate.all() and "random projections" in found.note
+    assert found.approximate.all() and "random projections" in found.notes[0]
     items = np.arange(0, 7_000, 500)
     assert found.standard_error[items] == pytest.approx(exact(fit, items, "sandwich"), rel=0.25)
 
@@ -197,7 +197,11 @@ def test_a_sketch_that_cannot_end_says_so(monkeypatch):
     monkeypatch.setattr(large.Eliminated, "of", lambda *_, **__: None)
     monkeypatch.setattr(large.Spectral, "contrast", lambda *_: None)
     found = score_intervals(batch, scores, curvature, connectivity=connectivity(batch.graphs), method="hessian")
-    assert np.isinf(found.standard_error).all() and "no intervals" in found.note and found.approximate.all()
+    assert (
+        np.isinf(found.standard_error).all()
+        and [note.code for note in found.notes] == ["no intervals"]
+        and found.approximate.all()
+    )
 
 
 # -- other structures ----------------------------------------------------------------------------------------------
@@ -284,4 +288,4 @@ def test_dense_graphs_are_not_eliminated():
 
 def test_a_ranking_of_a_long_chain_has_exact_intervals():
     ranking = rank(compared("next three", 6_500, even=True), prior=0)
-    assert not any("approximate" in note or "no interval" in note for note in ranking.notes)
+    assert not {"approximate standard errors", "no intervals"} & {note.code for note in ranking.notes}

@@ -133,8 +133,9 @@ def test_incomplete_design_biases_the_average_and_not_least_squares():
     batch = Batch.whole(chain(truth))
     scores = average_log_odds(batch)
     np.testing.assert_allclose(scores.value, [0.17, 0.67, -0.67, -0.17], atol=5e-3)
-    assert "biased" in scores.notes[0]
-    assert "thurstone-mosteller" in scores.notes[0]
+    (note,) = scores.notes
+    assert (note.code, note.numbers) == ("pairs never judged", {"graphs": 1, "of": 1})
+    assert "biased" in note and "thurstone-mosteller" in note
     assert not average_log_odds(uneven(100)).notes
     np.testing.assert_allclose(thurstone_mosteller(batch).value, truth - truth.mean(), atol=1e-9)
     np.testing.assert_allclose(STRUCTURES["bradley-terry"](batch, prior=0).value, truth - truth.mean(), atol=1e-8)
@@ -201,7 +202,7 @@ def test_eigenvector_of_a_consistent_matrix_is_its_potential_and_cycles_do_not_s
     stopped = principal_eigenvector(Batch.whole(lopsided), iterations=2)
     assert stopped.status.tolist() == [STOPPED]
     assert stopped.gradient[0] > 1e-12
-    assert any("stopped" in note for note in stopped.notes)
+    assert "stopped" in [note.code for note in stopped.notes]
 
 
 def test_untouched_item_in_the_eigenvector_has_ratio_one_to_all():
@@ -258,7 +259,9 @@ def test_cascade_gives_unexamined_items_the_pooled_rate():
     )
     scores = cascade(Batch.whole(prefs))
     np.testing.assert_allclose(scores.value, [0.0, 0.5, 0.25])  # z stood below the only click
-    assert "1 items were never examined" in scores.notes[0]
+    (note,) = scores.notes
+    assert (note.code, note.numbers) == ("never examined", {"unseen": 1})
+    assert note == "cascade: 1 item was never examined; it has the pooled click rate of their query."
     assert scores.component.tolist() == [0, 0, 0]
 
 

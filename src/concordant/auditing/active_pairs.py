@@ -39,10 +39,11 @@ from scipy.special import betainc, ndtri
 
 from concordant.auditing.scores_covariance import LARGEST, Block, Chooser, Fitted, blocks, fitted
 from concordant.auditing.stopping import check_tops, nearest
-from concordant.errors import UsageError, of_queries
+from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.frames import as_pandas
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.notes import Note, of_queries
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 
@@ -287,7 +288,7 @@ class Questions:
     share is (won + 1)/(votes + 2), Laplace's rule; no model. inf at even votes, NaN when never judged."""
     reason: list[str]
     top: int | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __len__(self) -> int:
         return len(self.graph)
@@ -484,26 +485,28 @@ def _chosen(block: Block, top: int | None, most: int, each: float) -> Iterator[t
         yield graph.ravel(), part.nodes[row, first].ravel(), part.nodes[row, second].ravel(), gain.ravel()
 
 
-def _notes(fit: Fitted, top: int | None, most: int, approximate: NDArray[np.bool_]) -> tuple[str, ...]:
+def _notes(fit: Fitted, top: int | None, most: int, approximate: NDArray[np.bool_]) -> tuple[Note, ...]:
     batch = fit.batch
     components = np.zeros(len(batch), np.int64)
     np.maximum.at(components, batch.owner, fit.links.component.astype(np.int64))
-    told = []
-    more = int((components > most).sum())
-    if more:
-        largest = int(components.max())
-        said = f"need more than the {most:,} pairs listed only to connect their items (the largest {largest:,})"
-        told.append(of_queries(more, len(batch), said))
-    if approximate.any():
-        which = "least certain" if top is None else "nearest the boundary"
-        said = (
-            f"have more than {LARGEST:,} connected items: only pairs of the {LARGEST:,} {which} were looked at, their "
-            "errors taken for independent"
-        )
-        told.append(of_queries(int(approximate.sum()), len(batch), said))
-    if top is not None:
-        few = batch.sizes <= top
-        if few.any():
-            said = f"have at most {top:,} items: no boundary there"
-            told.append(of_queries(int(few.sum()), len(batch), said))
-    return tuple(told)
+    which = "least certain" if top is None else "nearest the boundary"
+    told = (
+        *of_queries(
+            "few pairs",
+            components > most,
+            "{queries:needs|need} more than the {most:,.0f} pairs listed only to connect {queries:its|their} items "
+            "(the largest {largest:,.0f})",
+            most=float(most),
+            largest=float(components.max(initial=0)),
+        ),
+        *of_queries(
+            "nearest asked",
+            approximate,
+            f"{{queries:has|have}} more than {LARGEST:,} connected items: only pairs of the {LARGEST:,} {which} were "
+            "looked at, their errors taken for independent",
+        ),
+    )
+    if top is None:
+        return told
+    text = "{queries:has|have} at most {top:,.0f} items: no boundary there"
+    return (*told, *of_queries("no boundary", batch.sizes <= top, text, top=float(top)))

@@ -24,60 +24,47 @@ from concordant.auditing.scores_covariance import fitted
 from concordant.auditing.shapes import shapes
 from concordant.auditing.stopping import settling
 from concordant.auditing.verdicts import SurrogateVerdict, judge_by_pairs
-from concordant.errors import CannotRank, InputError, UsageError, of_queries, queries_said, refuse_idle, whole_number
+from concordant.errors import CannotRank, InputError, UsageError, refuse_idle, whole_number
 from concordant.losses.minimum import STATUS
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.notes import Note, added_up, of_queries
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import BestOrders, best_orders, improved
 
-__all__ = ["audit", "left_out", "of_all"]
+__all__ = ["audit", "left_out"]
 
 
 WHY = {
-    "left out: too large": "have too many items and preferences",
-    "stopped before convergence": "were still moving when the time for them was spent",
+    "left out: too large": "{queries:has|have} too many items and preferences",
+    "stopped before convergence": "{queries:was|were} still moving when the time for them was spent",
 }
 """Why nothing is said of a surrogate, by its status."""
 
 
-def left_out(queries: pa.Table, surrogates: pa.Table) -> list[str]:
+def left_out(queries: pa.Table, surrogates: pa.Table) -> list[Note]:
     """Which surrogates were not minimised, which orders not searched to the end, what was not resampled."""
-    number = len(queries)
-    notes = []
+    notes: list[Note] = []
     status, name = np.array(surrogates["status"].to_pylist()), np.array(surrogates["surrogate"].to_pylist())
     for word in STATUS:
         if word in WHY and (status == word).any():
             names, counts = np.unique(name[status == word], return_counts=True)
             each = ", ".join(f"{one} ({count:,})" for one, count in zip(names.tolist(), counts.tolist(), strict=True))
-            notes.append(
-                of_queries(int(counts.max()), number, f"{WHY[word]}: no minimiser, hence no verdict, of {each}")
-            )
-    short = sum("too large" in method for method in queries["optimal_method"].to_pylist())
-    if short:
-        notes.append(of_queries(short, number, "are too large to search for the best order to the end"))
+            text = WHY[word] + ": no minimiser, hence no verdict, of {each}"
+            which = np.arange(len(queries)) < counts.max()
+            notes.extend(of_queries("no minimiser", which, text, each=each))
+    short = np.array(["too large" in method for method in queries["optimal_method"].to_pylist()], bool)
+    text = "{queries:is|are} too large to search for the best order to the end"
+    notes.extend(of_queries("best order open", short, text))
     if "acyclic_share" in queries.column_names:
         shares = queries["acyclic_share"].to_numpy(zero_copy_only=False).astype(float)
-        unknown = int(np.isnan(shares).sum())
-        if unknown:
-            notes.append(of_queries(unknown, number, "have too many pairs to be resampled: no shares of replicates"))
+        text = "{queries:has|have} too many pairs to be resampled: no shares of replicates"
+        notes.extend(of_queries("not resampled", np.isnan(shares), text))
     return notes
-
-
-def of_all(notes: Sequence[str], queries: int) -> tuple[str, ...]:
-    """Return notes on parts as notes on all queries: “5 of 9 queries …” of each part becomes one count.
-
-    >>> of_all(["2 of 3 queries are odd", "the query is odd", "as it is"], 4)
-    ('3 of 4 queries are odd', 'as it is')
-    """
-    counts: dict[str, int] = {}
-    for number, said in map(queries_said, notes):
-        counts[said] = counts.get(said, 0) + number
-    return tuple(of_queries(n, queries, said) if n else said for said, n in counts.items())
 
 
 WORK = 500_000
@@ -224,7 +211,7 @@ class _Part:
     ask: pa.Table | None
     held_out: HeldOut | None
     edges: pa.Table | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def _some(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
@@ -282,7 +269,7 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
 
 def _judged_by_pairs(
     batch: Batch, mean: Graphs, best: BestOrders, acyclic: NDArray[np.bool_], wanted: _Wanted
-) -> tuple[dict[str, SurrogateVerdict], BestOrders, tuple[str, ...]]:
+) -> tuple[dict[str, SurrogateVerdict], BestOrders, tuple[Note, ...]]:
     """Judge by the best order known; where a surrogate's own order is better than the searched one it is that."""
     net = Differences.of(mean)
     members = [chosen for chosen in wanted.chosen if chosen.target == "pairwise"]
@@ -297,8 +284,11 @@ def _judged_by_pairs(
         ahead |= better
     if not ahead.any():
         return found, best, ()
-    said = "were searched for the best order with less success than a surrogate had: its order is the best known"
-    return judged(), best, (of_queries(int(ahead.sum()), len(batch), said),)
+    text = (
+        "{queries:was|were} searched for the best order with less success than a surrogate had: its order is the best "
+        "known"
+    )
+    return judged(), best, of_queries("surrogate ahead", ahead, text)
 
 
 def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> HeldOut | None:
@@ -311,12 +301,12 @@ def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> 
     return held_out_regrets(prefs, names, splits=splits, seed=wanted.seed, queries=codes)
 
 
-def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.Table | None, tuple[str, ...]]:
+def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.Table | None, tuple[Note, ...]]:
     """What more judgments would settle, and on which pairs; nothing where nothing is compared."""
     if not wanted.replicates or not len(batch.graphs.first):
         return None, None, ()
     settled = asked = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     top = wanted.top or 1
     beyond = bool(batch.sizes.max() > top)
     try:
@@ -328,7 +318,7 @@ def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.
             pairs = pairs_to_ask(fit, top=wanted.top if beyond else None, most=wanted.ask, level=wanted.level)
             asked, notes = pairs.to_arrow(), notes + pairs.notes
     except CannotRank as error:  # strengths too far apart: the rest of the audit stands
-        notes = (*notes, str(error))
+        notes = (*notes, Note("cannot rank", "{error}", error=error))
     return settled, asked, notes
 
 
@@ -364,6 +354,6 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         facts=prefs.facts,
         notes=(
             *left_out(queries, surrogates),
-            *of_all([note for part in parts for note in part.notes], len(prefs.queries)),
+            *added_up((note for part in parts for note in part.notes), len(prefs.queries)),
         ),
     )

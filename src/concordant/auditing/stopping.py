@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from concordant.auditing.scores_covariance import LARGEST, Block, Chooser, Fitted, blocks, fitted
-from concordant.errors import UsageError, of_queries
+from concordant.errors import UsageError
 from concordant.preferences.frames import as_pandas
 from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note, of_queries
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import whole_seed
 
@@ -222,7 +223,7 @@ class TopStopping:
     draws: int
     """From how many draws; a probability p has the standard error √(p(1 − p)/draws)."""
     method: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def to_arrow(self) -> pa.Table:
         """Return one row for each query and k."""
@@ -442,28 +443,44 @@ def _status(found: _Found, assured: Floats, level: float) -> NDArray[np.int8]:
 
 def _notes(
     fit: Fitted, outside: Ints, unlimited: NDArray[np.bool_], approximate: NDArray[np.bool_], status: NDArray[np.int8]
-) -> tuple[str, ...]:
+) -> tuple[Note, ...]:
     cut = outside > 0
     few = np.zeros(len(outside), bool)
     if fit.meat is not None:
         few = (fit.meat.clusters < fit.batch.sizes - outside) & ~fit.single
-    told = (
-        (
-            int(cut.sum()),
-            f"have items ({int(outside.sum()):,} in all) that nothing connects with the largest component: more "
+    return (
+        *of_queries(
+            "items apart",
+            cut,
+            "{queries:has|have} items ({apart:,} in all) that nothing connects with the largest component: more "
             "judgments on the same pairs will never place them, and what is said is about the others",
+            apart=int(outside.sum()),
         ),
-        (
-            int(unlimited.any(axis=1).sum()),
-            "have an item at the boundary that never lost or never won: its score rests on the prior and the numbers "
-            "are rough",
+        *of_queries(
+            "unlimited at the boundary",
+            np.asarray(unlimited.any(axis=1)),
+            "{queries:has|have} an item at the boundary that never lost or never won: its score rests on the prior and "
+            "the numbers are rough",
         ),
-        (
-            int(approximate.sum()),
-            f"have more than {LARGEST:,} connected items: only those nearest the boundary were drawn, as independent",
+        *of_queries(
+            "nearest drawn",
+            approximate,
+            f"{{queries:has|have}} more than {LARGEST:,} connected items: only those nearest the boundary were drawn, "
+            "as independent",
         ),
-        (int(fit.single.sum()), "rest on a single judgment or judge: there is no spread to go by"),
-        (int(few.sum()), "have fewer judgments or judges than connected items: what is said is too sure"),
-        (int((status == NOTHING).any(axis=1).sum()), "have too few connected items for a top of the size asked for"),
+        *of_queries(
+            "single judgment",
+            fit.single,
+            "{queries:rests|rest} on a single judgment or judge: there is no spread to go by",
+        ),
+        *of_queries(
+            "few judgments",
+            few,
+            "{queries:has|have} fewer judgments or judges than connected items: what is said is too sure",
+        ),
+        *of_queries(
+            "no such top",
+            (status == NOTHING).any(axis=1),
+            "{queries:has|have} too few connected items for a top of the size asked for",
+        ),
     )
-    return tuple(of_queries(number, len(outside), words) for number, words in told if number)

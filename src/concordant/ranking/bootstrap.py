@@ -27,6 +27,7 @@ from scipy.sparse.csgraph import connected_components
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.progress import stage, steps
 from concordant.ranking.bradley_terry import bradley_terry
@@ -206,23 +207,26 @@ class Bootstrap:
             approximate=np.zeros(len(self.unlimited), bool),
             method="bootstrap",
             level=level,
-            note=self._note(),
+            notes=self._notes(),
         )
 
-    def _note(self) -> str:
+    def _notes(self) -> tuple[Note, ...]:
         notes = []
         if self.few:
-            notes.append(
-                f"{self.few:,} graphs have fewer than two judgments or clusters: a bootstrap draws the same again and "
-                "again, and their intervals are infinite"
+            text = (
+                "{graphs:graphs} {graphs:has|have} fewer than two judgments or clusters: a bootstrap draws the same "
+                "again and again, and {graphs:its|their} intervals are infinite"
             )
+            notes.append(Note("too few judgments", text, graphs=int(self.few)))
         if affected := int((self.unlimited > 0).sum()):
-            notes.append(
-                f"in up to {int(self.unlimited.max()):,} of {len(self.replicates):,} bootstrap replicates (in "
-                f"{affected:,} graphs) an item only won or only lost or was not drawn: such scores count as infinite "
-                "without a prior, and are as finite as the prior makes them with one"
+            text = (
+                "in up to {most:,.0f} of {replicates:,.0f} bootstrap replicates (in {graphs:graphs}) an item only won "
+                "or only lost or was not drawn: such scores count as infinite without a prior, and are as finite as "
+                "the prior makes them with one"
             )
-        return "; ".join(notes)
+            most, replicates = float(self.unlimited.max()), float(len(self.replicates))
+            notes.append(Note("unlimited replicates", text, graphs=affected, most=most, replicates=replicates))
+        return tuple(notes)
 
 
 def bootstrap(

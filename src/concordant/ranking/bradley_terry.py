@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.errors import CannotRank, UsageError, counted, did_you_mean
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.dense_newton import WIDEST, fit_dense
 from concordant.ranking.elimination import FAR
@@ -305,23 +306,21 @@ def _scaled(batch: Batch, graphs: Graphs, names: tuple[str, ...], chosen: Ints) 
 
 def _notes(
     batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, prior: float, mean: bool
-) -> tuple[str, ...]:
+) -> tuple[Note, ...]:
     notes = []
     stopped = np.flatnonzero(fitted.status == STOPPED)
     if len(stopped):
         worst = float(fitted.gradient[stopped].max())
-        notes.append(f"{len(stopped):,} of {len(graphs):,} fits stopped before convergence (gradient {worst:.1e})")
+        text = "{fits:,} of {of:fits} stopped before convergence (gradient {worst:.1e})"
+        notes.append(Note("stopped", text, fits=len(stopped), of=len(graphs), worst=worst))
         notes.extend(uneven_note(batch, graphs, stopped))
     notes.extend(separation_note(batch, links, prior))
-    none = np.isneginf(fitted.coefficients.get("ties", np.zeros(0)))
-    if none.any():
-        notes.append(f"no ties in {_of(none)}: Davidson's ν is 0 there and the fit plain Bradley–Terry")
-    only = np.isposinf(fitted.coefficients.get("ties", np.zeros(0)))
-    if only.any():
-        level = "as the prior has them" if mean else "0"
-        notes.append(f"nothing but ties in {_of(only)}: Davidson's ν is infinite there and all scores are {level}")
+    level = "as the prior has them" if mean else "0"
+    for code, limit, what in (
+        ("no ties", -np.inf, "Davidson's ν is 0 there and the fit plain Bradley–Terry"),
+        ("nothing but ties", np.inf, f"Davidson's ν is infinite there and all scores are {level}"),
+    ):
+        if number := int((fitted.coefficients.get("ties", np.zeros(0)) == limit).sum()):
+            text = code + " in {of:the comparisons|{graphs:,} of {of:,} graphs}: " + what
+            notes.append(Note(code, text, graphs=number, of=len(graphs)))
     return tuple(notes)
-
-
-def _of(which: NDArray[np.bool_]) -> str:
-    return "the comparisons" if len(which) == 1 else f"{int(which.sum()):,} of {len(which):,} graphs"

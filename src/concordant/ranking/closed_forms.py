@@ -17,7 +17,17 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.ranking.elimination import FAR, Elimination
 from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.ranked_lists import Rankings
-from concordant.ranking.scores import CLOSED_FORM, CONVERGED, STOPPED, Scores, centre, closed_form, incomplete, numbered
+from concordant.ranking.scores import (
+    CLOSED_FORM,
+    CONVERGED,
+    STOPPED,
+    Scores,
+    centre,
+    closed_form,
+    never_judged,
+    numbered,
+    unfinished,
+)
 
 __all__ = ["C0", "average_log_odds", "borda", "budgeted_borda", "counting", "pair_log_odds", "thurstone_mosteller"]
 
@@ -53,17 +63,11 @@ def average_log_odds(batch: Batch, *, c0: float = C0) -> Scores:
     graphs = batch.graphs
     odds = pair_log_odds(graphs, c0)
     others = np.maximum(graphs.sizes - 1, 1)[graphs.owner]
-    holes = int(incomplete(graphs).sum())
-    notes = () if holes == 0 else (_biased(holes, len(graphs)),)
-    return closed_form(graphs, graphs.add_to_nodes(odds, -odds) / others, {"c0": c0}, notes)
-
-
-def _biased(holes: int, graphs: int) -> str:
-    where = "" if graphs == 1 else f" in {holes:,} of {graphs:,} graphs"
-    return (
-        f"log-odds: some pairs were never judged{where}; they count as even odds, which is biased on incomplete "
-        "designs. thurstone-mosteller and bradley-terry are not."
+    said = (
+        "they count as even odds, which is biased on incomplete designs. thurstone-mosteller and bradley-terry are not."
     )
+    notes = never_judged("log-odds", graphs, said)
+    return closed_form(graphs, graphs.add_to_nodes(odds, -odds) / others, {"c0": c0}, notes)
 
 
 Floats = NDArray[np.float64]
@@ -197,14 +201,13 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
     scale = laplacian.diagonal() * np.maximum(np.abs(value), 1.0)  # of each item: a weak one is not lost beside others
     np.logical_and.at(solved, graphs.owner, left <= 1e-9 * scale)
     judged = graphs.pairs.sizes > 0
-    stopped = int((judged & ~solved).sum())
     return Scores(
         value=value,
         component=component,
         status=np.where(judged, np.where(solved, CONVERGED, STOPPED), CLOSED_FORM).astype(np.int8),
         iterations=np.zeros(len(graphs), np.int64),
         gradient=gradient,
-        notes=(f"thurstone-mosteller: {stopped:,} graphs stopped before convergence.",) if stopped else (),
+        notes=unfinished("thurstone-mosteller", judged & ~solved),
         options={"c0": c0, "weights": weights},
     )
 

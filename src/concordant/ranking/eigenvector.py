@@ -11,7 +11,7 @@ from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.closed_forms import C0, pair_log_odds
-from concordant.ranking.scores import CONVERGED, STOPPED, Scores, centre, incomplete
+from concordant.ranking.scores import CONVERGED, STOPPED, Scores, centre, never_judged, unfinished
 
 __all__ = ["principal_eigenvector"]
 
@@ -72,7 +72,12 @@ def principal_eigenvector(batch: Batch, *, c0: float = C0, iterations: int = 10_
         status=np.where(reached, CONVERGED, STOPPED).astype(np.int8),
         iterations=np.where(reached, done, iterations),
         gradient=gap,
-        notes=_notes(graphs, reached),
+        notes=(
+            *never_judged(
+                "eigenvector", graphs, "they count as level (ratio 1), which draws items with few opponents together."
+            ),
+            *unfinished("eigenvector", ~reached),
+        ),
         options={"c0": c0},
     )
 
@@ -114,17 +119,3 @@ def _matrix(graphs: Graphs, c0: float) -> tuple[csr_array, Floats, NDArray[np.bo
 def _bounds(x: Floats, graphs: Ragged) -> tuple[Floats, Floats]:
     """Least and largest value of each graph; 1 for a graph without nodes."""
     return graphs.least(x, 1.0), graphs.most(x, 1.0)
-
-
-def _notes(graphs: Graphs, reached: NDArray[np.bool_]) -> tuple[str, ...]:
-    notes = []
-    holes = int(incomplete(graphs).sum())
-    if holes:
-        where = "" if len(graphs) == 1 else f" in {holes:,} of {len(graphs):,} graphs"
-        notes.append(
-            f"eigenvector: some pairs were never judged{where}; they count as level (ratio 1), which draws items with "
-            "few opponents together."
-        )
-    if not reached.all():
-        notes.append(f"eigenvector: {int((~reached).sum()):,} graphs stopped before convergence.")
-    return tuple(notes)

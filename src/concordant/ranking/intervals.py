@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError, did_you_mean, refuse_idle
+from concordant.errors import Setting, UsageError, did_you_mean, refuse_idle
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
 from concordant.preferences.sampling import whole_seed
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.contrasts import Gauge
@@ -72,7 +73,7 @@ class Bounds:
     """Quasi-standard errors, when asked for."""
     coefficients: dict[str, Floats] = field(default_factory=dict)
     """Standard errors of the coefficients beside the scores, one per graph."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def refuse_idle_wishes(member: Structure, wanted: IntervalOptions) -> None:
@@ -98,65 +99,66 @@ def bounds(
     options: Mapping[str, Any],
 ) -> Bounds:
     """Return intervals of the scores of a batch and simultaneous intervals of their ranks."""
-    note = ""
+    notes: tuple[Note, ...] = ()
     if wanted.method == "auto":
-        wanted, note = _suited(batch, member, wanted)
+        wanted, notes = _suited(batch, member, wanted)
     method = wanted.method
     if wanted.quasi and (member.curvature is None or method in ("none", "bootstrap")):
         raise UsageError(
             f"quasi-standard errors come from a likelihood's covariance; {member.name} with {method} has none"
         )
     if method == "none":
-        return _nothing(len(batch.item), note)
+        return _nothing(len(batch.item), notes)
     if member.reads == "exposures" and method != "bootstrap":
         return _proportions(batch, linked, wanted.level)
     if method == "bootstrap":
         drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options)
         found = drawn.intervals(wanted.level)
         ranks = rank_intervals_of_replicates(drawn, batch, connectivity=linked, level=wanted.level)
-        return _bounds(found, ranks.lower, ranks.upper, {}, note)
+        return _bounds(found, ranks.lower, ranks.upper, {}, notes)
     if member.curvature is None:
         able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)
         raise UsageError(f"{member.name} has no {method} intervals ({able} have); use bootstrap or none")
     curvature = member.curvature(batch, scores)
     found = score_intervals(batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
     ranks = rank_intervals(batch, scores, curvature, found, connectivity=linked, seed=wanted.seed)
-    limits = _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found), note)
+    limits = _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found), notes)
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
 
 
 def _with_quasi(limits: Bounds, batch: Batch, curvature: Curvature, linked: Connectivity) -> Bounds:
     error, worst = quasi_errors(batch, curvature, linked, method=limits.method)
     if np.isnan(worst).all():
-        note = "no quasi-standard errors: graphs of 2 to 500 connected items have them"
+        note = Note("no quasi errors", "no quasi-standard errors: graphs of 2 to 500 connected items have them")
     else:
-        note = f"quasi-standard errors reproduce those of all differences to within {np.nanmax(worst):.1%}"
+        text = "quasi-standard errors reproduce those of all differences to within {worst:.1%}"
+        note = Note("quasi errors", text, worst=float(np.nanmax(worst)))
     return replace(limits, quasi=error, notes=(*limits.notes, note))
 
 
-def _suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[IntervalOptions, str]:
+def _suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[IntervalOptions, tuple[Note, ...]]:
     """What ``auto`` stands for here: for likelihoods their own method, else a bootstrap as large as is cheap."""
     if member.curvature is not None or member.reads == "exposures":
-        return wanted, ""
-    prefs = batch.prefs
+        return wanted, ()
+    prefs, ask = batch.prefs, Setting("interval", "bootstrap")
     work = len(batch.judgment)
     if prefs.list_start is not None:
         work = int(prefs.lists.sizes[batch.judgment].sum())
     if work * FEWEST > DEAR:
-        return replace(wanted, method="none"), (
-            f"no intervals: {FEWEST} bootstrap replicates of {work:,} entries take long; ask for interval='bootstrap'"
-        )
+        text = f"no intervals: {FEWEST} bootstrap replicates of {{entries:,}} entries take long; ask for {{ask}}"
+        return replace(wanted, method="none"), (Note("no intervals", text, entries=work, ask=ask),)
     affordable = max(FEWEST, int(CHEAP / max(work, 1)))
     if affordable >= wanted.replicates:
-        return replace(wanted, method="bootstrap"), ""
+        return replace(wanted, method="bootstrap"), ()
+    text = "intervals from {drawn} bootstrap replicates ({ask} draws {whole:,.0f})"
     return replace(wanted, method="bootstrap", replicates=affordable), (
-        f"intervals from {affordable} bootstrap replicates (interval='bootstrap' draws {wanted.replicates:,})"
+        Note("few replicates", text, drawn=f"{affordable}", ask=ask, whole=float(wanted.replicates)),
     )
 
 
-def _nothing(nodes: int, note: str) -> Bounds:
+def _nothing(nodes: int, notes: tuple[Note, ...]) -> Bounds:
     none, zero = np.full(nodes, np.nan), np.zeros(nodes, np.int64)
-    return Bounds(none, none, zero, zero, "none", notes=(note,) if note else ())
+    return Bounds(none, none, zero, zero, "none", notes=notes)
 
 
 def _proportions(batch: Batch, linked: Connectivity, level: float) -> Bounds:
@@ -185,6 +187,7 @@ def _errors(graphs: int, curvature: Curvature, found: Intervals) -> dict[str, Fl
     return errors
 
 
-def _bounds(found: Intervals, rank_lower: Ints, rank_upper: Ints, errors: dict[str, Floats], note: str) -> Bounds:
-    notes = tuple(text for text in (note, found.note) if text)
-    return Bounds(found.lower, found.upper, rank_lower, rank_upper, found.method, None, errors, notes)
+def _bounds(
+    found: Intervals, rank_lower: Ints, rank_upper: Ints, errors: dict[str, Floats], notes: tuple[Note, ...]
+) -> Bounds:
+    return Bounds(found.lower, found.upper, rank_lower, rank_upper, found.method, None, errors, notes + found.notes)

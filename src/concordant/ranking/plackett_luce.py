@@ -14,6 +14,7 @@ from scipy.sparse import coo_array, csr_array, triu
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
 from concordant.preferences.sampling import label_keys
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.curvature import Curvature
@@ -31,6 +32,7 @@ from concordant.ranking.scores import (
     numbered,
     refuse_separated,
     separation_note,
+    unfinished,
 )
 
 __all__ = ["luce_terms", "plackett_luce", "plackett_luce_curvature"]
@@ -209,23 +211,23 @@ def _largest(x: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
     return np.where(np.isfinite(out), out, 0.0)
 
 
-def _notes(terms: LuceTerms, status: NDArray[np.int8], far: Flags) -> tuple[str, ...]:
+def _notes(terms: LuceTerms, status: NDArray[np.int8], far: Flags) -> tuple[Note, ...]:
     notes = []
     if far.any():
         weight = terms.lists.weight
-        notes.append(
-            f"plackett-luce: the lists of {int(far.sum()):,} graphs count from {weight.min():.3g} to "
-            f"{weight.max():.3g} times, too far apart for the arithmetic: do not rely on their scores."
+        text = (
+            "plackett-luce: the lists of {graphs:graphs} count from {least} to {most} times, too far apart for the "
+            "arithmetic: do not rely on their scores."
         )
+        least, most = f"{weight.min():.3g}", f"{weight.max():.3g}"
+        notes.append(Note("strengths far apart", text, graphs=int(far.sum()), least=least, most=most))
     if terms.sampled:
-        notes.append(
-            f"plackett-luce: {terms.sampled:,} ties of more than {EXACT_TIER} items are averaged over about {ORDERS} "
-            "of their orders instead of all."
+        text = (
+            f"plackett-luce: {{ties:ties}} of more than {EXACT_TIER} items {{ties:is|are}} averaged over about "
+            f"{ORDERS} of {{ties:its|their}} orders instead of all."
         )
-    stopped = int((status == STOPPED).sum())
-    if stopped:
-        notes.append(f"plackett-luce: {stopped:,} graphs stopped before convergence.")
-    return tuple(notes)
+        notes.append(Note("orders of ties drawn", text, ties=int(terms.sampled)))
+    return (*notes, *unfinished("plackett-luce", status == STOPPED))
 
 
 def plackett_luce_curvature(batch: Batch, scores: Scores) -> Curvature:

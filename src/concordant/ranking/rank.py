@@ -16,6 +16,7 @@ from concordant.preferences.counts import exact_bincount, read_only
 from concordant.preferences.frames import as_pandas, as_polars
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
+from concordant.preferences.notes import Note, added_up
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.progress import stage
@@ -76,6 +77,7 @@ class Ranking:
     coefficients: Mapping[str, Floats] = field(default_factory=dict)
     """Per query: covariates' coefficients, the logarithm of Davidson's ν ("ties"), with "s.e. of …" beside each."""
     notes: tuple[str, ...] = ()
+    """What a reader should know: sentences, which carry what they are made of (``preferences.notes.Note``)."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).copy().items():
@@ -216,7 +218,7 @@ class _Part:
     columns: dict[str, NDArray[Any]]
     status: dict[str, NDArray[Any]]
     coefficients: dict[str, Floats]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     interval: str
 
 
@@ -332,5 +334,5 @@ def _joined(prefs: Preferences, name: str, level: float, quasi: bool, parts: Seq
         level=level,
         status=status,
         coefficients=coefficients,
-        notes=tuple(dict.fromkeys((*prefs.notes, *(note for part in parts for note in part.notes)))),
+        notes=(*prefs.notes, *added_up((note for part in parts for note in part.notes), len(prefs.queries))),
     )

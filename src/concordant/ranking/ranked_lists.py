@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Grouped, Ragged
 from concordant.ranking.scores import CLOSED_FORM, Scores
 
@@ -164,14 +165,17 @@ def cascade(batch: Batch) -> Scores:
     pooled = np.divide(all_clicks, all_examined, out=np.zeros(graphs), where=all_examined > 0)
     value = np.divide(clicks, examined, out=pooled[batch.owner], where=examined > 0)
     unseen = int((examined == 0).sum())
-    note = f"cascade: {unseen:,} items were never examined; they have the pooled click rate of their query."
+    text = (
+        "cascade: {unseen:items} {unseen:was|were} never examined; {unseen:it has|they have} the pooled click rate of "
+        "their query."
+    )
     return Scores(
         value=value,
         component=np.zeros(nodes, np.int32),
         status=np.full(graphs, CLOSED_FORM, np.int8),
         iterations=np.zeros(graphs, np.int64),
         gradient=np.zeros(graphs),
-        notes=(note,) if unseen else (),
+        notes=(Note("never examined", text, unseen=unseen),) if unseen else (),
     )
 
 

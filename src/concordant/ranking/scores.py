@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
 from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError, few
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.notes import MOST, Note
 from concordant.ranking.problem import Problem
 
 __all__ = [
@@ -29,8 +30,9 @@ __all__ = [
     "centre",
     "check_prior",
     "closed_form",
-    "incomplete",
     "items_of",
+    "named",
+    "never_judged",
     "numbered",
     "refuse_beyond",
     "refuse_endless_ties",
@@ -40,6 +42,7 @@ __all__ = [
     "separation_note",
     "uneven",
     "uneven_note",
+    "unfinished",
     "where",
 ]
 
@@ -66,8 +69,8 @@ class Scores:
     """Largest absolute entry of the gradient at the end (0 for closed forms)."""
     coefficients: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     """Coefficients beside the scores, one per graph: covariates, the logarithm of Davidson's ν ("ties")."""
-    notes: tuple[str, ...] = ()
-    """What a reader of the scores should know, in words."""
+    notes: tuple[Note, ...] = ()
+    """What a reader of the scores should know."""
     options: dict[str, Any] = field(default_factory=dict)
     """The options that they were computed with."""
 
@@ -103,7 +106,7 @@ def centre(values: Floats, group: NDArray[np.int64]) -> Floats:
     return np.asarray(values - mean[group])
 
 
-def closed_form(graphs: Graphs, value: Floats, options: dict[str, Any], notes: tuple[str, ...] = ()) -> Scores:
+def closed_form(graphs: Graphs, value: Floats, options: dict[str, Any], notes: tuple[Note, ...] = ()) -> Scores:
     """Wrap scores that a formula gave, with the components of the comparison graphs, found when somebody asks."""
     return Scores(
         value=value,
@@ -116,9 +119,17 @@ def closed_form(graphs: Graphs, value: Floats, options: dict[str, Any], notes: t
     )
 
 
-def incomplete(graphs: Graphs) -> NDArray[np.bool_]:
-    """Return for each graph whether some pair of its items was never judged."""
-    return np.asarray(graphs.pairs.sizes < graphs.sizes * (graphs.sizes - 1) // 2, bool)
+def never_judged(name: str, graphs: Graphs, said: str) -> tuple[Note, ...]:
+    """Say of a structure what it makes of pairs of items that were never judged, where there are some."""
+    holes = int((graphs.pairs.sizes < graphs.sizes * (graphs.sizes - 1) // 2).sum())
+    text = name + ": some pairs were never judged{of:| in {graphs:,} of {of:,} graphs}; " + said
+    return (Note("pairs never judged", text, graphs=holes, of=len(graphs)),) if holes else ()
+
+
+def unfinished(name: str, stopped: NDArray[np.bool_]) -> tuple[Note, ...]:
+    """Say of how many graphs a structure stopped before convergence, where it did."""
+    text = name + ": {graphs:graphs} stopped before convergence."
+    return (Note("stopped", text, graphs=int(stopped.sum()), of=len(stopped)),) if stopped.any() else ()
 
 
 Ints = NDArray[np.int64]
@@ -145,10 +156,17 @@ def where(batch: Batch, graph: int) -> str:
     return f" of query {prefs.queries[int(batch.query[graph])]!r}" if len(prefs.queries) > 1 else ""
 
 
+def named(batch: Batch, nodes: Ints) -> dict[str, Any]:
+    """Return the items of some nodes for a note: the first few, each once, and how many others there are."""
+    codes, first = np.unique(batch.item[nodes], return_index=True)
+    shown = codes[np.argsort(first)][:MOST]
+    return {"items": [batch.prefs.items[int(code)] for code in shown], "others": len(codes) - len(shown)}
+
+
 def items_of(batch: Batch, nodes: Ints) -> str:
-    """Name the items of some nodes, the first few of them."""
-    shown = [batch.prefs.items[int(code)] for code in batch.item[nodes[:8]]]
-    return few(shown + [None] * (len(nodes) - len(shown)))
+    """Name the items of some nodes, the first few of them, each once."""
+    found = named(batch, nodes)
+    return few(found["items"] + [None] * found["others"])
 
 
 def refuse_separated(batch: Batch, links: Connectivity) -> None:
@@ -169,15 +187,13 @@ def refuse_separated(batch: Batch, links: Connectivity) -> None:
     )
 
 
-def separation_note(batch: Batch, links: Connectivity, prior: float) -> tuple[str, ...]:
+def separation_note(batch: Batch, links: Connectivity, prior: float) -> tuple[Note, ...]:
     """Say which items only the prior keeps finite."""
     nodes = np.flatnonzero(links.separated)
     if len(nodes) == 0 or prior == 0:
         return ()
-    return (
-        f"only the prior (precision {prior:g}) keeps the scores of {items_of(batch, nodes)} finite: "
-        "the wins and losses set no limit",
-    )
+    text = "only the prior (precision {prior:g}) keeps the scores of {items} finite: the wins and losses set no limit"
+    return (Note("kept finite by the prior", text, prior=float(prior), **named(batch, nodes)),)
 
 
 def refuse_endless_ties(batch: Batch, graphs: Graphs, links: Connectivity, chosen: Ints) -> None:
@@ -265,16 +281,19 @@ def refuse_beyond(batch: Batch, chosen: Ints, status: NDArray[np.int8], problem:
         )
 
 
-def uneven_note(batch: Batch, graphs: Graphs, stopped: Ints) -> tuple[str, ...]:
+def uneven_note(batch: Batch, graphs: Graphs, stopped: Ints) -> tuple[Note, ...]:
     """Name the strengths of a fit that stopped, where they lie far apart."""
     for g in stopped[uneven(graphs, stopped)].tolist():
         nodes = np.arange(int(graphs.node_start[g]), int(graphs.node_start[g + 1]))
         pairs = slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
-        strengths = _range(graphs.above[pairs], graphs.below[pairs])
-        return (
-            f"the strengths of the judgments{where(batch, g)} are {strengths}, too far apart for the "
-            f"arithmetic: do not rely on the scores of {items_of(batch, nodes)}",
+        text = (
+            "the strengths of the judgments{query} are {strengths}, too far apart for the arithmetic: do not rely on "
+            "the scores of {items}"
         )
+        strengths = _range(graphs.above[pairs], graphs.below[pairs])
+        prefs = batch.prefs
+        query = prefs.queries[int(batch.query[g])] if len(prefs.queries) > 1 else None
+        return (Note("strengths far apart", text, query=query, strengths=strengths, **named(batch, nodes)),)
     return ()
 
 

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 
-from concordant.errors import UsageError, did_you_mean
+from concordant.errors import Setting, UsageError, did_you_mean
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat, Units, far_units, stacks
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.large_variances import CERTIFIED, large_variances
-from concordant.ranking.scores import Scores, items_of
+from concordant.ranking.scores import Scores, named
 
 __all__ = ["Intervals", "METHODS", "default_method", "infinite_ends", "method_for", "score_intervals", "wilson"]
 
@@ -53,7 +54,7 @@ class Intervals:
     """Per graph: found by a series or a sketch whose error is not certified to be negligible."""
     method: str
     level: float
-    note: str = ""
+    notes: tuple[Note, ...] = ()
 
 
 def default_method(batch: Batch, scores: Scores) -> str:
@@ -124,10 +125,12 @@ def score_intervals(
         if few.any():
             variance[few[batch.owner]] = np.inf
             extra[few[np.asarray(curvature.extra_owner, np.int64)]] = np.inf
-            notes.append(
-                f"{int(few.sum()):,} graphs have fewer than two judgments or clusters: the sandwich has no spread to "
-                "go by and their intervals are infinite (interval='hessian' would take edges for independent)"
+            text = (
+                "{graphs:graphs} {graphs:has|have} fewer than two judgments or clusters: the sandwich has no spread to "
+                "go by and {graphs:its|their} intervals are infinite ({ask} would take edges for independent)"
             )
+            ask = Setting("interval", "hessian")
+            notes.append(Note("too few judgments", text, graphs=int(few.sum()), ask=ask))
     variance[~connectivity.compared] = np.inf
     error = np.sqrt(variance)
     half = float(ndtri(0.5 + level / 2)) * error
@@ -142,7 +145,7 @@ def score_intervals(
         approximate=approximate,
         method=method,
         level=level,
-        note="; ".join(notes),
+        notes=tuple(notes),
     )
 
 
@@ -163,7 +166,7 @@ def infinite_ends(gauge: Gauge, connectivity: Connectivity) -> tuple[NDArray[np.
 
 def _variances(
     batch: Batch, curvature: Curvature, gauge: Gauge, meat: Meat | None, graphs: NDArray[np.int64] | None = None
-) -> tuple[Floats, Floats, NDArray[np.bool_], list[str]]:
+) -> tuple[Floats, Floats, NDArray[np.bool_], list[Note]]:
     """Variances of the nodes' contrasts and of the coefficients, which graphs are approximate, and how."""
     nodes = int(batch.node_start[-1])
     variance = np.zeros(nodes + len(curvature.extra_owner))
@@ -189,8 +192,12 @@ def _variances(
         elif found.error > CERTIFIED:
             approximate[units.graph[unit]] = True
             ways.setdefault(found.how, []).append(found.error / 2)
+    text = (
+        "standard errors of {components:one large component|{components:,} large components} are approximate "
+        "({how} {worst:.1%})"
+    )
     notes = [
-        f"standard errors of {_several(len(errors))} are approximate ({_WORDS[how]} {max(errors):.1%})"
+        Note("approximate standard errors", text, components=len(errors), how=_WORDS[how], worst=float(max(errors)))
         for how, errors in ways.items()
     ]
     if none:
@@ -201,10 +208,11 @@ def _variances(
         if meat is not None:  # one cluster has no spread, which is said by itself
             lost = lost[meat.clusters[batch.owner[lost]] > 1]
         if len(lost):
-            notes.append(
-                f"no intervals for {items_of(batch, lost)}: their equations are too uneven for floating point "
-                "(weights far apart, or long chains with many comparisons); interval='bootstrap' draws some"
+            text = (
+                "no intervals for {items}: their equations are too uneven for floating point (weights far apart, or "
+                "long chains with many comparisons); {ask} draws some"
             )
+            notes.append(Note("no intervals", text, ask=Setting("interval", "bootstrap"), **named(batch, lost)))
     return np.maximum(variance[:nodes], 0.0), np.maximum(variance[nodes:], 0.0), approximate, notes
 
 
@@ -212,10 +220,6 @@ _WORDS = {
     "series": "from the first terms of a series, for 99 of 100 items to within about",
     "sketch": "by random projections, relative standard error",
 }
-
-
-def _several(components: int) -> str:
-    return "one large component" if components == 1 else f"{components:,} large components"
 
 
 def _one(curvature: Curvature, meat: Meat | None, ids: NDArray[np.int64]) -> tuple[csr_array, csr_array | None]:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from concordant.apps.commands.given import Given
+from concordant.apps.commands.given import Given, say_note
 from concordant.apps.commands.output import as_csv, check_output, one_line, plain, show_table, write, write_json
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import read_given_log
@@ -159,7 +159,7 @@ def run_audit(log: str, given: Given) -> None:
         tell([f"skipped: {reading.report()}"])
     if not quiet:
         for note in reading.notes:
-            say("note", note)
+            say_note(note)
     prefs = reading.preferences.pool() if given["pool"] else reading.preferences
     with Progress(quiet, "auditing"):
         found = audit(
@@ -193,7 +193,7 @@ def run_audit(log: str, given: Given) -> None:
                 say("summary", line)
     if not quiet:
         for note in found.notes:
-            say("note", note)
+            say_note(note)
 
 
 def _flat(table: pa.Table) -> pa.Table:

@@ -9,15 +9,20 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from concordant.errors import Idle
+from concordant.apps.commands.saying import say
+from concordant.errors import ConcordantError, Idle, Setting
+from concordant.preferences.notes import Note
 
-__all__ = ["ANYWHERE", "Given", "Rule", "command", "group"]
+__all__ = ["ANYWHERE", "Given", "Rule", "command", "group", "say_note"]
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
 ANYWHERE = frozenset({"quiet", "seed"})
 """Options that every way takes: how much is said, and a seed, which promises equal output and keeps that promise where
 nothing is drawn, too (so does --log-format, which is no option of the work at all)."""
+
+OPTIONS: dict[str, str] = {}
+"""Options that have another name than the parameters of functions that they set, by the latter."""
 
 
 @dataclass(frozen=True)
@@ -114,23 +119,39 @@ class _Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             done = super().invoke(ctx)
-        except Idle as problem:
-            raise click.UsageError(problem.said(self._flag(problem.option))) from None
+        except ConcordantError as problem:
+            raise click.UsageError(problem.said(self.option)) from None
         given = ctx.meta.get(__name__)
         if given is not None and (left := given.unread()):
             raise click.UsageError(
-                f"{self._flag(left[0])} was given, and nothing read it: the output is one without it"
+                f"{self.option(Setting(left[0]))} was given, and nothing read it: the output is one without it"
             )
         return done
 
-    def _flag(self, name: str) -> str:
-        """How an option is written; an option of a function under another name stays as it is."""
-        return next((_flag(one) for one in self.params if isinstance(one, click.Option) and one.name == name), name)
+    def option(self, setting: Setting) -> str:
+        """Return how a parameter of a function is written here; one that is no option of the command stays as it is."""
+        name = OPTIONS.get(setting.name, setting.name)
+        for one in self.params:
+            if isinstance(one, click.Option) and one.name == name:
+                return _flag(one) if one.is_flag or setting.value is None else f"{_flag(one)} {setting.value}"
+        return str(setting)
 
 
 def _flag(option: click.Option) -> str:
     names = [max(names, key=len) for names in (option.opts, option.secondary_opts) if names]
     return "/".join(names)
+
+
+def say_note(note: str) -> None:
+    """Say a note, its parameters as options of the command that runs; what it is made of stands in the JSON object."""
+    more: dict[str, Any] = {}
+    if isinstance(note, Note):
+        made = {"code": note.code, "query": note.query, "items": note.items, "numbers": note.numbers}
+        more = {name: value for name, value in made.items() if value}
+        context = click.get_current_context(silent=True)
+        if context is not None and isinstance(context.command, _Command):
+            note = note.said(context.command.option)
+    say("note", note, **more)
 
 
 class _Group(click.Group):

@@ -18,13 +18,15 @@ import pyarrow.compute as pc
 import pyarrow.feather
 import pyarrow.parquet
 
+from concordant.apps.commands.given import say_note
 from concordant.apps.commands.log_options import SPREADSHEET
-from concordant.apps.commands.saying import at_the_end, one_line, say
+from concordant.apps.commands.saying import at_the_end, one_line
 from concordant.errors import UsageError
 from concordant.io.log.disk import check_replaced
+from concordant.preferences.notes import Note
 from concordant.ranking.flags import FLAGS, flag_said
 from concordant.ranking.rank import Ranking
-from concordant.ranking.scores import STATUS
+from concordant.ranking.scores import STOPPED
 from concordant.ranking.structures import structure
 
 __all__ = [
@@ -225,34 +227,34 @@ def show(board: Ranking, *, rows: int | None, quiet: bool, table: bool) -> None:
             sys.stdout.buffer.flush()
     if not quiet:
         for note in remarks(board):
-            say("note", note)
+            say_note(note)
 
 
 def remarks(board: Ranking) -> list[str]:
     """What a reader should know before trusting the table."""
-    notes = list(board.notes)
-    status = board.status["status"].astype(int)
-    stopped = int((status == STATUS.index("stopped before convergence")).sum())
-    if stopped:
-        notes.append(f"{stopped:,} of {len(status):,} queries stopped before convergence")
-    split = np.unique(board.query[board.component > 1])
-    if len(split):
-        where = "the items fall" if len(board.queries) == 1 else f"in {len(split):,} queries the items fall"
-        notes.append(
-            f"{where} into groups that were never compared with each other: ranks restart in each (column component)"
+    notes, of = list(board.notes), len(board.queries)
+    if stopped := int((board.status["status"] == STOPPED).sum()):
+        text = "{queries:,} of {of:queries} stopped before convergence"
+        notes.append(Note("queries stopped", text, queries=stopped, of=of))
+    if split := len(np.unique(board.query[board.component > 1])):
+        text = (
+            "{of:the items fall|in {queries:queries} the items fall} into groups that were never compared with each "
+            "other: ranks restart in each (column component)"
         )
+        notes.append(Note("components", text, queries=split, of=of))
     for flag in FLAGS:
         codes = board.item[board.flag & flag.code > 0]
         if len(codes):
-            shown = ", ".join(str(board.items[i]) for i in dict.fromkeys(codes[:5].tolist()))
+            items = [board.items[i] for i in dict.fromkeys(codes[:5].tolist())]
             words = flag_said(flag, len(codes), structure(board.structure).unlimited)
-            notes.append(f"{words} ({shown}{', …' if len(codes) > 5 else ''})")
-    if len(board.queries) == 1:
+            shown = ", ".join([*map(str, items), *["…"] * (len(codes) > 5)])
+            notes.append(Note(flag.label, words + " ({shown})", items=items, rows=len(codes), shown=shown))
+    if of == 1:
         for name, value in board.coefficients.items():
             if not name.startswith("s.e."):
-                error = board.coefficients.get(f"s.e. of {name}")
-                spread = f" ± {error[0]:.3g}" if error is not None and np.isfinite(error[0]) else ""
-                notes.append(f"coefficient {name}: {value[0]:.4g}{spread}")
+                error = board.coefficients.get(f"s.e. of {name}", [math.nan])[0]
+                text = "coefficient {name}: {value:.4g}" + (" ± {error:.3g}" if np.isfinite(error) else "")
+                notes.append(Note("coefficient", text, name=name, value=float(value[0]), error=float(error)))
     return notes
 
 

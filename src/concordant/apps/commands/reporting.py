@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from concordant.apps.commands.given import Given
+from concordant.apps.commands.given import Given, say_note
 from concordant.apps.commands.output import check_output, put_file
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import labelled_like, read_feature_file, read_given_log, said_of_names
@@ -61,7 +61,7 @@ def run_report(log: str, given: Given) -> None:
     tell(told)
     if not quiet:
         for note in (*prefs.notes, *made.data["left_out"]):
-            say("note", note)
+            say_note(note)
         say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
 
 

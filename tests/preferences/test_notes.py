@@ -1,0 +1,64 @@
+"""Notes: records that print as sentences, in singular and plural, added up over parts of a log."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import concordant as cc
+from concordant.errors import CannotRank, Setting
+from concordant.preferences.notes import MOST, Note, added_up, of_queries
+from concordant.ranking import rank as ranking
+
+TEXT = "{judges:judges} {judges:is|are} of one mind about {items}{query}; ask for {ask}"
+
+
+def note(judges=2, items=("a", "b"), **more):
+    return Note("of one mind", TEXT, items=items, judges=judges, ask=Setting("interval", "bootstrap"), **more)
+
+
+def test_a_note_is_its_sentence_and_what_it_is_made_of():
+    made = note(1, ("{x}", "y", "{x}"), query="q{0}")
+    assert made == "1 judge is of one mind about '{x}', 'y' of query 'q{0}'; ask for interval='bootstrap'"
+    assert (made.code, made.items, made.query, made.numbers["judges"]) == ("of one mind", ("{x}", "y"), "q{0}", 1)
+    assert note(1200).startswith("1,200 judges are of one mind")
+    assert note(others=1000).endswith("'a', 'b' and 1,000 more; ask for interval='bootstrap'")
+    assert note().said(lambda setting: f"--{setting.name} {setting.value}").endswith("ask for --interval bootstrap")
+
+
+def test_a_note_goes_through_a_pickle():
+    made = pickle.loads(pickle.dumps(note()))
+    assert type(made) is Note and made == note()
+    assert (made.code, made.items, made.numbers) == (note().code, note().items, note().numbers)
+
+
+def test_notes_of_parts_add_up():
+    many = [f"i{n}" for n in range(MOST)]
+    first, last = added_up([note(2, many), "as it is", note(3, ["a", *many[1:]]), "as it is"], 7)
+    assert (first.numbers["judges"], first.items, first.numbers["others"], last) == (5, tuple(many), 1, "as it is")
+    text = "{queries:is|are} odd, at most {most}"
+    odd = [of_queries("odd", np.arange(size) < 2, text, most=float(size))[0] for size in (2, 5)]
+    assert added_up(odd, 9) == ("4 of 9 queries are odd, at most 5.0",)
+    assert len(added_up([note(query="p"), note(query="q")], 7)) == 2
+
+
+def test_an_error_in_a_note_keeps_its_parameters():
+    made = Note("cannot rank", "{error}", error=CannotRank("no maximum; ask for ", Setting("prior", 0.01)))
+    assert made == "no maximum; ask for prior=0.01"
+    assert made.said(lambda setting: f"--{setting.name}") == "no maximum; ask for --prior"
+
+
+@pytest.mark.parametrize("block", [1, 3, 10**6])
+def test_notes_of_a_ranking_do_not_depend_on_its_blocks(monkeypatch, block):
+    monkeypatch.setattr(ranking, "BLOCK", block)
+    winner, loser, query = ["a", "b", "x", "c", "c"], ["b", "a", "c", "x", "y"], [1, 1, 2, 2, 3]
+    prefs = cc.Preferences.from_comparisons(winner, loser, query=query)
+    notes = {note.code: note for note in cc.rank(prefs, ties="davidson").notes}
+    assert notes["no ties"] == "no ties in 3 of 3 graphs: Davidson's ν is 0 there and the fit plain Bradley–Terry"
+    assert notes["kept finite by the prior"].items == ("y",)
+
+
+def test_an_item_of_two_queries_is_named_once():
+    prefs = cc.Preferences.from_comparisons(["a", "b"], ["c", "c"], query=[1, 2])
+    (note,) = cc.rank(prefs).notes
+    assert note.items == ("c",) and "keeps the scores of 'c' finite" in note
