@@ -153,7 +153,7 @@ def test_the_demo_has_a_page(tmp_path, capsys):
     made = data_in(page)
     assert [group["group"] for group in made["annotators"]["groups"]] == ["people", "GPT-4"]
     assert "vendor-extract" in [view["name"] for view in made["views"]], "prompts go by their names"
-    votes = resources.files("concordant") / "data" / "llmfao" / "crowd-comparisons.csv"
+    votes = resources.files("concordant") / "apps" / "data" / "llmfao" / "crowd-comparisons.csv"
     people = cc.read(str(votes), columns={"query": "prompt"}, cluster="worker")
     board = cc.rank(people.pool())
     assert made["views"][0]["ranking"]["score"] == board.score.tolist()

@@ -14,7 +14,7 @@ import pytest
 from concordant.apps.report.report import page
 from report_pages import HOSTILE, full_data, report_data
 
-FOLDER = resources.files("concordant") / "reporting" / "page"
+FOLDER = resources.files("concordant") / "apps" / "report" / "page"
 
 
 class Parts(HTMLParser):
