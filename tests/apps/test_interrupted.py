@@ -229,7 +229,7 @@ def test_a_file_is_old_or_new_at_every_line(tmp_path: Path) -> None:
         put_file(path, lambda name: Path(name).write_text("new"))
 
     moments = 0
-    for moments in steps_of(act, "commands/output.py"):  # noqa: B007
+    for moments in steps_of(act, "log/disk.py"):  # noqa: B007
         assert path.read_text() in ("old", "new")
         assert [one.name for one in tmp_path.iterdir() if not one.name.startswith(".concordant-")] == ["out.csv"]
         for rest in tmp_path.glob(".concordant-*"):  # one line after its removal begins: what main() does last

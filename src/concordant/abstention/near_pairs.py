@@ -11,9 +11,7 @@ Near pairs counted part by part on several threads.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from concordant.abstention.points import Near, Points, cost_of, near_by, points_of, sampled_differences
 from concordant.errors import UsageError, did_you_mean
+from concordant.kernels.arrays import in_threads
 from concordant.losses.metrics.pairwise import inversions
 
 __all__ = [
@@ -41,7 +40,6 @@ __all__ = [
 
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
 """For each threshold the near pairs, each once, and the mistakes among them (two for a wrong order, one for a tie)."""
-THREADS = max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 
 
 def summed(
@@ -54,9 +52,7 @@ def summed(
         count(*ends, found[0], found[1])
         return found
 
-    edges = list(cuts)
-    with ThreadPoolExecutor(THREADS) as pool:
-        near, wrong = sum(pool.map(part, pairwise(edges)), np.zeros((2, limits), np.int64))
+    near, wrong = sum(in_threads(part, pairwise(cuts)), np.zeros((2, limits), np.int64))
     return near, wrong
 
 

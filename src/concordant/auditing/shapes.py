@@ -7,7 +7,6 @@ Who beats whom: the row-sum condition (16) of ICML, the Condorcet winner, the Sm
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +24,7 @@ from concordant.auditing.transitivity import (
     heavier_paths,
     triples,
 )
-from concordant.kernels.arrays import read_only
+from concordant.kernels.arrays import in_threads, read_only
 from concordant.preferences.connectivity import LEVEL, connectivity
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
@@ -147,8 +146,7 @@ def _search(parts: _Components) -> tuple[Nodes, Nodes, Floats, Flags]:
         def look(part: int) -> None:
             kernel(bounds, cuts[part], cuts[part + 1], *rows, weight, allowed, cycle, length, least, proven)
 
-        with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(look, range(len(cuts) - 1)))
+        in_threads(look, range(len(cuts) - 1), THREADS)
     kept = components.place < components.spread(length)
     return Ragged.of_sizes(length).start, cycle[kept], least, proven
 

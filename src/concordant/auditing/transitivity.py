@@ -9,7 +9,6 @@ What can be said of a property of a population of which some pairs were never ju
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.kernels.arrays import read_only
+from concordant.kernels.arrays import in_threads, read_only
 from concordant.preferences.connectivity import LEVEL, net_weights
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Grouped, OnNodes, Ragged
@@ -209,8 +208,7 @@ def _paths_compiled(judged: Neighbours, todo: Nodes, work: Nodes) -> _Paths:
         kernel(read_only(part, np.int64), base, width, LEVEL, *rows, found.counts, found.shortfall, found.worst,
                found.missing)  # fmt: skip
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(look, np.split(todo, cuts)))
+    in_threads(look, np.split(todo, cuts), THREADS)
     return found
 
 

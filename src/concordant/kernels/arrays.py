@@ -6,14 +6,15 @@ Compiled loops over independent pieces of work, in threads; what a piece gives d
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["in_parts", "in_ranges", "read_only"]
+__all__ = ["WORKERS", "in_parts", "in_ranges", "in_threads", "read_only"]
 
 
 def read_only(values: NDArray[Any], kind: Any) -> NDArray[Any]:
@@ -27,9 +28,25 @@ def read_only(values: NDArray[Any], kind: Any) -> NDArray[Any]:
 
 
 Indices = NDArray[Any]
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
 WORKERS = max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 LITTLE = 1 << 12
 """Cost below which one thread does it all."""
+
+
+def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task], threads: int | None = None) -> list[Answer]:
+    """Return ``work`` of every task, in order, from so many threads (``WORKERS``); it does not depend on their number.
+
+    >>> in_threads(abs, [1, -2, 3], 2)
+    [1, 2, 3]
+    """
+    every = list(tasks)
+    threads = min(WORKERS if threads is None else threads, len(every))
+    if threads <= 1:
+        return [work(task) for task in every]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, every))
 
 
 def in_parts(work: Callable[[Indices], None], chosen: Indices, cost: NDArray[Any], chunk: float) -> None:
@@ -37,22 +54,12 @@ def in_parts(work: Callable[[Indices], None], chosen: Indices, cost: NDArray[Any
     if not len(chosen):
         return
     number = (np.cumsum(cost) - cost) // chunk
-    parts = np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
-    if len(parts) == 1 or WORKERS == 1:
-        for part in parts:
-            work(part)
-        return
-    with ThreadPoolExecutor(min(WORKERS, len(parts))) as pool:
-        list(pool.map(work, parts))
+    in_threads(work, np.split(chosen, np.flatnonzero(np.diff(number)) + 1))
 
 
 def in_ranges(work: Callable[[int, int], None], cost: NDArray[Any]) -> None:
     """Call work(first, last) on ranges of about the same cost, in threads. Results do not depend on the ranges."""
     parts = 4 * WORKERS if len(cost) > 1 and cost.sum() > LITTLE else 1
     cuts = np.searchsorted(np.cumsum(cost), np.sum(cost) * np.arange(1, parts) / parts)
-    edges = np.unique(np.concatenate(([0], cuts, [len(cost)])))
-    if len(edges) < 3:
-        work(0, len(cost))
-        return
-    with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(work, edges[:-1].tolist(), edges[1:].tolist()))
+    edges = np.unique(np.concatenate(([0], cuts, [len(cost)]))).tolist()
+    in_threads(lambda ends: work(*ends), list(pairwise(edges)) or [(0, 0)])

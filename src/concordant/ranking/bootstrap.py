@@ -25,6 +25,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from concordant.errors import UsageError
+from concordant.kernels.arrays import in_threads
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
@@ -34,7 +35,7 @@ from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.curvature import laplacian, pair_weights
 from concordant.ranking.elimination import far_apart
-from concordant.ranking.multinomial import Atoms, Stream, in_threads, streams
+from concordant.ranking.multinomial import Atoms, Stream, streams
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import Intervals, infinite_ends
 
@@ -398,7 +399,7 @@ def _together(
         return scores, beyond
 
     with stage("bootstrap", replicates) as advance:
-        parts = in_threads(work, list(streams(len(atoms.count), replicates)), threads)
+        parts = in_threads(work, streams(len(atoms.count), replicates), threads)
     return np.concatenate([scores for scores, _ in parts]), sum(bad for _, bad in parts)
 
 

@@ -5,10 +5,8 @@ Replicates are drawn in streams of a fixed size, each from its own generator, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +16,7 @@ from concordant.preferences.counts import MOST, exact_sum
 from concordant.preferences.graphs import Batch
 from concordant.preferences.sampling import label_keys
 
-__all__ = ["Atoms", "Stream", "in_threads", "multinomial", "streams"]
+__all__ = ["Atoms", "Stream", "multinomial", "streams"]
 
 
 Counts = NDArray[np.int64]
@@ -30,9 +28,6 @@ HELD = 1 << 22
 """Numbers of one stream."""
 LONGEST = 50
 """Replicates of one stream, at most."""
-
-Task = TypeVar("Task")
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +116,3 @@ def multinomial(rng: np.random.Generator, count: Counts, replicates: int) -> Cou
             place = np.searchsorted(np.cumsum(drawn[row]), taken, side="right")
             drawn[row] -= np.bincount(place, minlength=len(count))
     return drawn
-
-
-def in_threads(work: Callable[[Task], Answer], tasks: list[Task], threads: int) -> list[Answer]:
-    """Apply ``work`` to every task, in order; the answers do not depend on the number of threads."""
-    if threads <= 1 or len(tasks) <= 1:
-        return [work(task) for task in tasks]
-    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
-        return list(pool.map(work, tasks))

@@ -18,6 +18,7 @@ Sums run over one graph at a time, in the order of its nodes, so the answer for 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -348,8 +349,7 @@ class System:
         return np.asarray(np.linalg.eigvalsh(profile).min(axis=1), np.float64)
 
     def _only_scores(self) -> System:
-        other = object.__new__(System)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other.problem = replace(self.problem, ties=None, covariates=None)
         other.corner_diagonal = np.zeros((self.problem.graphs, 0))
         return other

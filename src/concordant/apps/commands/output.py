@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import click
 import numpy as np
@@ -22,7 +21,7 @@ from concordant.apps.commands.given import say_note
 from concordant.apps.commands.log_options import SPREADSHEET
 from concordant.apps.commands.saying import at_the_end, one_line
 from concordant.errors import UsageError
-from concordant.io.log.disk import check_replaced
+from concordant.io.log.disk import check_replaced, in_place_of
 from concordant.preferences.notes import Note
 from concordant.ranking.flags import FLAGS, flag_said
 from concordant.ranking.rank import Ranking
@@ -159,18 +158,8 @@ def put_file(name: str | os.PathLike[str], fill: Callable[[str], object], *, opt
 
     A link stays one. Errors (UsageError): what the disk refuses; ``option`` is what named the file.
     """
-    check_replaced(name, option)
-    path = Path(name).resolve()
-    temporary = path.with_name(f".concordant-{uuid4().hex[:12]}{path.suffix.lower()}")
-    with at_the_end(lambda: temporary.unlink(missing_ok=True)):
-        try:
-            temporary.touch(exist_ok=False)  # with the permissions of any new file
-            fill(str(temporary))
-            os.replace(temporary, path)
-        except OSError as error:
-            raise UsageError(f"{option} {name}: {error.strerror or error}") from None
-        finally:
-            temporary.unlink(missing_ok=True)
+    with in_place_of(name, option, at_the_end) as temporary:
+        fill(str(temporary))
 
 
 def _put(name: str, fill: Callable[[str], object]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from concordant.apps.export.terms import Terms, terms_of
 from concordant.apps.models.directory import is_model
 from concordant.apps.models.saving import load_model
 from concordant.errors import UsageError, did_you_mean
-from concordant.io.log.disk import check_replaced
+from concordant.io.log.disk import check_replaced, in_place_of
 
-__all__ = ["Exported", "FORMATS", "check_place", "export_model", "exported", "loaded", "put_bytes"]
+__all__ = ["Exported", "FORMATS", "check_place", "export_model", "exported", "loaded"]
 
 
 FORMATS = ("onnx", "elasticsearch", "solr", "json")
@@ -73,7 +72,8 @@ def export_model(
     place = check_place(path)
     terms = terms_of(loaded(ranker, unsafe_pickle=unsafe_pickle), query=query, names=feature_names)
     data, notes = exported(terms, to, place.stem if name is None else name)
-    put_bytes(data, place)
+    with in_place_of(place) as temporary:
+        temporary.write_bytes(data)
     return Exported(place, to, len(data), notes)
 
 
@@ -117,24 +117,3 @@ def check_place(path: str | os.PathLike[str], option: str = "--output") -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: no permission to write in the folder {place.parent}")
     return place
-
-
-def put_bytes(data: bytes, place: Path) -> None:
-    """Write a file whole or not at all; a link stays one. Errors (UsageError)."""
-    check_replaced(place)
-    target = place.resolve()
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".concordant-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
-    except BaseException as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError(f"{place}: {error.strerror or error}") from None
-        raise

@@ -13,7 +13,6 @@ import html
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -41,7 +40,7 @@ from concordant.apps.report.views import (
     views_of,
 )
 from concordant.errors import ConcordantError, Idle, InputError, UsageError, counted, refuse_idle
-from concordant.io.log.disk import check_replaced
+from concordant.io.log.disk import in_place_of
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import affordable
 from concordant.progress import stage
@@ -282,23 +281,8 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all. Errors: UsageError for what the disk refuses."""
-        check_replaced(path)
-        target = Path(path).resolve()
-        text = self.html.encode()
-        temporary = None
-        try:
-            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".concordant-", suffix=".html")
-            with os.fdopen(handle, "wb") as file:
-                file.write(text)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, target)
-        except OSError as error:
-            raise UsageError(f"{path}: {error.strerror or error}") from None
-        finally:
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
+        with in_place_of(path) as temporary:
+            temporary.write_bytes(self.html.encode())
         return Path(path)
 
     def __repr__(self) -> str:

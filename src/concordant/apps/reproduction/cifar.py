@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from torch import Tensor, nn
 from concordant.apps.reproduction.digits import PairProfile
 from concordant.apps.reproduction.outcome import Setting
 from concordant.errors import ConcordantError, InputError, UsageError, few
-from concordant.io.log.disk import check_regular
+from concordant.io.log.disk import check_regular, in_place_of
 
 __all__ = [
     "Block",
@@ -335,9 +334,8 @@ def _keep(training: _Training, losses: list[float], kept: Path) -> None:
         "net": training.net.state_dict(),
         "optimiser": training.optimiser.state_dict(),
     }
-    beside = kept.with_name(kept.name + ".part")
-    torch.save(state, beside)
-    os.replace(beside, kept)
+    with in_place_of(kept) as beside:
+        torch.save(state, beside)
 
 
 def _resume(training: _Training, kept: Path) -> list[float]:

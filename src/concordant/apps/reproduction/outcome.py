@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from concordant.errors import ConcordantError, InputError, few
-from concordant.io.log.disk import check_replaced
+from concordant.io.log.disk import in_place_of
 
 __all__ = ["Outcome", "Row", "SOURCES", "Setting", "find", "found", "markdown_table", "write_figure", "write_numbers"]
 
@@ -99,28 +97,16 @@ def write_numbers(outcome: Outcome, folder: Path) -> list[Path]:
     written = []
     for name, rows in {"": outcome.summary, **outcome.tables}.items():
         path = folder / (f"{outcome.name}-{name}.csv" if name else f"{outcome.name}.csv")
-        with _whole(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        with in_place_of(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             columns = list(dict.fromkeys(column for row in rows for column in row))
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows({key: _number(value) for key, value in row.items()} for row in rows)
         written.append(path)
     text = folder / f"{outcome.name}.md"
-    with _whole(text) as temporary:
+    with in_place_of(text) as temporary:
         temporary.write_text(outcome.markdown(), encoding="utf-8")
     return [*written, text]
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """Yield where a file is written before it takes its place, whole or not at all."""
-    check_replaced(path)
-    temporary = path.with_name(f".concordant-{uuid4().hex[:12]}{path.suffix}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _number(value: Any) -> Any:
@@ -153,7 +139,7 @@ def write_figure(outcome: Outcome, folder: Path) -> list[Path]:
         outcome.draw(figure)
         for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
             path = folder / f"{outcome.name}.{ending}"
-            with _whole(path) as temporary:
+            with in_place_of(path) as temporary:
                 figure.savefig(temporary, dpi=DPI, metadata=metadata)
             written.append(path)
     return written

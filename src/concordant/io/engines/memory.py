@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from concordant.errors import InputError
 from concordant.io.log.formats import Log, parquet_file
 from concordant.io.log.headers import arrow_batches
 from concordant.io.log.rows import delimited_rows, json_rows
+from concordant.kernels.arrays import in_threads
 from concordant.preferences.lists import Lists, coded, decoded, gather, packed, unpacked
 from concordant.preferences.values import is_text
 
@@ -104,11 +104,7 @@ def count_rows(table: pa.Table, roles: Mapping[str, str]) -> tuple[dict[str, pa.
     for role, name in roles.items():
         if pa.types.is_nested(table[name].type):
             raise InputError(f"the column of {role} holds {table[name].type}, labels are texts or integers")
-    if len(table) > MANY:
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            codes = list(pool.map(coded, columns))
-    else:
-        codes = [coded(column) for column in columns]
+    codes = in_threads(coded, columns, 2 if len(table) > MANY else 1)
     span = math.prod(len(values) + 1 for _, values in codes)
     if len(table) == 0 or span > max(4 * len(table), 1 << 16):
         found = {name: decoded(values, code) for name, (code, values) in zip(names, codes, strict=True)}

@@ -10,11 +10,14 @@ from __future__ import annotations
 import io
 import os
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from uuid import uuid4
 
 from concordant.errors import InputError, UsageError
 
-__all__ = ["check_regular", "check_replaced", "open_regular", "read_regular", "what_is"]
+__all__ = ["check_regular", "check_replaced", "in_place_of", "open_regular", "read_regular", "what_is"]
 
 
 KINDS = {
@@ -87,6 +90,31 @@ def check_replaced(path: str | os.PathLike[str], option: str = "") -> None:
             f"{f'{option} ' * bool(option)}{Path(path)} is {kind}: an output is written whole and then takes the place "
             "of a file; name a file"
         )
+
+
+@contextmanager
+def in_place_of(
+    name: str | os.PathLike[str],
+    option: str = "",
+    guarded: Callable[[Callable[[], object]], AbstractContextManager[object]] = nullcontext,
+) -> Iterator[Path]:
+    """Yield a new file beside ``name``, which takes its place at the end: whole or not at all. A link stays one.
+
+    ``guarded`` makes what removes the new file happen also where the process ends in between. Errors (UsageError): what
+    the disk refuses; ``option`` is what named the file.
+    """
+    check_replaced(name, option)
+    path = Path(name).resolve()
+    temporary = path.with_name(f".concordant-{uuid4().hex[:12]}{path.suffix.lower()}")
+    with guarded(lambda: temporary.unlink(missing_ok=True)):
+        try:
+            temporary.touch(exist_ok=False)  # with the permissions of any new file
+            yield temporary
+            os.replace(temporary, path)
+        except OSError as error:
+            raise UsageError(f"{option} {name}: {error.strerror or error}".lstrip()) from None
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _refused(path: str | os.PathLike[str], kind: str) -> str:
