@@ -26,6 +26,7 @@ from concordant.errors import UsageError
 from concordant.learning.solvers.least_squares import checked_matrix, checked_ridge, checked_rows
 from concordant.losses.margins import Margin, Penalty
 from concordant.losses.objective import Objective
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["Determined", "EdgeProblem", "factorised", "iterated", "unit_scale"]
 
@@ -81,7 +82,7 @@ class EdgeProblem:
                 place = np.empty(len(order), np.int64)
                 place[order] = np.arange(len(order))
                 unit, units, row = place[inverse], len(distinct), distinct[order]
-        of_node = np.repeat(scale, np.diff(arcs.node_start))
+        of_node = Ragged(arcs.node_start).spread(scale)
         of_edge = arcs.weight * of_node[arcs.winner]
         pulled = np.flatnonzero(arcs.pull * of_node)
         winner, loser = unit[arcs.winner], unit[arcs.loser]
