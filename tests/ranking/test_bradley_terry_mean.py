@@ -15,9 +15,9 @@ from concordant.learning.targets.mean_targets import mean_targets
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
-from concordant.ranking.rank import rank
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.rank import rank
 from concordant.ranking.scores import CONVERGED
 from concordant.ranking.structures import structure
 

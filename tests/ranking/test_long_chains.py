@@ -17,13 +17,13 @@ from concordant.preferences.preferences import Preferences
 from concordant.ranking import large_variances as eliminated
 from concordant.ranking import large_variances as large
 from concordant.ranking import standard_errors
-from concordant.ranking.rank import rank
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import thurstone_mosteller
 from concordant.ranking.covariance import Meat
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.elimination import Elimination
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
+from concordant.ranking.rank import rank
 from concordant.ranking.scores import CONVERGED
 from concordant.ranking.standard_errors import score_intervals
 

@@ -15,11 +15,11 @@ import concordant as cc
 from concordant.errors import ConcordantError, UsageError
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
-from concordant.ranking.rank import rank
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import average_log_odds, thurstone_mosteller
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.elimination import far_apart
+from concordant.ranking.rank import rank
 from concordant.ranking.scores import CONVERGED, STOPPED
 
 
