@@ -223,6 +223,10 @@ class Graphs(OnNodes):
             np.bincount(self.first, to_first, self.nodes) + np.bincount(self.second, to_second, self.nodes), np.float64
         )
 
+    def per_graph(self, of_nodes: Floats) -> Floats:
+        """Sum a value of each node over its graph; shape (graphs,)."""
+        return self.node_groups.sums(of_nodes)
+
     @classmethod
     def of(cls, batch: Batch, *, covariates: bool = False) -> Graphs:
         """Add up the edges of a batch into pairs; covariates are kept only when asked for."""
