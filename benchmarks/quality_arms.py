@@ -17,7 +17,7 @@ from concordant.learning.features.matrix import Alignment, Features
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.informed import Informed, informed_prior
-from concordant.learning.targets.mean_targets import Targets, centre, mean_targets
+from concordant.learning.targets.mean_targets import Targets, mean_targets
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.bradley_terry import bradley_terry
@@ -160,7 +160,7 @@ class Arms:
         targets, first = make(drawn)
         y, Z, rows = targets.value, self.split.Z_train, drawn.where.row
         if beyond:
-            y = y - centre(drawn.where.start, (Z @ first)[rows])
+            y = y - drawn.where.groups.centred((Z @ first)[rows])
         equations = NormalEquations.of(Z, y, targets.start, targets.weight, rows=rows)
         level = float(np.trace(equations.gram)) / len(equations.gram)
         thetas = np.column_stack([equations.solve(ridge * level).theta for ridge in RIDGES])
@@ -185,7 +185,7 @@ class Arms:
         if name == "Bradley-Terry, s":
             return self._boosted(rows, self.grades, "regression")
         if name == "informed, (2^s - 1)/Z":
-            y = centre(self.drawn.where.start, self._informed("2^s-1")(self.drawn)[0].value)
+            y = self.drawn.where.groups.centred(self._informed("2^s-1")(self.drawn)[0].value)
             return self._boosted(rows, y / y.std(), "regression")
         y = self._informed("identity")(self.drawn)[0].value
         if name == "informed, s":

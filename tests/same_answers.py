@@ -484,8 +484,7 @@ def batch() -> Any:
 @call("preferences")
 def graphs() -> Any:
     found = cc.Graphs.of(cc.Batch.whole(prompts()))
-    sums = found.node_groups.sums(found.owner)
-    return [found.first, found.second, found.wins, found.losses, found.ties, found.above, sums]
+    return [found.first, found.second, found.wins, found.losses, found.ties, found.above, found.per_graph(found.owner)]
 
 
 @call("reading")

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import concordant as cc
 import plain
 from concordant.errors import ConcordantError, UsageError
-from concordant.learning.targets.mean_targets import centre, mean_targets
+from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.gains import best_value, inverse_discount, the_gain
 from concordant.preferences.graphs import Batch
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure
 
@@ -217,7 +218,7 @@ def test_centred_targets_sum_to_zero_in_each_query() -> None:
         np.testing.assert_allclose(found.centred()[begin:end], part - part.mean(), atol=1e-15)
     matrix = np.random.default_rng(0).normal(size=(5, 2))
     start = np.array([0, 0, 2, 5, 5])  # empty queries at the ends
-    np.testing.assert_allclose(centre(start, matrix)[2:], matrix[2:] - matrix[2:].mean(axis=0))
+    np.testing.assert_allclose(Ragged(start).centred(matrix)[2:], matrix[2:] - matrix[2:].mean(axis=0))
 
 
 # -- Z = 0 ---------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from concordant.learning.rankers.folds import Disagreement, folds
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.rankers.validation import Training, matched
-from concordant.preferences.ragged import all_pairs
+from concordant.preferences.ragged import Ragged
 from concordant.progress import steps
 
 __all__ = [
@@ -128,7 +128,7 @@ def judged_pairs(
     notes: tuple[str, ...] = ()
     if held.prefs is not None:
         table = Disagreement(held.prefs, held.weight)
-        weight = held.weight[table.owner]
+        weight = table.pairs.spread(held.weight)
         first, second, above, below = table.first, table.second, table.above * weight, table.below * weight
     else:
         assert held.labels is not None
@@ -149,13 +149,14 @@ def judged_pairs(
 
 def _pairs_of_lists(start: Ints, most: int, seed: int) -> tuple[Ints, Ints, str]:
     """All pairs of entries within each list, or a random part of them."""
-    size = np.diff(start)
+    lists = Ragged(start)
+    size = lists.sizes
     count = size * (size - 1) // 2
     total = int(count.sum())
     if total <= most:
-        return (*all_pairs(start), "")
+        return (*lists.pairs(), "")
     drawn = np.sort(np.random.default_rng(seed).choice(total, most, replace=False, shuffle=False))
-    before = np.cumsum(count) - count
+    before = Ragged.of_sizes(count).first
     owner = np.searchsorted(before, drawn, side="right") - 1
     place = drawn - before[owner]
     # pair number p of a list: (i, j) with i < j and p = j(j − 1)/2 + i
@@ -273,13 +274,12 @@ def cross_fitted(ranker: Any, training: Training, n: int, split: str, seed: int)
 def _of_queries(training: Training, chosen: NDArray[np.bool_]) -> Training:
     """The labelled rows of the chosen queries alone."""
     assert training.labels is not None
-    size = np.diff(training.start)
-    nodes = np.repeat(chosen, size)
+    nodes = training.groups.spread(chosen)
     rows = training.row[nodes]
     return replace(
         training,
         features=training.features.take(rows),
-        start=np.concatenate(([0], np.cumsum(size[chosen]))),
+        start=Ragged.of_sizes(training.groups.sizes[chosen]).start,
         row=np.arange(len(rows)),
         labels=training.labels[nodes],
         weight=training.weight[chosen],

@@ -23,6 +23,7 @@ from concordant.abstention.points import Near, Points, cost_of, near_by, points_
 from concordant.errors import UsageError, did_you_mean
 from concordant.kernels.arrays import in_threads
 from concordant.losses.metrics.pairwise import inversions
+from concordant.preferences.ragged import Ragged
 
 __all__ = [
     "Counts",
@@ -91,8 +92,8 @@ def count_in_cells(points: Points, near: Near) -> Counts:
     sorted_by, start = _cells(points.X, _cuts(order, share, len(points.X)), axis)
     X = np.ascontiguousarray(points.X[sorted_by].T)
     label, score = points.label[sorted_by], points.score[sorted_by]
-    low = np.ascontiguousarray(np.minimum.reduceat(X, start[:-1], axis=1).T)
-    high = np.ascontiguousarray(np.maximum.reduceat(X, start[:-1], axis=1).T)
+    boxes = Ragged(start)
+    low, high = (np.ascontiguousarray(ends) for ends in (boxes.least(X.T), boxes.most(X.T)))
 
     def count(first: int, last: int, found: Ints, wrong: Ints) -> None:
         near_in_cells(X, axis, label, score, start, low, high, near.power, reach, near.limits, first, last, found,

@@ -18,6 +18,7 @@ from concordant.abstention.rule import PairDecisions, Rule
 from concordant.errors import InputError
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.rankers.validation import rows_of
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["MOST", "PartialOrders", "decided_pairs", "tiers_of"]
 
@@ -85,7 +86,7 @@ def decided_pairs(rule: Rule, scores: Floats, Z: Matrix | None, start: Ints, row
 
     Errors (InputError): more pairs than can be listed.
     """
-    size = np.diff(start).astype(np.float64)
+    size = Ragged(start).sizes.astype(np.float64)
     if (pairs := float((size * (size - 1) / 2).sum())) > MOST:
         raise InputError(f"{pairs:,.0f} pairs are more than can be listed ({MOST:,}); tiers need no list of them")
     above, below = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -133,10 +134,8 @@ def _near_pairs(rule: Rule, Z: Matrix | None, order: Ints) -> tuple[Ints, Ints] 
 def _pairs_apart(near: int, far: int, size: int) -> tuple[Ints, Ints]:
     """Places (i, i + k) for k from ``near`` to ``far`` − 1."""
     apart = np.arange(near, far)
-    count = size - apart
-    k = np.repeat(apart, count)
-    high = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    return high, high + k
+    of_k = Ragged.of_sizes(size - apart)
+    return of_k.place, of_k.place + of_k.spread(apart)
 
 
 class PartialOrders(ABC):
@@ -195,5 +194,5 @@ class PartialOrders(ABC):
         scores, Z = self._seen(features, named)
         if features.query is None:
             return scores, Z, np.array([0, len(scores)]), np.arange(len(scores))
-        start = np.concatenate(([0], np.cumsum(np.bincount(features.query, minlength=len(features.queries)))))
+        start = Ragged.counted(features.query, len(features.queries)).start
         return scores, Z, start, np.argsort(features.query, kind="stable")

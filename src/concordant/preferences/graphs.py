@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(Grouped):
+class Batch(Grouped, OnNodes):
     """The judgments of each graph, with multiplicity.
 
     All items of a graph's query are its nodes, touched by its judgments or not, so scores of subsets of one query
@@ -108,30 +108,15 @@ class Batch(Grouped):
     def _nodes(self) -> tuple[Ragged, NDArray[np.int64]]:
         return self.prefs.member_groups.take(self.query)
 
-    @property
-    def node_groups(self) -> Ragged:
-        """The nodes of each graph."""
-        return self._nodes[0]
-
-    @property
-    def node_start(self) -> Offsets:
+    @cached_property
+    def node_start(self) -> Offsets:  # type: ignore[override]
         """Nodes of graph g are node_start[g]:node_start[g + 1]."""
-        return self.node_groups.start
-
-    @property
-    def sizes(self) -> Offsets:
-        """Number of nodes of each graph."""
-        return self.node_groups.sizes
+        return self._nodes[0].start
 
     @cached_property
     def item(self) -> Ints:
         """Item code of each node, ascending within a graph."""
         return self.prefs.members[1][self._nodes[1]]
-
-    @property
-    def owner(self) -> NDArray[np.int64]:
-        """The graph of each node."""
-        return self.node_groups.owner
 
     def node_of(self, graph: NDArray[np.integer], item: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the node of an item in a graph (the item must belong to the graph's query)."""
@@ -237,6 +222,10 @@ class Graphs(OnNodes):
         return np.asarray(
             np.bincount(self.first, to_first, self.nodes) + np.bincount(self.second, to_second, self.nodes), np.float64
         )
+
+    def per_graph(self, of_nodes: Floats) -> Floats:
+        """Sum a value of each node over its graph; shape (graphs,)."""
+        return self.node_groups.sums(of_nodes)
 
     @classmethod
     def of(cls, batch: Batch, *, covariates: bool = False) -> Graphs:

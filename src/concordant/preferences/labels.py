@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concordant.errors import InputError
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["Labels", "look_alike", "look_alikes", "plain_form"]
 
@@ -315,7 +316,7 @@ def look_alikes(labels: Labels, what: str) -> tuple[str, ...]:
     alike = np.flatnonzero(often[code] > 1)
     if len(alike):
         order = alike[np.argsort(code[alike], kind="stable")]
-        groups = np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
+        groups = [order[part] for part in Ragged.runs(code[order]).slices]
         groups.sort(key=lambda group: int(group[0]))
         named = [[labels[place] for place in group[:SHOWN]] for group in groups[:SHOWN]]
         ways = list(dict.fromkeys(way for group in groups[:100] for way in _ways(labels[group[0]], labels[group[1]])))

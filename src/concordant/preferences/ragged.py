@@ -184,15 +184,6 @@ def entry_owner(start: Offsets) -> NDArray[np.int64]:
     return Ragged(start).owner
 
 
-def take_lists(start: Offsets, rows: NDArray[np.integer]) -> tuple[Offsets, NDArray[np.int64]]:
-    taken, entries = Ragged(start).take(rows)
-    return taken.start, entries
-
-
-def all_pairs(start: Offsets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return Ragged(start).pairs()
-
-
 def canonical_lists(
     kind: str,
     query: Ints,

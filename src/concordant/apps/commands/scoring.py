@@ -23,6 +23,7 @@ from concordant.io.log.formats import locate
 from concordant.learning.features.key_index import refuse_repeats
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.streamed import FORMATS, FeatureFile
+from concordant.preferences.ragged import Ragged
 from concordant.progress import stage
 
 __all__ = ["ranked", "run_score"]
@@ -112,14 +113,13 @@ def ranked(features: Features, score: NDArray[np.float64]) -> pa.Table:
     """Return query, item, score and rank of each row; the best of a query has rank 1, equal scores share the best."""
     query = np.zeros(len(features), np.int64) if features.query is None else features.query
     order = np.lexsort((-score, query))
-    first = np.flatnonzero(np.diff(query[order], prepend=-1))
+    queries = Ragged.runs(query[order])
     new = np.diff(score[order], prepend=np.nan) != 0
-    new[first] = True
+    new[queries.first] = True
     place = np.arange(len(order))
     shared = np.maximum.accumulate(np.where(new, place, 0))
-    begin = np.repeat(first, np.diff(np.append(first, len(order))))
     rank = np.empty(len(order), np.int64)
-    rank[order] = shared - begin + 1
+    rank[order] = shared - queries.spread(queries.first) + 1
     items = features.items.take(features.item)
-    queries = pa.nulls(len(features), pa.string()) if features.query is None else features.queries.take(features.query)
-    return pa.table({"query": queries, "item": items, "score": score, "rank": rank})
+    names = pa.nulls(len(features), pa.string()) if features.query is None else features.queries.take(features.query)
+    return pa.table({"query": names, "item": items, "score": score, "rank": rank})

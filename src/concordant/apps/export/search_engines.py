@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from concordant.apps.export.terms import Terms
 from concordant.apps.models.regressors import Network, Trees
 from concordant.errors import UsageError, few
+from concordant.preferences.ragged import Ragged
 
 __all__ = [
     "Split",
@@ -170,7 +171,7 @@ def _splits(terms: Terms, trees: Trees) -> list[Any]:
         below = np.minimum(np.nextafter(cuts(trees), np.float32(np.inf)), np.finfo(np.float32).max)
     absent = trees.threshold >= 0 if terms.missing == "raise" else trees.missing_left
 
-    number = np.arange(len(trees.left)) - np.repeat(trees.root, np.diff([*trees.root, len(trees.left)]))
+    number = Ragged(np.append(trees.root, len(trees.left))).place
 
     def leaf(node: int) -> dict[str, Any]:
         return {"nodeid": int(number[node]), "leaf": single(trees.value[node])}

@@ -55,7 +55,7 @@ def audited(
 ) -> Audited:
     """Audit the queries of a group, or all of a log of few; large ones without resampling, which is said."""
     all_of_them = len(group.whole.queries) <= QUERIES and work_of(group.whole) <= JUDGMENTS
-    pairs = int(np.diff(group.batch.graphs.pair_start).max(initial=0))
+    pairs = int(group.batch.graphs.pairs.sizes.max(initial=0))
     large = pairs > LARGE
     noise: dict[str, Any] = {"replicates": 0} if large else {"replicates": REPLICATES, "level": level, "ask": ask}
     found = audit(
@@ -163,7 +163,7 @@ def graphs_of(views: list[View], edges: dict[int, pa.Table | None]) -> list[dict
     """
     groups = {id(view.group): view.group for view in views}
     found = {key: _found(group, edges.get(key)) for key, group in groups.items()}
-    sizes = [int(np.diff(found[id(view.group)].net.edge_start)[view.query]) for view in views]
+    sizes = [int(found[id(view.group)].net.edges.sizes[view.query]) for view in views]
     return [_graph(view, found[id(view.group)], most) for view, most in zip(views, fair(sizes, EDGES), strict=True)]
 
 

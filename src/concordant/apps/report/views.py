@@ -255,7 +255,7 @@ def too_large_to_pool(prefs: Preferences) -> bool:
 
 def work_of(prefs: Preferences) -> int:
     """Distinct judgments, or pairs of lists, of all queries."""
-    return int(_work(prefs).sum())
+    return int(prefs.work.sum())
 
 
 def query_groups(
@@ -269,19 +269,11 @@ def query_groups(
         whole = prefs.pool()
         found.append(_group(prefs, whole, rank(whole, structure, **how), pooled=True))
     most = np.argsort(-prefs.judgments, kind="stable")[: VIEWS - len(found)]
-    affordable = int((np.cumsum(_work(prefs)[most]) <= WORK).sum())
+    affordable = int((np.cumsum(prefs.work[most]) <= WORK).sum())
     most = most[: max(affordable, 1)]
     some = prefs if len(most) == len(prefs.queries) else prefs.select(prefs.queries.take(np.sort(most)).to_pylist())
     found.append(_group(prefs, some, rank(some, structure, progress=progress, **how), pooled=False))
     return found
-
-
-def _work(prefs: Preferences) -> Floats:
-    """Distinct judgments of each query, or the pairs of its lists."""
-    if prefs.list_start is None:
-        return np.diff(prefs.start).astype(np.float64)
-    pairs = np.concatenate(([0.0], np.cumsum(np.diff(prefs.list_start).astype(np.float64) ** 2 / 2)))
-    return np.asarray(np.diff(pairs[prefs.start]), np.float64)
 
 
 def _group(prefs: Preferences, part: Preferences, board: Ranking, *, pooled: bool) -> QueryGroup:
@@ -310,7 +302,7 @@ def beats_of(views: list[View]) -> list[dict[str, Any]]:
     Wins are sums of strengths (their number where none has a weight). Where there are too many, the pairs of the items
     that rank highest are shown.
     """
-    sizes = [int(np.diff(view.group.batch.graphs.pair_start)[view.query]) for view in views]
+    sizes = [int(view.group.batch.graphs.pairs.sizes[view.query]) for view in views]
     return [_beats(view, most) for view, most in zip(views, fair(sizes, PAIRS), strict=True)]
 
 

@@ -14,9 +14,9 @@ from concordant.apps.reproduction.outcome import find
 from concordant.learning.features.matrix import Alignment, Features
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.reading import read_judged
-from concordant.learning.targets.mean_targets import centre
 from concordant.losses.gains import best_value, inverse_discount
 from concordant.preferences.preferences import Preferences, counted_comparisons
+from concordant.preferences.ragged import Grouped, Ragged
 
 __all__ = ["GradedLists", "limit_scores", "read_graded"]
 
@@ -31,7 +31,7 @@ FULL = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class GradedLists:
+class GradedLists(Grouped):
     """Documents of queries with their features and relevance r, the rows of a query together."""
 
     name: str
@@ -42,17 +42,17 @@ class GradedLists:
     """Documents of query q are start[q]:start[q + 1]."""
 
     def __len__(self) -> int:
-        return len(self.start) - 1
+        return len(self.groups)
 
-    @cached_property
+    @property
     def size(self) -> Ints:
         """Documents of each query."""
-        return np.diff(self.start)
+        return self.groups.sizes
 
-    @cached_property
+    @property
     def query(self) -> Ints:
         """Query of each document."""
-        return np.repeat(np.arange(len(self)), self.size)
+        return self.groups.owner
 
     @cached_property
     def limits(self) -> Floats:
@@ -81,8 +81,7 @@ class GradedLists:
     def risk(self, score: Floats) -> float:
         """Mean over queries of the NDCG loss (14) on the limit scores, G(s) = 2^s, whole lists."""
         order = np.lexsort((-score, self.query))
-        rank = np.arange(len(order)) - self.start[:-1][self.query]
-        value = np.bincount(self.query, self._gains[order] * self._discount[rank], len(self))
+        value = self.groups.sums(self._gains[order] * self._discount[self.groups.place])
         return float(np.mean(1.0 - value / self._best))
 
     @cached_property
@@ -99,13 +98,12 @@ class GradedLists:
 
     def some(self, queries: Ints) -> GradedLists:
         """The lists of some queries."""
-        rows = np.concatenate([np.arange(self.start[q], self.start[q + 1]) for q in queries])
-        start = np.append(0, np.cumsum(self.size[queries]))
-        return replace(self, X=self.X[rows], relevance=self.relevance[rows], start=start)
+        taken, rows = self.groups.take(queries)
+        return replace(self, X=self.X[rows], relevance=self.relevance[rows], start=taken.start)
 
     def centred(self) -> Floats:
         """X less its mean in each query: the free intercept per query taken out."""
-        return centre(self.start, self.X)
+        return self.groups.centred(self.X)
 
 
 def limit_scores(start: Ints, relevance: Floats) -> Floats:
@@ -114,8 +112,8 @@ def limit_scores(start: Ints, relevance: Floats) -> Floats:
     >>> limit_scores(np.array([0, 3]), np.array([2.0, 1.0, 0.0])).tolist()
     [1.5, 0.0, -1.5]
     """
-    size = np.diff(start)
-    return np.asarray(centre(start, relevance) * np.repeat(size / np.maximum(size - 1, 1), size))
+    lists = Ragged(start)
+    return np.asarray(lists.centred(relevance) * lists.spread(lists.sizes / np.maximum(lists.sizes - 1, 1)))
 
 
 def read_graded(name: str, data: Path | None) -> GradedLists:
@@ -129,10 +127,9 @@ def read_graded(name: str, data: Path | None) -> GradedLists:
     query = np.concatenate([_codes(features) + first for (features, _), first in zip(parts, before, strict=False)])
     order = np.argsort(query, kind="stable")
     X, relevance, query = X[order], relevance[order], query[order]
-    start = np.append(0, np.cumsum(np.bincount(query))).astype(np.int64)
-    spread = np.maximum.reduceat(relevance, start[:-1]) - np.minimum.reduceat(relevance, start[:-1])
-    keep = ((np.diff(start) >= LEAST[name]) & (spread > 0))[query]
-    kept = np.append(0, np.cumsum(np.bincount(query[keep])[np.unique(query[keep])])).astype(np.int64)
+    lists = Ragged.runs(query)
+    keep = lists.spread((lists.sizes >= LEAST[name]) & (lists.most(relevance) > lists.least(relevance)))
+    kept = Ragged.runs(query[keep]).start
     scaled = np.asarray(Normaliser().fit(X[keep]).apply(X[keep]), np.float64)
     return GradedLists(name, scaled, relevance[keep], kept)
 

@@ -11,7 +11,7 @@ from concordant.apps.reproduction.data import GradedLists
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.informed import Informed
-from concordant.learning.targets.mean_targets import centre, mean_targets_of_orders
+from concordant.learning.targets.mean_targets import mean_targets_of_orders
 from concordant.losses.gains import best_value, inverse_discount, the_gain
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
@@ -45,7 +45,7 @@ def informed_targets(
     lists: GradedLists, prefs: Preferences, theta: Floats, tau2: float, gains: Sequence[str]
 ) -> Floats:
     """Targets of Bradley–Terry about the scorer θ, all comparisons of a query at once, shape (documents, gains)."""
-    prior = Informed(centre(lists.start, lists.X @ theta), tau2, theta, float("nan"))
+    prior = Informed(lists.groups.centred(lists.X @ theta), tau2, theta, float("nan"))
     scores = structure("bradley-terry")(Batch.whole(prefs), **prior.options).value
     return np.column_stack([scores if gain == "identity" else _over_best(lists, scores, gain) for gain in gains])
 

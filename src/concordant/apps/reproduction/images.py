@@ -23,6 +23,7 @@ from concordant.losses.objective import Objective, WeightedEdges
 from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.structures import structure
 
 __all__ = ["run"]
@@ -131,7 +132,7 @@ def _one_run(lists: GradedLists, per_query: int, rng: np.random.Generator) -> Fl
 
 
 def _rows_of(lists: GradedLists, keep: NDArray[np.bool_]) -> GradedLists:
-    start = np.append(0, np.cumsum(np.bincount(lists.query[keep], minlength=len(lists))))
+    start = Ragged.counted(lists.query[keep], len(lists)).start
     return replace(lists, X=lists.X[keep], relevance=lists.relevance[keep], start=start)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from concordant.errors import InputError, few, twice
 from concordant.io.log.formats import Log, opened
 from concordant.preferences.counts import refuse_beyond
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["read_preflib"]
 
@@ -59,7 +60,7 @@ def read_preflib(log: Log) -> dict[str, Any]:
     places = np.searchsorted(np.array(codes), np.array(items, np.int64)).astype(np.int32)
     return {
         "kind": "orders",
-        "offsets": np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        "offsets": Ragged.of_sizes(sizes).start,
         "item": pa.DictionaryArray.from_arrays(pa.array(places), names),
         "value": np.array(ranks, np.float64),
         "count": np.array(file.counts, np.int64),

@@ -30,7 +30,7 @@ from concordant.io.store.known import HEAD, MARK, KnownFiles, belongs, beside, s
 from concordant.io.store.stored import checked, read_stored
 from concordant.preferences.counts import exact_sum
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import entry_owner
+from concordant.preferences.ragged import Ragged
 from concordant.progress import steps
 
 __all__ = ["Compacted", "Verified", "check_ending", "compact", "export", "verify"]
@@ -229,12 +229,12 @@ def _lists(prefs: Preferences, begin: int, end: int) -> dict[str, Any]:
     assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
     start = prefs.list_start[begin : end + 1]
     rows = slice(start[0], start[-1])
-    place = entry_owner(start - start[0])
-    owner = place + begin
+    lists = Ragged(start - start[0])
+    owner = lists.owner + begin
     one, value = COLUMNS[str(prefs.kind)]
     columns = {"query": prefs.queries.take(prefs.query[owner]), one: pa.array(owner + 1)}
     if prefs.kind == "selections":
-        columns["position"] = pa.array(np.arange(start[0], start[-1]) - start[place] + 1)
+        columns["position"] = pa.array(lists.place + 1)
     columns["item"] = prefs.items.take(prefs.list_item[rows])
     values = prefs.list_value[rows]
     columns[value] = pa.array(values if prefs.kind == "ratings" else values.astype(np.int64))

@@ -41,7 +41,7 @@ from concordant.io.log.formats import Log
 from concordant.io.store.catalogue import Content
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import take_lists
+from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 
 __all__ = ["COVARIATE", "Looked", "VALUES", "digest", "fingerprint", "label_kind", "look", "unchanged", "write_segment"]
@@ -126,21 +126,21 @@ def _comparisons(prefs: Preferences) -> Iterator[pa.Table]:
 
 
 def _lists(prefs: Preferences) -> Iterator[pa.Table]:
-    assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
+    assert prefs.list_item is not None and prefs.list_value is not None
     for block in _blocks(prefs):
-        offsets, entries = take_lists(prefs.list_start, np.arange(prefs.distinct)[block.rows])
+        lists, entries = prefs.lists.take(np.arange(prefs.distinct)[block.rows])
         columns = {
             "query": block.labels(prefs.queries, prefs.query),
-            "items": _list_array(offsets, prefs.items.take(prefs.list_item[entries])),
-            VALUES[str(prefs.kind)]: _list_array(offsets, pa.array(prefs.list_value[entries])),
+            "items": _list_array(lists.start, prefs.items.take(prefs.list_item[entries])),
+            VALUES[str(prefs.kind)]: _list_array(lists.start, pa.array(prefs.list_value[entries])),
         }
         table = pa.table({**columns, **block.shared()})
         yield table
     if len(prefs.declared):
         query, item = prefs.declared.T
-        first = np.flatnonzero(np.diff(query, prepend=-1))
-        items = _list_array(np.append(first, len(query)), prefs.items.take(item))
-        known = {"query": prefs.queries.take(query[first]), "items": items}
+        queries = Ragged.runs(query)
+        items = _list_array(queries.start, prefs.items.take(item))
+        known = {"query": prefs.queries.take(query[queries.first]), "items": items}
         yield _known(known, table.schema)
 
 

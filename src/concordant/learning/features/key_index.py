@@ -23,6 +23,7 @@ from concordant.learning.features.reading import column_labels
 from concordant.learning.features.streamed import BLOCK, FeatureFile
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["Placed", "place", "refuse_repeats", "rows_by_query", "say_repeats"]
 
@@ -92,9 +93,8 @@ class Placed:
         if self.nodes_of_item is None:
             return row, code.astype(np.int64)
         first, nodes = self.nodes_of_item
-        many = first[code + 1] - first[code]
-        within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-        return np.repeat(row, many), nodes[np.repeat(first[code], many) + within].astype(np.int64)
+        taken, entries = Ragged(first).take(code)
+        return taken.spread(row), nodes[entries].astype(np.int64)
 
 
 def place(file: FeatureFile, prefs: Preferences) -> Placed:
@@ -134,7 +134,7 @@ def place(file: FeatureFile, prefs: Preferences) -> Placed:
         )
     nodes_of_item = None
     if many:
-        first = np.concatenate(([0], np.cumsum(np.bincount(item, minlength=known))))
+        first = Ragged.counted(item, known).start
         order = np.argsort(item, kind="stable")
         nodes_of_item = (first, order.astype(_short(len(item)), copy=False))
     found_all = Placed(start, code, nodes_of_item, runs.whole and not many, len(file) - judged)

@@ -17,6 +17,7 @@ from concordant.io.log.json_values import unicode_text
 from concordant.preferences.counts import read_only
 from concordant.preferences.labels import Labels, look_alike
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Grouped
 
 __all__ = ["Alignment", "Features", "MISSING", "align", "check_values", "refuse_missing", "refuse_other_types"]
 
@@ -211,7 +212,7 @@ SOUGHT = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class Alignment(Grouped):
     """Rows of the features for the nodes of ``Batch.whole(prefs)``: all items of each query, ascending by code."""
 
     start: NDArray[np.int64]
@@ -235,7 +236,7 @@ def align(features: Features, prefs: Preferences) -> Alignment:
     ([1, 0], [2])
     """
     start, item = prefs.members
-    query = np.repeat(np.arange(len(prefs.queries), dtype=np.int64), np.diff(start))
+    query = prefs.member_groups.owner
     refuse_other_types(features.items, None if features.query is None else features.queries, prefs)
     codes = features.items.codes_of(prefs.items.values)[item].astype(np.int64)
     missing = codes < 0

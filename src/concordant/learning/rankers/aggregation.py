@@ -28,7 +28,7 @@ from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.least_squares import INTERCEPTS, NormalEquations
 from concordant.learning.targets.informed import Informed
-from concordant.learning.targets.mean_targets import TargetFacts, Targets, centre
+from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
 from concordant.ranking.structures import STRUCTURES
 
@@ -53,8 +53,8 @@ class RegressionRanker(LinearRanker):
         The linear fit is exact; a regressor that was given gets targets centred within their query.
         """
         if self.regressor is not None:
-            each = np.repeat(weight, np.diff(training.start))
-            centred = centre(training.start, target)
+            each = training.groups.spread(weight)
+            centred = training.groups.centred(target)
             self._take_regressor(*fit_regressor(self.regressor, columns.matrix[training.row], centred, each))
             said = f"fitted by the {type(self.regressor).__name__} given"
             return {"status": said, "iterations": None, "gradient": None, "ridge": None}

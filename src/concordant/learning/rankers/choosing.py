@@ -171,7 +171,7 @@ TargetsOf = Callable[[list[Plan], Preferences], list[Targets]]
 
 def target_weights(targets: Targets, weight: Floats) -> Floats:
     """w_q n̂_q / (m_q Σ w n̂): the weight of each query's squared errors."""
-    size = np.diff(targets.start)
+    size = targets.groups.sizes
     total = weight * targets.weight
     whole = float((total * size).sum())
     return np.asarray(total / whole if whole > 0 else total, np.float64)
@@ -239,7 +239,7 @@ def _linear(
 def _regressed(
     training: Training, columns: Columns, targets: list[Targets], weight: Floats, regressor: Any
 ) -> Iterator[tuple[int, Floats]]:
-    each = np.repeat(weight, np.diff(training.start))
+    each = training.groups.spread(weight)
     rows = columns.matrix[training.row]
     for place, target in enumerate(targets):
         fitted, _ = fit_regressor(regressor, rows, target.centred(), each)

@@ -23,7 +23,7 @@ from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import Surrogate, surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import take_lists
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.structures import structure as find_structure
 
 __all__ = ["EdgeRanker", "Source", "clicks_note", "of_labels", "of_preferences"]
@@ -53,8 +53,7 @@ def of_labels(training: Training, reads: str) -> Source:
     if reads == "scores":
         law = Relevance.of(training.labels, training.start)
     else:
-        query = np.repeat(np.arange(len(training.start) - 1), np.diff(training.start))
-        item = np.arange(len(training.row)) - training.start[query]
+        query, item = training.groups.owner, training.groups.place
         law = Population.of(Batch.whole(Preferences.from_ratings(query, item, training.labels)))
     return Source(law, training.row, training.share, {"order": "all", "structure": None})
 
@@ -93,7 +92,7 @@ def of_preferences(
     if member.reads != "scores":
         if prefs.kind == "selections":
             notes.append(clicks_note(member.name))
-        rows = training.row[take_lists(training.start, batch.query)[1]]
+        rows = training.row[training.groups.take(batch.query)[1]]
         weight = (training.share / drawn)[batch.query]
         return Source(Population.of(batch), rows, weight, facts, tuple(notes))
     name = _structure(member, structure, prefs.kind)
@@ -124,11 +123,10 @@ def _structure(member: Surrogate, given: Any, kind: str | None) -> Any:
 def _draws(batch: Batch, value: Floats, start: Ints, drawn: Ints) -> Floats:
     """Return scores of shape (draws, nodes); a query with one draw has it repeated."""
     most = int(drawn.max(initial=1))
-    first = np.cumsum(drawn) - drawn
+    first = Ragged.of_sizes(drawn).first
     table = np.empty((most, int(start[-1])))
-    size = np.diff(start)
-    owner = np.repeat(np.arange(len(size)), size)
-    local = np.arange(len(owner)) - start[owner]
+    queries = Ragged(start)
+    owner, local = queries.owner, queries.place
     for draw in range(most):
         graph = (first + np.where(drawn > 1, draw, 0))[owner]
         table[draw] = value[batch.node_start[graph] + local]

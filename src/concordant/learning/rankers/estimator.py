@@ -202,8 +202,7 @@ def agreement(held: Training, scores: Floats) -> float:
             raise InputError(f"no query of these {len(held.prefs):,} judgments has a comparison to be scored by")
         return 1.0 - loss
     assert held.labels is not None
-    query = np.repeat(np.arange(len(held.start) - 1), np.diff(held.start))
-    return float(np.average(ndcg(scores, held.labels, query, at=10), weights=held.weight))
+    return float(np.average(ndcg(scores, held.labels, held.groups.owner, at=10), weights=held.weight))
 
 
 R = TypeVar("R", bound=Ranker)

@@ -14,7 +14,6 @@ from concordant.errors import UsageError
 from concordant.preferences.counts import keep
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import entry_owner
 from concordant.preferences.sampling import deal, label_keys
 from concordant.ranking.ranked_lists import examinations
 
@@ -47,8 +46,8 @@ def folds(
     if split == "queries" and n > len(prefs.queries):
         raise UsageError(f"{n} folds of queries need at least as many queries; there are {len(prefs.queries):,}")
     keys = label_keys(prefs.queries, seed)
-    start, item = prefs.members
-    query = np.repeat(np.arange(len(prefs.queries)), np.diff(start))
+    item = prefs.members[1]
+    query = prefs.member_groups.owner
     known = np.column_stack([query, item]).astype(np.int64)
     if split == "judgments":
         shares = deal(prefs.start, prefs.count, keys, int(n))
@@ -88,21 +87,21 @@ class Disagreement:
         graphs = _between_lists(batch) if held.kind == "selections" else Graphs.of(batch)
         self.first, self.second = graphs.first, graphs.second
         self.above, self.below = graphs.above, graphs.below
-        self.owner = entry_owner(graphs.pair_start)
-        self.total = np.bincount(self.owner, self.above + self.below, len(batch))
+        self.pairs = graphs.pairs
+        self.total = self.pairs.sums(self.above + self.below)
         judgments = held.judgments * (1.0 if weight is None else weight)
         self.weight = np.where(self.total > 0, judgments, 0.0)
 
     @property
     def edges(self) -> int:
         """Pairs of items that the judgments speak of, in queries of positive weight."""
-        return int((self.weight[self.owner] > 0).sum())
+        return int((self.weight[self.pairs.owner] > 0).sum())
 
     def rates(self, scores: Floats) -> Floats:
         """Return the rate of each query, NaN where it has no edge; ``scores`` are those of ``Batch.whole(held)``."""
         gap = scores[self.first] - scores[self.second]
         wrong = np.where(gap > 0, self.below, np.where(gap < 0, self.above, 0.5 * (self.above + self.below)))
-        wrong = np.bincount(self.owner, wrong, len(self.total))
+        wrong = self.pairs.sums(wrong)
         rate = np.full(len(self.total), np.nan)
         np.divide(wrong, self.total, out=rate, where=self.total > 0)
         return rate
@@ -119,11 +118,9 @@ def _between_lists(batch: Batch) -> Graphs:
     """Edges from what one list clicked to what another passed over: all such pairs less those within one list."""
     clicks, examined = examinations(batch)
     passed = examined - clicks
-    clicked, size = np.flatnonzero(clicks > 0), np.diff(batch.node_start)
-    graph = batch.owner[clicked]
-    winner = np.repeat(clicked, size[graph])
-    before = np.repeat(np.cumsum(size[graph]) - size[graph], size[graph])
-    loser = np.arange(len(winner)) - before + np.repeat(batch.node_start[:-1][graph], size[graph])
+    clicked = np.flatnonzero(clicks > 0)
+    others, loser = batch.node_groups.take(batch.owner[clicked])
+    winner = others.spread(clicked)
     keep = (winner != loser) & (passed[loser] > 0)
     winner, loser = winner[keep], loser[keep]
     edges = batch.edges

@@ -125,7 +125,7 @@ class ListRanker(RegressionRanker):
 
     def _regress(self, training: Training, columns: Columns) -> dict[str, Any]:
         gains = self._gains(training)
-        size = np.diff(training.start)
+        size = training.groups.sizes
         none = np.zeros(len(size), bool)
         if self.normalise:
             best = best_value(training.start, gains, inverse_discount(int(size.max(initial=0)), None, self.at))
@@ -159,8 +159,8 @@ class ListRanker(RegressionRanker):
         if phi not in member.phis:
             raise UsageError(f"{self.loss} has no φ {phi!r}; allowed: {', '.join(member.phis)}")
         assert training.labels is not None
-        size = np.diff(training.start)
-        if (training.labels == np.repeat(training.labels[training.start[:-1]], size)).all():
+        size = training.groups.sizes
+        if (training.labels == training.groups.spread(training.labels[training.groups.first])).all():
             raise InputError(f"no query has two items of different label: {self.loss} has nothing to learn from")
         if member.reads == "judgments" and float((size * (size - 1.0)).sum()) > 2 * PAIRS:
             fit = fit_graded(

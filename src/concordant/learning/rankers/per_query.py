@@ -128,7 +128,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         if found.query is None:  # rows hold for every query: one row for each node
             if held.prefs is None:
                 raise UsageError("each query has a ranker of its own, so labelled rows must say their query")
-            query = np.repeat(np.arange(len(held.start) - 1, dtype=np.int32), np.diff(held.start))
+            query = held.groups.owner.astype(np.int32)
             X_nodes = found.X[nodes]
             names = found.names if held.named else self.names_
             found = Features(X_nodes, found.items, found.item[nodes], held.prefs.queries, query, names)

@@ -52,7 +52,7 @@ def every_row(training: Training, left: Floats) -> tuple[Ints, Floats, Floats]:
     unjudged = np.setdiff1d(np.arange(len(training.features)), training.row)
     rows = np.concatenate((training.row, unjudged))
     usual = np.full(len(unjudged), training.weight.mean())
-    weight = np.concatenate((np.repeat(training.weight, np.diff(training.start)), usual))
+    weight = np.concatenate((training.groups.spread(training.weight), usual))
     return rows, np.concatenate((left, np.zeros(len(unjudged)))), weight
 
 

@@ -18,6 +18,7 @@ from concordant.learning.rankers.judged import Judged
 from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Grouped, Ragged
 
 __all__ = ["Training", "learning_rows", "matched", "refuse_other_names", "rows_of", "said_of_rows"]
 
@@ -27,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class Training(Grouped):
     """Rows of features and the nodes that are learned from: all judged items of each query, by query, then item."""
 
     features: Features
@@ -192,8 +193,7 @@ def learning_rows(X: Any, y: Any, missing: str, sample_weight: Any = None) -> Tr
     else:
         assert judged.labels is not None and judged.query_code is not None
         row = np.lexsort((judged.item_code, judged.query_code)).astype(np.int64)
-        begin = np.flatnonzero(np.diff(judged.query_code[row], prepend=-1))
-        start = np.append(begin, len(row)).astype(np.int64)
+        start = Ragged.runs(judged.query_code[row]).start
         labels_of_nodes = judged.labels[row]
         if len(row) == 0:
             raise InputError("there are no rows to learn from")
@@ -226,7 +226,7 @@ def _query_weights(given: Any, rows: int, start: Ints, row: Ints) -> Floats:
         raise InputError(f"sample_weight: {int((weight < 0).sum()):,} of {rows:,} weights are negative")
     of_nodes = weight[row]
     first = of_nodes[start[:-1]]
-    differs = np.repeat(first, np.diff(start)) != of_nodes
+    differs = Ragged(start).spread(first) != of_nodes
     if differs.any():
         raise InputError(
             f"sample_weight differs within a query ({int(differs.sum()):,} rows); a weight multiplies the loss of a "

@@ -27,7 +27,7 @@ from concordant.learning.solvers.least_squares import (
 from concordant.losses.graded import GradedLists, graded_phi
 from concordant.losses.objective import Objective, WeightedEdges
 from concordant.losses.pair_losses import PairLoss, value_penalty
-from concordant.preferences.ragged import all_pairs
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["fit_graded"]
 
@@ -128,7 +128,7 @@ def _coordinates(Z: NDArray[Any], lists: GradedLists, bend: Floats, ridge: float
     spread evenly: Σ (x_i − x_j)² over pairs is 2 pairs/m of the sum of squares about the mean. With very many features
     B is diagonal.
     """
-    size, width = np.maximum(np.diff(lists.start), 1), Z.shape[1]
+    size, width = np.maximum(Ragged(lists.start).sizes, 1), Z.shape[1]
     if width > WIDE:
         scale = _spread(Z, lists.start) * np.sqrt(max(float((2 * bend * lists.pairs).sum()), 1e-300))
         return lambda z: np.asarray(z / scale), lambda g: np.asarray(g / scale), width, 0
@@ -152,7 +152,7 @@ def _coordinates(Z: NDArray[Any], lists: GradedLists, bend: Floats, ridge: float
 
 def _spread(Z: NDArray[Any], start: NDArray[np.int64]) -> Floats:
     """Root mean square of each column about its mean in the query; 1 where a column does not vary in any."""
-    size = np.diff(start)
+    size = Ragged(start).sizes
     some = np.flatnonzero(size)
     if len(some) == 0:
         return np.ones(Z.shape[1])
@@ -165,14 +165,15 @@ def _spread(Z: NDArray[Any], start: NDArray[np.int64]) -> Floats:
 
 def _listed(lists: GradedLists, weight: str, phi: PairLoss) -> Objective:
     """All pairs of different grades as edges."""
-    size = np.diff(lists.start)
+    groups = Ragged(lists.start)
+    size = groups.sizes
     pairs = int((size * (size - 1) // 2).sum())
     if pairs > HINGE_PAIRS:
         raise UsageError(
             f"the {phi.name} on graded lists is minimised over a list of pairs, here {pairs:,}; "
             f"at most {HINGE_PAIRS:,} are allowed. Squared hinge has no such limit"
         )
-    one, other = all_pairs(lists.start)
+    one, other = groups.pairs()
     gap = lists.grade[one] - lists.grade[other]
     winner, loser = np.where(gap > 0, one, other), np.where(gap > 0, other, one)
     strength = np.abs(gap) if weight == "difference" else (gap != 0).astype(np.float64)

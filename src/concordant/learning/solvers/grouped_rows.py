@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["GroupedRows"]
 
@@ -33,7 +34,7 @@ class GroupedRows:
     def __init__(self, Y: Floats, start: Ints, weight: Floats, *, width: int, intercept: str = "query") -> None:
         """Shapes: ``Y`` (nodes,) or (nodes, targets), ``start`` (queries + 1,), ``weight`` (queries,)."""
         self.Y, self.start, self.weight, self.intercept = Y, start, weight, intercept
-        self.size = np.diff(start)
+        self.size = Ragged(start).sizes
         nothing = np.zeros(0, np.int64)
         self.total = self._of(np.zeros((0, width)), nothing, nothing, nothing, nothing, intercept)
         self.open: dict[int, NormalEquations] = {}
@@ -45,10 +46,11 @@ class GroupedRows:
             order = np.argsort(nodes, kind="stable")
             rows, nodes = rows[order], nodes[order]
         query = np.searchsorted(self.start, nodes, side="right") - 1
-        begin = np.flatnonzero(np.diff(query, prepend=-1))
-        queries, size = query[begin], np.diff(np.append(begin, len(query)))
+        runs = Ragged.runs(query)
+        begin, size = runs.first, runs.sizes
+        queries = query[begin]
         whole = (size == self.size[queries]) if self.intercept == "query" else np.ones(len(size), bool)
-        of_whole = np.repeat(whole, size)
+        of_whole = runs.spread(whole)
         kept = (rows[of_whole], nodes[of_whole])
         self.total = self.total + self._of(X, *kept, queries[whole], size[whole], self.intercept)
         for part in np.flatnonzero(~whole):
@@ -64,7 +66,7 @@ class GroupedRows:
     def _of(
         self, X: NDArray[np.floating[Any]], rows: Ints, nodes: Ints, queries: Ints, size: Ints, intercept: str
     ) -> NormalEquations:
-        start = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+        start = Ragged.of_sizes(size).start
         return NormalEquations.of(X, self.Y[nodes], start, self.weight[queries], rows=rows, intercept=intercept)
 
     def _go_on(self, query: int, size: int, found: NormalEquations) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
 from concordant.kernels.arrays import read_only
+from concordant.preferences.ragged import Ragged
 
 __all__ = [
     "CONVERGED",
@@ -78,7 +79,7 @@ def preparing(
         x = _rows(X, start, rows, first, last)
         if intercept == "query":
             x, means = centred(start[first : last + 1] - start[first], x)
-            level[:] += (weight[first:last] * np.diff(start[first : last + 1])) @ np.square(means)
+            level[:] += (weight[first:last] * Ragged(start[first : last + 1]).sizes) @ np.square(means)
         elif intercept == "one":
             x = x - mean.astype(x.dtype)
         else:
@@ -114,7 +115,7 @@ def _rows(X: NDArray[Any], start: Ints, rows: NDArray[np.integer[Any]] | None, f
 
 def of_nodes(weight: Floats, start: Ints, first: int, last: int) -> Floats:
     """Return the weight of each node of the queries first … last − 1."""
-    return np.repeat(weight[first:last], np.diff(start[first : last + 1]))
+    return Ragged(start[first : last + 1]).spread(weight[first:last])
 
 
 def centred(start: Ints, value: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
@@ -122,7 +123,7 @@ def centred(start: Ints, value: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
 
     Sums are of what exceeds the first row of the query, so nothing, not even rounding, is left of what is constant.
     """
-    size = np.diff(start)
+    size = Ragged(start).sizes
     some = np.flatnonzero(size)
     means = np.zeros((len(size), value.shape[1]))
     if len(some) == 0:
@@ -139,7 +140,7 @@ def weighted_means(
     X: NDArray[Any], Y: Floats, start: Ints, weight: Floats, rows: NDArray[Any] | None
 ) -> tuple[Floats, Floats]:
     """Weighted means of the columns of X and Y, summed as what exceeds the first row: exact for what is constant."""
-    total, nodes = float((weight * np.diff(start)).sum()), int(start[-1])
+    total, nodes = float((weight * Ragged(start).sizes).sum()), int(start[-1])
     sum_x, sum_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
     if not (total > 0 and nodes > 0):
         return sum_x, sum_y
@@ -269,7 +270,7 @@ class NormalEquations:
             mean_x, mean_y = weighted_means(X, Y, start, weight, rows)
         gram, moment = np.zeros((width, width)), np.zeros((width, Y.shape[1]))
         squares = np.zeros(Y.shape[1])
-        total = float((weight * np.diff(start)).sum())
+        total = float((weight * Ragged(start).sizes).sum())
         level = total * np.square(mean_x)
         prepare = preparing(X, start, weight, rows, intercept, mean_x, level)
         for first, last in query_blocks(start, width):

@@ -19,6 +19,7 @@ from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.learning.solvers.least_squares import checked_rows
 from concordant.losses.graded import GradedLists
 from concordant.losses.objective import Objective
+from concordant.preferences.ragged import Ragged
 from concordant.progress import steps
 
 __all__ = ["CHOICES", "RankBoost", "Rule", "Table", "rankboost"]
@@ -353,7 +354,7 @@ class _Graded:
         total = float(share @ lists.pairs)
         if total <= 0:
             raise UsageError("there is no pair to learn from")
-        return cls(lists, share / total, np.repeat(share / total, np.diff(lists.start)))
+        return cls(lists, share / total, Ragged(lists.start).spread(share / total))
 
     def look(self, F: Floats) -> _View:
         value, gradient = self.lists.loss(F, "exponential")

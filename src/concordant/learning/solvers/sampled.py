@@ -21,6 +21,7 @@ from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.losses.expected_gains import GAINS, best_values
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.closed_forms import C0, pair_log_odds
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -63,10 +64,10 @@ class SampledGains:
         if isinstance(self.gain, str) and self.gain not in GAINS:
             raise UsageError(f"unknown gain {self.gain!r}; {did_you_mean(self.gain, GAINS)}")
 
-    @cached_property
-    def start(self) -> Ints:
-        """Items of query q are start[q]:start[q + 1], as in ``Batch.whole``."""
-        return np.asarray(self.prefs.members[0], np.int64)
+    @property
+    def queries(self) -> Ragged:
+        """The items of each query, as in ``Batch.whole``."""
+        return self.prefs.member_groups
 
     @cached_property
     def exact(self) -> NDArray[np.bool_]:
@@ -77,17 +78,15 @@ class SampledGains:
     @cached_property
     def whole(self) -> Floats:
         """Gains of the exact queries, 0 for the others; shape (items of all queries,)."""
-        value, codes = np.zeros(self.start[-1]), np.flatnonzero(self.exact)
+        value, codes = np.zeros(self.queries.start[-1]), np.flatnonzero(self.exact)
         if len(codes):
-            value[self.exact[np.repeat(np.arange(len(self.exact)), np.diff(self.start))]] = self.gains(
-                Batch.whole(self.prefs, codes)
-            )
+            value[self.queries.spread(self.exact)] = self.gains(Batch.whole(self.prefs, codes))
         return value
 
     def draw(self, query: Ints, seed: int) -> Iterator[Floats]:
         """Yield, for each of the queries named in turn, the gains of a subset of its own."""
         times = np.bincount(query, minlength=len(self.exact))
-        pool, place = self.whole, self.start[query]
+        pool, place = self.whole, self.queries.start[query]
         drawn = np.where(self.exact, 0, times)
         parts, length = [pool], len(pool)
         for number in np.unique(drawn[drawn > 0]):
@@ -100,7 +99,7 @@ class SampledGains:
             place[steps] = length + batch.node_start[:-1]
             length += len(parts[-1])
         pool = np.concatenate(parts)
-        for begin, size in zip(place.tolist(), np.diff(self.start)[query].tolist(), strict=True):
+        for begin, size in zip(place.tolist(), self.queries.sizes[query].tolist(), strict=True):
             yield pool[begin : begin + size]
 
     def gains(self, batch: Batch) -> Floats:
@@ -111,7 +110,7 @@ class SampledGains:
             return gain
         best = best_values(gain[None], batch.node_start, self.at)[0]
         inverse = np.divide(1.0, best, out=np.zeros_like(best), where=best > ZERO)
-        return np.asarray(gain * np.repeat(inverse, np.diff(batch.node_start)), np.float64)
+        return np.asarray(gain * batch.node_groups.spread(inverse), np.float64)
 
     def _scores(self, batch: Batch) -> Floats:
         """Scores of all nodes; those of the default structure without the connectivity of every subset."""
@@ -120,8 +119,8 @@ class SampledGains:
             return function(batch, **self.options).value
         graphs = self._pairs(batch)
         odds = pair_log_odds(graphs, self.options.get("c0", C0))
-        width = np.diff(batch.node_start)
-        return np.asarray(graphs.add_to_nodes(odds, -odds) / np.repeat(np.maximum(width - 1, 1), width), np.float64)
+        others = np.maximum(batch.sizes - 1, 1)
+        return np.asarray(graphs.add_to_nodes(odds, -odds) / batch.node_groups.spread(others), np.float64)
 
     def _pairs(self, batch: Batch) -> Graphs:
         """The pair tables of a batch; the place of an item is looked up once, not for each subset."""
@@ -142,7 +141,7 @@ class SampledGains:
         if prefs.kind != "comparisons" or prefs.winner is None or prefs.loser is None:
             return None
         whole, query = Batch.whole(prefs), prefs.query.astype(np.int64)
-        begin = self.start[query]
+        begin = self.queries.start[query]
         return whole.node_of(query, prefs.winner) - begin, whole.node_of(query, prefs.loser) - begin
 
 
@@ -164,8 +163,8 @@ class Regression:
 
     def samples(self, number: int, rng: np.random.Generator) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield so many pairs of features and gains, each of one query."""
-        start, k = self.gains.start, self.gains.order
-        size = np.diff(start)
+        start, k = self.gains.queries.start, self.gains.order
+        size = self.gains.queries.sizes
         held = 0.0 if k is None else float(k)
         chunk = max(1, int(CHUNK / (held + self.chance @ size)))
         begins, ends = start[:-1].tolist(), start[1:].tolist()
@@ -186,7 +185,7 @@ class Regression:
     @cached_property
     def largest(self) -> float:
         """Largest curvature of a sample, among the queries with the largest centred features."""
-        start, most = self.gains.start, []
+        start, most = self.gains.queries.start, []
         trace = np.zeros(len(self.chance))
         for q in np.flatnonzero(self.chance):
             x = self._centred(start[q], start[q + 1])
@@ -201,9 +200,9 @@ class Regression:
     @cached_property
     def smallest(self) -> float:
         """Smallest curvature of the risk."""
-        start = self.gains.start
-        weight = self.chance / np.maximum(np.diff(start), 1)
-        gram = NormalEquations.of(self.Z, np.zeros(len(self.Z)), start, weight).gram
+        queries = self.gains.queries
+        weight = self.chance / np.maximum(queries.sizes, 1)
+        gram = NormalEquations.of(self.Z, np.zeros(len(self.Z)), queries.start, weight).gram
         return max(float(scipy.linalg.eigvalsh(gram)[0]), 0.0) if len(gram) else 0.0
 
     def _centred(self, begin: int, end: int) -> Floats:
@@ -235,7 +234,7 @@ class Logistic:
         strength = np.where(edges.tie, 0.5 * edges.strength, edges.strength)[twice]
         holder = edges.holder[twice]
         order = np.argsort(holder, kind="stable")
-        start = np.concatenate(([0], np.cumsum(np.bincount(holder, minlength=len(prefs.count)))))
+        start = Ragged.counted(holder, len(prefs.count)).start
         return cls(Z, np.cumsum(prefs.count, dtype=np.int64), start, winner[order], loser[order], strength[order])
 
     def samples(self, number: int, rng: np.random.Generator) -> Iterator[tuple[NDArray[Any], Floats]]:

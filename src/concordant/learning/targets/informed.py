@@ -14,7 +14,6 @@ from concordant.errors import InputError, UsageError, counted
 from concordant.learning.features.matrix import Alignment
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import products
-from concordant.learning.targets.mean_targets import centre
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
@@ -129,7 +128,7 @@ def informed_prior(
         variance = float(tau2)
     with stage("fitting the pairwise scorer"):
         theta = problem.fit(problem.whole.graphs, precision)
-    mean = centre(alignment.start, products(X, theta)[alignment.row])
+    mean = alignment.groups.centred(products(X, theta)[alignment.row])
     return Informed(mean, variance, theta, precision / problem.total, ridge_curve, tau2_curve, tuple(notes))
 
 
@@ -165,7 +164,7 @@ class _Problem:
     def sampled(self) -> NDArray[np.int64]:
         """The queries on which ridge and τ² are chosen, in random order."""
         order = np.argsort(uniform_bits(self.keys, np.full(len(self.keys), 1 << 61, np.uint64)), kind="stable")
-        held = np.cumsum(np.diff(self.whole.graphs.pair_start)[order])
+        held = np.cumsum(self.whole.graphs.pairs.sizes[order])
         return order[: int(np.searchsorted(held, SAMPLE)) + 1]
 
     @cached_property
@@ -213,10 +212,10 @@ class _Problem:
     def mean(self, share: int, precision: float) -> Floats:
         """Prior means of the nodes by a θ that has not seen the share (nor, with folds of queries, its query)."""
         if not self.by_query:
-            return centre(self.alignment.start, self.unseen(share, precision))
-        fold = np.repeat(self.fold, np.diff(self.alignment.start))
+            return self.alignment.groups.centred(self.unseen(share, precision))
+        fold = self.alignment.groups.spread(self.fold)
         parts = [np.where(fold == k, self.unseen(k, precision), 0.0) for k in range(FOLDS)]
-        return centre(self.alignment.start, np.sum(parts, axis=0))
+        return self.alignment.groups.centred(np.sum(parts, axis=0))
 
     def likelihood_of_precision(self, precision: float) -> float:
         """Mean log-likelihood of the held-out comparisons under the scorers."""

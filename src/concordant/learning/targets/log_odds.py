@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from concordant.kernels.arrays import in_parts, read_only
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import DENSE, LONGEST
 from concordant.ranking.closed_forms import C0
 
@@ -77,6 +78,10 @@ class LogOddsTargets:
             inverse,
         )
 
+    @property
+    def _members(self) -> Ragged:
+        return Ragged(self.member_start)
+
     def covered(self, total: Ints, k: int | None) -> NDArray[np.bool_]:
         """Which queries' scores fit into integers; a function of the query alone."""
         held = total if k is None else np.minimum(total, 2 * k)
@@ -86,7 +91,7 @@ class LogOddsTargets:
 
     def _reach(self, held: Ints) -> Floats:
         """The largest score that so many judgments could give, times the number of opponents."""
-        opponents = np.minimum(np.maximum(np.diff(self.member_start) - 1, 1), np.maximum(held, 1))
+        opponents = np.minimum(np.maximum(self._members.sizes - 1, 1), np.maximum(held, 1))
         return np.asarray(opponents * np.log1p(held / self.c0), np.float64)
 
     def fill(
@@ -116,7 +121,7 @@ class LogOddsTargets:
         sampled = codes[~whole[codes]]
         most = int(np.minimum(total[sampled], 2 * order).max(initial=0))
         levels = kernels.level_table(2 * most + 3, self.c0)
-        inverse = np.zeros(int(np.diff(self.member_start).max(initial=0))) if self.inverse is None else self.inverse
+        inverse = np.zeros(int(self._members.sizes.max(initial=0))) if self.inverse is None else self.inverse
         ahead = np.concatenate(([0.0], np.cumsum(inverse)))
 
         def work(part: Ints) -> None:
@@ -127,5 +132,5 @@ class LogOddsTargets:
                 self.inverse is not None, least, inverse, ahead, value, error, zero,
             )  # fmt: skip
 
-        cost = np.where(whole, 1, subsets) * (np.diff(self.member_start) + np.where(whole, np.diff(self.start), order))
+        cost = np.where(whole, 1, subsets) * (self._members.sizes + np.where(whole, Ragged(self.start).sizes, order))
         in_parts(work, codes, cost[codes], CHUNK)

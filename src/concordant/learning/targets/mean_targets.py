@@ -19,7 +19,7 @@ from concordant.losses.gains import Gain, best_value, inverse_discount, the_gain
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import take_lists
+from concordant.preferences.ragged import Grouped, Ragged
 from concordant.preferences.sampling import label_keys, quick_draws
 from concordant.progress import steps
 from concordant.ranking.scores import STOPPED, Scores
@@ -90,7 +90,7 @@ class TargetFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class Targets(Grouped):
     """Targets of the items of each query, with their Monte Carlo error and the weights of the queries.
 
     Items stand as in ``Batch.whole(prefs)``: by query, then by item code.
@@ -118,7 +118,7 @@ class Targets:
 
     def centred(self) -> Floats:
         """Return the targets less their mean in each query: the free intercept per query taken out."""
-        return centre(self.start, self.value)
+        return self.groups.centred(self.value)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -143,20 +143,6 @@ class Targets:
             noise=float((each * self.error**2).sum()),
             largest=float(np.abs(centred).max(initial=0.0)),
         )
-
-
-def centre(start: Ints, value: Floats) -> Floats:
-    """Subtract from each value, or each row of a matrix, the mean over its query; shape (nodes,) or (nodes, columns).
-
-    >>> centre(np.array([0, 2, 3]), np.array([1.0, 3.0, 5.0])).tolist()
-    [-1.0, 1.0, 0.0]
-    """
-    size = np.diff(start)
-    some = np.flatnonzero(size)
-    if len(some) == 0:
-        return value.copy()
-    means = np.add.reduceat(value, start[some], axis=0) / size[some].reshape(-1, *[1] * (value.ndim - 1))
-    return np.asarray(value - np.repeat(means, size[some], axis=0))
 
 
 BLOCK = 100_000
@@ -253,7 +239,7 @@ def mean_targets_of_orders(
     function = find_structure(structure) if isinstance(structure, str) else structure
     if isinstance(structure, str):
         find_structure(structure).check(prefs.kind, options or {})
-    longest = int(np.diff(prefs.members[0]).max(initial=0))
+    longest = int(prefs.member_groups.sizes.max(initial=0))
     inverse = inverse_discount(longest, discount, at) if normalise else None
     work = _Work(prefs, function, dict(options or {}), subsets, the_gain(gain), inverse, seed, partition, block)
     quick = None
@@ -277,17 +263,13 @@ class _Work:
     block: int
 
     @cached_property
-    def start(self) -> Ints:
-        return np.asarray(self.prefs.members[0], np.int64)
-
-    @cached_property
     def key(self) -> NDArray[np.uint64]:
         return label_keys(Labels(self.prefs.queries.values), self.seed)
 
     def targets(self, k: int | None, quick: LogOddsTargets | None) -> Targets:
         """Return the targets of one order; ``quick`` for the queries that it covers."""
-        start, total = self.start, self.prefs.judgments
-        size = np.diff(start)
+        queries, total = self.prefs.member_groups, self.prefs.judgments
+        start, size = queries.start, queries.sizes
         exact = total <= k if k is not None else np.ones(len(total), bool)
         value, error = np.zeros(start[-1]), np.zeros(start[-1])
         zero, drawn = np.zeros(len(size), np.int64), np.where(exact, 1, self.subsets).astype(np.int64)
@@ -301,7 +283,7 @@ class _Work:
         if k is not None:
             quick_draws(int(drawn[~exact & ~covered].sum()) * k)
         stopped = 0
-        held = np.diff(self.prefs.start) if k is None else np.where(exact, np.diff(self.prefs.start), k)
+        held = self.prefs.groups.sizes if k is None else np.where(exact, self.prefs.groups.sizes, k)
         groups = (exact, ~exact & blocks, ~exact & ~blocks)
         cost = drawn * (size + held)
         pieces = [
@@ -311,7 +293,7 @@ class _Work:
             y, none, unfinished = self._gains(codes, k, bool(exact[codes[0]]), bool(blocks[codes[0]]))
             zero[codes] = none
             per_round = total[codes] // k if blocks[codes[0]] and k is not None else np.ones(len(codes), np.int64)
-            at_nodes = take_lists(start, codes)[1]
+            at_nodes = queries.take(codes)[1]
             value[at_nodes], error[at_nodes] = _mean_and_error(y, size[codes], drawn[codes], per_round)
             stopped += unfinished
         weight = total / (max(int(total.sum()), 1) * np.maximum(size, 1))
@@ -339,9 +321,8 @@ def _order(order: int | str) -> int | None:
 
 def _some_queries(codes: Ints, cost: Ints, block: int) -> Iterator[Ints]:
     """Yield query codes that are worked on together."""
-    if len(codes):
-        number = (np.cumsum(cost[codes]) - cost[codes]) // max(block, 1)
-        yield from np.split(codes, np.flatnonzero(np.diff(number)) + 1)
+    number = (np.cumsum(cost[codes]) - cost[codes]) // max(block, 1)
+    yield from (codes[part] for part in Ragged.runs(number).slices)
 
 
 def _over_best(batch: Batch, scores: Floats, G: Gain, inverse: Floats | None) -> tuple[Floats, NDArray[np.bool_]]:
@@ -356,7 +337,7 @@ def _over_best(batch: Batch, scores: Floats, G: Gain, inverse: Floats | None) ->
     Z = best_value(batch.node_start, gains, inverse)
     none = ~(Z > ZERO)
     factor = np.where(none, 0.0, 1.0 / np.where(none, 1.0, Z))
-    return gains * np.repeat(factor, np.diff(batch.node_start)), none
+    return gains * batch.node_groups.spread(factor), none
 
 
 def _mean_and_error(y: Floats, size: Ints, drawn: Ints, per_round: Ints) -> tuple[Floats, Floats]:
@@ -367,23 +348,21 @@ def _mean_and_error(y: Floats, size: Ints, drawn: Ints, per_round: Ints) -> tupl
     R/(R − 1) Σ_r (b_r/B)² (ȳ_r − ȳ)². Independent draws are rounds of one. With a single round the blocks stand for
     rounds, which overstates the error.
     """
-    query = np.repeat(np.arange(len(size)), drawn)
-    width = size[query]
-    node_start = np.cumsum(width) - width
-    nth = np.arange(len(query)) - np.repeat(np.cumsum(drawn) - drawn, drawn)
-    offset = np.cumsum(size) - size
-    node = np.arange(len(y)) + np.repeat(offset[query] - node_start, width)
+    queries, graphs = Ragged.of_sizes(size), Ragged.of_sizes(drawn)
+    query, nth = graphs.owner, graphs.place
+    width, offset = size[query], queries.first
+    nodes, node = queries.take(query)
     mean = np.bincount(node, y, size.sum()) / np.repeat(drawn, size)
     per_unit = np.where(drawn > per_round, per_round, 1)
     rounds = -(-drawn // per_unit)
     if (rounds == 1).all():
         return mean, np.zeros(len(mean))
     # sums of each round: the nodes of a query once for each of its rounds
-    units_before = np.cumsum(rounds * size) - rounds * size
-    cell = np.arange(len(y)) + np.repeat(units_before[query] + nth // per_unit[query] * width - node_start, width)
+    units = Ragged.of_sizes(rounds * size)
+    units_before, owner = units.first, units.owner
+    cell = nodes.place + nodes.spread(units_before[query] + nth // per_unit[query] * width)
     deviation = np.bincount(cell, y - mean[node], int((rounds * size).sum()))
-    owner = np.repeat(np.arange(len(size)), rounds * size)
-    local = (np.arange(len(owner)) - units_before[owner]) % size[owner]
+    local = units.place % size[owner]
     squares = np.bincount(offset[owner] + local, deviation**2, size.sum())
     scale = np.where(rounds > 1, rounds / np.maximum(rounds - 1, 1), 0.0) / drawn.astype(np.float64) ** 2
     return mean, np.sqrt(squares * np.repeat(scale, size))
