@@ -176,9 +176,9 @@ def _penalised(objective: Objective, tolerance: float, most: int) -> Minimum:
     """Strictly convex: one minimiser; in closed form t + (r')⁻¹(Σ_j (a_ij − a_ji)/ν) for the linear φ (ICML (15))."""
     edges, owner, nodes = objective.edges, objective.owner, objective.nodes
     number = len(objective)
-    if objective.phi.name == "linear":
+    if objective.phi.linear:
         net = np.bincount(edges.winner, edges.weight, nodes) - np.bincount(edges.loser, edges.weight, nodes)
-        alpha = edges.target + objective.penalty.inverse(net / edges.pull)
+        alpha = edges.target + objective.penalty.inverse(-objective.phi.derivative(np.zeros(1)) * net / edges.pull)
         steps, settled = np.zeros(number, np.int64), np.ones(number, bool)
         slope = np.zeros(number)
     else:
