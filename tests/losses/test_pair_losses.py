@@ -16,7 +16,7 @@ from concordant.losses import pair_losses
 from concordant.losses.graded import graded_loss
 from concordant.losses.minimise import LEFT_OUT, STOPPED, minimise
 from concordant.losses.objective import GainsToAll, Objective, Population, Relevance
-from concordant.losses.pair_losses import PAIR_LOSSES, pair_loss, register, value_penalty
+from concordant.losses.pair_losses import PAIR_LOSSES, PENALTIES, PairLoss, pair_loss, register, value_penalty
 from concordant.losses.surrogates import SURROGATES, choose, surrogate
 from concordant.preferences.graphs import Batch
 from toy_losses import CORNERED, CUBED, ROUNDED, TAILED, TOYS, registered
@@ -200,6 +200,19 @@ def test_scorers_on_pairs_by_a_general_optimiser():
             assert fit.converged, toy.name
             assert value(fit.theta) == pytest.approx(float(fit.value), rel=1e-12)
             assert fit.value <= best + 1e-7
+
+
+def test_a_linear_one_of_another_slope():
+    steep = PairLoss("steep", "−2t", lambda t: -2 * t, lambda t: np.full_like(t, -2.0), np.zeros_like,
+                     curvature_bound=0.0, infimum=-np.inf, linear_to=np.inf)  # fmt: skip
+    people = Population.of(Batch.whole(VOTES))
+    for penalty in PENALTIES:
+        risk = surrogate("linear").objective(people, nu=0.7, penalty=penalty)
+        found, twice = (minimise(replace(risk, phi=phi)) for phi in (risk.phi, steep))
+        np.testing.assert_allclose(replace(risk, phi=steep).gradient(twice.alpha), 0, atol=1e-12)
+        np.testing.assert_allclose(risk.gradient(found.alpha), 0, atol=1e-12)
+        fit = fit_edges(np.eye(risk.nodes), replace(risk, phi=steep), ridge=0.0)
+        np.testing.assert_allclose(fit.theta, twice.alpha, atol=1e-7)
 
 
 def test_graded_lists_of_any_length_take_a_new_one():

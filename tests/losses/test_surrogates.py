@@ -1,6 +1,7 @@
 """Surrogates: their parts, their values straight from the formulas, and minimisers found in another way."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -413,6 +414,7 @@ def test_a_large_sparse_batch_is_one_system():
         (lambda: surrogate("linear").objective(PEOPLE, nu=0), "no lower bound"),
         (lambda: minimise(unbounded()), "no lower bound without a penalty"),
         (lambda: minimise(pulled_hinge()), "take squared-hinge"),
+        (lambda: minimise(partly_pulled()), "the values of 1 of 2 items are penalised"),
         (lambda: gain_weights("ndcg-pairwise", "2^s-1", [-1.0, 0.0, 1.0]), "negative for 1 of 3 scores.*use|'2\\^s'"),
         (lambda: gain_weights("err-pairwise", "identity", [0.0, 2.0]), "above 1 for 1 of 2"),
         (lambda: gain_weights("ndcg-pairwise", "2^", [0.0, 2.0]), "did you mean"),
@@ -443,6 +445,12 @@ def unbounded():
 def pulled_hinge():
     edges = WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), pull=1.0)
     return Objective(edges, pair_loss("hinge"), value_penalty("square"))
+
+
+def partly_pulled():
+    one = WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), pull=1.0)
+    edges = replace(one, pull=np.array([1.0, 0.0]))
+    return Objective(edges, pair_loss("logistic"), value_penalty("square"))
 
 
 def gain_weights(name, gain, scores):

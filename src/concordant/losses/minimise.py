@@ -1,8 +1,9 @@
 """Minimisers of surrogates over α ∈ ℝ^m, for all graphs of a batch: what a surrogate elicits from a population.
 
 Closed form for the linear φ and for gains against all; else the strong components are minimised one by one, by the
-network simplex method for the hinge and Newton's method for smooth φ, and moved apart (``pieces.py``). φ that tends to
-0 without reaching it has a minimiser only where every edge lies on a cycle: else the infimum is followed, exactly.
+network simplex method for piecewise linear φ (sums of hinges) and Newton's method for smooth φ, and moved apart
+(``pieces.py``). φ that tends to 0 without reaching it has a minimiser only where every edge lies on a cycle: else the
+infimum is followed, exactly. A minimiser is called unique where no φ that is flat or linear leaves it room.
 
 Minima of smooth surrogates within strong components: compiled block by block, or all in one sparse system.
 """
@@ -94,7 +95,7 @@ Nodes = NDArray[np.int64]
 FAR = 40.0
 """Gap that stands for infinity in the reported α: φ is below 1e-17 there."""
 SHORT = 1e-9
-"""How far a difference must be from the end of φ to count as short of it."""
+"""How far a difference must be from where φ is flat or linear, and its slope from that there, to count as curved."""
 SLIM = 1e-7
 """Share of an edge's weight by which its dual must differ from a bound."""
 
@@ -102,9 +103,10 @@ SLIM = 1e-7
 def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: int = 200) -> Minimum:
     """Minimise every graph of the objective over the scores of its items.
 
-    In a converged fit the derivative of each node is below ``tolerance`` times the terms it is the sum of; the hinge is
-    solved exactly, but blocks whose nodes × edges exceed 6·10⁸ are left out and their graphs say so. Raises UsageError
-    for a linear φ without a penalty (unbounded below) and for the hinge with one.
+    In a converged fit the derivative of each node is below ``tolerance`` times the terms it is the sum of; piecewise
+    linear φ are solved exactly, but blocks whose nodes × edges exceed 6·10⁸ are left out and their graphs say so.
+    Raises UsageError for a linear φ without a penalty (unbounded below), for the hinge with one, and for a penalty on
+    the values of some items only.
 
     >>> from concordant.preferences.preferences import Preferences
     >>> from concordant.preferences.graphs import Batch
@@ -123,6 +125,9 @@ def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: 
         raise UsageError(f"the {phi.name} loss has no lower bound without a penalty on values")
     if phi.piecewise_linear and objective.penalised:
         raise UsageError(f"{phi.name} with a penalty on values is not minimised here; take squared-hinge")
+    pulled = int((objective.edges.pull > 0).sum())
+    if 0 < pulled < objective.nodes:
+        raise UsageError(f"the values of {pulled:,} of {objective.nodes:,} items are penalised; all or none may be")
     if objective.penalised:
         return _penalised(objective, tolerance, max_iterations)
     if phi.piecewise_linear:
@@ -171,9 +176,9 @@ def _penalised(objective: Objective, tolerance: float, most: int) -> Minimum:
     """Strictly convex: one minimiser; in closed form t + (r')⁻¹(Σ_j (a_ij − a_ji)/ν) for the linear φ (ICML (15))."""
     edges, owner, nodes = objective.edges, objective.owner, objective.nodes
     number = len(objective)
-    if objective.phi.name == "linear":
+    if objective.phi.linear:
         net = np.bincount(edges.winner, edges.weight, nodes) - np.bincount(edges.loser, edges.weight, nodes)
-        alpha = edges.target + objective.penalty.inverse(net / edges.pull)
+        alpha = edges.target + objective.penalty.inverse(-objective.phi.derivative(np.zeros(1)) * net / edges.pull)
         steps, settled = np.zeros(number, np.int64), np.ones(number, bool)
         slope = np.zeros(number)
     else:

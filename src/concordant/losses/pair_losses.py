@@ -52,7 +52,7 @@ class PairLoss:
     second: Function
     torch: OnTensors | None = None
     """φ on tensors, ``lambda torch, t: …``; the derivative at a kink is that of ``derivative``."""
-    kernel: Literal["hinge", "squared-hinge", "logistic", "exponential"] | None = None
+    kernel: Literal["hinge", "squared-hinge", "logistic", "exponential", "linear"] | None = None
     """What compiled and sorted ways know φ as; any other takes the plain way."""
     curvature_bound: float = np.inf
     """sup φ''."""
@@ -241,6 +241,7 @@ _LOSSES = (
         lambda t: -np.ones_like(t),
         lambda t: np.zeros_like(t),
         torch=lambda torch, t: torch.neg(t),
+        kernel="linear",
         curvature_bound=0.0,
         infimum=-np.inf,
         linear_to=np.inf,

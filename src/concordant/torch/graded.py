@@ -54,7 +54,7 @@ def against_all(scores: Tensor, gains: Tensor, start: Tensor, *, phi: str = "log
         return per_graph(scores, owner, len(size))
     if loss.kernel == "exponential":
         return per_graph(gains * _exponentials(scores, gains, owner, len(size)), owner, len(size))
-    if loss.linear:
+    if loss.kernel == "linear":
         total = per_graph(scores, owner, len(size))
         return per_graph(gains * (total[owner] - size[owner] * scores), owner, len(size))
     if loss.kernel in ("hinge", "squared-hinge"):

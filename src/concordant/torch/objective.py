@@ -144,7 +144,7 @@ def surrogate(
 ) -> TorchObjective | GradedObjective:
     """Return a member of the registry as a module: scores (nodes,) → value of each graph (graphs,).
 
-    ``source``, ``phi``, ``penalty`` and ``options`` are those of ``surrogates.registry``, and so are the errors.
+    ``source``, ``phi``, ``penalty`` and ``options`` are those of ``losses.surrogates``, and so are the errors.
     Members that weigh a gain against every other item ("ndcg-pairwise", "err-pairwise") become a ``GradedObjective``,
     which holds m numbers in the place of m² edges.
 

@@ -63,7 +63,7 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
 
     The votes on one prompt are aggregated first, as the surrogate says, then φ is applied to the differences of the
     rewards: Σ_q (n_q / n) φ(rewards of q, votes on q), n_q the votes on prompt q (AoS (17)). ``surrogate`` is any
-    member of ``surrogates.registry`` that reads preferences:
+    member of ``losses.surrogates`` that reads preferences:
 
     - "difference-graph" (the default): opposite votes on a pair of responses cancel. Where nobody disagrees it is the
       usual loss. Where people disagree, three against two weigh as much as one vote alone, and the order that it asks

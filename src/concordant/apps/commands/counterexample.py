@@ -15,7 +15,7 @@ __all__ = ["counterexample"]
 
 @command()
 @click.argument("name")
-@click.option("--phi", metavar="P", help="Margin function, such as hinge or logistic.")
+@click.option("--phi", metavar="P", help="Margin function: hinge, squared-hinge, logistic, exponential.")
 @click.option("--items", type=int, metavar="M", help="Number of items, 2 to 6 (default 3).")
 @click.option("--within", metavar="C", help="Populations to search: low-noise (default), acyclic or any.")
 @click.option("--votes", type=int, metavar="N", help="Number of votes (default 1000; more where they are needed).")

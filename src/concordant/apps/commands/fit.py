@@ -22,7 +22,7 @@ __all__ = ["fit"]
 @click.option("--loss", default="gain-regression", show_default=True, metavar="L",
               help="gain-regression, difference-graph, linear, ndcg-pairwise, err-pairwise, ranksvm, ranknet, "
               "rankboost or margin-based.")  # fmt: skip
-@click.option("--phi", metavar="P", help="Margin function of the loss, such as hinge or logistic.")
+@click.option("--phi", metavar="P", help="Margin function of the loss: hinge, squared-hinge, logistic, exponential.")
 @click.option("--structure", "-s", metavar="S", help="What is aggregated: log-odds, bradley-terry, borda, cascade, …")
 @click.option("--order", default="auto", show_default=True, metavar="K",
               help="Judgments aggregated at a time: a number, all, or auto (all when informed, else by "
