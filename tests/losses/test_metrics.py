@@ -247,6 +247,19 @@ def test_inversions_count_what_is_out_of_order():
 
 # -- laws ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("convention", CONVENTIONS)
+def test_large_labels_of_one_query_do_not_reach_another() -> None:
+    """Found by an attack: sums over all queries lost what is small beside 2^53, and a loss came out negative."""
+    query = [0, 0, 1, 1]
+    for large in ([1e17, 0], [1e20, 0], [1e308, 0]):
+        assert cc.pairwise_loss([1, 2, 1, 2], [*large, 2, 1], query).tolist() == [large[0], 1]
+        assert cc.pairwise_loss([1, 2, 1, 2], [*large, 0.5, 0.25], query).tolist() == [large[0], 0.25]
+    rng = np.random.default_rng(3)
+    label, score = rng.integers(0, 10, 2000).astype(float), rng.normal(size=2000)
+    query = np.repeat(np.arange(200), 10)
+    shifted = cc.pairwise_loss(score, label + 1.7e12, query)  # times in milliseconds
+    assert shifted.tolist() == cc.pairwise_loss(score, label, query).tolist()
+
+
 def test_the_cut_off_saves_work_and_changes_nothing(convention):
     draw = np.random.default_rng(3)
     lengths = draw.integers(1, 80, 60)

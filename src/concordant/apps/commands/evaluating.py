@@ -97,7 +97,7 @@ def run_evaluate(scores: str, labels: str, given: Given) -> None:
         table = _by_query(values, other, queries)
     else:
         alone, note = of_one_list(list(values), lists, second, given["level"])
-        given.settle(bounded=bool(other or alone or note))
+        given.settle(bounded=bool(alone or note or (other and len(queries) > 1)))
         _note(note, given["quiet"])
         table = _means(values, other, given["level"], alone)
     _show(table)

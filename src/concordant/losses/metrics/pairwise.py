@@ -26,40 +26,39 @@ def inversions(owner: Ints, level: Ints, value: Floats | None, size: int) -> Flo
 
     ``owner`` is the sequence of each entry (ascending), ``level`` an integer ≥ 0 and ``value`` a number per entry
     (None: count the pairs). Two levels differ first in some bit: bit by bit from the highest, entries that agree in
-    the higher bits stand together, in their order, and every 0 after a 1 is an inversion.
+    the higher bits stand together, in their order, and every 0 after a 1 is an inversion. With p the largest value of
+    the zeros of such a group, value_i − value_j = (value_i − p) + (p − value_j), each at least 0 where values ascend
+    with levels: nothing cancels, within a sequence or between two, however large the values are.
     """
     total = np.zeros(size)
     if not len(level):
         return total
-    weight = None if value is None else _exact(value)
     for bit in range(int(level.max()).bit_length() - 1, -1, -1):
         one = (level >> bit) & 1
         group = np.append(True, (owner[1:] != owner[:-1]) | (level[1:] >> (bit + 1) != level[:-1] >> (bit + 1)))
         begin = np.flatnonzero(group)
         place = np.cumsum(group) - 1
-        ones = _before(one, begin, place)
-        if weight is None:
-            lost = np.where(one == 0, ones, 0).astype(np.float64)
+        ones = np.where(one == 0, _before(one, begin, place), 0)
+        if value is None:
+            lost = ones.astype(np.float64)
         else:
-            above = _before(np.where(one == 1, weight, weight.dtype.type(0)), begin, place)
-            lost = np.where(one == 0, above - ones * weight, 0).astype(np.float64)
+            zeros = np.add.reduceat(1 - one, begin)[place] - _before(1 - one, begin, place)  # from here on
+            times = np.where(one == 1, zeros, ones)
+            middle = np.maximum.reduceat(np.where(one == 0, value, -np.inf), begin)[place]
+            with np.errstate(over="ignore"):
+                apart = np.where(times > 0, abs(value - np.where(times > 0, middle, value)), 0.0)
+                lost = apart * times
         total += np.bincount(owner, lost, size)
         order = np.lexsort((one, place))
         owner, level = owner[order], level[order]
-        weight = None if weight is None else weight[order]
+        value = None if value is None else value[order]
     return total
 
 
-def _before(values: NDArray[Any], begin: Ints, place: Ints) -> NDArray[Any]:
+def _before(values: Ints, begin: Ints, place: Ints) -> Ints:
     """Return the sum of the values before each entry within its group."""
     running = np.cumsum(values) - values
-    found: NDArray[Any] = running - running[begin][place]
-    return found
-
-
-def _exact(value: Floats) -> NDArray[Any]:
-    """Integers stay float64, where sums are exact; others are summed in extended precision."""
-    return value if np.all(value == np.floor(value)) else value.astype(np.longdouble)
+    return running - running[begin][place]
 
 
 def tied_pairs(begin: NDArray[np.bool_], owner: Ints, size: int) -> Floats:
