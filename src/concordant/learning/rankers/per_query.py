@@ -84,7 +84,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
             try:
                 self.rankers_[label] = clone(given).fit(known, judged)
             except (InputError, UsageError) as error:
-                raise type(error)(f"query {label!r}: {error}") from None
+                raise type(error)(f"query {label!r}: ", *error.args) from None
         self.n_features_in_ = features.X.shape[1]
         self.names_ = names
         if training.named:
