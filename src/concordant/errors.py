@@ -32,14 +32,20 @@ _Name = TypeVar("_Name", str, int)
 class Setting:
     """A parameter that a message asks for; a command writes it as the option that it is there.
 
-    >>> str(Setting("kind")), str(Setting("clicks", "skip"))
-    ('kind', "clicks='skip'")
+    >>> str(Setting("kind")), str(Setting("clicks", "skip")), str(Setting("columns", key="query"))
+    ('kind', "clicks='skip'", "columns={'query': …}")
     """
 
     name: str
     value: Any = None
+    key: str = ""
+    """The key that is asked for, of a parameter that takes a mapping."""
+    of: str = ""
+    """What is read, where it is not a log: "features"."""
 
     def __str__(self) -> str:
+        if self.key:
+            return f"{self.name}={{{self.key!r}: …}}"
         return self.name if self.value is None else f"{self.name}={self.value!r}"
 
 
@@ -59,7 +65,10 @@ class ConcordantError(ValueError):
 
     def said(self, write: Callable[[Setting], str] = str) -> str:
         """Return the sentence with its parameters as ``write`` writes them."""
-        return "".join(write(part) if isinstance(part, Setting) else str(part) for part in self.args)
+        return "".join(
+            write(part) if isinstance(part, Setting) else part.said(write) if hasattr(part, "said") else str(part)
+            for part in self.args
+        )
 
 
 class InputError(ConcordantError):

@@ -216,7 +216,7 @@ def test_bad_features_are_told_with_their_number_and_place(spark: Any) -> None:
     assert "2 of 378 values are not finite" in found
     assert "query 'q0', item 'i3', column 'B': nan" in found
     assert "query 'q1', item 'i2', column 'B': inf" in found
-    assert "--missing mean" in found
+    assert "missing='mean'" in found
     twice = {name: [*values, values[10], values[10]] for name, values in features().items()}
     found = said(twice)
     assert "2 of the rows repeat an earlier (query, item), such as query 'q1', item 'i3'" in found

@@ -156,7 +156,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
         "v.csv",
         SHOWN + b"q,1,1,a,1\nq,1,2,b,1\nq,2,1,a,0\n",
         r"v.csv: 1 of 2 lists have more than one click, where the model allows one \(line 3: '1'\). "
-        r".*clicks='first' or 'last', .*'skip' \(--clicks\)",
+        r".*clicks='first' or clicks='last', .*clicks='skip'",
     ),
     "clicked in words": (
         "v.csv",

@@ -55,7 +55,7 @@ PINNED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         query("language"),
         {},
-        r"keeps the query of each judgment \('language'\).* this log has none; name it \(--query\)",
+        r"keeps the query of each judgment \('language'\).* this log has none; name it \(columns=.'query': ….\)",
     ),
     (query("language"), query("topic"), "the query of each judgment is 'topic' here and 'language' in the store"),
     (

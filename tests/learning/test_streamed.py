@@ -180,7 +180,7 @@ def test_what_is_missing_becomes_what_it_becomes_in_memory(order: str, missing: 
     assert_same(found, right)
     assert right.normaliser_.absent.sum() > 0
     np.testing.assert_array_equal(right.predict(FeatureFile(path)), right.predict(features))
-    with pytest.raises(InputError, match="--missing mean"):
+    with pytest.raises(InputError, match="missing='mean'"):
         cc.AggregationRanker(**PLAIN).fit(FeatureFile(path), votes)
 
 

@@ -1,11 +1,18 @@
 """Notes: records that print as sentences, in singular and plural, added up over parts of a log."""
 
+import ast
+import json
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
 import pytest
 
 import concordant as cc
+from concordant.apps.commands import main
 from concordant.errors import CannotRank, Setting
 from concordant.preferences.notes import MOST, Note, added_up, of_queries
 from concordant.ranking import rank as ranking
@@ -62,3 +69,60 @@ def test_an_item_of_two_queries_is_named_once():
     prefs = cc.Preferences.from_comparisons(["a", "b"], ["c", "c"], query=[1, 2])
     (note,) = cc.rank(prefs).notes
     assert note.items == ("c",) and "keeps the scores of 'c' finite" in note
+
+
+# -- parameters of functions, options of commands ----------------------------------------------------------------------
+OPTION = re.compile(r"(?<![\w-])--[a-z]")
+
+
+def test_below_the_commands_no_text_names_an_option():
+    source = Path(cc.__file__).parent
+    said = [
+        f"{path.relative_to(source)}: {node.value}"
+        for path in sorted(source.rglob("*.py"))
+        if "apps" not in path.relative_to(source).parts[:1]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and OPTION.search(node.value)
+    ]
+    assert said == ["__init__.py: " + cc.__getattr__.__doc__]  # `concordant --help` itself
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "python", "command"),
+    [
+        ({"winner": ["a"], "loser": ["b"]}, {"prior": 0}, "(prior=0.01)", "(--prior 0.01)"),
+        (
+            {"session": [1, 1], "position": [1, 2], "item": ["x", "y"], "clicked": [1, 1]},
+            {},
+            "clicks='first' or clicks='last'",
+            "--clicks first or --clicks last",
+        ),
+        (
+            {"left": ["a"], "right": ["b"], "model_a": ["a"], "model_b": ["b"], "winner": ["a"]},
+            {},
+            "columns={'left': …} and columns={'right': …}",
+            "--left and --right",
+        ),
+    ],
+    ids=["prior", "clicks", "columns"],
+)
+def test_python_hears_of_parameters_and_the_command_of_options(tmp_path, capsys, columns, options, python, command):
+    log = tmp_path / "log.csv"
+    pacsv.write_csv(pa.table(columns), log)
+    with pytest.raises(cc.ConcordantError) as problem:
+        cc.rank(cc.read(log), **options)
+    assert python in str(problem.value) and "--" not in str(problem.value)
+    with pytest.raises(SystemExit):
+        main(["rank", str(log), *(part for name, value in options.items() for part in (f"--{name}", str(value)))])
+    said = capsys.readouterr().err
+    assert command in said and python not in said
+
+
+def test_a_note_in_the_log_of_a_command_says_what_it_is_made_of(tmp_path, capsys):
+    log = tmp_path / "log.csv"
+    pacsv.write_csv(pa.table({"winner": ["a", "a"], "loser": ["b", "c"], "weight": [1.0, 2.0]}), log)
+    main(["rank", str(log), "--interval", "none", "--log-format", "json"])
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    notes = {one["code"]: one for one in said if one["event"] == "note"}
+    assert notes["read as weight"]["message"].endswith("(--count) where it says how often a row was seen")
+    assert notes["never lost"]["items"] == ["a"] and notes["never lost"]["numbers"]["rows"] == 1

@@ -498,7 +498,7 @@ def test_silent_failures_of_peers_are_errors_without_a_prior(case: str) -> None:
     winner, loser, named = SILENT[case]
     with pytest.raises(NoMaximumLikelihood, match=named) as caught:
         fit(Preferences.from_comparisons(winner, loser), prior=0)
-    assert "--prior" in str(caught.value)
+    assert "prior=0.01" in str(caught.value)
 
 
 @pytest.mark.parametrize("case", SILENT)

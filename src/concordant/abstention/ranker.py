@@ -32,7 +32,7 @@ from concordant.abstention.points import cost_of, norm_name
 from concordant.abstention.risk_coverage import RiskCoverage
 from concordant.abstention.rule import BY, CALIBRATIONS, Rule, chosen, curve_of, facts_of, recosted, remarks
 from concordant.abstention.tiers import PartialOrders
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, few
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Normaliser
@@ -65,7 +65,9 @@ def check_params(given: Any) -> None:
     if given.by == "risk" and not auto:
         raise UsageError("gamma is for abstention by distance; by='risk' declines what has an estimated risk > cost")
     if share is not None and not auto:
-        raise UsageError("share bounds what is chosen by held-out judgments, and gamma was given")
+        raise UsageError(
+            Setting("share"), " bounds what is chosen by held-out judgments, and ", Setting("gamma"), " was given"
+        )
     for name, least in (("folds", 2), ("pairs", 1), ("seed", 0)):
         value = getattr(given, name)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from concordant import __version__
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, few
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
 from concordant.io.log.formats import Log, locate
@@ -283,8 +283,8 @@ class _Intake:
         if self.how.again:
             if not same:
                 raise InputError(
-                    f"{content.name}: the store does not have it yet, so it cannot be counted again; leave out "
-                    f"again={self.how.again!r} (--again)"
+                    f"{content.name}: the store does not have it yet, so it cannot be counted again; leave out ",
+                    Setting("again", self.how.again),
                 )
             if self.how.again in [one.again for one in same]:
                 return f"{content.name} (again, as {self.how.again!r})"
@@ -324,14 +324,18 @@ class _Intake:
         )
         if self.how.known == "none":
             if not marks and not places:
-                raise UsageError(f"{self.name}: known='none' (--known none) is for the export of a store; this is none")
+                raise UsageError(
+                    f"{self.name}: ", Setting("known", "none"), " is for the export of a store; this is none"
+                )
             return None
         lists = [load(place) for place in places] if self.how.known is None else [load(Path(self.how.known))]
         if missing := marks - {one.mark for one in lists}:
             raise InputError(
                 f"{self.name}: holds rows exported from a store ({MARK}: {few(sorted(missing), 3)}) without the "
-                f"list of the files that they came from ({beside(log.path or Path(self.name)).name}); name it "
-                "(known=, --known FILE), so that none of them is counted again, or say known='none' (--known none)"
+                f"list of the files that they came from ({beside(log.path or Path(self.name)).name}); name it with ",
+                Setting("known"),
+                ", so that none of them is counted again, or say ",
+                Setting("known", "none"),
             )
         if len({one.mark for one in lists}) > 1:
             raise InputError(f"{self.name}: holds exports of {len(lists)} stores; take them in one after the other")

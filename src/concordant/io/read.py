@@ -175,7 +175,7 @@ def read_log(
     except InputError as error:
         if str(error).startswith(log.name):
             raise
-        raise type(error)(f"{log.name}: {error}") from None
+        raise type(error)(f"{log.name}: ", *error.args) from None
     finally:
         pa.default_memory_pool().release_unused()
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Setting, UsageError
 from concordant.preferences.comparisons import (
     Checked,
     Columns,
@@ -25,6 +25,7 @@ from concordant.preferences.comparisons import (
     whole_numbers,
 )
 from concordant.preferences.layouts import Layout
+from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.values import CLEAN, MISSING, Read, Reason, Verdict, flags, flat, labels, numbers
 
@@ -47,12 +48,18 @@ UNITS = {"selections": "lists", "choices": "sets", "orders": "rankings", "rating
 MANY_CLICKS = Reason(
     "have more than one click, where the model allows one",
     "session",
-    "Say which counts with clicks='first' or 'last', or leave these lists out with 'skip' (--clicks).",
+    Note(
+        "clicks",
+        "Say which counts with {first} or {last}, or leave these lists out with {skip}.",
+        first=Setting("clicks", "first"),
+        last=Setting("clicks", "last"),
+        skip=Setting("clicks", "skip"),
+    ),
 )
 MANY_CHOSEN = Reason(
     "have more than one item chosen, where the model allows one",
     "session",
-    "Leave these sets out with clicks='skip' (--clicks skip).",
+    Note("clicks", "Leave these sets out with {skip}.", skip=Setting("clicks", "skip")),
 )
 Offsets = NDArray[np.int64]
 

@@ -39,8 +39,8 @@ class Note(str):
     >>> note = Note("unfinished", text, fits=1, ask=Setting("interval", "bootstrap"))
     >>> note, note.code, note.numbers["fits"]
     ("1 fit is unfinished; ask for interval='bootstrap'", 'unfinished', 1)
-    >>> note.said(lambda setting: f"--{setting.name} {setting.value}")
-    '1 fit is unfinished; ask for --interval bootstrap'
+    >>> note.said(lambda setting: f"another {setting.name}")
+    '1 fit is unfinished; ask for another interval'
     """
 
     code: str
@@ -73,7 +73,7 @@ def _said(
     def value(one: Any) -> Any:
         if isinstance(one, Setting):
             return write(one)
-        if isinstance(one, ConcordantError):
+        if isinstance(one, ConcordantError | Note):
             return one.said(write)
         return _Whole(one) if isinstance(one, int) else one
 

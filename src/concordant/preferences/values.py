@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError
 from concordant.preferences.counts import MOST
+from concordant.preferences.notes import Note
 
 __all__ = [
     "BEYOND",
@@ -105,7 +106,7 @@ class Verdict:
         ]
 
 
-def say(name: str, rejects: Sequence[Reject]) -> str:
+def say(name: str, rejects: Sequence[Reject]) -> Note:
     """Return one line about all that was refused, and what is allowed (a hint that several share once).
 
     >>> unknown = Reason("have an unknown outcome", "outcome", "Allowed: left, right, tie.")
@@ -118,7 +119,8 @@ def say(name: str, rejects: Sequence[Reject]) -> str:
         later = [other.reason.hint for other in rejects[place + 1 :]]
         if reject.reason.hint and reject.reason.hint not in later:
             parts.append(reject.reason.hint)
-    return f"{name}: " + " ".join(parts)
+    text = "{name}: " + " ".join(f"{{part{place}}}" for place in range(len(parts)))
+    return Note("refused", text, name=name, **{f"part{place}": part for place, part in enumerate(parts)})
 
 
 def _short(value: object) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
 
-from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError, few
+from concordant.errors import CannotRank, NoMaximumLikelihood, Setting, UsageError, few
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import MOST, Note
@@ -138,7 +138,7 @@ SLIGHTEST = 1e-100  # prior, as with weights
 BEYOND = 1e9  # a score that only an iteration without a limit has
 UNEVEN = 1e8  # ratio of strengths that is worth a word
 RUNAWAY = 30.0  # log-odds that an unfinished fit has when there is no maximum
-HELP = "Ask for a weak prior (--prior 0.01, prior=0.01), which gives a finite and flagged answer"
+HELP = ("Ask for a weak prior (", Setting("prior", 0.01), "), which gives a finite and flagged answer")
 
 
 def check_prior(prior: float) -> None:
@@ -183,7 +183,8 @@ def refuse_separated(batch: Batch, links: Connectivity) -> None:
             parts.append(f"no chain of wins limits {items_of(batch, beyond)} from {side}")
     more = f" ({len(owners) - 1:,} more queries or subsets alike)" if len(owners) > 1 else ""
     raise NoMaximumLikelihood(
-        f"the maximum likelihood{where(batch, int(owners[0]))} does not exist: {'; '.join(parts)}{more}. {HELP}"
+        f"the maximum likelihood{where(batch, int(owners[0]))} does not exist: {'; '.join(parts)}{more}. ",
+        *HELP,
     )
 
 
@@ -220,7 +221,11 @@ def refuse_endless_ties(batch: Batch, graphs: Graphs, links: Connectivity, chose
         raise NoMaximumLikelihood(
             f"the maximum likelihood with Davidson's ties{where(batch, int(g))} does not exist: no cycle of judgments "
             f"has more wins than ties, so the scores of {items_of(batch, low + np.arange(size))} and log ν can grow "
-            f"without end. {HELP}, or count ties as half a win each (--ties half)"
+            "without end. ",
+            *HELP,
+            ", or count ties as half a win each (",
+            Setting("ties", "half"),
+            ")",
         )
 
 
@@ -264,7 +269,7 @@ def refuse_runaway(
     low, high = int(problem.node_start[g]), int(problem.node_start[g + 1])
     far = np.flatnonzero(np.abs(score[low:high]) > RUNAWAY / 2) + int(batch.node_start[chosen[g]])
     named = f": {items_of(batch, far)} would be infinitely far from the others" if len(far) else ""
-    raise NoMaximumLikelihood(f"the maximum likelihood{place} does not exist{named}. {HELP}")
+    raise NoMaximumLikelihood(f"the maximum likelihood{place} does not exist{named}. ", *HELP)
 
 
 def refuse_beyond(batch: Batch, chosen: Ints, status: NDArray[np.int8], problem: Problem, score: Floats) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.apps.commands.given import Given
+from concordant.apps.commands.given import Given, worded
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import Matched, Valued, match, read_valued
 from concordant.apps.commands.output import as_csv, show_table
@@ -137,7 +137,7 @@ def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features | Feature
     reading = read_given_log(log, given)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     if not given["quiet"]:
-        told += [f"{log}: {reading.preferences.facts}", *(f"note: {note}" for note in reading.notes)]
+        told += [f"{log}: {reading.preferences.facts}", *(f"note: {worded(note)}" for note in reading.notes)]
     if file is not None:
         return file, reading.preferences, told + ([] if given["quiet"] else as_written(file, reading.preferences))
     with stage(f"reading {given['features']}"):

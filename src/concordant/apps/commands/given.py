@@ -13,7 +13,7 @@ from concordant.apps.commands.saying import say
 from concordant.errors import ConcordantError, Idle, Setting
 from concordant.preferences.notes import Note
 
-__all__ = ["ANYWHERE", "Given", "Rule", "command", "group", "say_note"]
+__all__ = ["ANYWHERE", "Given", "Rule", "command", "group", "say_note", "worded"]
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -21,7 +21,7 @@ ANYWHERE = frozenset({"quiet", "seed"})
 """Options that every way takes: how much is said, and a seed, which promises equal output and keeps that promise where
 nothing is drawn, too (so does --log-format, which is no option of the work at all)."""
 
-OPTIONS: dict[str, str] = {}
+OPTIONS = {"log": "log_features", "names": "feature_columns"}
 """Options that have another name than the parameters of functions that they set, by the latter."""
 
 
@@ -130,7 +130,8 @@ class _Command(click.Command):
 
     def option(self, setting: Setting) -> str:
         """Return how a parameter of a function is written here; one that is no option of the command stays as it is."""
-        name = OPTIONS.get(setting.name, setting.name)
+        called = setting.key or setting.name
+        name = OPTIONS.get(called, f"feature_{called}" if setting.of == "features" else called)
         for one in self.params:
             if isinstance(one, click.Option) and one.name == name:
                 return _flag(one) if one.is_flag or setting.value is None else f"{_flag(one)} {setting.value}"
@@ -148,10 +149,15 @@ def say_note(note: str) -> None:
     if isinstance(note, Note):
         made = {"code": note.code, "query": note.query, "items": note.items, "numbers": note.numbers}
         more = {name: value for name, value in made.items() if value}
-        context = click.get_current_context(silent=True)
-        if context is not None and isinstance(context.command, _Command):
-            note = note.said(context.command.option)
-    say("note", note, **more)
+    say("note", worded(note), **more)
+
+
+def worded(note: str) -> str:
+    """Return a note with its parameters as options of the command that runs."""
+    context = click.get_current_context(silent=True)
+    if isinstance(note, Note) and context is not None and isinstance(context.command, _Command):
+        return note.said(context.command.option)
+    return note
 
 
 class _Group(click.Group):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from concordant.apps.commands.given import Given
+from concordant.apps.commands.given import Given, say_note
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import say
@@ -33,7 +33,7 @@ def run_ingest(logs: Sequence[str], given: Given) -> None:
             for line in _said(taken):
                 say("ingested", line)
             for note in taken.notes:
-                say("note", note)
+                say_note(note)
 
 
 def _said(taken: Taken) -> list[str]:

@@ -80,8 +80,8 @@ def abstention_options(cost: str) -> Callable[[Any], Any]:
                 click.option("--abstain-by", type=click.Choice(["distance", "risk"]),
                              help="What makes it risky: items near to each other (default), or a high estimated risk."),
                 click.option("--gamma", metavar="G",
-                             help="Distance up to which items are too near, in standardised features, whatever COST is; "
-                             "auto (default) chooses it by --judgments."),
+                             help="Distance up to which items are too near, in standardised features, whatever COST "
+                             "is; auto (default) chooses it by --judgments."),
                 click.option("--norm", type=click.Choice(["1", "2", "inf"]), help="Of the distance; default: inf."),
                 click.option("--share", metavar="S", type=float,
                              help="Share of the judged pairs left without order, at most."),

@@ -160,8 +160,8 @@ class Examined:
                 tuple(sorted((*self.infinite[1], *self.missing[1]))[:SHOWN]),
             )
         if refused[0]:
-            hint = FILL if missing == "raise" and self.missing[0] else ""
-            raise InputError(f"{name}: {_values(refused, self.rows * width, 'not finite')}{hint}")
+            hint = FILL if missing == "raise" and self.missing[0] else ()
+            raise InputError(f"{name}: {_values(refused, self.rows * width, 'not finite')}", *hint)
 
 
 def _values(found: tuple[int, tuple[str, ...]], of: int, what: str = "") -> str:

@@ -11,7 +11,7 @@ import duckdb as library
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import Idle, InputError, UsageError, did_you_mean
+from concordant.errors import Idle, InputError, Setting, UsageError, did_you_mean
 from concordant.io.engines import duckdb, memory
 from concordant.io.log.formats import Log
 from concordant.io.log.headers import joined, with_header
@@ -155,7 +155,7 @@ def open_log(
         asked = "spark"
     if asked != "spark":
         if master is not None:
-            raise UsageError(f"master={master!r} (--master) belongs to the engine spark")
+            raise UsageError(Setting("master", master), " belongs to the engine spark")
         if log.on_spark:
             raise UsageError(f"{log.name}: only the engine spark reads this; leave out engine={asked!r}")
         return choose(with_columns(log), asked, memory_limit, threads)
@@ -189,7 +189,7 @@ def choose(log: Log, engine: str | None, memory_limit: str | None, threads: int 
     if engine is not None and engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}; {did_you_mean(engine, ENGINES)}")
     if engine == "memory" and (memory_limit is not None or threads is not None):
-        raise UsageError("memory_limit and threads belong to the engine duckdb")
+        raise UsageError(Setting("memory_limit"), " and ", Setting("threads"), " belong to the engine duckdb")
     settings = duckdb.Settings(memory_limit, threads)
     bounded = memory_limit is not None or threads is not None
     if engine is None:

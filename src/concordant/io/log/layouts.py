@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, few
 from concordant.io.log.formats import Log
 from concordant.preferences.layouts import ALIASES, KINDS, PAIRS, Layout, plain
+from concordant.preferences.notes import Note
 
 __all__ = ["find_layout", "notes_of"]
 
@@ -47,10 +48,12 @@ def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tu
     if log.trimmed:
         said.append(f"{log.name}: every field after the first begins with a space; fields are read trimmed")
     if "weight" in roles and "weight" not in given:
-        said.append(
-            f"{log.name}: the column {roles['weight']!r} is read as the strength of each comparison (weight); "
-            "name it as the count (--count) where it says how often a row was seen"
+        text = (
+            "{log}: the column {column!r} is read as the strength of each comparison (weight); name it as the count "
+            "({count}) where it says how often a row was seen"
         )
+        count = Setting("columns", key="count")
+        said.append(Note("read as weight", text, log=log.name, column=roles["weight"], count=count))
     return tuple(said)
 
 
@@ -106,7 +109,8 @@ def find_layout(
         raise InputError(_nothing_fits(columns, name, kind, attempts, roles))
     if len(fitting) > 1:
         raise InputError(
-            f"{name}: the columns {few(columns, 20)} could be {' or '.join(fitting)}; say which with kind= (--kind)"
+            f"{name}: the columns {few(columns, 20)} could be {' or '.join(fitting)}; say which with ",
+            Setting("kind"),
         )
     chosen, found = next(iter(fitting.items()))
     if chosen != "comparisons":
@@ -254,8 +258,14 @@ def _sides(there: _Columns, roles: dict[str, str]) -> dict[str, str] | str:
             f"{found.get('left') or found['winner']!r}, {found.get('right') or found['loser']!r}" for _, found in fits
         ]
         raise InputError(
-            f"{there.name}: two layouts fit ({'; '.join(pairs)}); say which columns to use with "
-            "columns= (on the command line --left and --right, or --winner and --loser)"
+            f"{there.name}: two layouts fit ({'; '.join(pairs)}); say which columns to use with ",
+            Setting("columns", key="left"),
+            " and ",
+            Setting("columns", key="right"),
+            ", or with ",
+            Setting("columns", key="winner"),
+            " and ",
+            Setting("columns", key="loser"),
         )
     return fits[0][1] if fits else missing
 

@@ -232,7 +232,7 @@ def read_catalogue(path: Path) -> Catalogue:
         raise InputError(f"{path}: {error.strerror or error}") from None
     refuse_log(path)
     if not _is_database(path):
-        raise InputError(f"{path}: the file is no store (a store is made by concordant ingest LOG --store FILE)")
+        raise InputError(f"{path}: the file is no store; concordant ingest makes one")
     tables = _tables(path)
     known = tables.pop("store", {})
     if "format" not in known:

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from concordant.errors import ConcordantError, UsageError
+from concordant.errors import ConcordantError, Setting, UsageError
 from concordant.io.log.disk import check_replaced
 
 __all__ = ["WAIT", "exclusive", "lock_file", "make_folder", "remove", "replace", "sync", "temporaries", "write_new"]
@@ -126,7 +126,9 @@ def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
             while not _taken(handle, store):
                 if time.monotonic() >= until:
                     holder = _holder(handle)
-                    raise ConcordantError(f"{store}: {holder} is writing to it; waited {wait:g} s (--wait SECONDS)")
+                    raise ConcordantError(
+                        f"{store}: {holder} is writing to it; waited {wait:g} s (", Setting("wait"), ")"
+                    )
                 time.sleep(min(PAUSE, max(until - time.monotonic(), 0)))
             if not _named(handle, path):
                 continue  # whoever held it made no store and has removed it

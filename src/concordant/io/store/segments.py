@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from concordant.errors import InputError
+from concordant.errors import InputError, Setting
 from concordant.io.log.disk import open_regular
 from concordant.io.log.formats import Log
 from concordant.io.store.catalogue import Content
@@ -250,7 +250,8 @@ def look(log: Log, known: Iterable[Content], *, grown: bool = False) -> Looked:
         raise InputError(
             f"{log.name}: begins with all of {whole[0].name}, which the store has, so its first "
             f"{whole[0].bytes:,} of {size:,} bytes would be taken in twice; ingest the new rows alone, or, where equal "
-            "beginnings are no accident, say grown=True (--grown)"
+            "beginnings are no accident, say ",
+            Setting("grown", True),
         )
     return Looked(log, sign.hexdigest(), size, state)
 

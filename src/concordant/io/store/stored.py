@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from concordant.errors import Idle, InputError, UsageError, few
+from concordant.errors import Idle, InputError, Setting, UsageError, few
 from concordant.io.engines.duckdb import Settings, fetch, message, pattern
 from concordant.io.engines.sql import identifier, literal
 from concordant.io.store.catalogue import (
@@ -211,10 +211,10 @@ Named = Mapping[str, str | None]
 """The columns that ``query``, ``cluster`` and ``neutral`` came from, and the side of ``home``: None where a log has
 none, empty where it has no name, ``?`` where nobody knows."""
 NAMES = {
-    "query": ("the query of each judgment", "--query"),
-    "cluster": ("the cluster of each judgment", "--cluster"),
-    "home": ("which side is at home", "--home"),
-    "neutral": ("where nobody is at home", "--neutral"),
+    "query": ("the query of each judgment", Setting("columns", key="query")),
+    "cluster": ("the cluster of each judgment", Setting("cluster")),
+    "home": ("which side is at home", Setting("home")),
+    "neutral": ("where nobody is at home", Setting("columns", key="neutral")),
 }
 NO_QUERY = "all"
 """The query of judgments that have none."""
@@ -277,18 +277,23 @@ def settled(facts: Facts, named: Named) -> Facts:
 
 def agree_columns(facts: Facts, clusters: bool, covariates: Sequence[str], name: str) -> None:
     """Refuse a log that would be read with other clusters or covariates than the store has."""
-    if clusters != (facts.clusters is not None):
+    if clusters and facts.clusters is None:
         raise InputError(
             f"{name}: the store keeps judgments without clusters, so no cluster can be named; it was fixed by the "
             "first log"
-            if clusters
-            else f"{name}: the store keeps the cluster of each judgment ({facts.cluster}); name its column (--cluster)"
         )
+    if not clusters and facts.clusters is not None:
+        kept = f"the cluster of each judgment ({facts.cluster})"
+        raise InputError(f"{name}: the store keeps {kept}; name its column (", Setting("cluster"), ")")
     if set(covariates) != set(facts.covariates):
         kept = f"the covariates {few(facts.covariates)}" if facts.covariates else "no covariates"
         given = few(sorted(covariates)) if covariates else "none"
         raise InputError(
-            f"{name}: the store keeps {kept}, fixed by its first log; given here: {given} (--covariate, --home)"
+            f"{name}: the store keeps {kept}, fixed by its first log; given here: {given} (",
+            Setting("covariates"),
+            ", ",
+            Setting("home"),
+            ")",
         )
 
 
@@ -310,8 +315,9 @@ def _agree_name(what: str, kept: str | None, given: str | None, name: str) -> No
     if given is None:
         column = f" ({kept!r})" if kept else ""
         raise InputError(
-            f"{name}: the store keeps {said}{column}, fixed by its first log, and this log has none; name it "
-            f"({option}), or take the log into another store"
+            f"{name}: the store keeps {said}{column}, fixed by its first log, and this log has none; name it (",
+            option,
+            "), or take the log into another store",
         )
     if kept is None:
         column = f" ({given!r})" if given else ""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, counted, few
+from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.io.log.json_values import unicode_text
 from concordant.preferences.counts import read_only
 from concordant.preferences.labels import Labels, look_alike
@@ -25,7 +25,7 @@ __all__ = ["Alignment", "Features", "MISSING", "align", "check_values", "refuse_
 Ints = NDArray[np.int32]
 Matrix = NDArray[np.floating[Any]]
 MISSING = ("raise", "keep")
-FILL = "; to fill what is missing: --missing mean (missing='mean' of a ranker; missing='keep' reads it as it is)"
+FILL = ("; a ranker fills what is missing with ", Setting("missing", "mean"), ", and missing='keep' reads it as it is")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,9 +137,9 @@ def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str, be
         for row, column in zip(rows[:4].tolist(), columns[:4].tolist(), strict=True)
     )
     more = "" if len(rows) <= 4 else "; …"
-    hint = "" if missing == "keep" or not np.isnan(X[bad]).any() else FILL
+    hint = () if missing == "keep" or not np.isnan(X[bad]).any() else FILL
     part = "" if begin is None else f" in rows {begin + 1:,} to {begin + len(X):,}"
-    raise InputError(f"{name}: {len(rows):,} of {X.size:,} values{part} are not finite ({shown}{more}){hint}")
+    raise InputError(f"{name}: {len(rows):,} of {X.size:,} values{part} are not finite ({shown}{more})", *hint)
 
 
 def _matrix(X: Any, name: str) -> Matrix:

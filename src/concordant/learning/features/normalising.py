@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, did_you_mean, few
+from concordant.errors import InputError, Setting, UsageError, did_you_mean, few
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.matrix import Features, Matrix, check_values
 
@@ -182,7 +182,9 @@ class Normaliser:
             wrong = [called for called, each in zip(names, beyond, strict=True) if each]
             raise InputError(
                 f"features: the squares of {few(wrong)} are beyond float64; "
-                "give them in a larger unit, or take logarithms (--log-features, log=True)"
+                "give them in a larger unit, or take logarithms (",
+                Setting("log", True),
+                ")",
             )
         fill = {"median": medians, "zero": np.zeros(len(found.mean))}.get(self.missing, found.mean)
         if fill is None:

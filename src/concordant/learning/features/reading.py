@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, did_you_mean, few
+from concordant.errors import InputError, Setting, UsageError, did_you_mean, few
 from concordant.io.engines.memory import arrow_table
 from concordant.io.log.formats import Log, locate, opened
 from concordant.io.log.headers import with_header
@@ -304,7 +304,8 @@ def chosen_columns(
     item, query = (column_of(name, known, role, columns, ALIASES[role]) for role in ("item", "query"))
     if item is None:
         raise InputError(
-            f"{name}: no column of items; {did_you_mean('item', known)} Say which with --feature-item (columns=)"
+            f"{name}: no column of items; {did_you_mean('item', known)} Say which with ",
+            Setting("columns", key="item", of="features"),
         )
     wanted = label if label is None or isinstance(label, str) else column_of(name, known, "label", {}, label)
     if label is not None and (wanted is None or wanted not in known):
@@ -340,7 +341,8 @@ def column_of(
     found = exact or [column for column in known if plain(column) in aliases]
     if len(found) > 1:
         raise InputError(
-            f"{name}: {few(found)} could each be the {role}; say which one with --feature-{role} (columns=)"
+            f"{name}: {few(found)} could each be the {role}; say which one with ",
+            Setting("columns", key=role, of="features"),
         )
     return found[0] if found else None
 
@@ -398,7 +400,8 @@ def column_numbers(column: Any, name: str, log: Log, begin: int = 0) -> Floats:
         if read.fault[row] != INFINITE or str(raw).strip().strip('"').lower() not in INFINITIES:
             raise InputError(
                 f"{log.name}: row {begin + int(row) + 1:,}, column {name!r}: {str(raw)[:60]!r} is not a finite number; "
-                "choose the columns that are features with --feature-columns (names=)"
+                "choose the columns that are features with ",
+                Setting("names"),
             )
         values[row] = float(str(raw).strip().strip('"'))
     return values

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Setting, UsageError
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, cross_validate, target_weights
@@ -192,8 +192,9 @@ class AggregationRanker(RegressionRanker):
             )
         if self._informed(str(getattr(y, "kind", None))):
             raise UsageError(
-                f"{file.log.name}: features that stay on disk do not inform the aggregation; name a structure "
-                "(structure='log-odds', --structure log-odds) or read them into memory (read_features)"
+                f"{file.log.name}: features that stay on disk do not inform the aggregation; name a structure (",
+                Setting("structure", "log-odds"),
+                ") or read them into memory (read_features)",
             )
 
     def _learn(self, training: Training, columns: Columns) -> None:

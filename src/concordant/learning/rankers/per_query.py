@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import Idle, InputError, UsageError, few
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.aggregation import AggregationRanker
@@ -83,8 +83,10 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
             judged = training.prefs.select([label]) if training.prefs is not None else _labels(training, code, rows)
             try:
                 self.rankers_[label] = clone(given).fit(known, judged)
+            except Idle:
+                raise  # the same in every query
             except (InputError, UsageError) as error:
-                raise type(error)(f"query {label!r}: {error}") from None
+                raise type(error)(f"query {label!r}: ", *error.args) from None
         self.n_features_in_ = features.X.shape[1]
         self.names_ = names
         if training.named:

@@ -25,7 +25,7 @@ from concordant.progress import steps
 from concordant.ranking.scores import STOPPED, Scores
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["TargetFacts", "Targets", "centre", "mean_targets", "mean_targets_of_orders"]
+__all__ = ["TargetFacts", "Targets", "mean_targets", "mean_targets_of_orders"]
 
 
 Floats = NDArray[np.float64]
