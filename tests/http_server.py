@@ -6,7 +6,7 @@ import asyncio
 import http.client
 import json
 import re
-import select
+import selectors
 import signal
 import socket
 import subprocess
@@ -52,7 +52,9 @@ class Server:
     def line(self, wait: float = 20.0) -> str:
         """Return the next line on stderr."""
         assert self.process.stderr is not None
-        ready, _, _ = select.select([self.process.stderr], [], [], max(wait, 0))
+        with selectors.DefaultSelector() as heard:  # select() knows 1,024 files only
+            heard.register(self.process.stderr, selectors.EVENT_READ)
+            ready = heard.select(max(wait, 0))
         line = self.process.stderr.readline() if ready else ""
         if not line:
             self.process.kill()

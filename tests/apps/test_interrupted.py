@@ -25,6 +25,7 @@ from concordant.apps.models.directory import Contents, read_directory, write_dir
 from concordant.errors import ConcordantError
 from concordant.io.ingest import Store
 from concordant.io.store import commits
+from running import exit_status
 from seeds import seed
 
 SOON = 30.0
@@ -285,3 +286,17 @@ def test_a_catalogue_that_was_moved_away_costs_no_segment(tmp_path: Path) -> Non
     with pytest.raises(cc.InputError, match="catalogue is missing"):
         Store(tmp_path / "s").ingest({"winner": ["c"], "loser": ["b"]})
     assert sorted((tmp_path / "s.parts").iterdir()) == before
+
+
+def test_a_command_leaves_no_file_open(tmp_path: Path) -> None:
+    """Each run of a command in one process once left a pipe open."""
+    log = tmp_path / "votes.csv"
+    log.write_text("winner,loser\na,b\nb,a\n")
+    line = ["rank", str(log), "--quiet", "-o", str(tmp_path / "out.csv")]
+    exit_status(*line)
+    before = len(os.listdir("/proc/self/fd"))
+    assert [exit_status(*line) for _ in range(20)] == [0] * 20
+    until = time.monotonic() + 20
+    while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < until:
+        time.sleep(0.05)  # the thread that listens closes its end by itself
+    assert len(os.listdir("/proc/self/fd")) <= before

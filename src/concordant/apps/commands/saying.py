@@ -130,8 +130,7 @@ class Watch:
         """Whether the work is done: a signal then raises nothing."""
         self._said, self._told = said, False
         self._lock = threading.Lock()
-        self._end, self._wake = os.pipe()
-        os.set_blocking(self._wake, False)
+        self._end = self._wake = -1
         self._before: dict[int, Any] = {}
         self._woken = -1
         self._late: threading.Timer | None = None
@@ -147,6 +146,8 @@ class Watch:
             if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
                 self._before[number] = signal.signal(number, self._handle)
         if sys.platform != "win32":  # which wakes by sockets only, and ends a process otherwise
+            self._end, self._wake = os.pipe()
+            os.set_blocking(self._wake, False)
             self._woken = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
             threading.Thread(target=self._wait, name="signals", daemon=True).start()
 
@@ -158,8 +159,10 @@ class Watch:
             signal.set_wakeup_fd(self._woken)
         if self._late is not None:
             self._late.cancel()
-        with suppress(OSError):
-            os.write(self._wake, b"\0")
+        if self._wake >= 0:
+            with suppress(OSError):
+                os.write(self._wake, b"\0")
+            os.close(self._wake)
 
     def say(self) -> None:
         """Say that the command was interrupted, once; nothing unfinished is left then."""
