@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 import io
 import json
-import select
+import selectors
 import subprocess
 import sys
 import tempfile
@@ -176,7 +176,9 @@ def fates(cases: Iterator[tuple[str, str, int]]) -> Iterator[tuple[tuple[str, st
                 )  # fmt: skip
             worker.stdin.write(json.dumps(case) + "\n")
             worker.stdin.flush()
-            ready, _, _ = select.select([worker.stdout], [], [], HANGS if case else 0)
+            with selectors.DefaultSelector() as heard:
+                heard.register(worker.stdout, selectors.EVENT_READ)
+                ready = heard.select(HANGS if case else 0)
             line = worker.stdout.readline() if ready else ""
             yield case, json.loads(line) if line else "crash" if ready else "hang"
             if not line:

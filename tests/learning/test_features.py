@@ -196,7 +196,7 @@ def test_labels_columns_and_names_can_be_given() -> None:
     features, relevance = read_judged(table, columns={"item": "who"}, names=["b", "a"])
     assert features.names == ("b", "a") and features.items.tolist() == [1, 3] and relevance.tolist() == [0.0, 2.0]
     assert features.query is None
-    with pytest.raises(InputError, match=r"row 1, column 'title': 's' is not a finite number.*names="):
+    with pytest.raises(InputError, match=r"row 1, column 'title': 's' is not a finite number.*with names"):
         read_judged(table, columns={"item": "who"})
     with pytest.raises(InputError, match="no column of items"):
         read_features(table)

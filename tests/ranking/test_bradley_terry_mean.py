@@ -97,7 +97,8 @@ def test_subsets_look_their_means_up_by_query() -> None:
     prefs = votes(2, rows=60)
     mean = means(prefs)
     batch = Batch.subsets(prefs, 15, 4, seed=3, queries=np.array([2, 0]))
-    start, nodes = Ragged(prefs.members[0]).take(batch.query)
+    taken, nodes = Ragged(prefs.members[0]).take(batch.query)
+    start = taken.start
     scores = bradley_terry(batch, prior=0.7, mean=mean)
     for g in range(len(batch)):
         own = slice(int(start[g]), int(start[g + 1]))

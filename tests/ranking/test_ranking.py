@@ -281,7 +281,7 @@ def test_click_log_through_the_cascade():
             item.append(url)
             clicked.append(int(click))
     columns = (query, session, position, item, clicked)
-    with pytest.raises(cc.InputError, match=r"1,566 of 7,018 lists .*'first' or 'last', .*'skip'"):
+    with pytest.raises(cc.InputError, match=r"1,566 of 7,018 lists .*'first' or .*'last', .*'skip'"):
         cc.Preferences.from_selections(*columns)
     votes = cc.Preferences.from_selections(*columns, clicks="first")
     assert len(votes) == 7_018

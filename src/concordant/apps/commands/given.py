@@ -132,10 +132,11 @@ class _Command(click.Command):
         """Return how a parameter of a function is written here; one that is no option of the command stays as it is."""
         called = setting.key or setting.name
         name = OPTIONS.get(called, f"feature_{called}" if setting.of == "features" else called)
-        for one in self.params:
-            if isinstance(one, click.Option) and one.name == name:
-                return _flag(one) if one.is_flag or setting.value is None else f"{_flag(one)} {setting.value}"
-        return str(setting)
+        own = {one.name: one for one in self.params if isinstance(one, click.Option)}
+        one = own.get(name) or own.get(called)
+        if one is None:
+            return str(setting)
+        return _flag(one) if one.is_flag or setting.value is None else f"{_flag(one)} {setting.value}"
 
 
 def _flag(option: click.Option) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import errno
 import io
 import os
-import select
+import selectors
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +53,9 @@ class _Lasting(io.RawIOBase):
                     raise OSError(errno.EBADF, "it is closed")
                 if (done := self.under.write(data)) is not None:
                     return int(done)
-                select.select([], [self.number], [])  # it does not block, and is full for the moment
+                with selectors.DefaultSelector() as free:  # it does not block, and is full for the moment
+                    free.register(self.number, selectors.EVENT_WRITE)
+                    free.select()
             except OSError as error:
                 self.lost = error
         self.missed |= not self.beside
