@@ -469,11 +469,15 @@ class Table:
 
 
 @contextmanager
-def whole_or_gone(folder: str) -> Iterator[None]:
-    """Take a folder of this machine away again that was not there before what failed; Spark empties others itself."""
-    new = "://" not in folder and not os.path.lexists(folder)
+def whole_or_gone(folder: str) -> Iterator[str]:
+    """Take a folder of this machine away again that was not there before what failed; Spark empties others itself.
+
+    What is given is the folder as Spark has to be told of it: its JVM may have been started in another one than ours.
+    """
+    here = "://" not in folder
+    new = here and not os.path.lexists(folder)
     try:
-        yield
+        yield os.path.abspath(folder) if here else folder
     except BaseException:
         if new:
             shutil.rmtree(folder, ignore_errors=True)

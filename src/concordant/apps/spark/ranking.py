@@ -118,8 +118,8 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
     counts = {f"flag {one.label}": fn.count_if(fn.col("flag").contains(one.label)) for one in FLAGS}
     counts |= {"rows": fn.count(fn.lit(1)), "stopped": fn.count_if(stopped), "split": fn.count_if(split)}
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
-    with judged.explained(), whole_or_gone(folder):
-        observed.drop(*BESIDE).write.mode("overwrite").parquet(folder)
+    with judged.explained(), whole_or_gone(folder) as place:
+        observed.drop(*BESIDE).write.mode("overwrite").parquet(place)
     found = seen.get
     notes = [*judged.notes]
     if found["stopped"]:

@@ -48,9 +48,9 @@ class Scored:
 
         Errors (InputError): values that are not finite or no numbers, with how many there are and where some stand.
         """
-        with whole_or_gone(folder):
-            self._told(lambda: self.frame.write.mode("overwrite").parquet(folder))
-        return int(self.placed.sparkSession.read.parquet(folder).count())
+        with whole_or_gone(folder) as place:
+            self._told(lambda: self.frame.write.mode("overwrite").parquet(place))
+        return int(self.placed.sparkSession.read.parquet(place).count())
 
     def _told(self, work: Any) -> Any:
         """Do the work; where a task refuses a row, look through all of them to say what is wrong."""
