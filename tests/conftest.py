@@ -27,6 +27,11 @@ def pytest_configure() -> None:
         core.global_force_seed = seed(0)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the page on Spark first: the JVM keeps the folder in which it starts, and the page names files in its own."""
+    items.sort(key=lambda item: "test_page_runs[docs/spark]" not in item.name)
+
+
 def pytest_report_header() -> str:
     return "examples: the same in every run" if GIVEN is None else f"examples: drawn from CONCORDANT_SEED={GIVEN}"
 
