@@ -26,6 +26,7 @@ from concordant.errors import UsageError
 from concordant.learning.solvers.least_squares import checked_matrix, checked_ridge, checked_rows
 from concordant.losses.objective import Objective
 from concordant.losses.pair_losses import PairLoss, Penalty
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["Determined", "EdgeProblem", "factorised", "iterated", "unit_scale"]
 
@@ -81,7 +82,7 @@ class EdgeProblem:
                 place = np.empty(len(order), np.int64)
                 place[order] = np.arange(len(order))
                 unit, units, row = place[inverse], len(distinct), distinct[order]
-        of_node = np.repeat(scale, np.diff(edges.node_start))
+        of_node = Ragged(edges.node_start).spread(scale)
         of_edge = edges.weight * of_node[edges.winner]
         pulled = np.flatnonzero(edges.pull * of_node)
         winner, loser = unit[edges.winner], unit[edges.loser]
