@@ -122,7 +122,6 @@ class Arms:
     def _folds(self) -> list[tuple[Comparisons, tuple[Any, Any]]]:
         """(what is learned from, winner and loser rows judged by): a third of the queries held out."""
         prefs = self.drawn.prefs
-        assert prefs.winner is not None and prefs.loser is not None
         fold = np.random.default_rng(0).permutation(len(prefs.queries)) % FOLDS
         row = np.array([int(str(item)) for item in prefs.items], np.int64)
         times = np.repeat(np.arange(len(prefs.count)), prefs.count)

@@ -19,7 +19,7 @@ from concordant.auditing import transitivity as triples_module
 from concordant.auditing.shapes import Shapes, shapes
 from concordant.auditing.transitivity import FAILS, HOLDS, UNDETERMINED
 from concordant.io.read import read
-from concordant.preferences.counts import declare
+from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.ranking.adjacency import mean_adjacency
 from conftest import shared_data

@@ -25,7 +25,7 @@ from concordant.io.read import read, read_log
 from concordant.io.store import catalogue as catalogues
 from concordant.io.store import migrations, stored
 from concordant.io.store.catalogue import read_catalogue, write
-from concordant.preferences.counts import declare
+from concordant.preferences.counted import declare
 from small_logs import logs
 
 KINDS = ("comparisons", "orders", "selections", "choices", "ratings")

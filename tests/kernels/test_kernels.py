@@ -18,7 +18,7 @@ from concordant.learning.targets import log_odds
 from concordant.learning.targets.log_odds import LogOddsTargets
 from concordant.learning.targets.mean_targets import Targets, mean_targets, mean_targets_of_orders
 from concordant.preferences import sampling
-from concordant.preferences.counts import declare
+from concordant.preferences.counted import declare
 from concordant.preferences.labels import Labels
 from concordant.preferences.sampling import draw_subsets, label_keys
 from concordant.ranking.structures import structure

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import concordant as cc
-from concordant.preferences.counts import ARRAYS
 
 GIVEN: dict[str, np.ndarray[Any, Any]] = {
     "winner": np.array([0, 1, 2, 0, 1], np.int32),
@@ -74,13 +73,6 @@ def test_no_array_can_be_written(name: str, how: str) -> None:
         again.queries = None
     if isinstance(value, cc.Preferences):
         assert again == value
-
-
-def test_every_array_of_preferences_is_named() -> None:
-    for value in made().values():
-        if isinstance(value, cc.Preferences):
-            fields = {name for name, field in vars(value).items() if isinstance(field, np.ndarray)}
-            assert fields - {"judgments", "query"} <= set(ARRAYS)
 
 
 def test_what_was_given_stays_the_callers() -> None:

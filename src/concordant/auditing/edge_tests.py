@@ -22,6 +22,7 @@ from scipy.stats import binom
 
 from concordant.preferences.counts import bit_width
 from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Lists
 from concordant.preferences.ragged import Ragged
 
 __all__ = ["BETS", "EdgeTests", "edge_tests", "sides_taken"]
@@ -87,8 +88,8 @@ def edge_tests(batch: Batch) -> EdgeTests:
     ([0.03125, 0.25], [1.0, 1.0], [5, 2])
     """
     prefs, graphs = batch.prefs, batch.graphs
-    independent = prefs.kind in (None, "comparisons") and prefs.cluster is None
-    if prefs.weight is None and prefs.cluster is None and prefs.kind != "ratings":
+    independent = not isinstance(prefs, Lists) and prefs.cluster is None
+    if not prefs.weighted and prefs.cluster is None:
         up, down, votes = sides_taken(graphs.wins, graphs.losses)
         exact = np.ones(len(up), bool)
         return EdgeTests(_tail(up, votes), _tail(down, votes), votes, np.minimum(up, down), exact, independent)

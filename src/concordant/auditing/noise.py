@@ -20,6 +20,7 @@ from concordant.auditing.edge_tests import sides_taken
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import LEVEL, Differences
 from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Comparisons
 from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders
@@ -158,7 +159,7 @@ def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, se
     number[(number < FEWEST) & (number < replicates)] = 0
     best = condorcet(net)
     prefs = batch.prefs
-    parametric = prefs.kind == "comparisons" and prefs.cluster is None and prefs.weight is None
+    parametric = isinstance(prefs, Comparisons) and prefs.cluster is None and prefs.weight is None
     pieces = steps("graphs", zip(Atoms.of(batch, seed), _pairs(batch, net), strict=True), len(net))
     for graph, (atoms, pairs) in enumerate(pieces):
         edges = slice(int(net.edge_start[graph]), int(net.edge_start[graph + 1]))

@@ -23,7 +23,7 @@ from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import Layout
-from concordant.preferences.lists import CLICKS, MANY_CHOSEN, MANY_CLICKS, UNITS, Lists, ListVerdicts, check_lists
+from concordant.preferences.lists import CLICKS, MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
 from concordant.preferences.values import Reason, Reject, Verdict, say
 from concordant.progress import stage
@@ -295,7 +295,7 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
 
 
 def _list_rejects(
-    lists: Lists, verdicts: ListVerdicts, kind: str, samples: Mapping[Reason, tuple[tuple[str, object], ...]]
+    lists: RawLists, verdicts: ListVerdicts, kind: str, samples: Mapping[Reason, tuple[tuple[str, object], ...]]
 ) -> list[Reject]:
     rows = lists.times[lists.owner]
     found = [Reject(reason, number, lists.rows, samples.get(reason, ())) for reason, number in verdicts.rows.rows(rows)]
@@ -306,7 +306,7 @@ def _list_rejects(
     ]
 
 
-def _sought_lists(lists: Lists, verdicts: ListVerdicts, as_json: bool) -> list[Sought]:
+def _sought_lists(lists: RawLists, verdicts: ListVerdicts, as_json: bool) -> list[Sought]:
     """Seek rows with the keys of a refused list and, where one is known, the values of the entry to blame."""
     by_keys, by_entry = Sought(tuple(lists.keys)), Sought((*lists.keys, *lists.entries))
     owner = lists.owner

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError
 from concordant.preferences.counts import BITS, bit_width, pack, tally
 from concordant.preferences.labels import Labels
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Grouped, OnNodes, Ragged, affordable, chosen_over
 from concordant.preferences.sampling import draw_subsets, label_keys
 
@@ -130,6 +130,17 @@ class Batch(Grouped, OnNodes):
         ordered = self.owner * width + self.item
         return np.searchsorted(ordered, graph.astype(np.int64) * width + item)
 
+    def sides(self, prefs: Comparisons) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the nodes of winner and loser of each held comparison."""
+        winner, loser = prefs.winner[self.judgment], prefs.loser[self.judgment]
+        return self.node_of(self.graph, winner), self.node_of(self.graph, loser)
+
+    def entries(self, prefs: Lists) -> tuple[Ragged, NDArray[np.int64], Floats]:
+        """Return the entries of each held list, and the node and the value of each entry."""
+        lists, entries = prefs.lists.take(self.judgment)
+        node = self.node_of(lists.spread(self.graph), prefs.list_item[entries])
+        return lists, node, prefs.list_value[entries]
+
     @cached_property
     def edges(self) -> Edges:
         """Every judgment's edges, one by one (for what must not lose the judgment: clusters, sandwiches)."""
@@ -165,10 +176,12 @@ class Edges:
     @classmethod
     def of(cls, batch: Batch) -> Edges:
         prefs = batch.prefs
-        if prefs.kind is None:
-            none = np.zeros(0, np.int64)
-            return cls(none, none, none, np.zeros(0), np.zeros(0, bool), None)
-        return _edges_of_comparisons(batch) if prefs.kind == "comparisons" else _edges_of_lists(batch)
+        if isinstance(prefs, Comparisons):
+            return _edges_of_comparisons(batch, prefs)
+        if isinstance(prefs, Lists):
+            return _edges_of_lists(batch, prefs)
+        none = np.zeros(0, np.int64)
+        return cls(none, none, none, np.zeros(0), np.zeros(0, bool), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,13 +244,13 @@ class Graphs(OnNodes):
     def of(cls, batch: Batch, *, covariates: bool = False) -> Graphs:
         """Add up the edges of a batch into pairs; covariates are kept only when asked for."""
         prefs, held = batch.prefs, batch.judgment
-        if prefs.kind == "comparisons" and prefs.winner is not None and prefs.loser is not None and not covariates:
-            winner, loser = (batch.node_of(batch.graph, column[held]) for column in (prefs.winner, prefs.loser))
+        if isinstance(prefs, Comparisons) and not covariates:
             mass = batch.multiplicity if prefs.weight is None else batch.multiplicity * prefs.weight[held]
-            return cls.from_edges(batch.node_start, winner, loser, mass, None if prefs.tie is None else prefs.tie[held])
+            tie = None if prefs.tie is None else prefs.tie[held]
+            return cls.from_edges(batch.node_start, *batch.sides(prefs), mass, tie)
         edges = batch.edges
         mass = batch.multiplicity[edges.holder]
-        if prefs.kind == "ratings" or prefs.weight is not None:
+        if prefs.weighted:
             mass = mass * edges.strength
         z = edges.covariates if covariates else None
         return cls.from_edges(batch.node_start, edges.winner, edges.loser, mass, edges.tie, z)
@@ -323,29 +336,23 @@ def _sums(key: NDArray[np.int64], bits: int, mass: NDArray[Any]) -> tuple[NDArra
     return key[begin], np.add.reduceat(mass[order], begin) if len(begin) else np.zeros(0)
 
 
-def _edges_of_comparisons(batch: Batch) -> Edges:
-    prefs, held = batch.prefs, batch.judgment
-    assert prefs.winner is not None and prefs.loser is not None
+def _edges_of_comparisons(batch: Batch, prefs: Comparisons) -> Edges:
+    held = batch.judgment
     strength = np.ones(len(held)) if prefs.weight is None else prefs.weight[held]
     tie = np.zeros(len(held), bool) if prefs.tie is None else prefs.tie[held]
     return Edges(
         np.arange(len(held), dtype=np.int64),
-        batch.node_of(batch.graph, prefs.winner[held]),
-        batch.node_of(batch.graph, prefs.loser[held]),
+        *batch.sides(prefs),
         strength,
         tie,
         None if prefs.covariates is None else prefs.covariates[held],
     )
 
 
-def _edges_of_lists(batch: Batch) -> Edges:
-    prefs = batch.prefs
-    assert prefs.list_item is not None and prefs.list_value is not None
-    lists, entries = prefs.lists.take(batch.judgment)
-    value = prefs.list_value[entries]
+def _edges_of_lists(batch: Batch, prefs: Lists) -> Edges:
+    lists, node, value = batch.entries(prefs)
     affordable(prefs.kind, lists)
     holder = lists.owner
-    node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
     if prefs.kind in ("selections", "choices"):
         better, worse = chosen_over(prefs.kind, lists, value)
     else:

@@ -15,7 +15,7 @@ from concordant.errors import InputError
 from concordant.preferences.comparisons import Columns, check_comparisons
 from concordant.preferences.frames import as_columns
 from concordant.preferences.layouts import Layout
-from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, Lists, ListVerdicts, check_lists, gather
+from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists, gather
 from concordant.preferences.values import Reject, Verdict, flags, say
 
 __all__ = ["clean_comparisons", "clean_orders", "clean_ratings", "clean_selections"]
@@ -107,7 +107,7 @@ def _raise_on(name: str, verdict: Verdict, columns: Columns, rows: int) -> None:
 
 
 def _raise_on_lists(
-    kind: str, lists: Lists, verdicts: ListVerdicts, rows: NDArray[np.int64], columns: Columns, clicks: str
+    kind: str, lists: RawLists, verdicts: ListVerdicts, rows: NDArray[np.int64], columns: Columns, clicks: str
 ) -> None:
     """Raise an InputError that shows the first row of the first refused lists, or the row to blame.
 

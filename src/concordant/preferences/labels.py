@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from concordant.errors import InputError
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Labels", "look_alike", "look_alikes", "plain_form"]
+__all__ = ["Labels", "ONE_QUERY", "encode_query", "look_alike", "look_alikes", "plain_form"]
 
 
 Codes = NDArray[np.int32]
 _BLOCK = 1 << 22
+ONE_QUERY = "all"
 
 
 class Labels:
@@ -103,6 +104,10 @@ class Labels:
             return other, np.zeros(0, np.int32), np.arange(len(other), dtype=np.int32)
         merged, codes = Labels.encode(pa.concat_arrays([self.values, other.values]))
         return merged, codes[: len(self)], codes[len(self) :]
+
+    def only(self, keep: NDArray[np.bool_]) -> tuple[Labels, Codes]:
+        """Return the labels that a mask keeps, and for each old code the new one where it is kept."""
+        return Labels(self.values.filter(pa.array(keep))), np.cumsum(keep, dtype=np.int32) - np.int32(1)
 
     def take(self, codes: NDArray[Any]) -> pa.Array:
         """Return the labels of these codes as an Arrow array."""
@@ -232,6 +237,14 @@ def _encode_texts(array: pa.Array) -> tuple[Labels, Codes]:
     lookup = np.zeros(len(array.dictionary), np.int32)
     lookup[used.to_numpy()] = pc.index_in(values, ordered).to_numpy(zero_copy_only=False)
     return Labels(ordered), lookup[array.indices.to_numpy(zero_copy_only=False)]
+
+
+def encode_query(query: Any, rows: int) -> tuple[Labels, Codes]:
+    """Return labels and codes of a column of queries; without one all rows are of one query."""
+    if query is None:
+        labels = Labels(pa.array([ONE_QUERY], pa.large_string())) if rows else Labels.empty()
+        return labels, np.zeros(rows, np.int32)
+    return Labels.encode(query)
 
 
 # -- labels that look like others --------------------------------------------------------------------------------------

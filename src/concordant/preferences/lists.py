@@ -32,7 +32,7 @@ from concordant.preferences.values import CLEAN, MISSING, Read, Reason, Verdict,
 __all__ = [
     "CLICKS",
     "IntegerRange",
-    "Lists",
+    "RawLists",
     "UNITS",
     "check_lists",
     "coded",
@@ -65,7 +65,7 @@ Offsets = NDArray[np.int64]
 
 
 @dataclass
-class Lists:
+class RawLists:
     """Raw lists: entries of list j are offsets[j]:offsets[j + 1] of every column of ``entries``."""
 
     keys: Columns
@@ -96,7 +96,7 @@ class ListVerdicts:
 
 
 def check_lists(
-    lists: Lists, layout: Layout, *, clicks: str = "raise", as_json: bool = False
+    lists: RawLists, layout: Layout, *, clicks: str = "raise", as_json: bool = False
 ) -> tuple[Checked, ListVerdicts]:
     """Check raw lists; a bad row refuses its whole list, but of ratings only itself.
 
@@ -150,7 +150,7 @@ def _codes(item: Read) -> tuple[NDArray[np.int64], pa.Array]:
     return codes.to_numpy(zero_copy_only=False).astype(np.int64), array.dictionary
 
 
-def _values(lists: Lists, layout: Layout, verdict: Verdict, as_json: bool) -> Read:
+def _values(lists: RawLists, layout: Layout, verdict: Verdict, as_json: bool) -> Read:
     if layout.kind in ("selections", "choices"):
         read = flags(lists.entries["clicked"], as_json=as_json)
         if read.fault is not None:
@@ -173,14 +173,14 @@ def _values(lists: Lists, layout: Layout, verdict: Verdict, as_json: bool) -> Re
     return read
 
 
-def _positions(lists: Lists, verdict: Verdict, as_json: bool) -> NDArray[np.int64] | None:
+def _positions(lists: RawLists, verdict: Verdict, as_json: bool) -> NDArray[np.int64] | None:
     if "position" not in lists.entries:
         return None
     hint = "A position is an integer, 1 (top) or more."
     return whole_numbers(lists.entries["position"], verdict, "position", hint, as_json, 1)
 
 
-def _counts(lists: Lists, seen: ListVerdicts, owner: NDArray[np.int64], as_json: bool) -> NDArray[np.int64] | None:
+def _counts(lists: RawLists, seen: ListVerdicts, owner: NDArray[np.int64], as_json: bool) -> NDArray[np.int64] | None:
     """Read the multiplicity of each list, which all of its rows that can be understood must agree on."""
     if "count" not in lists.entries:
         return None
@@ -265,7 +265,7 @@ def _one_click(
 
 def _finished(
     arguments: dict[str, Any],
-    lists: Lists,
+    lists: RawLists,
     seen: ListVerdicts,
     owner: NDArray[np.int64],
     codes: NDArray[np.int64],
@@ -385,13 +385,13 @@ def unpacked(key: Key, columns: Sequence[tuple[NDArray[Any], Any]]) -> list[pa.A
     return found[::-1]
 
 
-def gather(columns: Columns, keys: Sequence[str], entries: Sequence[str]) -> tuple[Lists, NDArray[np.int64]]:
+def gather(columns: Columns, keys: Sequence[str], entries: Sequence[str]) -> tuple[RawLists, NDArray[np.int64]]:
     """Bring together the rows of each list, in the order they came, and say which row each entry was."""
     flats = {role: flat(columns[role]) for role in (*keys, *entries)}
     rows = len(next(iter(flats.values())))
     if not keys:
         every = {role: flats[role] for role in entries}
-        return Lists({}, every, np.array([0, rows]), np.ones(1, np.int64)), np.arange(rows)
+        return RawLists({}, every, np.array([0, rows]), np.ones(1, np.int64)), np.arange(rows)
     key, _ = packed([coded(flats[role]) for role in keys])
     order = np.argsort(key, kind="stable")
     runs = Ragged.runs(key[order])
@@ -403,7 +403,7 @@ def gather(columns: Columns, keys: Sequence[str], entries: Sequence[str]) -> tup
     order = order[place]
     taken = pa.array(order)
     return (
-        Lists(
+        RawLists(
             {role: flats[role].take(first.take(pa.array(by_first))) for role in keys},
             {role: flats[role].take(taken) for role in entries},
             lists.start,

@@ -1,52 +1,44 @@
-"""Preferences: the counted multiset of the judgments of each query.
+"""Preferences: the counts of the distinct judgments of each query, which are comparisons or lists.
 
 A judgment is one draw: one comparison, one shown list with its click, one ranking, one person's ratings. Structure
 functions are symmetric in the judgments, so the counts of the distinct ones are all that is needed (method: AoS §2).
+Every value is canonical: labels sorted, judgments in one order, equal ones once, so that equal content has equal bits
+however it came about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError, counted, few, whole_number
-from concordant.preferences.counts import (
-    ARRAYS,
-    Counted,
-    count_comparisons,
-    count_lists,
-    declare,
-    encode_query,
-    exact_sum,
-    identical,
-    keep,
-    merge,
-    pool,
-    read_only,
-)
+from concordant.preferences.counted import APART, Counted, declare, kept, merged, recounted, undeclared
+from concordant.preferences.counts import Integers, exact_sum, float_codes, joined, none_if, same, tally_rows
 from concordant.preferences.judgments import clean_comparisons, clean_orders, clean_ratings, clean_selections
-from concordant.preferences.labels import Labels, look_alikes
+from concordant.preferences.labels import Labels, encode_query, look_alikes
+from concordant.preferences.layouts import KINDS
+from concordant.preferences.ragged import Ragged, canonical_lists
 from concordant.preferences.sampling import deal, label_keys
 
-__all__ = ["KINDS", "Preferences", "counted_comparisons", "counted_lists"]
+__all__ = ["Comparisons", "KINDS", "Lists", "Preferences", "counted_comparisons", "counted_lists", "keep"]
 
 
-KINDS = ("comparisons", "selections", "choices", "orders", "ratings")
+Ints = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Preferences(Counted):
-    """The counted multiset of judgments, per query; immutable, columnar, with ``+``, ``==`` and ``len``.
+    """The counts of the distinct judgments of each query; immutable, columnar, with ``+``, ``==`` and ``len``.
 
-    Every partition of a log, merged in any order, gives equal bits: labels are sorted, judgments stand in a canonical
-    order, counts are integers.
+    Those with judgments are ``Comparisons`` or ``Lists``; ``Preferences`` itself is empty and neutral for ``+``. Every
+    partition of a log, merged in any order, gives equal bits.
 
     >>> a = Preferences.from_comparisons(["x", "y"], ["y", "x"])
     >>> b = Preferences.from_comparisons(["x"], ["y"])
@@ -58,20 +50,6 @@ class Preferences(Counted):
     def __len__(self) -> int:
         """Number of judgments, each as often as it was made."""
         return int(self.count.sum(dtype=np.int64))
-
-    @cached_property
-    def judgments(self) -> NDArray[np.int64]:
-        """Number of judgments of each query."""
-        total = np.concatenate(([0], np.cumsum(self.count, dtype=np.int64)))
-        return read_only(np.asarray(np.diff(total[self.start]), np.int64))
-
-    @property
-    def work(self) -> Floats:
-        """About how many pairs the judgments of each query make."""
-        if self.list_start is None:
-            return self.groups.sizes.astype(np.float64)
-        pairs = np.concatenate(([0.0], np.cumsum(self.lists.sizes.astype(np.float64) ** 2 / 2)))
-        return np.asarray(np.diff(pairs[self.start]), np.float64)
 
     def summary(self) -> dict[str, Any]:
         """Numbers a person wants to see first.
@@ -85,11 +63,8 @@ class Preferences(Counted):
             "items": len(self.items),
             "judgments": len(self),
             "distinct": self.distinct,
+            **self._numbers(),
         }
-        if self.kind == "comparisons":
-            facts["ties"] = 0 if self.tie is None else int(self.count[self.tie].sum(dtype=np.int64))
-        if self.list_start is not None:
-            facts["entries"] = exact_sum(self.count, self.lists.sizes)
         if self.clusters is not None:
             facts["clusters"] = len(self.clusters)
         if len(self.declared):
@@ -120,7 +95,7 @@ class Preferences(Counted):
     @classmethod
     def empty(cls) -> Preferences:
         """No judgments: neutral for ``+``."""
-        return cls()
+        return Preferences()
 
     def __add__(self, other: object) -> Preferences:
         if not isinstance(other, Preferences):
@@ -129,7 +104,7 @@ class Preferences(Counted):
             return other
         if other.kind is None:
             return self
-        return merge(self, other)
+        return merged(self, other)
 
     def __radd__(self, other: object) -> Preferences:
         return self if other == 0 else NotImplemented  # so that sum() works
@@ -137,10 +112,9 @@ class Preferences(Counted):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Preferences):
             return NotImplemented
-        same = self.kind == other.kind and self.queries == other.queries and self.items == other.items
-        if not (same and self.covariate_names == other.covariate_names and self.clusters == other.clusters):
-            return False
-        return all(identical(getattr(self, name), getattr(other, name)) for name in ARRAYS)
+        return type(self) is type(other) and all(
+            same(getattr(self, one.name), getattr(other, one.name)) for one in fields(self) if one.compare
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -165,7 +139,11 @@ class Preferences(Counted):
         >>> len(votes.queries), len(votes.pool().queries), votes.pool().distinct
         (2, 1, 1)
         """
-        return pool(self) if self.kind else self
+        if self.kind is None:
+            return self
+        labels, zeros = encode_query(None, self.distinct)
+        pooled = recounted(replace(self, queries=labels), zeros, self.count)
+        return replace(pooled, declared=undeclared(pooled, self.declared * np.array([0, 1])))
 
     def folds(self, n: int, *, seed: int = 0) -> list[Preferences]:
         """Split the judgments at random into n parts whose sum is the whole, query by query as even as can be.
@@ -244,6 +222,166 @@ class Preferences(Counted):
         return counted_lists(**clean) if clean else cls.empty()
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Comparisons(Preferences):
+    """Judgments between two items: ``winner`` was preferred to ``loser``, or the two tied.
+
+    >>> votes = Preferences.from_comparisons(["x", "x", "y"], ["y", "y", "z"])
+    >>> isinstance(votes, Comparisons), votes.winner.tolist(), votes.count.tolist()
+    (True, [0, 1], [2, 1])
+    """
+
+    kind: str = "comparisons"
+    winner: Ints
+    """Item codes."""
+    loser: Ints
+    tie: NDArray[np.bool_] | None = None
+    """True where the two tied (then winner < loser by code); None when nothing tied."""
+    weight: Floats | None = None
+    """Strength of the edge; None when all are 1."""
+    covariates: Floats | None = None
+    """Shape (judgments, names), winner minus loser."""
+    covariate_names: tuple[str, ...] = ()
+
+    item_columns: ClassVar[tuple[str, ...]] = ("winner", "loser")
+
+    @property
+    def weighted(self) -> bool:
+        return self.weight is not None
+
+    @property
+    def tied(self) -> bool:
+        return self.tie is not None
+
+    def _numbers(self) -> dict[str, int]:
+        return {"ties": 0 if self.tie is None else int(self.count[self.tie].sum(dtype=np.int64))}
+
+    def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        return {
+            "winner": self.winner[rows],
+            "loser": self.loser[rows],
+            "tie": none_if(None if self.tie is None else self.tie[rows], False),
+            "weight": none_if(None if self.weight is None else self.weight[rows], 1.0),
+            "covariates": None if self.covariates is None else self.covariates[rows],
+        }
+
+    def _joined(self, other: Self, ours: Ints, theirs: Ints) -> dict[str, Any]:
+        if self.covariate_names != other.covariate_names:
+            raise UsageError(APART)
+        number = self.distinct, other.distinct
+        return {
+            "winner": np.concatenate([ours[self.winner], theirs[other.winner]]),
+            "loser": np.concatenate([ours[self.loser], theirs[other.loser]]),
+            "tie": joined(self.tie, other.tie, *number, False),
+            "weight": joined(self.weight, other.weight, *number, 1.0),
+            "covariates": joined(self.covariates, other.covariates, *number, 0.0),
+        }
+
+    def _distinct(self, query: Ints, count: Integers | None) -> tuple[NDArray[Any], Integers, dict[str, Any]]:
+        winner, loser, covariates = self.winner, self.loser, self.covariates
+        tie, weight = none_if(self.tie, False), none_if(self.weight, 1.0)
+        if tie is not None:
+            swap = tie & (winner > loser)
+            winner, loser = np.where(swap, loser, winner), np.where(swap, winner, loser)
+            if covariates is not None:
+                covariates = np.where(swap[:, None], -covariates, covariates)
+        real = [] if covariates is None else list(covariates.T)
+        coded = [float_codes(column) for column in (real if weight is None else [*real, weight])]
+        columns: list[tuple[NDArray[Any], int]] = [
+            *((query, len(self.queries)), (winner, len(self.items)), (loser, len(self.items))),
+            *([] if tie is None else [(tie, 2)]),
+            *([] if self.cluster is None or self.clusters is None else [(self.cluster, len(self.clusters))]),
+            *((codes, len(values)) for values, codes in coded),
+        ]
+        found, amount = tally_rows([column for column, _ in columns], [size for _, size in columns], count)
+        del columns
+        digits = iter(found)
+        query = next(digits)
+        winner, loser = (next(digits).astype(np.int32, copy=False) for _ in range(2))
+        tie = None if tie is None else next(digits).astype(bool)
+        cluster = None if self.cluster is None else next(digits).astype(np.int32, copy=False)
+        real = [values[next(digits)] for values, _ in coded]
+        weight = None if weight is None else real.pop()
+        covariates = np.column_stack(real) if real else None
+        kept = {"winner": winner, "loser": loser, "tie": tie, "cluster": cluster, "weight": weight}
+        return query, amount, kept | {"covariates": covariates}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Lists(Preferences):
+    """Judgments of lists: selections, choices, orders or ratings.
+
+    >>> votes = Preferences.from_orders(None, [1, 1, 1], ["x", "y", "z"], [1, 2, 2])
+    >>> isinstance(votes, Lists), votes.list_item.tolist(), votes.list_value.tolist()
+    (True, [0, 1, 2], [1.0, 2.0, 2.0])
+    """
+
+    kind: str = field()
+    list_start: Offsets
+    """Entries of judgment j are list_start[j]:list_start[j + 1]."""
+    list_item: Ints
+    """Item codes."""
+    list_value: Floats
+    """Tier (orders, 1 = best), clicked or chosen (selections, choices), rating."""
+
+    item_columns: ClassVar[tuple[str, ...]] = ("list_item",)
+
+    @cached_property
+    def lists(self) -> Ragged:
+        """The entries of each judgment."""
+        return Ragged(self.list_start)
+
+    @property
+    def work(self) -> Floats:
+        pairs = np.concatenate(([0.0], np.cumsum(self.lists.sizes.astype(np.float64) ** 2 / 2)))
+        return np.asarray(np.diff(pairs[self.start]), np.float64)
+
+    @property
+    def weighted(self) -> bool:
+        return self.kind == "ratings"
+
+    @property
+    def tied(self) -> bool:
+        if self.kind != "orders":
+            return False
+        equal = np.diff(self.list_value) == 0  # entries stand best first
+        equal[self.list_start[1:-1] - 1] = False  # where a list ends and the next begins
+        return bool(equal.any())
+
+    @property
+    def _entry_query(self) -> Ints:
+        return self.lists.spread(self.query)
+
+    def _numbers(self) -> dict[str, int]:
+        return {"entries": exact_sum(self.count, self.lists.sizes)}
+
+    def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        lists, entries = self.lists.take(rows)
+        return {
+            "list_start": lists.start,
+            "list_item": self.list_item[entries],
+            "list_value": self.list_value[entries],
+        }
+
+    def _joined(self, other: Self, ours: Ints, theirs: Ints) -> dict[str, Any]:
+        return {
+            "list_start": np.concatenate([self.list_start, other.list_start[1:] + self.list_start[-1]]),
+            "list_item": np.concatenate([ours[self.list_item], theirs[other.list_item]]),
+            "list_value": np.concatenate([self.list_value, other.list_value]),
+        }
+
+    def _distinct(self, query: Ints, count: Integers | None) -> tuple[NDArray[Any], Integers, dict[str, Any]]:
+        cluster = np.zeros(len(query), np.int32) if self.cluster is None else self.cluster
+        each = np.ones(len(query), np.int64) if count is None else np.asarray(count, np.int64)
+        kept, amount, lists, item, value = canonical_lists(
+            self.kind, query, cluster, self.lists, self.list_item, self.list_value, each
+        )
+        cluster_kept = None if self.cluster is None else self.cluster[kept]
+        columns = {"list_start": lists.start, "list_item": item, "list_value": value, "cluster": cluster_kept}
+        return query[kept], amount, columns
+
+
+# -- building and changing preferences -----------------------------------------------------------------------------
 def counted_comparisons(
     winner: Any,
     loser: Any,
@@ -251,19 +389,18 @@ def counted_comparisons(
     query: Any = None,
     tie: NDArray[np.bool_] | None = None,
     weight: Floats | None = None,
-    count: NDArray[np.integer[Any]] | None = None,
+    count: Integers | None = None,
     cluster: Any = None,
     covariates: Mapping[str, Floats] | None = None,
     declared: tuple[Any, Any] | None = None,
-) -> Preferences:
+) -> Comparisons:
     """Build Preferences from clean comparisons (checked by ``judgments``), counting equal ones together."""
     items, (winners, losers) = Labels.encode_all(winner, loser)
     rows = len(winners)
     queries, query_codes = encode_query(query, rows)
     clusters, cluster_codes = (None, None) if cluster is None else Labels.encode(cluster)
     names = tuple(sorted(covariates or {}))
-    part = Preferences(
-        kind="comparisons",
+    part = Comparisons(
         queries=queries,
         items=items,
         winner=winners,
@@ -275,8 +412,7 @@ def counted_comparisons(
         cluster=cluster_codes,
         clusters=clusters,
     )
-    counted = count_comparisons(part, query_codes, count)
-    return declare(counted, declared)
+    return declare(recounted(part, query_codes, count), declared)
 
 
 def counted_lists(
@@ -286,15 +422,15 @@ def counted_lists(
     value: Floats,
     *,
     query: Any = None,
-    count: NDArray[np.integer[Any]] | None = None,
+    count: Integers | None = None,
     cluster: Any = None,
     declared: tuple[Any, Any] | None = None,
-) -> Preferences:
+) -> Lists:
     """Build Preferences from clean lists (checked by ``judgments``), counting equal ones together."""
     items, codes = Labels.encode(item)
     queries, query_codes = encode_query(query, len(offsets) - 1)
     clusters, cluster_codes = (None, None) if cluster is None else Labels.encode(cluster)
-    part = Preferences(
+    part = Lists(
         kind=kind,
         queries=queries,
         items=items,
@@ -304,5 +440,9 @@ def counted_lists(
         cluster=cluster_codes,
         clusters=clusters,
     )
-    counted = count_lists(part, query_codes, count)
-    return declare(counted, declared)
+    return declare(recounted(part, query_codes, count), declared)
+
+
+def keep(prefs: Preferences, rows: NDArray[np.intp], count: Integers, declared: NDArray[np.int64]) -> Preferences:
+    """Keep some judgments with new counts; labels that are no longer used are forgotten (items stay if declared)."""
+    return kept(prefs, rows, count, declared) if len(rows) or len(declared) else Preferences()

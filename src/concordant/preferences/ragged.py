@@ -244,7 +244,7 @@ def _equal_lists(
     return chosen[order], total[order]
 
 
-def affordable(kind: str | None, lists: Ragged) -> None:
+def affordable(kind: str, lists: Ragged) -> None:
     """Lists are read as pairs only while these fit into memory."""
     length = lists.sizes.astype(float)
     pairs = float((length * (length - 1)).sum() / 2) if kind in ("orders", "ratings") else float(length.sum())

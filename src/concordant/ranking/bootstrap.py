@@ -269,7 +269,7 @@ def bootstrap(
     point = structure(batch, **chosen)
     workers = threads or min(os.cpu_count() or 1, 8)
     plain = chosen.get("ties", "half") == "half" and chosen.get("mean") is None
-    plain &= batch.prefs.covariates is None or not _uses_covariates(chosen)
+    plain &= not batch.prefs.covariate_names or not _uses_covariates(chosen)
     values = np.empty((replicates, nodes))
     unlimited = np.zeros(len(batch), np.int64)
     refit = _Refit(structure, chosen, likelihood)

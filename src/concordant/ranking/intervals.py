@@ -14,6 +14,7 @@ from concordant.errors import Setting, UsageError, did_you_mean, refuse_idle
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Lists
 from concordant.preferences.sampling import whole_seed
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.contrasts import Gauge
@@ -142,7 +143,7 @@ def _suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[I
         return wanted, ()
     prefs, ask = batch.prefs, Setting("interval", "bootstrap")
     work = len(batch.judgment)
-    if prefs.list_start is not None:
+    if isinstance(prefs, Lists):
         work = int(prefs.lists.sizes[batch.judgment].sum())
     if work * FEWEST > DEAR:
         text = f"no intervals: {FEWEST} bootstrap replicates of {{entries:,}} entries take long; ask for {{ask}}"

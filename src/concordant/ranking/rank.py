@@ -17,7 +17,7 @@ from concordant.preferences.frames import as_pandas, as_polars
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note, added_up
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.progress import stage
 from concordant.ranking.flags import LABELS, code_of
@@ -276,14 +276,12 @@ def _touches(batch: Batch) -> NDArray[np.int64]:
     """How many judgments touch each node."""
     prefs = batch.prefs
     nodes = len(batch.item)
-    if prefs.list_item is not None:
-        lists, entries = prefs.lists.take(batch.judgment)
-        node = batch.node_of(lists.spread(batch.graph), prefs.list_item[entries])
+    if isinstance(prefs, Lists):
+        lists, node, _ = batch.entries(prefs)
         return exact_bincount(node, lists.spread(batch.multiplicity), nodes)
-    if prefs.winner is None or prefs.loser is None:
+    if not isinstance(prefs, Comparisons):
         return np.zeros(nodes, np.int64)
-    sides = (batch.node_of(batch.graph, column[batch.judgment]) for column in (prefs.winner, prefs.loser))
-    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in sides)
+    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(prefs))
     return won + lost
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Comparisons, Lists
 from concordant.preferences.ragged import Grouped, Ragged
 from concordant.ranking.scores import CLOSED_FORM, Scores
 
@@ -106,36 +107,32 @@ class Rankings(Grouped):
     @classmethod
     def of(cls, batch: Batch) -> Rankings:
         """Return the lists of the judgments that a batch holds, one by one."""
-        if batch.prefs.kind is None:
-            none = np.zeros(0, np.int64)
-            return cls(batch.node_start, np.zeros(1, np.int64), none, np.zeros(0), np.zeros(0), none, False)
-        if batch.prefs.kind == "comparisons":
+        if isinstance(batch.prefs, Lists):
+            return cls._of_lists(batch, batch.prefs)
+        if isinstance(batch.prefs, Comparisons):
             edges = batch.edges
             mass = edges.strength * batch.multiplicity[edges.holder]
             node = np.column_stack([edges.winner, edges.loser]).ravel()
             tier = np.column_stack([np.ones(len(mass)), np.where(edges.tie, 1.0, 2.0)]).ravel()
             start = 2 * np.arange(len(mass) + 1, dtype=np.int64)
             return cls(batch.node_start, start, node, tier, mass, edges.holder, False)
-        return cls._of_lists(batch)
+        none = np.zeros(0, np.int64)
+        return cls(batch.node_start, np.zeros(1, np.int64), none, np.zeros(0), np.zeros(0), none, False)
 
     @classmethod
-    def _of_lists(cls, batch: Batch) -> Rankings:
-        prefs = batch.prefs
-        assert prefs.list_item is not None and prefs.list_value is not None
-        lists, entries = prefs.lists.take(batch.judgment)
+    def _of_lists(cls, batch: Batch, prefs: Lists) -> Rankings:
+        lists, node, tier = batch.entries(prefs)
         holder = lists.owner
-        tier = prefs.list_value[entries]
-        keep = np.ones(len(entries), bool)
+        keep = np.ones(len(node), bool)
         top = prefs.kind in ("choices", "selections")
         if top:
             chosen = np.full(len(lists), -1, np.int64)
             chosen[holder[tier > 0]] = np.flatnonzero(tier > 0)
             pick = lists.spread(chosen)
-            place = np.arange(len(entries))
+            place = np.arange(len(node))
             keep = (pick >= 0) & ((place <= pick) if prefs.kind == "selections" else True)
             tier = np.where(place == pick, 1.0, 2.0)
         keep &= np.bincount(holder[keep], minlength=len(lists))[holder] > 1
-        node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
         holder, tier, node = holder[keep], tier[keep], node[keep]
         if top:
             order = np.lexsort((tier, holder))
@@ -192,15 +189,13 @@ def examinations(batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]
             f"{prefs.kind}, which have no positions. Use bradley-terry or plackett-luce."
         )
     clicks, examined = np.zeros(nodes), np.zeros(nodes)
-    if prefs.list_item is not None and prefs.list_value is not None:
-        lists, entries = prefs.lists.take(batch.judgment)
-        holder = lists.owner
-        clicked = prefs.list_value[entries] > 0
-        until = np.full(len(lists), len(entries), np.int64)
-        until[holder[clicked]] = np.flatnonzero(clicked)
-        seen = np.arange(len(entries)) <= lists.spread(until)
-        node = batch.node_of(batch.graph[holder], prefs.list_item[entries])
-        times = batch.multiplicity[holder].astype(float)
+    if isinstance(prefs, Lists):
+        lists, node, value = batch.entries(prefs)
+        clicked = value > 0
+        until = np.full(len(lists), len(node), np.int64)
+        until[lists.owner[clicked]] = np.flatnonzero(clicked)
+        seen = np.arange(len(node)) <= lists.spread(until)
+        times = lists.spread(batch.multiplicity).astype(float)
         clicks += np.bincount(node[clicked], times[clicked], nodes)
         examined += np.bincount(node[seen], times[seen], nodes)
     return clicks, examined

@@ -19,7 +19,7 @@ from concordant.errors import Setting, UsageError, did_you_mean
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Lists, Preferences
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat, Units, far_units, stacks
 from concordant.ranking.curvature import Curvature
@@ -69,16 +69,11 @@ def default_method(batch: Batch, scores: Scores) -> str:
 
 def method_for(prefs: Preferences, ties: object) -> str:
     """Return the ``default_method`` of a fit to these preferences, given its option ``ties`` (None: it has none)."""
-    if prefs.cluster is not None:
-        return "sandwich"
-    if ties is None and prefs.kind == "orders" and prefs.list_start is not None and prefs.list_value is not None:
-        tied = np.diff(prefs.list_value) == 0  # entries stand best first
-        tied[prefs.list_start[1:-1] - 1] = False  # where a list ends and the next begins
-        return "sandwich" if tied.any() else "hessian"
-    if ties is None and prefs.kind != "comparisons":
-        return "hessian"
-    plain = prefs.kind in (None, "comparisons") and prefs.weight is None
-    return "hessian" if plain and (prefs.tie is None or ties == "davidson") else "sandwich"
+    if isinstance(prefs, Lists):
+        plain = ties is None and not prefs.tied
+    else:
+        plain = not prefs.weighted and (ties == "davidson" or not prefs.tied)
+    return "hessian" if plain and prefs.cluster is None else "sandwich"
 
 
 def score_intervals(

@@ -20,7 +20,7 @@ from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.report.report import Report, report
 from concordant.io.read import read
 from concordant.preferences.connectivity import majority_agreement, within_agreement
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.ranking.rank import Ranking, rank
 
 __all__ = ["demo"]
@@ -61,9 +61,11 @@ def demo(output: str, seed: int, quiet: bool) -> None:
         _print(people, overall, machine, facts, folder)
 
 
-def _votes(name: str, cluster: str | None = None) -> Preferences:
+def _votes(name: str, cluster: str | None = None) -> Comparisons:
     with resources.as_file(resources.files("concordant") / "apps" / "data" / "llmfao" / name) as path:
-        return read(path, columns={"query": "prompt"}, cluster=cluster)
+        votes = read(path, columns={"query": "prompt"}, cluster=cluster)
+    assert isinstance(votes, Comparisons)
+    return votes
 
 
 def _prompt_names() -> dict[str, str]:
@@ -72,7 +74,7 @@ def _prompt_names() -> dict[str, str]:
     return {str(row["id"]): str(row["slug"]) for row in rows}
 
 
-def _report(people: Preferences, gpt4: Preferences, names: dict[str, str], seed: int) -> Report:
+def _report(people: Comparisons, gpt4: Comparisons, names: dict[str, str], seed: int) -> Report:
     """The page: prompts by their names, people and GPT-4 as those who judged."""
     return report(
         _named(people, names),
@@ -84,9 +86,8 @@ def _report(people: Preferences, gpt4: Preferences, names: dict[str, str], seed:
     )
 
 
-def _named(votes: Preferences, names: dict[str, str]) -> Preferences:
+def _named(votes: Comparisons, names: dict[str, str]) -> Preferences:
     """The same votes, each prompt under its name."""
-    assert votes.winner is not None and votes.loser is not None
     queries = votes.queries.take(votes.query).to_pylist()
     return Preferences.from_comparisons(
         votes.items.take(votes.winner),

@@ -13,10 +13,9 @@ from scipy.sparse import csr_array
 from concordant.apps.report.views import recurring, short
 from concordant.errors import InputError, UsageError
 from concordant.losses.metrics.pairwise import kendall_tau
-from concordant.preferences.counts import keep
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Preferences, keep
 from concordant.ranking.standard_errors import wilson
 from concordant.ranking.structures import structure as find_structure
 

@@ -41,7 +41,7 @@ from concordant.apps.report.views import (
 )
 from concordant.errors import ConcordantError, Idle, InputError, UsageError, counted, refuse_idle
 from concordant.io.log.disk import in_place_of
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import affordable
 from concordant.progress import stage
 from concordant.ranking.structures import structure as find_structure
@@ -368,7 +368,7 @@ def report(
 
 def _pairs(prefs: Preferences) -> str | None:
     """Why lists cannot be read as pairs: there are too many; None where they can."""
-    if prefs.list_start is None:
+    if not isinstance(prefs, Lists):
         return None
     try:
         affordable(prefs.kind, prefs.lists)

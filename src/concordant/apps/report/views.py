@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.preferences.counts import ONE_QUERY
 from concordant.preferences.graphs import Batch
-from concordant.preferences.labels import Labels
+from concordant.preferences.labels import ONE_QUERY, Labels
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.flags import FLAGS, LABELS, flag_said
 from concordant.ranking.rank import Ranking, rank

@@ -15,7 +15,7 @@ from concordant.learning.features.matrix import Alignment, Features
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.reading import read_judged
 from concordant.losses.gains import best_value, inverse_discount
-from concordant.preferences.preferences import Preferences, counted_comparisons
+from concordant.preferences.preferences import Comparisons, counted_comparisons
 from concordant.preferences.ragged import Grouped, Ragged
 
 __all__ = ["GradedLists", "limit_scores", "read_graded"]
@@ -64,7 +64,7 @@ class GradedLists(Grouped):
         """Row of X of each node of what ``draw`` returns: in order."""
         return Alignment(self.start, np.arange(len(self.X)), np.zeros(0, np.int64))
 
-    def draw(self, n: int, rng: np.random.Generator) -> Preferences:
+    def draw(self, n: int, rng: np.random.Generator) -> Comparisons:
         """Draw n comparisons by (26): query uniform, pair uniform, i ≻ j with probability σ(r_i − r_j).
 
         All documents are items of their query, compared or not.

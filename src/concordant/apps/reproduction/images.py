@@ -22,7 +22,7 @@ from concordant.losses.metrics.ndcg import ndcg
 from concordant.losses.objective import Objective, WeightedEdges
 from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.preferences.graphs import Batch
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.structures import structure
 
@@ -136,8 +136,7 @@ def _rows_of(lists: GradedLists, keep: NDArray[np.bool_]) -> GradedLists:
     return replace(lists, X=lists.X[keep], relevance=lists.relevance[keep], start=start)
 
 
-def _query(train: GradedLists, prefs: Preferences, scores: Mapping[str, Floats], place: int) -> _Query:
-    assert prefs.winner is not None and prefs.loser is not None
+def _query(train: GradedLists, prefs: Comparisons, scores: Mapping[str, Floats], place: int) -> _Query:
     docs = slice(int(train.start[place]), int(train.start[place + 1]))
     held = slice(int(prefs.start[place]), int(prefs.start[place + 1]))
     winner, loser = (side[held].astype(np.int64) - docs.start for side in (prefs.winner, prefs.loser))

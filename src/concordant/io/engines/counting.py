@@ -16,7 +16,7 @@ from concordant.io.engines import duckdb, memory
 from concordant.io.log.formats import Log
 from concordant.io.log.headers import joined, with_header
 from concordant.io.log.rows import is_array
-from concordant.preferences.lists import Lists
+from concordant.preferences.lists import RawLists
 from concordant.progress import stage
 
 __all__ = ["Counter", "ENGINES", "choose", "open_log", "with_columns"]
@@ -53,12 +53,12 @@ class Counter:
             lambda: memory.count_rows(self._table(list(dict.fromkeys(roles.values()))), roles),
         )
 
-    def count_lists(self, keys: Mapping[str, str], entries: Mapping[str, str]) -> Lists:
+    def count_lists(self, keys: Mapping[str, str], entries: Mapping[str, str]) -> RawLists:
         """Bring together the rows of each list and count equal lists."""
         owner = next((role for role in ("session", "judgment") if role in keys), None)
         columns = list(dict.fromkeys([*keys.values(), *entries.values()]))
         if self.session is not None:
-            gathered: Lists = self._spark(
+            gathered: RawLists = self._spark(
                 lambda: _spark_engine().count_lists(self.log, keys, entries, owner, self.session),
                 lambda: memory.count_lists(self._table(columns), keys, entries),
             )

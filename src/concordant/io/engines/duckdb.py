@@ -30,7 +30,7 @@ from concordant.io.engines.columns import narrow, whole
 from concordant.io.log.disk import check_regular
 from concordant.io.log.formats import Log, intact
 from concordant.io.log.rows import BLANK
-from concordant.preferences.lists import Lists
+from concordant.preferences.lists import RawLists
 from concordant.preferences.values import flat
 from concordant.progress import listener, stage
 
@@ -325,7 +325,7 @@ def count_rows(
 
 def count_lists(
     log: Log, keys: Mapping[str, str], entries: Mapping[str, str], owner: str | None, settings: Settings
-) -> Lists:
+) -> RawLists:
     """Bring together the rows of each list and count equal lists; of the key ``owner`` one value is kept to show."""
     columns = list(dict.fromkeys([*keys.values(), *entries.values()]))
     with _source(log, settings, columns) as (run, source, names):
@@ -341,10 +341,10 @@ def count_lists(
         gathered = pa.concat_arrays(gathered.chunks) if gathered.num_chunks else None
     if gathered is None:
         empty = {role: pa.array([], pa.large_string()) for role in entries}
-        return Lists({role: flat(table[role]) for role in keys}, empty, np.zeros(1, np.int64), np.zeros(0, np.int64))
+        return RawLists({role: flat(table[role]) for role in keys}, empty, np.zeros(1, np.int64), np.zeros(0, np.int64))
     offsets = gathered.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     rows = gathered.flatten()
-    return Lists(
+    return RawLists(
         {role: flat(table[role]) for role in keys},
         {role: flat(rows.field(place)) for place, role in enumerate(entries)},
         offsets - offsets[0],

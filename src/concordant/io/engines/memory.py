@@ -17,7 +17,7 @@ from concordant.io.log.formats import Log, parquet_file
 from concordant.io.log.headers import arrow_batches
 from concordant.io.log.rows import delimited_rows, json_rows
 from concordant.kernels.arrays import in_threads
-from concordant.preferences.lists import Lists, coded, decoded, gather, packed, unpacked
+from concordant.preferences.lists import RawLists, coded, decoded, gather, packed, unpacked
 from concordant.preferences.values import is_text
 
 __all__ = ["arrow_table", "count_lists", "count_rows", "placed_rows", "table_rows"]
@@ -116,7 +116,7 @@ def count_rows(table: pa.Table, roles: Mapping[str, str]) -> tuple[dict[str, pa.
     return {role: found[column] for role, column in roles.items()}, seen[distinct]
 
 
-def count_lists(table: pa.Table, keys: Mapping[str, str], entries: Mapping[str, str]) -> Lists:
+def count_lists(table: pa.Table, keys: Mapping[str, str], entries: Mapping[str, str]) -> RawLists:
     """Bring together the rows of each list; equal lists are counted later."""
     columns = {role: table[column] for role, column in (*keys.items(), *entries.items())}
     return gather(columns, list(keys), list(entries))[0]

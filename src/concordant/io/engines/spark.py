@@ -21,7 +21,7 @@ from concordant.io.engines.columns import narrow, whole
 from concordant.io.engines.spark_session import session, without_pandas_warning
 from concordant.io.engines.spark_sources import Unread, opened, source
 from concordant.io.log.formats import Log
-from concordant.preferences.lists import Lists
+from concordant.preferences.lists import RawLists
 from concordant.preferences.values import flat
 
 __all__ = [
@@ -113,7 +113,7 @@ def row_groups(log: Log, columns: Sequence[str], session: SparkSession) -> Itera
 
 def count_lists(
     log: Log, keys: Mapping[str, str], entries: Mapping[str, str], owner: str | None, session: SparkSession
-) -> Lists:
+) -> RawLists:
     """Bring together the rows of each list and count equal lists; of the key ``owner`` one value is kept to show."""
     frame = lists_frame(log, keys, entries, owner, session)
     with told(log):
@@ -123,7 +123,7 @@ def count_lists(
         gathered = pa.concat_arrays(gathered.chunks) if gathered.num_chunks else gathered.cast(gathered.type)
     offsets = gathered.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     rows = gathered.flatten()
-    return Lists(
+    return RawLists(
         {role: _signed(flat(table[role]), is_unsigned(log, column)) for role, column in keys.items()},
         {
             role: _signed(flat(rows.field(place)), is_unsigned(log, column))

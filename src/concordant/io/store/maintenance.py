@@ -8,7 +8,7 @@ Preferences written out as a log that reads back as them: a row for each judgmen
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from concordant.io.store.files import WAIT
 from concordant.io.store.known import HEAD, MARK, KnownFiles, belongs, beside, save
 from concordant.io.store.stored import checked, read_stored
 from concordant.preferences.counts import exact_sum
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.progress import steps
 
@@ -163,25 +163,28 @@ def export(prefs: Preferences, path: Path, known: KnownFiles) -> int:
     log. Errors (UsageError): the ending, a covariate with the name of another column.
     """
     check_ending(path)
-    kinds = _comparisons if prefs.kind == "comparisons" else _lists
 
-    def blocks(prefs: Preferences, begin: int, end: int) -> dict[str, Any]:
-        columns = kinds(prefs, begin, end)
+    def blocks(begin: int, end: int) -> dict[str, Any]:
+        columns: dict[str, Any] = {}
+        if isinstance(prefs, Comparisons):
+            columns = _comparisons(prefs, begin, end)
+        elif isinstance(prefs, Lists):
+            columns = _lists(prefs, begin, end)
         if known.facts.query is None:
             del columns["query"]  # so that it is read as the logs were
         return columns | {MARK: pa.array([known.mark] * len(columns["count"]), pa.string())}
 
     # covariates and the cluster come last, under names of their own
-    names = [*blocks(prefs, 0, 0), *prefs.covariate_names]
+    names = [*blocks(0, 0), *prefs.covariate_names]
     if again := twice(names):
         raise UsageError(f"{path}: the covariate {few(again)} has the name of a column of the log")
 
     def fill(temporary: Path) -> None:
-        first = _table(prefs, blocks, 0)
+        first = pa.table(blocks(0, min(BLOCK, prefs.distinct)))
         with _writer(temporary, path.suffix.lower(), first.schema) as writer:
             writer.write_table(first)
             for begin in steps("writing judgments", range(BLOCK, prefs.distinct, BLOCK)):
-                writer.write_table(_table(prefs, blocks, begin))
+                writer.write_table(pa.table(blocks(begin, min(begin + BLOCK, prefs.distinct))))
 
     save(known, beside(path))  # first: an export without its list would be refused
     files.write_new(path, fill)
@@ -201,13 +204,7 @@ def _writer(path: Path, ending: str, schema: pa.Schema) -> Iterator[Any]:
         yield writer
 
 
-def _table(prefs: Preferences, blocks: Any, begin: int) -> pa.Table:
-    columns: Mapping[str, Any] = blocks(prefs, begin, min(begin + BLOCK, prefs.distinct))
-    return pa.table(dict(columns))
-
-
-def _comparisons(prefs: Preferences, begin: int, end: int) -> dict[str, Any]:
-    assert prefs.winner is not None and prefs.loser is not None
+def _comparisons(prefs: Comparisons, begin: int, end: int) -> dict[str, Any]:
     rows = slice(begin, end)
     sides = [prefs.items.take(column[rows]) for column in (prefs.winner, prefs.loser)]
     columns = {"query": prefs.queries.take(prefs.query[rows])}
@@ -225,13 +222,12 @@ def _comparisons(prefs: Preferences, begin: int, end: int) -> dict[str, Any]:
     return columns | _shared(prefs, np.arange(begin, end))
 
 
-def _lists(prefs: Preferences, begin: int, end: int) -> dict[str, Any]:
-    assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
+def _lists(prefs: Lists, begin: int, end: int) -> dict[str, Any]:
     start = prefs.list_start[begin : end + 1]
     rows = slice(start[0], start[-1])
     lists = Ragged(start - start[0])
     owner = lists.owner + begin
-    one, value = COLUMNS[str(prefs.kind)]
+    one, value = COLUMNS[prefs.kind]
     columns = {"query": prefs.queries.take(prefs.query[owner]), one: pa.array(owner + 1)}
     if prefs.kind == "selections":
         columns["position"] = pa.array(lists.place + 1)

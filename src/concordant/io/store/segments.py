@@ -40,7 +40,7 @@ from concordant.io.log.disk import open_regular
 from concordant.io.log.formats import Log
 from concordant.io.store.catalogue import Content
 from concordant.preferences.labels import Labels
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 
@@ -68,7 +68,11 @@ def digest(path: Path) -> str:
 
 def write_segment(prefs: Preferences, path: Path) -> None:
     """Write preferences as a segment; the file is a function of the preferences."""
-    columns = _comparisons(prefs) if prefs.kind == "comparisons" else _lists(prefs)
+    columns: Iterable[pa.Table] = ()
+    if isinstance(prefs, Comparisons):
+        columns = _comparisons(prefs)
+    elif isinstance(prefs, Lists):
+        columns = _lists(prefs)
     writer = None
     try:
         for block in steps("writing judgments", columns, -(-max(prefs.distinct, 1) // BLOCK)):
@@ -103,8 +107,7 @@ def _blocks(prefs: Preferences) -> Iterator[_Block]:
         yield _Block(prefs, slice(begin, begin + BLOCK))
 
 
-def _comparisons(prefs: Preferences) -> Iterator[pa.Table]:
-    assert prefs.winner is not None and prefs.loser is not None
+def _comparisons(prefs: Comparisons) -> Iterator[pa.Table]:
     ones, none = np.ones(BLOCK), np.zeros(BLOCK, bool)
     for block in _blocks(prefs):
         rows, size = block.rows, len(prefs.count[block.rows])
@@ -125,14 +128,13 @@ def _comparisons(prefs: Preferences) -> Iterator[pa.Table]:
         yield _known(known, table.schema)
 
 
-def _lists(prefs: Preferences) -> Iterator[pa.Table]:
-    assert prefs.list_item is not None and prefs.list_value is not None
+def _lists(prefs: Lists) -> Iterator[pa.Table]:
     for block in _blocks(prefs):
         lists, entries = prefs.lists.take(np.arange(prefs.distinct)[block.rows])
         columns = {
             "query": block.labels(prefs.queries, prefs.query),
             "items": _list_array(lists.start, prefs.items.take(prefs.list_item[entries])),
-            VALUES[str(prefs.kind)]: _list_array(lists.start, pa.array(prefs.list_value[entries])),
+            VALUES[prefs.kind]: _list_array(lists.start, pa.array(prefs.list_value[entries])),
         }
         table = pa.table({**columns, **block.shared()})
         yield table
@@ -176,16 +178,13 @@ def fingerprint(prefs: Preferences) -> str:
         if labels is not None:
             for part, values in _label_columns(labels).items():
                 add(f"{name} {part}", values)
-    for name in ("start", "count", "winner", "loser", "tie", "weight", "covariates"):
-        _add_some(add, name, getattr(prefs, name))
-    for name in ("list_start", "list_item", "list_value", "cluster", "declared"):
-        _add_some(add, name, getattr(prefs, name))
+    for name in (
+        *("start", "count", "winner", "loser", "tie", "weight", "covariates"),
+        *("list_start", "list_item", "list_value", "cluster", "declared"),
+    ):
+        if (values := getattr(prefs, name, None)) is not None:
+            add(name, values)
     return sign.hexdigest()
-
-
-def _add_some(add: Any, name: str, values: Any) -> None:
-    if values is not None:
-        add(name, values)
 
 
 def _label_columns(labels: Labels) -> dict[str, Any]:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
-from concordant.preferences.counts import keep
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.sampling import deal, label_keys
 from concordant.ranking.ranked_lists import examinations
 

@@ -20,7 +20,7 @@ from concordant.errors import UsageError, did_you_mean
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.losses.expected_gains import GAINS, best_values
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.closed_forms import C0, pair_log_odds
 from concordant.ranking.scores import Scores
@@ -124,25 +124,22 @@ class SampledGains:
 
     def _pairs(self, batch: Batch) -> Graphs:
         """The pair tables of a batch; the place of an item is looked up once, not for each subset."""
-        prefs, held = self.prefs, batch.judgment
         if self._sides is None:
             return batch.graphs
-        first = batch.node_start[batch.graph]
+        prefs, winner, loser = self._sides
+        first, held = batch.node_start[batch.graph], batch.judgment
         mass = batch.multiplicity if prefs.weight is None else batch.multiplicity * prefs.weight[held]
         tie = None if prefs.tie is None else prefs.tie[held]
-        return Graphs.from_edges(
-            batch.node_start, first + self._sides[0][held], first + self._sides[1][held], mass, tie
-        )
+        return Graphs.from_edges(batch.node_start, first + winner[held], first + loser[held], mass, tie)
 
     @cached_property
-    def _sides(self) -> tuple[Ints, Ints] | None:
-        """Place within their query of winner and loser of each distinct comparison."""
-        prefs = self.prefs
-        if prefs.kind != "comparisons" or prefs.winner is None or prefs.loser is None:
+    def _sides(self) -> tuple[Comparisons, Ints, Ints] | None:
+        """Comparisons, and the place within their query of winner and loser of each distinct one."""
+        if not isinstance(self.prefs, Comparisons):
             return None
-        whole, query = Batch.whole(prefs), prefs.query.astype(np.int64)
-        begin = self.queries.start[query]
-        return whole.node_of(query, prefs.winner) - begin, whole.node_of(query, prefs.loser) - begin
+        begin = self.queries.start[self.prefs.query]
+        winner, loser = Batch.whole(self.prefs).sides(self.prefs)
+        return self.prefs, winner - begin, loser - begin
 
 
 CHUNK = 1 << 21

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.kernels.arrays import in_parts, read_only
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import DENSE, LONGEST
 from concordant.ranking.closed_forms import C0
@@ -58,7 +58,7 @@ class LogOddsTargets:
     ) -> LogOddsTargets | None:
         """Return None where the plain way is needed: real weights, lists, gains that are functions, c0 near 0."""
         c0 = options.get("c0", C0)
-        if prefs.kind != "comparisons" or prefs.weight is not None or prefs.winner is None or prefs.loser is None:
+        if not isinstance(prefs, Comparisons) or prefs.weighted:
             return None
         if not isinstance(gain, str) or gain not in KINDS or not SMALLEST_C0 <= c0 <= 1 / SMALLEST_C0:
             return None
