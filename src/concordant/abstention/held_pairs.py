@@ -126,12 +126,11 @@ def judged_pairs(
     Labels make n² pairs: of more than ``most`` in all, that many are drawn at random, and a note says so.
     """
     notes: tuple[str, ...] = ()
-    if held.prefs is not None:
+    if not held.labelled:
         table = Disagreement(held.prefs, held.weight)
         weight = table.pairs.spread(held.weight)
         first, second, above, below = table.first, table.second, table.above * weight, table.below * weight
     else:
-        assert held.labels is not None
         first, second, said = _pairs_of_lists(held.start, most, seed)
         notes = (said,) if said else ()
         labels = held.labels
@@ -236,18 +235,19 @@ def fit_scorer(ranker: Any, training: Training) -> Any:
     made, features = clone(ranker), training.features
     last = made[-1] if isinstance(made, Pipeline) else made
     ours = isinstance(last, Ranker | QueryRankers)
-    labels = None
-    if training.labels is not None:
+    if training.labelled:
         labels = np.empty(len(features))
         labels[training.row] = training.labels
-    elif not ours:
+        judged = Judged(features.items, features.item, features.queries, _queries(features), None, labels)
+    elif ours:
+        judged = Judged(features.items, features.item, features.queries, features.query, training.prefs, None)
+    else:
         raise UsageError(
             f"a {type(last).__name__} cannot learn from preferences; fit it first, or give AggregationRanker it as "
             "regressor"
         )
-    query = features.query if labels is None else _queries(features)
-    judged = Judged(features.items, features.item, features.queries, query, training.prefs, labels)
-    return made.fit(features if training.named and last is made and ours else features.X, judged if ours else labels)
+    X = features if training.named and last is made and ours else features.X
+    return made.fit(X, judged if ours else judged.labels)
 
 
 def _queries(features: Features) -> NDArray[np.int32]:
@@ -256,9 +256,9 @@ def _queries(features: Features) -> NDArray[np.int32]:
 
 def cross_fitted(ranker: Any, training: Training, n: int, split: str, seed: int) -> Iterator[tuple[Any, Training]]:
     """Yield a ranker fitted without a part of the judgments, and that part, n times."""
-    if training.prefs is not None:
+    if not training.labelled:
         for kept, held in steps("folds", folds(training.prefs, n, split=split, seed=seed), n):
-            yield fit_scorer(ranker, replace(training, prefs=kept)), replace(training, prefs=held)
+            yield fit_scorer(ranker, replace(training, judged=kept)), replace(training, judged=held)
         return
     queries = len(training.start) - 1
     if split != "queries" or queries < n:
@@ -273,7 +273,6 @@ def cross_fitted(ranker: Any, training: Training, n: int, split: str, seed: int)
 
 def _of_queries(training: Training, chosen: NDArray[np.bool_]) -> Training:
     """The labelled rows of the chosen queries alone."""
-    assert training.labels is not None
     nodes = training.groups.spread(chosen)
     rows = training.row[nodes]
     return replace(
@@ -281,6 +280,6 @@ def _of_queries(training: Training, chosen: NDArray[np.bool_]) -> Training:
         features=training.features.take(rows),
         start=Ragged.of_sizes(training.groups.sizes[chosen]).start,
         row=np.arange(len(rows)),
-        labels=training.labels[nodes],
+        judged=training.labels[nodes],
         weight=training.weight[chosen],
     )

@@ -296,7 +296,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         else:
             split = self.split
             if split == "auto":
-                split = "queries" if len(training.start) > self.folds or training.prefs is None else "judgments"
+                split = "queries" if len(training.start) > self.folds or training.labelled else "judgments"
             parts = cross_fitted(self.ranker, training, self.folds, split, self.seed)
             held = HeldPairs.joined([self._held(ranker, part, training.named) for ranker, part in parts])
         how = "judgments given, ranker fitted before" if fitted else f"{self.folds} parts held out"

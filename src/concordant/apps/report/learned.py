@@ -99,7 +99,6 @@ def _names(inner: Any, width: int, training: Training | None) -> list[str]:
 
 def _concordance(ranker: Any, training: Training, fitted_here: bool) -> dict[str, Any]:
     """How far the order by score agrees with the judgments shown."""
-    assert training.prefs is not None
     loss = Disagreement(training.prefs, training.weight).loss(_scores(ranker, training)[training.row])
     note = (
         "the scorer was fitted to these judgments, so this is an upper end; risk–coverage is by judgments held out"
@@ -115,7 +114,6 @@ def _scores(ranker: Any, training: Training) -> Floats:
 
 def _importances(ranker: Any, training: Training, seed: int) -> tuple[Floats, Floats, int]:
     """Mean loss of concordance of each feature, its standard error over the shuffles, and their number."""
-    assert training.prefs is not None
     judge = Disagreement(training.prefs, training.weight)
     X, judged = training.features.X, np.unique(training.row)
     before = judge.loss(_scores(ranker, training)[training.row])
@@ -190,7 +188,6 @@ def by_ranking(prefs: Preferences, structure: str, *, seed: int) -> RiskCoverage
 
 def by_scorer(ranker: Any, training: Training, *, seed: int) -> RiskCoverage:
     """Judge scorers, each fitted without a part of the judgments, on that part."""
-    assert training.prefs is not None
     split = "queries" if len(training.prefs.queries) > FOLDS else "judgments"
     parts = [_judged(fitted, part) for fitted, part in cross_fitted(ranker, training, FOLDS, split, seed)]
     return curve_of(HeldPairs.joined(parts), "risk")
@@ -318,7 +315,6 @@ def _look(found: Learned, ranker: Any, training: Training, seed: int) -> None:
 
 def _fit(found: Learned, training: Training, seed: int) -> None:
     """Fit a scorer; what cannot be learned is said in its place."""
-    assert training.prefs is not None
     unknown = int(np.isnan(training.features.X).sum())
     if unknown:
         found.notes.append(f"{counted(unknown, 'values')} of features are missing: taken to be the feature's mean")

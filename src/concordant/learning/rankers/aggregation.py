@@ -198,7 +198,7 @@ class AggregationRanker(RegressionRanker):
             )
 
     def _learn(self, training: Training, columns: Columns) -> None:
-        if training.prefs is None:
+        if training.labelled:
             raise InputError("AggregationRanker aggregates preferences; for relevance labels use ListRanker")
         kind = str(training.prefs.kind)
         informed = self._informed(kind)

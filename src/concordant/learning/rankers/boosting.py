@@ -80,13 +80,12 @@ class RankBoostRanker(Ranker):
 
     def _learn(self, training: Training, columns: Columns) -> None:
         pairs: Any
-        if training.prefs is not None:
-            pairs = surrogate("rankboost").objective(Batch.whole(training.prefs))
-            some = len(pairs.edges.weight) > 0
-        else:
-            assert training.labels is not None
+        if training.labelled:
             pairs = GradedLists.of(training.labels, training.start)
             some = bool(pairs.pairs.any())
+        else:
+            pairs = surrogate("rankboost").objective(Batch.whole(training.prefs))
+            some = len(pairs.edges.weight) > 0
         if not some:
             raise InputError("no query has two items of which one is preferred: RankBoost has nothing to learn from")
         self.rules_ = rankboost(

@@ -196,7 +196,6 @@ def cross_validate(
     ridges share it. With a regressor of one's own each plan is one fit. Nodes and features are those of the whole
     throughout. Errors (InputError): a fold that leaves no comparison to learn from, or none to judge by.
     """
-    assert training.prefs is not None
     tried = [{**plan.row, "ridge": ridge if regressor is None else np.nan} for plan in plans for ridge in ridges]
     losses = []
     pieces = steps("cross-validation: folds", folds(training.prefs, n, split=split, seed=seed), n)

@@ -188,7 +188,7 @@ class StreamedTraining(Training):
         none = Features(np.zeros((0, len(file.names))), Labels.empty(), nothing, Labels.empty(), None, file.names)
         nodes, queries = int(placed.start[-1]), len(placed.start) - 1
         row: Any = np.arange(nodes, dtype=np.int32 if nodes < 1 << 31 else np.int64)
-        return cls(none, True, placed.start, row, placed.unjudged, y, None, np.ones(queries), file, placed)
+        return cls(none, True, placed.start, row, placed.unjudged, y, np.ones(queries), file, placed)
 
     @property
     def rows(self) -> int:

@@ -48,7 +48,6 @@ class Source:
 
 def of_labels(training: Training, reads: str) -> Source:
     """Return the labels as a point law of scores, or as one person's ratings of each query."""
-    assert training.labels is not None
     law: Population | Relevance
     if reads == "scores":
         law = Relevance.of(training.labels, training.start)
@@ -74,7 +73,6 @@ def of_preferences(
     most k judgments has one, all of them.
     """
     prefs = training.prefs
-    assert prefs is not None
     if member.reads != "scores" and structure is not None:
         raise UsageError(f"{member.name} reads the preferences themselves; it takes no structure")
     if member.reads == "judgments" and order != "all":
@@ -208,7 +206,7 @@ class EdgeRanker(LinearRanker):
     def _learn(self, training: Training, columns: Columns) -> None:
         member = surrogate(self.loss)
         options = dict(self.options or {})
-        if training.prefs is None:
+        if training.labelled:
             if self.order != "all" or self.structure is not None:
                 raise UsageError("labels are complete preference data: there is no order and no structure")
             if member.consistent_for == "err":

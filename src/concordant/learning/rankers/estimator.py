@@ -196,13 +196,12 @@ def agreement(held: Training, scores: Floats) -> float:
 
     Errors: InputError when there is nothing to agree with.
     """
-    if held.prefs is not None:
-        loss = Disagreement(held.prefs, held.weight).loss(scores)
-        if np.isnan(loss):
-            raise InputError(f"no query of these {len(held.prefs):,} judgments has a comparison to be scored by")
-        return 1.0 - loss
-    assert held.labels is not None
-    return float(np.average(ndcg(scores, held.labels, held.groups.owner, at=10), weights=held.weight))
+    if held.labelled:
+        return float(np.average(ndcg(scores, held.labels, held.groups.owner, at=10), weights=held.weight))
+    loss = Disagreement(held.prefs, held.weight).loss(scores)
+    if np.isnan(loss):
+        raise InputError(f"no query of these {len(held.prefs):,} judgments has a comparison to be scored by")
+    return 1.0 - loss
 
 
 R = TypeVar("R", bound=Ranker)

@@ -13,6 +13,7 @@ from concordant.learning.features.matrix import Alignment, Features, align
 from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["Judged"]
 
@@ -146,8 +147,17 @@ class Judged:
 
     def align(self) -> Alignment:
         """Return the row of every item of every query of the preferences. Errors: InputError, items without a row."""
-        assert self.prefs is not None
-        return align(self.beside(np.zeros((len(self), 0))), self.prefs)
+        prefs = Preferences.empty() if self.prefs is None else self.prefs
+        return align(self.beside(np.zeros((len(self), 0))), prefs)
+
+    def nodes(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Preferences | Floats]:
+        """Return the nodes of each query (offsets), the row of each, and the preferences or the label of each."""
+        if self.prefs is not None:
+            found = self.align()
+            return np.asarray(found.start, np.int64), found.row, self.prefs
+        query = np.zeros(len(self), np.int32) if self.query_code is None else self.query_code
+        row = np.lexsort((self.item_code, query)).astype(np.int64)
+        return Ragged.runs(query[row]).start, row, np.zeros(0) if self.labels is None else self.labels[row]
 
     def beside(self, X: NDArray[Any], names: tuple[str, ...] = ()) -> Features:
         """Return the matrix X with this object's labels of rows. Errors: InputError, another number of rows."""

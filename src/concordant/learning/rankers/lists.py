@@ -107,7 +107,7 @@ class ListRanker(RegressionRanker):
             raise UsageError("gain-regression is least squares; phi is for losses on pairs")
 
     def _learn(self, training: Training, columns: Columns) -> None:
-        if training.labels is None:
+        if not training.labelled:
             raise InputError("ListRanker learns from relevance labels; for preferences use AggregationRanker")
         negative = training.labels < 0
         if negative.any():
@@ -137,7 +137,6 @@ class ListRanker(RegressionRanker):
         return {**facts, "notes": [said] if none.any() else []}
 
     def _gains(self, training: Training) -> Floats:
-        assert training.labels is not None
         gain = "2^s-1" if self.gain is None else self.gain
         if isinstance(gain, str) and gain not in GAINS:
             raise UsageError(
@@ -158,7 +157,6 @@ class ListRanker(RegressionRanker):
         phi = self.phi or member.phi
         if phi not in member.phis:
             raise UsageError(f"{self.loss} has no φ {phi!r}; allowed: {', '.join(member.phis)}")
-        assert training.labels is not None
         size = training.groups.sizes
         if (training.labels == training.groups.spread(training.labels[training.groups.first])).all():
             raise InputError(f"no query has two items of different label: {self.loss} has nothing to learn from")

@@ -80,7 +80,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         for code, label in enumerate(_queries(training)):
             rows = _rows(features, label)
             known = features if rows is None else features.take(rows)
-            judged = training.prefs.select([label]) if training.prefs is not None else _labels(training, code, rows)
+            judged = _labels(training, code, rows) if training.labelled else training.prefs.select([label])
             try:
                 self.rankers_[label] = clone(given).fit(known, judged)
             except Idle:
@@ -128,7 +128,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         held = learning_rows(X, y, self.missing, sample_weight)
         found, nodes = held.features, held.row
         if found.query is None:  # rows hold for every query: one row for each node
-            if held.prefs is None:
+            if held.labelled:
                 raise UsageError("each query has a ranker of its own, so labelled rows must say their query")
             query = held.groups.owner.astype(np.int32)
             X_nodes = found.X[nodes]
@@ -206,7 +206,7 @@ def _status(rankers: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _queries(training: Training) -> list[Any]:
     """Labels of the queries that are learned from, in the order of their nodes."""
-    if training.prefs is not None:
+    if not training.labelled:
         return training.prefs.queries.tolist()
     if training.features.query is None:
         return ["all"]
@@ -224,7 +224,6 @@ def _rows(features: Features, label: Any) -> NDArray[np.int64] | None:
 
 def _labels(training: Training, code: int, rows: NDArray[np.int64] | None) -> Floats:
     """The labels of a query in the order of its rows."""
-    assert training.labels is not None
     part = slice(int(training.start[code]), int(training.start[code + 1]))
     at = np.empty(len(training.features))
     at[training.row[part]] = training.labels[part]

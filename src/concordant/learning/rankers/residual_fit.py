@@ -74,7 +74,6 @@ def one_standard_error_ridge(
     held out. Errors (InputError): a fold without comparisons.
     """
     prefs = training.prefs
-    assert prefs is not None
     ridges = sorted(ridges)
     split = "queries" if len(prefs.queries) >= 2 * n else "judgments"
     losses = []

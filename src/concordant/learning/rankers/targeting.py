@@ -51,7 +51,6 @@ class TargetMaker:
         """Return the prior of these judgments; its ridge and τ² are those that all judgments ask for, its θ is not."""
         where = Alignment(self.training.start, self.training.row, np.zeros(0, np.int64))
         whole = self.training.prefs
-        assert whole is not None
         if self.prior is None:
             self.prior = informed_prior(
                 self._features, where, whole, tau2=self.tau2, weight=self.training.weight, seed=self.recipe.seed

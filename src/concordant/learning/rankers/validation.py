@@ -40,9 +40,8 @@ class Training(Grouped):
     """Row of the features of each node."""
     unjudged: int
     """Rows that no judgment speaks of."""
-    prefs: Preferences | None
-    labels: Floats | None
-    """Relevance of each node."""
+    judged: Preferences | Floats
+    """Preferences, or the relevance of each node."""
     weight: Floats
     """Weight of each query from ``sample_weight``; ones without."""
 
@@ -52,9 +51,28 @@ class Training(Grouped):
         return len(self.features)
 
     @property
+    def labelled(self) -> bool:
+        """Whether relevance labels were judged, and not preferences."""
+        return not isinstance(self.judged, Preferences)
+
+    @property
+    def prefs(self) -> Preferences:
+        """The preferences. Errors: InputError where there are labels."""
+        if not isinstance(self.judged, Preferences):
+            raise InputError("these are relevance labels, where preferences are needed")
+        return self.judged
+
+    @property
+    def labels(self) -> Floats:
+        """The relevance of each node. Errors: InputError where there are preferences."""
+        if isinstance(self.judged, Preferences):
+            raise InputError("these are preferences, where relevance labels are needed")
+        return self.judged
+
+    @property
     def share(self) -> Floats:
         """w_q n̂_q / Σ w n̂: the weight of each query in the risk (a labelled query is one judgment)."""
-        judgments = np.ones(len(self.weight)) if self.prefs is None else self.prefs.judgments
+        judgments = np.ones(len(self.weight)) if self.labelled else self.prefs.judgments
         total = self.weight * judgments
         return np.asarray(total / max(float(total.sum()), 1e-300), np.float64)
 
@@ -182,25 +200,15 @@ def learning_rows(X: Any, y: Any, missing: str, sample_weight: Any = None) -> Tr
             judged = Judged(features.items, features.item, features.queries, features.query, y, None)
         else:
             labels = as_numbers(y, "labels", size=len(features))
-            query = np.zeros(len(features), np.int32) if features.query is None else features.query
-            judged = Judged(features.items, features.item, features.queries, query, None, labels)
-    if judged.prefs is not None:
-        if len(judged.prefs) == 0:
-            raise InputError("there are no judgments to learn from")
-        found = judged.align()
-        start, row = np.asarray(found.start, np.int64), found.row
-        labels_of_nodes = None
-    else:
-        assert judged.labels is not None and judged.query_code is not None
-        row = np.lexsort((judged.item_code, judged.query_code)).astype(np.int64)
-        start = Ragged.runs(judged.query_code[row]).start
-        labels_of_nodes = judged.labels[row]
-        if len(row) == 0:
-            raise InputError("there are no rows to learn from")
+            judged = Judged(features.items, features.item, features.queries, features.query, None, labels)
+    start, row, said = judged.nodes()
+    if len(said) == 0:
+        what = "judgments" if isinstance(said, Preferences) else "rows"
+        raise InputError(f"there are no {what} to learn from")
     used = np.zeros(len(features), bool)
     used[row] = True
     weight = _query_weights(sample_weight, len(features), start, row)
-    return Training(features, named, start, row, int((~used).sum()), judged.prefs, labels_of_nodes, weight)
+    return Training(features, named, start, row, int((~used).sum()), said, weight)
 
 
 def _labelled(X: Any, y: Any, missing: str) -> tuple[Features, bool]:
