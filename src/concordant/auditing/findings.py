@@ -40,11 +40,11 @@ def summary(audit: Audit) -> list[str]:
     if "cycles_are" in audit.queries.column_names:
         lines += _noise(rows)
     if audit.held_out is not None:
-        lines += _held_out(audit)
+        lines += _held_out(audit.held_out)
     if audit.settling is not None:
-        lines += _top(audit, len(rows))
+        lines += _top(audit.settling, audit.settings, len(rows))
     if audit.ask is not None and len(audit.ask):
-        lines.append(_ask(audit, len(rows)))
+        lines.append(_ask(audit.ask, len(rows)))
     return lines[:10]
 
 
@@ -184,10 +184,9 @@ def _noise(rows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _held_out(audit: Audit) -> list[str]:
+def _held_out(table: pa.Table) -> list[str]:
     """Which surrogates do worse than the best order of the same half of the judgments, on the other half."""
-    assert audit.held_out is not None
-    rows = [row for row in audit.held_out.to_pylist() if row["standard_error"]]
+    rows = [row for row in table.to_pylist() if row["standard_error"]]
     if not rows:
         return []
     sure = [(row["mean"] / row["standard_error"], row) for row in rows]
@@ -210,12 +209,11 @@ def _held_out(audit: Audit) -> list[str]:
     ]
 
 
-def _top(audit: Audit, queries: int) -> list[str]:
-    assert audit.settling is not None
-    rows = audit.settling.to_pylist()
-    top = audit.settings["top"]
+def _top(settling: pa.Table, settings: Mapping[str, Any], queries: int) -> list[str]:
+    rows = settling.to_pylist()
+    top = settings["top"]
     what = "first place" if top == 1 else f"the top {top}"
-    level = f"{audit.settings['level']:.0%}"
+    level = f"{settings['level']:.0%}"
     if queries > 1:
         settled = sum(row["status"] == "settled" for row in rows)
         return [f"{what.capitalize()} is settled at {level} {_of(settled, len(rows))}."]
@@ -238,9 +236,8 @@ def _rounded(number: float) -> str:
     return f"{round(number, -digits):,.0f}"
 
 
-def _ask(audit: Audit, queries: int) -> str:
-    assert audit.ask is not None
-    first = audit.ask.slice(0, 3).to_pylist()
+def _ask(ask: pa.Table, queries: int) -> str:
+    first = ask.slice(0, 3).to_pylist()
     if queries > 1:
         row = first[0]
         return f"Ask next, such as in query {row['query']}: {row['better']} against {row['worse']} ({row['reason']})."

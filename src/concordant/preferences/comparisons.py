@@ -87,10 +87,8 @@ def refuse_numbers(verdict: Verdict, read: Read, role: str, hint: str = "", *, m
     verdict.refuse(read.fault == INFINITE, Reason(f"have a {role} that is not finite", role, hint))
 
 
-def read_integers(columns: Columns, verdict: Verdict, role: str, as_json: bool, least: int) -> NDArray[np.int64] | None:
-    """Read an optional column of integers that are at least ``least``; refused ones come out as ``least``."""
-    if role not in columns:
-        return None
+def read_integers(columns: Columns, verdict: Verdict, role: str, as_json: bool, least: int) -> NDArray[np.int64]:
+    """Read a column of integers that are at least ``least``; refused ones come out as ``least``."""
     hint = f"A {role} is an integer, {least} or more."
     return whole_numbers(columns.pop(role), verdict, role, hint, as_json, least)
 
@@ -174,7 +172,7 @@ def check_comparisons(
             arguments[role] = read.values
     if "weight" in columns:
         arguments["weight"] = _weights(columns.pop("weight"), verdict, as_json)
-    count = read_integers(columns, verdict, "count", as_json, 1)
+    count = read_integers(columns, verdict, "count", as_json, 1) if "count" in columns else None
     result = _results(columns, verdict, layout, (ours, theirs, names), as_json, elsewhere)
     sign = _signs(result)
     arguments["covariates"] = _covariates(columns, verdict, layout, as_json)
@@ -256,7 +254,6 @@ def _results(
         return _outcomes(texts(columns.pop("outcome"), as_json=as_json), verdict, layout, sides, elsewhere)
     if "left_wins" in columns:
         left, right = (read_integers(columns, verdict, f"{side}_wins", as_json, 0) for side in ("left", "right"))
-        assert left is not None and right is not None
         verdict.refuse((left == 0) & (right == 0), Reason("have no win on either side", "left_wins"))
         return left, right
     scores = []

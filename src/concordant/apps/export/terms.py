@@ -219,17 +219,17 @@ def _of_ranker(ranker: Ranker, notes: list[str]) -> Terms:
 def _begun(ranker: Ranker, notes: list[str]) -> Terms:
     """What every ranker has: the names and the normaliser."""
     normaliser: Normaliser = ranker.normaliser_
-    assert normaliser.mean is not None and normaliser.scale is not None and normaliser.fill is not None
-    width = len(normaliser.mean)
-    same = np.zeros(width), np.ones(width)
-    mean, scale = (normaliser.mean, normaliser.scale) if normaliser.standardise else same
+    mean, scale, fill, _, _ = normaliser.fitted()
+    width = len(mean)
+    if not normaliser.standardise:
+        mean, scale = np.zeros(width), np.ones(width)
     missing = ranker.missing if ranker.missing in ("raise", "keep") else "fill"
     return Terms(
         _names(ranker, width),
         type(ranker).__name__,
         missing,
         normaliser.log,
-        normaliser.fill,
+        fill,
         mean,
         scale,
         notes=tuple(notes),

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,33 +166,32 @@ class Access:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if self.names is not None and len(hosts) != 1 and not (hosts == [] and scope["http_version"] == "1.0"):
             return Refused(400, f"a request has one header host, this one has {len(hosts)}", close=True)
-        if self.names is not None and hosts and not self._knows(hosts[0].decode("latin-1").strip()):
+        if self.names is not None and hosts and not self._knows(self.names, hosts[0].decode("latin-1").strip()):
             shown = ascii(hosts[0].decode("latin-1")[:60])
             return Refused(421, f"no host {shown} is served here; --host-name NAME adds one", close=True)
-        if self.digest is None or self._shown(scope):
+        if self.digest is None or _shown(self.digest, scope):
             return None
         ask = [(b"www-authenticate", b"Bearer")]
         return Refused(
             401, "the header authorization must be Bearer and the token of this server", close=True, headers=ask
         )
 
-    def _knows(self, host: str) -> bool:
+    def _knows(self, names: Collection[str], host: str) -> bool:
         name = host_name(host)
         if name is None:
             return False
-        assert self.names is not None
-        if name in self.names:
+        if name in names:
             return True
         address = _address(name)
         return address is not None and (self.addresses or address.is_loopback)
 
-    def _shown(self, scope: Scope) -> bool:
-        """Whether the token is there; takes as long whatever the token given is."""
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        scheme, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
-        assert self.digest is not None
-        same = hmac.compare_digest(hashlib.sha256(token.strip()).digest(), self.digest)
-        return same and scheme.lower() == b"bearer"
+
+def _shown(digest: bytes, scope: Scope) -> bool:
+    """Whether the token is there; takes as long whatever the token given is."""
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    scheme, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
+    same = hmac.compare_digest(hashlib.sha256(token.strip()).digest(), digest)
+    return same and scheme.lower() == b"bearer"
 
 
 class Door:

@@ -275,8 +275,7 @@ class JudgedQueries:
             total = self.frame.count()
             return total, total
         counts = self.frame.groupBy("query").agg(fn.count(fn.lit(1)).alias(ROWS))
-        facts = counts.agg(fn.sum(ROWS), fn.max(ROWS)).first()
-        assert facts is not None
+        facts = counts.agg(fn.sum(ROWS), fn.max(ROWS)).collect()[0]
         return int(facts[0] or 0), int(facts[1] or 0)
 
     def _too_large(self) -> tuple[Any, ...]:
@@ -307,8 +306,7 @@ class JudgedQueries:
         if not self.checks.as_json:
             return pa.int64() if isinstance(self.frame.schema[role].dataType, sparks.IntegralType) else pa.string()
         quoted = fn.col(role).startswith('"')
-        some = self.frame.where(fn.col(role) != "null").agg(fn.max(quoted), fn.min(quoted)).first()
-        assert some is not None
+        some = self.frame.where(fn.col(role) != "null").agg(fn.max(quoted), fn.min(quoted)).collect()[0]
         if some[0] and not some[1]:
             raise InputError(f"{self.name}: the column of {role} mixes texts and integers; labels are all of one kind")
         return pa.string() if some[0] else pa.int64()

@@ -270,8 +270,7 @@ def _attached(connection: Any, log: Log) -> str:
 
 def _table_of(connection: Any, log: Log) -> tuple[str, str]:
     """Attach the database of a log and return the schema and the name of its table."""
-    assert log.path is not None
-    connection.execute(f"ATTACH {sql.literal(str(log.path.absolute()))} AS concordant_file (READ_ONLY)")
+    connection.execute(f"ATTACH {sql.literal(str(log.paths[0].absolute()))} AS concordant_file (READ_ONLY)")
     found = connection.execute(
         "SELECT DISTINCT schema_name, table_name FROM duckdb_columns() WHERE database_name = 'concordant_file'"
     ).fetchall()
@@ -279,13 +278,12 @@ def _table_of(connection: Any, log: Log) -> tuple[str, str]:
         if log.table in (name, f"{schema}.{name}"):
             return schema, name
     known = ", ".join(sorted(name for _, name in found)) or "none"
-    raise InputError(f"{log.path.name}: no table {log.table!r}; tables there: {known}")
+    raise InputError(f"{log.paths[0].name}: no table {log.table!r}; tables there: {known}")
 
 
 def database_columns(log: Log) -> tuple[str, ...]:
     """Return the columns of a table in a database file."""
-    assert log.path is not None
-    with connected(Settings(), files=with_log(log.path)) as connection:
+    with connected(Settings(), files=with_log(log.paths[0])) as connection:
         try:
             schema, name = _table_of(connection, log)
             rows = connection.execute(

@@ -240,9 +240,8 @@ def unpacked(log: Log) -> Iterator[Any]:
 
     Errors of reading inside the block come out as InputError.
     """
-    assert log.path is not None
     try:
-        with open_regular(log.path) as raw:
+        with open_regular(log.paths[0]) as raw:
             start = raw.read(4)
             raw.seek(0)
             if not log.gzipped:

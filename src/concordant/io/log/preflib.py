@@ -91,8 +91,7 @@ def _parse(log: Log) -> _File:
 
 
 def _kind(log: Log) -> str:
-    assert log.path is not None
-    suffixes = [suffix.lower() for suffix in log.path.suffixes]
+    suffixes = [suffix.lower() for suffix in log.paths[0].suffixes]
     return (suffixes[-2] if log.gzipped else suffixes[-1]).lstrip(".")
 
 

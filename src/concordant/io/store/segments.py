@@ -216,20 +216,19 @@ def look(log: Log, known: Iterable[Content], *, grown: bool = False) -> Looked:
     A text file whose beginning is the whole of a file that is known has grown since: unless ``grown`` allows it, that
     is an error, for its first rows would be there twice. Errors (InputError): that, a broken gzip file.
     """
-    assert log.path is not None
-    state = _state(log.path)
+    state = _state(log.paths[0])
     ends: dict[int, list[Content]] = {}
     if log.format in GROWING and not grown:
         for content in known:
             ends.setdefault(content.bytes, []).append(content)
     sign, size = hashlib.sha256(), 0
-    whole_size = None if log.gzipped else log.path.stat().st_size
+    whole_size = None if log.gzipped else log.paths[0].stat().st_size
     stops = sorted(end for end in ends if end)
     whole: list[Content] = []
     try:
         with (
             stage(f"looking at {log.name}", whole_size) as at,
-            open_regular(log.path) as raw,
+            open_regular(log.paths[0]) as raw,
             gzip.open(raw) if log.gzipped else raw as file,
         ):
             for stop in stops:
@@ -258,8 +257,7 @@ def look(log: Log, known: Iterable[Content], *, grown: bool = False) -> Looked:
 def unchanged(looked: Iterable[Looked]) -> None:
     """Refuse a file that was written to since it was looked at."""
     for file in looked:
-        assert file.log.path is not None
-        if _state(file.log.path) != file.state:
+        if _state(file.log.paths[0]) != file.state:
             raise InputError(f"{file.log.name}: the file was changed while it was read; nothing was taken in")
 
 

@@ -212,7 +212,7 @@ class Normaliser:
 
     def apply(self, X: Matrix) -> Matrix:
         """Return the normalised matrix, a new array of X's precision. Errors: not fitted, another width, infinities."""
-        mean, scale, fill = self._fitted()
+        mean, scale, fill, _, _ = self.fitted()
         X = _matrix(X)
         if X.shape[1] != len(mean):
             raise InputError(f"features: {X.shape[1]:,} columns, the normaliser was fitted on {len(mean):,}")
@@ -231,8 +231,7 @@ class Normaliser:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as numbers, texts and lists, which JSON keeps to the bit."""
-        mean, scale, fill = self._fitted()
-        assert self.absent is not None and self.constant is not None
+        mean, scale, fill, absent, constant = self.fitted()
         return {
             "standardise": self.standardise,
             "log": self.log,
@@ -241,8 +240,8 @@ class Normaliser:
             "mean": mean.tolist(),
             "scale": scale.tolist(),
             "fill": fill.tolist(),
-            "absent": self.absent.tolist(),
-            "constant": self.constant.tolist(),
+            "absent": absent.tolist(),
+            "constant": constant.tolist(),
         }
 
     @classmethod
@@ -259,8 +258,7 @@ class Normaliser:
             absent=np.array(given.wholes("absent"), np.int64),
             constant=np.array(given.flags("constant"), bool),
         )
-        assert made.absent is not None and made.constant is not None
-        sizes = {len(made.names), len(made.absent), len(made.constant), *(len(column) for column in columns.values())}
+        sizes = {len(made.names), *(len(column) for column in made.fitted())}
         if len(sizes) > 1:
             raise given.wrong("its columns are of different length")
         if not (columns["scale"] > 0).all():
@@ -269,10 +267,11 @@ class Normaliser:
             raise given.wrong("a name is there twice")
         return made
 
-    def _fitted(self) -> tuple[Floats, Floats, Floats]:
-        if self.mean is None or self.scale is None or self.fill is None:
+    def fitted(self) -> tuple[Floats, Floats, Floats, NDArray[np.int64], NDArray[np.bool_]]:
+        """Return mean, scale, fill, absent and constant of each column. Errors (UsageError): not fitted."""
+        if self.mean is None or self.scale is None or self.fill is None or self.absent is None or self.constant is None:
             raise UsageError("the normaliser is not fitted yet; call fit first")
-        return self.mean, self.scale, self.fill
+        return self.mean, self.scale, self.fill, self.absent, self.constant
 
 
 def _matrix(X: Any) -> Matrix:

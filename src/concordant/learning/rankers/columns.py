@@ -137,8 +137,7 @@ class WholeColumns(Columns):
 
     @property
     def _scale(self) -> Floats:
-        scale = self.normaliser.scale
-        assert scale is not None
+        scale = self.normaliser.fitted()[1]
         return scale if self.normaliser.standardise else np.ones(len(scale))
 
     def equations(
@@ -243,8 +242,7 @@ class StreamedColumns(Columns):
             total.add(signed_log(X) if self.unfitted.log else X, row, node)
         if self.moments is None:
             self.moments = reduce(add, found)
-        scale = self.normaliser.scale
-        assert scale is not None
+        scale = self.normaliser.fitted()[1]
         return total.equations().scaled(1.0 / scale) if self.unfitted.standardise else total.equations()
 
     def times(self, theta: Floats) -> Floats:
