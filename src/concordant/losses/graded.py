@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.kernels.graded_pairs import exponential_pairs, hinge_pairs, logistic_pairs
 from concordant.losses.pair_losses import PAIR_LOSSES, PairLoss
-from concordant.preferences.ragged import entry_owner
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["GradedLists", "WEIGHTS", "graded_loss", "graded_phi"]
 
@@ -122,7 +122,7 @@ class GradedLists:
 
     @cached_property
     def _owner(self) -> Ints:
-        return entry_owner(self.start)
+        return Ragged(self.start).owner
 
     @cached_property
     def _by_rank(self) -> Ints:

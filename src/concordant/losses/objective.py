@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError
 from concordant.losses.pair_losses import PairLoss, Penalty, pair_loss
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.ragged import entry_owner
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["WeightedEdges", "GainsToAll", "Objective", "Population", "Relevance"]
 
@@ -175,7 +175,7 @@ class Objective:
     @cached_property
     def owner(self) -> Nodes:
         """The graph of each node."""
-        return entry_owner(self.edges.node_start)
+        return Ragged(self.edges.node_start).owner
 
     @cached_property
     def penalised(self) -> bool:
@@ -321,4 +321,4 @@ class Relevance:
     @cached_property
     def owner(self) -> NDArray[np.int64]:
         """The graph of each node."""
-        return entry_owner(self.node_start)
+        return Ragged(self.node_start).owner

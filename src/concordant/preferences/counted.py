@@ -81,10 +81,6 @@ class Counted(Grouped):
         """The query of each entry of the item columns."""
         return self.query
 
-    def _numbers(self) -> dict[str, int]:
-        """What the summary says of the judgments of this type."""
-        return {}
-
     def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
         """Columns of some of the judgments."""
         return {}

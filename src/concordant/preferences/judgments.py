@@ -18,7 +18,7 @@ from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists, gather
 from concordant.preferences.values import Reject, Verdict, flags, say
 
-__all__ = ["clean_comparisons", "clean_orders", "clean_ratings", "clean_selections"]
+__all__ = ["clean_comparisons", "clean_lists"]
 
 
 SHOWN = 3
@@ -58,33 +58,8 @@ def clean_comparisons(
     return checked.arguments
 
 
-def clean_selections(
-    query: Any,
-    session: Any,
-    position: Any,
-    item: Any,
-    clicked: Any,
-    *,
-    clicks: str = "raise",
-    cluster: Any = None,
-) -> Clean:
-    """Check shown lists with a click; without positions, choices from unordered sets."""
-    kind = "choices" if position is None else "selections"
-    keys = {"query": query, "session": session, "cluster": cluster}
-    return _lists(kind, keys, {"position": position, "item": item, "clicked": clicked}, clicks)
-
-
-def clean_orders(query: Any, judgment: Any, item: Any, rank: Any, *, cluster: Any = None) -> Clean:
-    """Check rankings; an entry without a rank only declares its item."""
-    return _lists("orders", {"query": query, "judgment": judgment, "cluster": cluster}, {"item": item, "rank": rank})
-
-
-def clean_ratings(query: Any, item: Any, rating: Any, *, judgment: Any = None) -> Clean:
-    """Check ratings; all ratings of a query (and ``judgment``, where given) are one judgment."""
-    return _lists("ratings", {"query": query, "judgment": judgment}, {"item": item, "rating": rating})
-
-
-def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Clean:
+def clean_lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Clean:
+    """Check lists given as columns: what names a list, and what its entries are. Without any key all are one list."""
     columns = as_columns({**keys, **entries}, needed=[role for role in entries if role != "position"])
     if not len(columns["item"]):
         return None

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError, counted, few, whole_number
 from concordant.preferences.counted import APART, Counted, declare, kept, merged, recounted, undeclared
 from concordant.preferences.counts import Integers, exact_sum, float_codes, joined, none_if, same, tally_rows
-from concordant.preferences.judgments import clean_comparisons, clean_orders, clean_ratings, clean_selections
+from concordant.preferences.judgments import clean_comparisons, clean_lists
 from concordant.preferences.labels import Labels, encode_query, look_alikes
 from concordant.preferences.layouts import KINDS
 from concordant.preferences.ragged import Ragged, canonical_lists
@@ -63,8 +63,11 @@ class Preferences(Counted):
             "items": len(self.items),
             "judgments": len(self),
             "distinct": self.distinct,
-            **self._numbers(),
         }
+        if isinstance(self, Comparisons):
+            facts["ties"] = 0 if self.tie is None else int(self.count[self.tie].sum(dtype=np.int64))
+        if isinstance(self, Lists):
+            facts["entries"] = exact_sum(self.count, self.lists.sizes)
         if self.clusters is not None:
             facts["clusters"] = len(self.clusters)
         if len(self.declared):
@@ -200,26 +203,25 @@ class Preferences(Counted):
 
         ``clicks`` says what to do with lists that have more: raise, take the first or the last, or skip the list.
         """
-        clean = clean_selections(query, session, position, item, clicked, clicks=clicks, cluster=cluster)
-        return counted_lists(**clean) if clean else cls.empty()
+        kind = "choices" if position is None else "selections"
+        keys = {"query": query, "session": session, "cluster": cluster}
+        return _lists(kind, keys, {"position": position, "item": item, "clicked": clicked}, clicks)
 
     @classmethod
     def from_choices(cls, query: Any, session: Any, item: Any, chosen: Any, *, clicks: str = "raise") -> Preferences:
         """Count choices from unordered sets; one row per set and item."""
-        clean = clean_selections(query, session, None, item, chosen, clicks=clicks)
-        return counted_lists(**clean) if clean else cls.empty()
+        return _lists("choices", {"query": query, "session": session}, {"item": item, "clicked": chosen}, clicks)
 
     @classmethod
     def from_orders(cls, query: Any, judgment: Any, item: Any, rank: Any, *, cluster: Any = None) -> Preferences:
         """Count rankings; one row per ranking and item, rank 1 is best, equal ranks are tied, missing is no opinion."""
-        clean = clean_orders(query, judgment, item, rank, cluster=cluster)
-        return counted_lists(**clean) if clean else cls.empty()
+        keys = {"query": query, "judgment": judgment, "cluster": cluster}
+        return _lists("orders", keys, {"item": item, "rank": rank})
 
     @classmethod
     def from_ratings(cls, query: Any, item: Any, rating: Any, judgment: Any = None) -> Preferences:
         """Count ratings; one judgment holds all ratings of a query (or of a query and ``judgment``)."""
-        clean = clean_ratings(query, item, rating, judgment=judgment)
-        return counted_lists(**clean) if clean else cls.empty()
+        return _lists("ratings", {"query": query, "judgment": judgment}, {"item": item, "rating": rating})
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -252,9 +254,6 @@ class Comparisons(Preferences):
     @property
     def tied(self) -> bool:
         return self.tie is not None
-
-    def _numbers(self) -> dict[str, int]:
-        return {"ties": 0 if self.tie is None else int(self.count[self.tie].sum(dtype=np.int64))}
 
     def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
         return {
@@ -352,9 +351,6 @@ class Lists(Preferences):
     def _entry_query(self) -> Ints:
         return self.lists.spread(self.query)
 
-    def _numbers(self) -> dict[str, int]:
-        return {"entries": exact_sum(self.count, self.lists.sizes)}
-
     def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
         lists, entries = self.lists.take(rows)
         return {
@@ -441,6 +437,11 @@ def counted_lists(
         clusters=clusters,
     )
     return declare(recounted(part, query_codes, count), declared)
+
+
+def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Preferences:
+    clean = clean_lists(kind, keys, entries, clicks)
+    return counted_lists(**clean) if clean else Preferences()
 
 
 def keep(prefs: Preferences, rows: NDArray[np.intp], count: Integers, declared: NDArray[np.int64]) -> Preferences:

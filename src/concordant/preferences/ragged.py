@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import UsageError
 
-__all__ = ["Grouped", "OnNodes", "Ragged", "affordable", "canonical_lists", "chosen_over", "entry_owner"]
+__all__ = ["Grouped", "OnNodes", "Ragged", "affordable", "canonical_lists", "chosen_over"]
 
 
 Offsets = NDArray[np.int64]
@@ -177,11 +177,6 @@ class OnNodes:
     def owner(self) -> Offsets:
         """The graph of each node."""
         return self.node_groups.owner
-
-
-def entry_owner(start: Offsets) -> NDArray[np.int64]:
-    """Return the group of each entry."""
-    return Ragged(start).owner
 
 
 def canonical_lists(
