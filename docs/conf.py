@@ -125,7 +125,7 @@ def _menu(text: str) -> list[str]:
     return found
 
 
-PARAMETER = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*)")
+PARAMETER = re.compile(r"^((?:\\\*)*\w+(?:, \w+)*) : (.*)")
 LITERAL = re.compile(r"(``.*?``)", re.DOTALL)
 INHERITED = re.compile(r"(set_\w+_request|[gs]et_params|get_metadata_routing)$")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -75,6 +76,45 @@ def test_docstring(name: str) -> None:
     assert re.search(r"[.:?]$", first), f"{name} does not begin with a sentence: {first!r}"
     if re.fullmatch(r"concordant\.(torch\.)?\w+", name):
         assert ">>> " in text, f"{name} has no example"
+
+
+RECEIVED = {"Audit", "Features", "Graphs", "Judged", "JudgedQueries", "Preferences", "Ranking"}
+"""Made by functions, never by a user's call: each field has its own docstring where its name does not say it."""
+MANY = 5
+ENTRY = re.compile(r"^((?:\*\*)?\w+(?:, \w+)*) : \S", re.MULTILINE)
+
+
+def _called(module: str) -> Iterator[tuple[str, Any]]:
+    """Give the functions, classes and methods of a public module that users call."""
+    try:
+        public = importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        pytest.skip(f"{module} needs {missing.name}")
+    for name in public.__all__:
+        thing = getattr(public, name)
+        if isinstance(thing, type):
+            if name not in RECEIVED and not issubclass(thing, Exception):
+                yield name, thing
+            methods = [each for each in vars(thing) if not each.startswith("_") and callable(getattr(thing, each))]
+            yield from ((f"{name}.{each}", getattr(thing, each)) for each in methods)
+        elif inspect.isfunction(thing):
+            yield name, thing
+
+
+@pytest.mark.parametrize("module", ["concordant", "concordant.torch", "concordant.spark"])
+def test_many_parameters_stand_one_by_one(module: str) -> None:
+    held = 0
+    for name, thing in _called(module):
+        text = inspect.cleandoc(thing.__doc__ or "")
+        section = re.search(r"^Parameters\n-+\n(.*?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+        parameters = [each for each in inspect.signature(thing).parameters if each != "self"]
+        if section is None:
+            assert len(parameters) <= MANY, f"{name} has {len(parameters)} parameters and no list of them"
+            continue
+        told = [each.lstrip("*") for names in ENTRY.findall(section[1]) for each in names.split(", ")]
+        assert sorted(told) == sorted(parameters), f"{name}: the parameters are not those of the list"
+        held += 1
+    assert held > 3
 
 
 def _commands(

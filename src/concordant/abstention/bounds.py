@@ -137,11 +137,21 @@ def consistency_bound(
 ) -> Floats:
     """Return Γ(t): R_abs(h) − R*_abs + M_abs ≤ Γ(R_Φ(h) − R*_Φ + M_Φ) for every h of the class, in the shape of t.
 
-    With w = Wγ for linear scorers (``Lambda`` not given) and Λ min(Wγ, Wγ/2 + B) for networks with one hidden layer,
-    the same in both settings for hinge t/min(w, 1) and sigmoid t/tanh(kw); exponential max{√(2t), 2t/tanh w} in the
-    'general' and max{√t, t/tanh(w/2)} in the 'bipartite' setting. M is the minimisability gap. Distances are ℓ_p, norms
-    of w ℓ_q with 1/p + 1/q = 1. Γ is not cut at 1, beyond which it says nothing. In the bipartite setting the risk is
-    the mean over all pairs of points; pairs of equal labels count 0.
+    With w = Wγ for linear scorers and Λ min(Wγ, Wγ/2 + B) for networks with one hidden layer, it is the same in both
+    settings for hinge, t/min(w, 1), and sigmoid, t/tanh(kw); for exponential it is max{√(2t), 2t/tanh w} in the
+    'general' and max{√t, t/tanh(w/2)} in the 'bipartite' setting. M is the minimisability gap. Γ is not cut at 1,
+    beyond which it says nothing.
+
+    Parameters
+    ----------
+    t : surrogate gaps ≥ 0.
+    phi : Φ, 'hinge', 'exponential' or 'sigmoid'.
+    W : bound on the ℓ_q norm of weights, where distances are ℓ_p and 1/p + 1/q = 1.
+    gamma : the distance γ ≥ 0 up to which pairs are declined.
+    setting : 'general', or 'bipartite', where the risk is the mean over all pairs of points and pairs of equal labels
+        count 0.
+    Lambda, B : Λ bounds the ℓ₁ norm of a network's outer weights and B its biases; None, scorers are linear.
+    k : steepness of the sigmoid, 1 − tanh(kt).
 
     γ = 0 gives ∞ everywhere: without abstention no such bound exists (Theorems 4.1 and 4.3; docs/why-abstain.md).
 

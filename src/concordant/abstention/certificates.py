@@ -63,18 +63,26 @@ def certificate(
     confidence: float | None = None,
     diameter: float | None = None,
 ) -> Certificate:
-    """Bound the excess abstention loss of scores h (items,) on features X (items, features) by their surrogate loss.
+    """Bound the excess abstention loss of scores on features by their surrogate loss.
 
-    ``y`` are labels (items,), whose pairs of different labels are judged once each, or ``JudgedPairs``. The bound is
-    f · Ψ⁻¹(gap/f), f the share of far judgments, Ψ the calibration function (convex, so that it holds for means) and
-    gap the surrogate loss less the mean of the least risk of each pair. 'bipartite' takes two labels; losses are means
-    over pairs of one positive and one negative. Ψ is the general one there as well: such a pair is judged once, and
-    the bipartite Ψ, which speaks of means over all pairs, never gives a lower bound once divided by the share of pairs
-    of different labels (at most ½).
+    The bound is f · Ψ⁻¹(gap/f), f the share of far judgments, Ψ the calibration function (convex, so that it holds for
+    means) and gap the surrogate loss less the mean of the least risk of each pair.
 
-    With ``confidence`` (labels only) the bound is also given for the population the rows are drawn from: Hoeffding's
-    inequality for U-statistics over ⌊n/2⌋ independent pairs, for the gap and for the share of different labels, each at
-    half the risk. Hinge and exponential need the ``diameter`` of the features for it: the largest distance possible.
+    Parameters
+    ----------
+    scores : (items,), h.
+    X : (items, features).
+    y : labels (items,), whose pairs of different labels are judged once each, or ``JudgedPairs``.
+    phi, W, gamma, Lambda, B, k : the surrogate, the distance γ and the class of h, as in ``consistency_bound``.
+    norm : 1, 2 or 'inf', of the distance.
+    setting : 'general', or 'bipartite', which takes two labels: losses are means over pairs of one positive and one
+        negative. Ψ is the general one there as well: such a pair is judged once, and the bipartite Ψ, which speaks of
+        means over all pairs, never gives a lower bound once divided by the share of pairs of different labels (at most
+        ½).
+    confidence : with it (labels only) the bound is also given for the population the rows are drawn from: Hoeffding's
+        inequality for U-statistics over ⌊n/2⌋ independent pairs, for the gap and for the share of different labels,
+        each at half the risk.
+    diameter : the largest distance that features can have; with ``confidence`` hinge and exponential need it.
 
     Errors: UsageError for scores that are not of the class (it says the W they need), options and shapes; InputError
     for values that are not finite, a single label, bipartite labels that are not two, distances beyond the diameter.

@@ -25,10 +25,16 @@ def pairwise_abstention_loss(
     """Return the share of pairs that are misranked, where near pairs cost ``cost`` instead, over all pairs.
 
     The mean of 1[y ≠ sign(h(x') − h(x))] · 1[‖x − x'‖ > γ] + c · 1[‖x − x'‖ ≤ γ] over the ordered pairs (x, x') of
-    points with different labels, sign(0) = +1, where y = +1 if x' has the higher label and −1 if x has. ``scores``
-    (n,) are h, ``X`` (n, dimensions), ``y`` (n,) real labels, ``gamma`` a distance in the units of X (or a list: one
-    loss for each), ``cost`` of 0 … 1, where abstention is of use below 1/2, ``norm`` 1, 2 or "inf". With γ = 0 only
-    equal points are near. Exact; how it is computed, and errors: ``near_pairs``.
+    points with different labels, sign(0) = +1, where y = +1 if x' has the higher label and −1 if x has. It is exact;
+    ``near_pairs`` says how it is computed, and which errors there are.
+
+    Parameters
+    ----------
+    scores : (n,), h.
+    X, y : (n, dimensions) and (n,) real labels.
+    gamma : a distance in the units of X, or a list: one loss for each. With γ = 0 only equal points are near.
+    cost : c of 0 … 1; abstention is of use below 1/2.
+    norm : 1, 2 or 'inf'.
 
     >>> X, y, scores = [[0.0], [1.0], [5.0]], [0, 1, 2], [0.2, 0.1, 0.3]
     >>> round(pairwise_abstention_loss(scores, X, y, gamma=0, cost=0.1), 4)
@@ -48,8 +54,12 @@ def bipartite_abstention_loss(
     """Return the share of pairs of a positive and a negative point that are misranked; near pairs cost ``cost``.
 
     The mean over those pairs of (1[(y − y')(h(x) − h(x')) < 0] + ½ · 1[h(x) = h(x')]) · 1[‖x − x'‖ > γ]
-    + c · 1[‖x − x'‖ ≤ γ]; without near pairs 1 − AUC. ``y`` has two different values, the higher one positive; else
-    as ``pairwise_abstention_loss``, with which it agrees on two labels. InputError for one class or more than two.
+    + c · 1[‖x − x'‖ ≤ γ]; without near pairs 1 − AUC. On two labels ``pairwise_abstention_loss`` agrees with it.
+
+    Parameters
+    ----------
+    scores, X, gamma, cost, norm : as in ``pairwise_abstention_loss``.
+    y : (n,) two different values, the higher one positive; another number of them is an InputError.
 
     >>> X, y, scores = [[0.0], [1.0], [5.0]], [0, 1, 1], [0.2, 0.1, 0.3]
     >>> bipartite_abstention_loss(scores, X, y, gamma=0, cost=0.1)
@@ -96,9 +106,16 @@ def sampled_abstention_loss(
     """Estimate ``pairwise_abstention_loss`` from ``pairs`` ordered pairs of different labels, drawn with replacement.
 
     The interval is Hoeffding's, mean ± √(ln(2/level)/(2 pairs)) within [0, 1]: it holds with probability ≥ 1 − level
-    for any data, as losses of pairs lie in [0, 1]. Arguments and errors as ``pairwise_abstention_loss``, one γ;
-    UsageError for fewer than one pair and levels outside (0, 1). Time and memory do not depend on the number of all
-    pairs.
+    for any data, as losses of pairs lie in [0, 1]. Time and memory do not depend on the number of all pairs.
+
+    Parameters
+    ----------
+    scores, X, y, gamma, cost, norm : as in ``pairwise_abstention_loss``, with one γ.
+    pairs : number of pairs drawn, at least one.
+    level : the largest chance that the interval is wrong, in (0, 1).
+    seed : of the draws.
+
+    Errors: those of ``pairwise_abstention_loss``; UsageError for ``pairs`` and ``level``.
 
     >>> import numpy as np
     >>> X = np.linspace(0, 1, 2000)[:, None]

@@ -310,17 +310,21 @@ def near_pairs(
     """Count the near and the misranked among all ordered pairs of points with different labels, exactly.
 
     Pairs are compared once, whatever the number of γ, and never listed: memory is a small multiple of X. Misranked
-    pairs come from sorting. Near are those whose distance in double precision, coordinates summed in their order, is
-    at most γ. ``method="auto"`` takes
+    pairs come from sorting. Near are those whose distance in double precision, coordinates summed in their order, is at
+    most γ.
 
-    - ``"plain"``, all pairs in blocks of NumPy, for few points;
-    - ``"cells"``, cells of points swept along a line, where a coordinate tells most pairs apart or there are at most
-      16: about as many comparisons as there are near pairs;
-    - ``"tiles"``, all pairs in coarse numbers, each given up when it is too far, for many dimensions.
+    Parameters
+    ----------
+    X, y, scores : (n, dimensions), real labels (n,) and (n,).
+    gamma : a distance in the units of X, or a list.
+    norm : 1, 2 or 'inf'.
+    method : 'plain', all pairs in blocks of NumPy; 'cells', cells of points swept along a line: about as many
+        comparisons as there are near pairs; 'tiles', all pairs in coarse numbers, each given up when it is too far.
+        'auto' takes plain for few points, cells where a coordinate tells most pairs apart or there are at most 16,
+        tiles for many dimensions.
 
-    ``X`` (n, dimensions), ``y`` (n,) real labels, ``scores`` (n,); ``gamma`` a distance in the units of X, or a list;
-    ``norm`` 1, 2 or "inf". InputError for numbers that are not finite, shapes that differ, or one label only;
-    UsageError for γ < 0 and norms that are not known.
+    Errors: InputError for numbers that are not finite, shapes that differ, or one label only; UsageError for γ < 0 and
+    norms that are not known.
 
     >>> counts = near_pairs([[0.0], [1.0], [5.0]], [0, 1, 2], [0.2, 0.1, 0.3], gamma=1)
     >>> counts.pairs, counts.near, counts.misranked, counts.misranked_near

@@ -114,18 +114,30 @@ def audit(
 ) -> Audit:
     """Say for each query whether its preferences, with a loss, can lead to the right order.
 
-    With s the mean adjacency of a query's judgments: is the difference graph d_ij = [s_ij − s_ji]₊ acyclic, is it
-    low-noise (AoS Definition 4), does ICML (16) hold; the least pairwise loss (10) over all orders; for each surrogate
-    its minimisers over α ∈ ℝ^m and whether every one is optimal (AoS Definition 3), with the regret of the worst.
-    Surrogates of scores are judged by NDCG or ERR on the law of ``structure``'s scores of all judgments, or of
-    ``subsets`` random subsets of ``order`` judgments. Losses are per judgment, as strong as its weight.
+    With s the mean adjacency of a query's judgments, the audit says whether the difference graph d_ij = [s_ij − s_ji]₊
+    is acyclic, whether it is low-noise (AoS Definition 4), and whether ICML (16) holds. It gives the least pairwise
+    loss (10) over all orders, and for each surrogate its minimisers over α ∈ ℝ^m, whether every one is optimal (AoS
+    Definition 3), and the regret of the worst. Surrogates of scores are judged by NDCG or ERR. Losses are per judgment,
+    as strong as its weight.
 
-    ``surrogates``: names, "name" or "name:phi"; all of the registry when not given. ``ties``: how the pairwise loss
-    charges tied scores ("heavier", "paper"). ``exact``: best orders by dynamic programming up to 20 items that hang
-    together in cycles, then by an integer programme of ``time_limit`` seconds each (else up to 12, then a local search
-    with a proven bound). ``replicates`` bootstrap samples of the judgments for what is said of noise at confidence
-    ``level``; with 0 nothing is said of noise, of what would settle the ``top`` items (the first when not given), nor
-    which pairs to ``ask`` (for the top when given, else for the whole order).
+    Parameters
+    ----------
+    prefs : the judgments.
+    surrogates : names, "name" or "name:phi"; None, all of the registry.
+    ties : how the pairwise loss charges tied scores, 'heavier' or 'paper'.
+    exact : whether best orders are found by dynamic programming up to 20 items that hang together in cycles, then by an
+        integer programme; otherwise up to 12, then by a local search with a proven bound.
+    time_limit : seconds of each integer programme.
+    structure, order, subsets : surrogates of scores are judged on the law of this structure's scores of 'all'
+        judgments, or of ``subsets`` random subsets of ``order`` judgments.
+    replicates : bootstrap samples of the judgments for what is said of noise. With 0 nothing is said of noise, of what
+        would settle the top, nor which pairs to ask.
+    level : confidence of what is said of noise.
+    top : number of items whose place at the top is to be settled; None, the first.
+    ask : number of pairs to ask, for the top where it is given, else for the whole order.
+    seed : of the bootstrap, the subsets and the local search.
+    progress : called with the number of queries done and of all.
+
     Errors: UsageError for wrong options, and (Idle) for those that would do nothing beside the others; InputError
     without judgments.
 

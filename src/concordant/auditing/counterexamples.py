@@ -237,12 +237,22 @@ def find_counterexample(
     """Search populations of single comparisons for the one on which the minimiser of a surrogate loses most.
 
     The regret is the pairwise loss (10) of the minimiser over that of the best order, per vote, a tie charged the
-    heavier direction. ``within`` says which populations: "low noise" (Definition 4), "acyclic" difference graphs or
-    "any". For fixed scores the worst population is a linear programme; ``budget`` of them are solved, over scores on
-    two levels and all sets of items on the upper one, then refined; ``seed`` matters where not all can be tried. The
-    largest regret is at a tie as a rule, so the population returned keeps away from it: a little less regret, but a
-    clear failure, in about ``votes`` whole votes (ten times as many, and so on, where rounding would lose it). The
-    result is checked: it is in the class, and its regret that of the minimiser found anew.
+    heavier direction. For fixed scores the worst population is a linear programme. The largest regret is at a tie as a
+    rule, so the population returned keeps away from it: a little less regret, but a clear failure. The result is
+    checked: it is in the class, and its regret is that of the minimiser found anew.
+
+    Parameters
+    ----------
+    name : a surrogate of the registry that reads preferences.
+    phi : its margin function; None, its usual one.
+    items : 2 to 6.
+    within : which populations: 'low noise' (Definition 4), 'acyclic' difference graphs or 'any'.
+    votes : about how many whole votes the population has (ten times as many, and so on, where rounding would lose the
+        failure).
+    budget : number of linear programmes, over scores on two levels and all sets of items on the upper one, then
+        refined.
+    seed : matters where not all scores can be tried.
+    **options : options of the surrogate.
 
     Judgments of several edges have no more to show for surrogates that aggregate or have a linear h: they read the
     mean alone. (With another h two items are enough to go wrong.)

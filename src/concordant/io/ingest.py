@@ -127,13 +127,18 @@ class Store(os.PathLike[str]):
     ) -> Taken:
         """Take a log into the store, whole or not at all; what the store has already is left out.
 
-        ``source`` is whatever ``read`` reads, with the same ``options``, or Preferences. A file is known again by the
-        SHA-256 of its bytes (unpacked, of .gz), whatever its name; of a folder the new files are taken in, together; a
-        table (in memory or in a database) is known by its counted judgments. ``name`` is what the batch is called.
-        A text file that begins with the whole of a known one has grown and is refused, unless ``grown`` allows it.
-        ``again`` counts what the store has already once more, on purpose, under that name; under one name once.
-        ``known`` is for the export of a store: the list of files that lies beside it, under another name or elsewhere
-        (or the old store); "none" forgets them. ``wait`` is how many seconds to wait for another writer.
+        Parameters
+        ----------
+        source : whatever ``read`` reads, or Preferences. A file is known again by the SHA-256 of its bytes (unpacked,
+            of .gz), whatever its name; a table (in memory or in a database) by its counted judgments. The new files of
+            a folder are taken in together.
+        name : what the batch is called.
+        grown : whether a text file that begins with the whole of a known one is allowed; otherwise it is refused.
+        again : a name, under which what the store has already is counted once more, on purpose; under one name once.
+        known : for the export of a store: the list of files that lies beside it, under another name or elsewhere (or
+            the old store); "none" forgets them.
+        wait : seconds to wait for another writer.
+        **options : options of ``read``.
 
         Errors: InputError as ``read`` has, or a log that does not agree with those before it; ConcordantError: another
         writer, a disk that is full or may not be written. After an error the store is as it was.

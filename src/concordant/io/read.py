@@ -75,20 +75,23 @@ def read(
 ) -> Preferences:
     """Read the preferences of a log and count equal judgments together.
 
-    ``source`` is a path (.csv .tsv .jsonl .json, these also .gz; .parquet .feather .arrow; ``file.duckdb::table``;
-    PrefLib .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; .txt; a store) or a table: Arrow, pandas, polars,
-    anything with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to columns.
-
-    ``kind`` is comparisons, selections, choices, orders or ratings; without it the columns decide. ``columns`` maps
-    roles (query, winner, loser, left, right, outcome, weight, count, session, judgment, position, item, clicked, rank,
-    rating …) to columns; roles that are not given are found by their usual names. ``cluster`` names a column that
-    becomes part of each judgment (worker, session); ``covariates`` name numeric columns, winner minus loser or left
-    minus right; ``home`` ('left' or 'right') makes the covariate ``home``, 0 in rows that a column ``neutral`` marks.
-    ``clicks`` says what to do with lists with more than one click: raise, first, last or skip (leave out the list).
-    ``on_error`` is raise, or skip, which leaves out exactly the rows that cannot be understood (see ``read_log``).
-    ``engine`` is duckdb (files), memory (tables) or spark, which also reads addresses (s3a://, hdfs://), tables of
-    its catalogue (``spark::TABLE``) and its DataFrames; or a SparkSession. ``master`` is the cluster of a new session
-    (default: this machine). ``memory_limit`` ('4GB') and ``threads`` bound DuckDB, or the session that is made.
+    Parameters
+    ----------
+    source : a path (.csv .tsv .jsonl .json, these also .gz; .parquet .feather .arrow; ``file.duckdb::table``; PrefLib
+        .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; .txt; a store) or a table: Arrow, pandas, polars, anything
+        with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to columns.
+    kind : 'comparisons', 'selections', 'choices', 'orders' or 'ratings'; None, the columns decide.
+    columns : which column plays which role (query, winner, loser, left, right, outcome, weight, count, session,
+        judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
+    clicks : what to do with lists with more than one click: 'raise', 'first', 'last' or 'skip' (leave out the list).
+    on_error : 'raise', or 'skip', which leaves out exactly the rows that cannot be understood (see ``read_log``).
+    cluster : name of a column that becomes part of each judgment (worker, session).
+    covariates : names of numeric columns, winner minus loser or left minus right.
+    home : 'left' or 'right' makes the covariate ``home``, 0 in rows that a column ``neutral`` marks.
+    engine : 'duckdb' (files), 'memory' (tables) or 'spark', which also reads addresses (s3a://, hdfs://), tables of its
+        catalogue (``spark::TABLE``) and its DataFrames; or a SparkSession.
+    memory_limit, threads : bounds of DuckDB, or of the session that is made, such as '4GB' and 2.
+    master : the cluster of a new session; None, this machine.
 
     What a reader should know of the log is in ``notes`` of what is returned: labels that differ only in white space,
     case, Unicode form or invisible characters, a column that is taken for the strength of comparisons, trimmed fields.

@@ -69,11 +69,18 @@ class Batch(Grouped, OnNodes):
         partition: bool = False,
         queries: NDArray[np.integer] | None = None,
     ) -> Batch:
-        """Graphs of k judgments drawn without replacement from the counts, ``subsets`` per query.
+        """Draw ``subsets`` graphs of k judgments for each query, without replacement from the counts.
 
         Multiplicities follow the multivariate hypergeometric law. A query with at most k judgments has one graph with
-        all of them (AoS, below (18)). The draws of a query depend on its label and the seed only. With ``partition``
-        they are blocks of random permutations.
+        all of them (AoS, below (18)).
+
+        Parameters
+        ----------
+        prefs : the judgments that are drawn from.
+        k, subsets : judgments of a graph, and graphs of a query.
+        seed : the draws of a query depend on it and on the query's label only.
+        partition : whether the graphs of a query are blocks of random permutations.
+        queries : codes of the queries, one after another; None, all.
         """
         if k < 1 or subsets < 1:
             raise UsageError(f"k and the number of subsets must be at least 1, not {k} and {subsets}")
@@ -265,7 +272,16 @@ class Graphs(OnNodes):
         tie: NDArray[np.bool_] | None = None,
         covariates: Floats | None = None,
     ) -> Graphs:
-        """Add up edges (winner, loser as nodes of the batch; integer or real mass) into pairs."""
+        """Add up edges into pairs.
+
+        Parameters
+        ----------
+        node_start : (graphs + 1,); nodes of graph g are node_start[g]:node_start[g + 1].
+        winner, loser : (edges,) nodes of the batch.
+        mass : (edges,) integer or real strength.
+        tie : (edges,) whether the two tied.
+        covariates : (edges, names), winner minus loser.
+        """
         nodes = Ragged(node_start)
         size = nodes.sizes
         table = Ragged.of_sizes(size * size).start  # one table of size × size cells for each graph

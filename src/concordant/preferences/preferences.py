@@ -178,9 +178,17 @@ class Preferences(Counted):
     ) -> Preferences:
         """Count comparisons given as columns, one row each: ``winner`` was preferred to ``loser``.
 
-        ``tie`` (true or false) marks rows in which the two tied; ``weight`` > 0 is the strength of the edge, ``count``
-        the integer number of times the row was seen; ``covariates`` are given as winner minus loser. Columns may be
-        lists, NumPy, pandas, polars or Arrow. Errors: InputError naming the rows.
+        Columns may be lists, NumPy, pandas, polars or Arrow. Errors: InputError naming the rows.
+
+        Parameters
+        ----------
+        winner, loser : labels of the two items.
+        query : label of the query; None, there is one query.
+        weight : strength of the edge, > 0.
+        tie : true in rows in which the two tied.
+        count : integer number of times that the row was seen.
+        cluster : label of who judged.
+        covariates : columns by their names, each winner minus loser.
         """
         clean = clean_comparisons(
             winner, loser, query=query, weight=weight, tie=tie, count=count, cluster=cluster, covariates=covariates
@@ -199,9 +207,17 @@ class Preferences(Counted):
         clicks: str = "raise",
         cluster: Any = None,
     ) -> Preferences:
-        """Count shown lists with at most one click; one row per list and position (1 = top).
+        """Count shown lists with at most one click, given as columns, one row per list and position.
 
-        ``clicks`` says what to do with lists that have more: raise, take the first or the last, or skip the list.
+        Parameters
+        ----------
+        query, session : labels; together they tell the lists apart.
+        position : 1 = top.
+        item : label of the item that was shown.
+        clicked : true where it was clicked.
+        clicks : what to do with lists that have more than one click: 'raise', take the 'first' or the 'last', or 'skip'
+            the list.
+        cluster : label of who clicked.
         """
         kind = "choices" if position is None else "selections"
         keys = {"query": query, "session": session, "cluster": cluster}

@@ -150,12 +150,19 @@ def rank(
 ) -> Ranking:
     """Rank the items of every query by a structure function, with intervals for scores and ranks.
 
-    ``structure``: a name of the registry. ``options``: what that structure knows (``prior`` and ``ties`` for
-    Bradley–Terry). ``interval``: ``auto``, ``hessian``, ``sandwich``, ``bootstrap`` or ``none``; auto takes the
-    sandwich when judgments are clustered, carry several edges, half ties or strengths, the Hessian for other
-    likelihoods, Wilson's interval for click rates and, for structures without a likelihood, the bootstrap where it is
-    cheap. ``quasi`` adds quasi-standard errors (Firth & de Menezes, Biometrika 91, 2004). ``across_components``
-    ranks items of different components together, by the prior's answer alone.
+    Parameters
+    ----------
+    prefs : the judgments.
+    structure : a name of the registry.
+    interval : 'auto', 'hessian', 'sandwich', 'bootstrap' or 'none'. auto takes the sandwich when judgments are
+        clustered, carry several edges, half ties or strengths, the Hessian for other likelihoods, Wilson's interval for
+        click rates and, for structures without a likelihood, the bootstrap where it is cheap.
+    level : confidence of the intervals.
+    seed, replicates : of the bootstrap.
+    quasi : whether to add quasi-standard errors (Firth & de Menezes, Biometrika 91, 2004).
+    across_components : whether to rank items of different components together, by the prior's answer alone.
+    progress : called with the number of queries done and of all.
+    **options : options of the structure (``prior`` and ``ties`` for Bradley–Terry).
 
     Errors: UsageError for an unknown name or option, and (Idle) for one that does nothing here: ``replicates`` where
     no bootstrap is drawn, ``level`` without intervals; CannotRank where the data do not determine what is asked.

@@ -56,9 +56,16 @@ def project(rows: Tensor, radius: float, q: float) -> Tensor:
 class BoundedReluScorer(ReluScorer):
     """h(x) = Σ_j u_j (w_j·x + b_j)₊, ‖u‖₁ ≤ Λ, ‖w_j‖_q ≤ W, |b_j| ≤ B, 1/p + 1/q = 1, p the ``norm`` of distances.
 
-    Weights start at random from ``seed`` alone, within the bounds; ``project_`` brings them back after a step, to the
-    nearest point. W and Λ may be ∞, B too.
-    Errors: UsageError for bounds, norm and sizes.
+    ``project_`` brings the weights back within the bounds after a step, to the nearest point. Errors: UsageError for
+    bounds, norm and sizes.
+
+    Parameters
+    ----------
+    features, hidden : number of features and of units j.
+    W, Lambda, B : the bounds W, Λ and B; each may be ∞.
+    norm : p, which is 1, 2 or 'inf'.
+    seed : weights start at random from it alone, within the bounds.
+    dtype : of the weights.
 
     >>> scorer = BoundedReluScorer(3, 5, W=0.5, Lambda=2.0, B=0.25)
     >>> bool(scorer.outer.abs().sum() <= 2.0), bool(scorer.inner.abs().sum(1).max() <= 0.5 + 1e-12)
@@ -128,10 +135,20 @@ def fit_pairs(
 ) -> BoundedFit:
     """Minimise the weighted mean of Φ(h(x_higher) − h(x_lower)) over pairs, weights projected after every step of Adam.
 
-    Shapes: ``X`` (items, features); ``higher``, ``lower`` (pairs,) places of items, the far pairs the learner does not
-    abstain on; ``weight`` (pairs,), 1 when not given. ``batch`` pairs at a time (all when not given), in an order drawn
-    from ``seed``; the step falls from ``rate`` to 0 as a half cosine. The weights that end an epoch of the lowest loss
-    are kept. Errors: UsageError for shapes and options, ConcordantError when the loss stops being finite.
+    The step falls as a half cosine. The weights that end an epoch of the lowest loss are kept.
+
+    Parameters
+    ----------
+    scorer : the network, changed in place.
+    X : (items, features).
+    higher, lower : (pairs,) places of items, the far pairs that the learner does not decline.
+    phi, k : Φ, 'hinge', 'exponential' or 'sigmoid', and the steepness of the sigmoid.
+    weight : (pairs,); None, 1.
+    epochs, batch, seed : passes over the pairs; pairs at a time (None, all); their order is drawn from ``seed``.
+    rate : step of Adam at the start; at the end it is 0.
+    tolerance : largest residual of a local minimum.
+
+    Errors: UsageError for shapes and options, ConcordantError when the loss stops being finite.
 
     >>> scorer = BoundedReluScorer(1, 4, W=1.0, Lambda=1.0, B=1.0)
     >>> found = fit_pairs(scorer, [[0.0], [1.0]], [1], [0], phi="hinge", epochs=200, rate=0.05)

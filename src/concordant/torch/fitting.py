@@ -58,12 +58,20 @@ def fit(
 ) -> Fit:
     """Minimise Σ_g weight_g · objective_g(scorer(X[rows])) + (ridge/2)‖θ‖² over the parameters θ of the scorer.
 
-    Shapes: ``X`` (items, features); ``rows`` (nodes,) the row of X of each node of the objective (in order when not
-    given); ``weight`` (graphs,), 1 when not given. ``objective`` is a ``TorchObjective``, a ``GradedObjective`` or a
-    module like them. Parameters named "bias" are not penalised. ``method`` "lbfgs" uses all queries in each step, with
-    a line search; "adam" takes ``batch`` queries at a time (all when not given) in an order drawn from ``seed``, with
-    step ``rate``. At most ``steps`` passes; fewer when every derivative is ≤ ``tolerance`` · max(1, |value|)
-    (Adam looks before every tenth).
+    Parameters
+    ----------
+    scorer : the module, changed in place. Its parameters named "bias" are not penalised.
+    X : (items, features).
+    objective : a ``TorchObjective``, a ``GradedObjective`` or a module like them.
+    rows : (nodes,) the row of X of each node of the objective; None, in order.
+    weight : (graphs,); None, 1.
+    ridge : weight of the penalty.
+    method : 'lbfgs' uses all queries in each step, with a line search; 'adam' takes ``batch`` queries at a time.
+    steps : passes at most.
+    batch, rate, seed : of Adam: queries at a time (None, all), in an order drawn from ``seed``, and the step.
+    tolerance : training ends when every derivative is ≤ ``tolerance`` · max(1, |value|) (Adam looks before every tenth
+        pass).
+
     Errors: UsageError for shapes and options, ConcordantError when the objective stops being finite.
 
     >>> from concordant.preferences.graphs import Batch

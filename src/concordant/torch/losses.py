@@ -80,12 +80,20 @@ def edge_loss(
 ) -> Tensor:
     """Return Σ_e w_e φ(α_winner(e) − α_loser(e) − h_e), differentiable in the scores α (and in w and h).
 
-    Shapes: ``scores`` (nodes,), of any number of queries one after another; ``winner``, ``loser`` (edges,) int64
-    places in it; ``weight`` (1 when not given) and ``margin`` h (0 when not given) (edges,). ``reduction``:
-    "sum"; "mean", divided by Σ w_e (0 when that is 0); "none", the term of every edge; "graph", the sum of each of
-    the ``graphs`` graphs with ``graph`` (nodes,) the graph of each node. With weight 1 and "mean" it is the usual
-    ``-logsigmoid(r_chosen - r_rejected).mean()``. Errors: shapes that differ, scores that are not real numbers, an
-    unknown φ or reduction; weights are not looked at (a negative one makes the loss unbounded below).
+    With weight 1 and reduction 'mean' it is the usual ``-logsigmoid(r_chosen - r_rejected).mean()``.
+
+    Parameters
+    ----------
+    scores : (nodes,), α, of any number of queries one after another.
+    winner, loser : (edges,) int64 places in ``scores``.
+    weight, margin : (edges,) w and h; None, 1 and 0. Weights are not looked at (a negative one makes the loss unbounded
+        below).
+    phi : φ by name.
+    graph, graphs : (nodes,) the graph of each node, and the number of graphs, for reduction 'graph'.
+    reduction : 'sum'; 'mean', divided by Σ w_e (0 when that is 0); 'none', the term of every edge; 'graph', the sum of
+        each graph.
+
+    Errors: shapes that differ, scores that are not real numbers, an unknown φ or reduction.
 
     >>> scores = torch.tensor([1.0, 0.0, 3.0], requires_grad=True)
     >>> loss = edge_loss(scores, torch.tensor([0, 0]), torch.tensor([1, 2]), phi="hinge")
@@ -139,8 +147,11 @@ def value_penalty(
 ) -> Tensor:
     """Return Σ_i ν_i r(α_i − t_i), the penalty on values of ICML (14) and the pointwise loss of AoS (28).
 
-    Shapes: ``scores``, ``pull`` ν, ``target`` t (0 when not given) and ``graph`` (nodes,); the reductions are those of
-    ``edge_loss``. r is "square" (t²) or "cosh" (cosh t − 1).
+    Parameters
+    ----------
+    scores, pull, target : (nodes,) α, ν and t; without ``target`` t is 0.
+    penalty : r, 'square' (t²) or 'cosh' (cosh t − 1).
+    graph, graphs, reduction : as in ``edge_loss``; 'mean' divides by Σ ν_i.
 
     >>> value_penalty(torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5]), torch.tensor([1.0, 1.0])).item()
     2.0

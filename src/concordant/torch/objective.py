@@ -25,9 +25,17 @@ class TorchObjective(nn.Module):  # type: ignore[misc]
     """Conditional surrogate risk of each graph: Σ_e w_e φ(α_i − α_j − h_e) + Σ_i ν_i r(α_i − t_i), e from i to j.
 
     ``TorchObjective.of(objective)`` takes the edges of an ``Objective`` of ``surrogates``: whatever the registry builds
-    needs no line here. A module with buffers: ``.to(device)`` and ``.float()`` move them; scores of another precision
-    decide the precision of the result. Calling it with scores (nodes,) gives the values (graphs,), differentiable;
-    ``node_start`` tells the nodes of each graph. Errors: UsageError for scores of another length or kind.
+    needs no line here. The module has buffers: ``.to(device)`` and ``.float()`` move them; scores of another precision
+    decide the precision of the result. Calling it with scores (nodes,) gives the values (graphs,), differentiable.
+    Errors: UsageError for scores of another length or kind.
+
+    Parameters
+    ----------
+    node_start : (graphs + 1,); nodes of graph g are node_start[g]:node_start[g + 1].
+    winner, loser : (edges,) the nodes i and j.
+    weight, margin : (edges,) w and h.
+    pull, target : (nodes,) ν and t.
+    phi, penalty : φ and r, by name.
 
     >>> from concordant.preferences.preferences import Preferences
     >>> votes = Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "y", "x"])
@@ -144,9 +152,16 @@ def surrogate(
 ) -> TorchObjective | GradedObjective:
     """Return a member of the registry as a module: scores (nodes,) → value of each graph (graphs,).
 
-    ``source``, ``phi``, ``penalty`` and ``options`` are those of ``losses.surrogates``, and so are the errors.
     Members that weigh a gain against every other item ("ndcg-pairwise", "err-pairwise") become a ``GradedObjective``,
-    which holds m numbers in the place of m² edges.
+    which holds m numbers in the place of m² edges. Errors are those of ``losses.surrogates``.
+
+    Parameters
+    ----------
+    name : of the member.
+    source : a Batch, a Population or a mean adjacency (Graphs), or the Relevance of members that read scores.
+    phi, penalty : margin function and penalty on values; None, the member's own.
+    dtype, device : of the module.
+    **options : options of the member.
 
     >>> from concordant.losses.objective import Relevance
     >>> risk = surrogate("ndcg-pairwise", Relevance.of([2.0, 0.0, 1.0]), phi="exponential")

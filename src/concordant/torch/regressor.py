@@ -22,14 +22,22 @@ Floats = NDArray[np.float64]
 
 
 class TorchRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Weighted least squares with a linear scorer (``hidden=0``) or one hidden layer of ReLU.
+    """Weighted least squares with a linear scorer or one hidden layer of ReLU.
 
-    Minimises Σ_i w_i (f(x_i) − y_i)² / (2 Σ w) + (ridge/2)‖θ‖² after features and target are brought to weighted mean
-    0 and variance 1; the linear one with ridge λ equals ``Ridge(alpha=λ Σw)`` on standardised features and target.
-    ``method``, ``steps``, ``batch`` (rows at a time), ``rate``, ``tolerance`` and ``seed`` are those of
-    ``concordant.torch.fit``; without ``method`` it is "lbfgs", with ``batch`` "adam". ``device`` is where it trains;
-    what is kept is on the CPU. After ``fit``: ``scorer_``, ``fit_`` (status, steps, value, gradient),
-    ``n_features_in_`` and, if X had names, ``feature_names_in_``.
+    Minimises Σ_i w_i (f(x_i) − y_i)² / (2 Σ w) + (ridge/2)‖θ‖² after features and target are brought to weighted mean 0
+    and variance 1.
+
+    Parameters
+    ----------
+    hidden : units of the layer; 0 is the linear scorer.
+    ridge : λ; the linear scorer then equals ``Ridge(alpha=λ Σw)`` on standardised features and target.
+    method : 'lbfgs' or 'adam'; None, 'adam' with ``batch``, else 'lbfgs'.
+    batch : rows at a time.
+    steps, rate, tolerance, seed : as in ``concordant.torch.fit``.
+    device : where it trains; what is kept is on the CPU.
+
+    Attributes: ``scorer_``, ``fit_`` (status, steps, value, gradient), ``n_features_in_`` and, if X had names,
+    ``feature_names_in_``.
 
     >>> from sklearn.base import clone
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])

@@ -114,10 +114,16 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
     ) -> Tensor:
         """Return the loss, a scalar, of a flat tensor of rewards.
 
-        Shapes: ``reward`` (responses,) real; ``prompt`` (responses,) int64, any numbers, in any order; ``winner``,
-        ``loser`` (votes,) int64 places in ``reward``; ``tie`` (votes,) true where the two tied; ``count`` (votes,)
-        integers. 0 when there is no vote. Errors: UsageError for other shapes, places out of range, two prompts in one
+        It is 0 when there is no vote. Errors: UsageError for other shapes, places out of range, two prompts in one
         vote.
+
+        Parameters
+        ----------
+        reward : (responses,) real.
+        prompt : (responses,) int64, any numbers, in any order.
+        winner, loser : (votes,) int64 places in ``reward``.
+        tie : (votes,) true where the two tied.
+        count : (votes,) integers.
         """
         real_scores(reward)
         places(None, prompt=prompt, winner=winner, loser=loser)
@@ -161,10 +167,15 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
     ) -> Tensor:
         """Return the loss of two tensors of rewards, as trainers of reward models have them.
 
-        Shapes: all (votes,); ``chosen_id``, ``rejected_id`` are int64 numbers of the responses, unique over all
-        prompts, so that votes on one pair are recognised; ``prompt`` the prompt of each vote (when not given,
-        responses that votes connect are taken to answer one prompt). A response that stands in several votes has the
-        mean of its rewards.
+        All shapes are (votes,). A response that stands in several votes has the mean of its rewards.
+
+        Parameters
+        ----------
+        chosen, rejected : rewards of the two responses.
+        chosen_id, rejected_id : int64 numbers of the responses, unique over all prompts, so that votes on one pair are
+            recognised.
+        prompt : the prompt of each vote; None, responses that votes connect are taken to answer one prompt.
+        tie, count : as in ``forward``.
         """
         real_scores(chosen)
         real_scores(rejected)

@@ -199,14 +199,21 @@ def model_card(
 ) -> str:
     """Return the model card of a fitted ranker, Markdown with a YAML head as the Hugging Face hub reads it.
 
-    ``ranker`` is a fitted ranker, or the directory of a model, which says how it was made. ``judgments`` are what it
-    learned from: the card gives their facts and the summary of their audit (``audit``: True makes one, False leaves it
-    out, an ``Audit`` is taken as it is), and with ``features`` how well the scores agree with them. ``held_out`` are
-    judgments that it has not seen, on ``held_out_features`` (default: ``features``): their concordance, the share of
-    pairs in their order. ``labels`` are graded labels that it has not seen, (Features, labels) as ``read_judged``
-    returns them: nDCG@10, MAP and ERR@10, means over queries with standard errors. The figures of what it has not seen
-    are the ``model-index``. ``name`` and ``license``, an identifier of the hub, are the model's; ``called`` says what
-    ``judgments``, ``held_out`` and ``labels`` are called in the card.
+    The figures of what the ranker has not seen are the ``model-index``.
+
+    Parameters
+    ----------
+    ranker : a fitted ranker, or the directory of a model, which says how it was made.
+    judgments : what it learned from; the card gives their facts and the summary of their audit.
+    held_out : judgments that it has not seen; the card gives their concordance, the share of pairs in their order.
+    features : of the items of ``judgments``, for how well the scores agree with them.
+    held_out_features : of the items of ``held_out``; None, ``features``.
+    labels : graded labels that it has not seen, (Features, labels) as ``read_judged`` returns them; the card gives
+        nDCG@10, MAP and ERR@10, means over queries with standard errors.
+    audit : True makes one, False leaves it out, an ``Audit`` is taken as it is.
+    name, license : the model's; the license is an identifier of the hub.
+    called : what ``judgments``, ``held_out`` and ``labels`` are called in the card.
+    unsafe_pickle : whether a model that holds a pickle is loaded.
 
     Texts of users are escaped. Errors: NotFittedError; UsageError for judgments without features; InputError.
 

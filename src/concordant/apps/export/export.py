@@ -45,16 +45,21 @@ def export_model(
 ) -> Exported:
     """Write a fitted ranker, or the model in a directory, for other software, its normaliser included.
 
-    ``path`` is the file; what was there is replaced, whole or not at all. ``to`` is 'onnx' (input ``features`` (rows,
-    features) float64, output ``scores`` (rows,)), 'elasticsearch' (and OpenSearch), 'solr' or 'json'; docs/export.md
-    describes each. ``name`` is the model's (default: the file's without its ending), ``feature_names`` what the
-    features are called there, in the order of the model's (default: its own names). ``query`` says which of the scorers
-    of ``QueryRankers``. ``unsafe_pickle`` loads a model that holds a pickle.
+    Parameters
+    ----------
+    ranker : a fitted ranker, or the directory of a model.
+    path : the file; what was there is replaced, whole or not at all.
+    to : 'onnx' (input ``features`` (rows, features) float64, output ``scores`` (rows,)), 'elasticsearch' (and
+        OpenSearch), 'solr' or 'json'; docs/export.md describes each.
+    name : of the model; None, the file's without its ending.
+    feature_names : what the features are called there, in the order of the model's; None, its own names.
+    query : which of the scorers of ``QueryRankers``.
+    unsafe_pickle : whether a model that holds a pickle is loaded.
 
     ONNX and JSON score as ``predict`` does on float64 features, beside rounding (1e-15, XGBoost 1e-7, which adds up its
-    trees in float32); search engines reckon in float32. Errors: NotFittedError; UsageError for a scorer that the format
-    has no form for, a place that cannot be written, ONNX without the extra; InputError for a directory that holds no
-    model.
+    trees in float32); search engines compute in float32. Errors: NotFittedError; UsageError for a scorer that the
+    format has no form for, a place that cannot be written, ONNX without the extra; InputError for a directory that
+    holds no model.
 
     >>> import json, tempfile
     >>> from concordant.learning.rankers.lists import ListRanker

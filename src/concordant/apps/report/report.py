@@ -309,16 +309,23 @@ def report(
 ) -> Report:
     """Put together what a person wants to see of a preference log, and of a scorer, on one page.
 
-    The ranking of all queries together (where items recur in them) and of each query, who beats whom, the difference
-    graph, the audit and which pairs to ask; agreement of those who judged; with features a scorer's risk against the
-    order k, its coefficients or importances, and risk–coverage. What cannot be had is null in ``Report.data``, with a
-    sentence in ``absent``.
+    The page shows the ranking of all queries together (where items recur in them) and of each query, who beats whom,
+    the difference graph, the audit and which pairs to ask; agreement of those who judged; with features a scorer's risk
+    against the order k, its coefficients or importances, and risk–coverage. What cannot be had is null in
+    ``Report.data``, with a sentence in ``absent``. Equal input and seed make equal bytes.
 
-    ``features``: as any ranker takes them. ``model``: a fitted ranker or its directory; without one a linear
-    ``AggregationRanker`` is fitted to the features. ``annotators``: the judgments of each group whose agreement is of
-    interest; the clusters of ``prefs`` when not given, which ``column`` names. ``structure``, ``interval``, ``level``,
-    ``replicates``: of ``rank``. ``ask``: pairs to ask next, a query. ``audit=False`` saves the time of the audit.
-    ``command`` is how the report can be made again, for the page to say. Equal input and seed make equal bytes.
+    Parameters
+    ----------
+    prefs : the judgments.
+    features : as any ranker takes them.
+    model : a fitted ranker or its directory; None, a linear ``AggregationRanker`` is fitted to the features.
+    annotators : the judgments of each group whose agreement is of interest; None, the clusters of ``prefs``.
+    structure, interval, level, replicates, seed : as in ``rank``.
+    ask : number of pairs to ask next, in each query.
+    audit : False saves the time of the audit.
+    title : of the page.
+    command : how the report can be made again, for the page to say.
+    column : name of the column that says who judged.
 
     Errors: UsageError for wrong options; InputError without judgments, and for features that lack judged items.
 

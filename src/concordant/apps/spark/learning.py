@@ -74,8 +74,15 @@ def targets(
     over all rows: least squares on (features, target) with these weights is the minimiser of the U-statistic risk over
     whatever class the trainer has. The rows of a query are the same as in memory, to the bit of its draws.
 
-    ``log`` is anything that ``read(engine="spark")`` reads, ``reading`` are its options; without ``session`` the
-    active one is used, or one made for ``master``. Errors: InputError, UsageError.
+    Parameters
+    ----------
+    log : anything that ``read(engine="spark")`` reads.
+    structure, structure_options, order, subsets, gain, normalise, at, seed : as in ``mean_targets``; None is the usual
+        one for the kind of log.
+    session, master : the Spark session; None, the active one, or one made for ``master``.
+    **reading : options of ``read``.
+
+    Errors: InputError, UsageError.
 
     Source: Duchi, Mackey and Jordan (2013), (18), (28).
     """
@@ -106,16 +113,20 @@ def fit(
     """Fit a linear ``AggregationRanker`` on Spark; its coefficients are those of ``ranker.fit`` in memory to 1e-10.
 
     Tasks turn the judgments of their queries into targets, take the moments of the features and add the normal
-    equations of their queries up; only p × p numbers a part reach the driver, which solves once. ``log`` is anything
-    that ``read(engine="spark")`` reads; ``features`` is a DataFrame, a file, folder or URI of Parquet or CSV, or
-    ``spark::TABLE`` of the catalogue, with a column of items, optionally of queries (else rows hold for every query),
-    and numeric columns; ``feature_columns`` maps item and query to columns with other names, ``feature_names`` chooses
-    features; ``reading`` are the options of ``read``. Without ``session`` the active one is used, or one made for
-    ``master``.
+    equations of their queries up; only p × p numbers a part reach the driver, which solves once.
 
-    The ranker needs one structure (default: the usual one for the kind of log, log-odds for comparisons; never
-    informed), one order ('all' or k), one gain and one ridge ('auto' is 0.001), an intercept per query and no
-    regressor: for trees and networks see ``targets``. ``missing`` may be 'raise', 'mean' or 'zero'.
+    Parameters
+    ----------
+    ranker : it needs one structure (None, the usual one for the kind of log, log-odds for comparisons; never informed),
+        one order ('all' or k), one gain and one ridge ('auto' is 0.001), an intercept per query and no regressor: for
+        trees and networks see ``targets``. Its ``missing`` may be 'raise', 'mean' or 'zero'.
+    log : anything that ``read(engine="spark")`` reads.
+    features : a DataFrame, a file, folder or URI of Parquet or CSV, or ``spark::TABLE`` of the catalogue, with a column
+        of items, optionally of queries (else rows hold for every query), and numeric columns.
+    feature_columns : which columns are item and query, where they have other names.
+    feature_names : columns that are features; None, all others.
+    session, master : the Spark session; None, the active one, or one made for ``master``.
+    **reading : options of ``read``.
 
     Errors: InputError as in memory (judged items without features, rows twice, values that are not finite, each with
     its number and samples); UsageError for what is not done on Spark.

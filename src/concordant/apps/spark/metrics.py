@@ -236,11 +236,18 @@ def evaluate(
 ) -> Evaluated:
     """Judge scores by graded labels, matched by query and item, with the values that the metrics have in memory.
 
-    ``scores`` has columns query, item, score and ``labels`` query, item, label: DataFrames, files, folders or URIs of
-    Parquet or CSV, or ``spark::TABLE`` of the catalogue; ``columns`` maps these roles to columns with other names.
-    Equal scores are taken in the order of the scores (of the files by name, of the rows in each) where the convention
-    has no other rule. ``unmatched`` is 'raise', or 'skip', which leaves rows without a partner out. All rows of a query
-    are one task's.
+    All rows of a query are one task's. Equal scores are taken in the order of the scores (of the files by name, of the
+    rows in each) where the convention has no other rule.
+
+    Parameters
+    ----------
+    scores, labels : tables with columns query, item, score and query, item, label: DataFrames, files, folders or URIs
+        of Parquet or CSV, or ``spark::TABLE`` of the catalogue.
+    metrics : names, such as 'ndcg@10'.
+    convention : as in ``ndcg``; None, that of each metric.
+    columns : which columns play these roles, where they have other names.
+    unmatched : 'raise', or 'skip', which leaves rows without a partner out.
+    session, master : the Spark session; None, the active one, or one made for ``master``.
 
     Errors: InputError for labels and numbers that are missing, rows twice, no match, rows without a partner; UsageError
     for unknown metrics and for tables without a query, which are one list and no work for a cluster.

@@ -47,10 +47,16 @@ def rank(
 ) -> DataFrame:
     """Return the ranking of every query as a DataFrame with the columns of ``Ranking.to_arrow``.
 
-    ``log`` is anything that ``read`` takes without options, or ``JudgedQueries.of(log, …)`` with them. A task ranks its
-    queries as ``concordant.rank`` does, whose arguments these are, so the rows are those of ``rank`` (scores to 1e-10)
-    in no order. Nothing is computed yet, but queries that no task can hold, by the driver, and for ``interval="auto"``
-    a pass over a log with ties or strengths that says which method ``auto`` stands for.
+    A task ranks its queries as ``concordant.rank`` does, so the rows are those of ``rank`` (scores to 1e-10) in no
+    order. Nothing is computed yet, but queries that no task can hold, by the driver, and for ``interval="auto"`` a pass
+    over a log with ties or strengths that says which method ``auto`` stands for.
+
+    Parameters
+    ----------
+    log : anything that ``read`` takes without options, or ``JudgedQueries.of(log, …)`` with them.
+    structure, interval, quasi : as in ``concordant.rank``.
+    session, master : the Spark session; None, the active one, or one made for ``master``.
+    **asked : the other arguments of ``concordant.rank``.
 
     Errors: UsageError, also for ``auto`` where it would depend on how a large log is cut.
     """

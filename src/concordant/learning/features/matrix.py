@@ -65,10 +65,14 @@ class Features:
     ) -> Features:
         """Check a matrix, the labels of its rows and the names of its columns, and keep them.
 
-        ``X`` is array-like of shape (rows, columns); float32 stays float32, everything else becomes float64 (a float
-        array that is C-contiguous is not copied). ``item`` and ``query`` are columns of texts or integers, ``names``
-        are "1", "2", … when not given. ``missing`` is 'raise', or 'keep', which lets NaN through for a ``Normaliser``
-        to fill. ``name`` is what errors call the source.
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns). float32 stays float32, everything else becomes float64. A float array
+            that is C-contiguous is not copied.
+        item, query : columns of texts or integers. Without ``query`` a row holds for its item in every query.
+        names : names of the columns; None, "1", "2", …
+        missing : 'raise', or 'keep', which lets NaN through for a ``Normaliser`` to fill.
+        name : what errors call the source.
 
         Errors (InputError): lengths that differ, two rows of one (query, item), a name twice, NaN or infinite values,
         each with the rows (numbered from 1) and columns.

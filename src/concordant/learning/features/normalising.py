@@ -126,10 +126,17 @@ FILLS = ("mean", "median", "zero", "raise")
 class Normaliser:
     """Fill missing values, take logarithms, subtract the mean and divide by the standard deviation, per column.
 
-    z = (t(x) − mean) / scale with t(x) = sign(x)·log(1 + |x|) (``log=True``) or x; mean and scale (population, divided
-    by n) are those of t over the values present in training. A missing value gets the mean or the median of t, or of
-    0 (``missing='zero'``), before it is standardised. A column that is constant in training becomes 0 in training and
-    only shifted otherwise (its scale is 1).
+    z = (t(x) − mean) / scale; mean and scale (population, divided by n) are those of t over the values present in
+    training. A column that is constant in training becomes 0 in training and is only shifted otherwise (its scale is
+    1).
+
+    Parameters
+    ----------
+    standardise : whether the mean is subtracted and the difference divided by the scale.
+    log : whether t(x) = sign(x)·log(1 + |x|) rather than x.
+    missing : what a missing value becomes before it is standardised: the 'mean' or the 'median' of t, 'zero' for that
+        of 0, or 'raise' (an error).
+    names, mean, scale, fill, absent, constant : what ``fit`` finds, see below.
 
     >>> X = np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]])
     >>> fitted = Normaliser().fit(X)
@@ -142,7 +149,6 @@ class Normaliser:
     standardise: bool = True
     log: bool = False
     missing: str = "mean"
-    """What a missing value becomes: mean, median, zero, or raise (an error)."""
     names: tuple[str, ...] = ()
     mean: Floats | None = None
     """After the logarithm; None before ``fit``."""

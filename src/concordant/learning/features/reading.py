@@ -180,12 +180,16 @@ def read_features(
 ) -> Features:
     """Read the features of items.
 
-    ``source`` is a LETOR/SVMLight file (.svm .svmlight .letor .dat, .txt; also .gz), a table with a column of items,
-    optionally of queries, and numeric columns (.csv .tsv .jsonl .parquet .arrow …; Arrow, pandas, polars, a mapping of
-    columns), or Features, which come back as they are. ``columns`` maps item and query to columns that do not have
-    their usual names; ``names`` chooses the columns of a table that are features (default: all others);
-    ``missing='keep'`` leaves missing values as NaN; ``width`` is the number of features of a sparse file (default: its
-    largest index), which are named "1", "2", …; ``dtype`` is float64 or float32.
+    Parameters
+    ----------
+    source : a LETOR/SVMLight file (.svm .svmlight .letor .dat, .txt; also .gz), a table with a column of items,
+        optionally of queries, and numeric columns (.csv .tsv .jsonl .parquet .arrow …; Arrow, pandas, polars, a mapping
+        of columns), or Features, which come back as they are.
+    columns : which columns are item and query, where they do not have their usual names.
+    names : columns of a table that are features; None, all others.
+    missing : 'raise', or 'keep', which leaves missing values as NaN.
+    width : number of features of a sparse file, which are named "1", "2", …; None, its largest index.
+    dtype : float64 or float32.
 
     Errors: InputError that names file, line or row, and column; UsageError.
 
@@ -209,8 +213,11 @@ def read_judged(
 ) -> tuple[Features, Floats]:
     """Read features as ``read_features`` does and, beside them, the relevance label of each row.
 
-    A LETOR file's label is its first field; in a table it is the column ``label`` (default: relevance, rel, label,
-    rating or grade).
+    Parameters
+    ----------
+    source, columns, names, missing, width, dtype : as in ``read_features``.
+    label : name of the column of a table that holds the label (None: relevance, rel, label, rating or grade). A LETOR
+        file's label is its first field.
 
     >>> features, relevance = read_judged({"item": ["x", "y"], "bm25": [1.5, 0.5], "relevance": [2, 0]})
     >>> features.names, relevance.tolist()

@@ -90,13 +90,13 @@ class AggregationRanker(RegressionRanker):
     subsets : k-subsets drawn for each query.
     gain : '2^s-1', '2^s', 'identity', a function, 'auto', a list of these or of pairs (gain, divided by Z), or None:
         'identity' where the aggregation is informed and for the cascade's chances, else '2^s-1'.
-    normalise : whether gains are divided by Z(s), with cut-off ``at``; None: unless the aggregation is informed.
+    normalise, at : whether gains are divided by Z(s) (None: unless the aggregation is informed), with this cut-off.
     regressor : None (linear, least squares, exact) or any scikit-learn regressor; it is cloned, fitted to targets
         centred within the query with weights of mean 1, and kept as ``regressor_``.
     ridge : λ of (λ/2)‖θ‖², a list, or 'auto' (RIDGES where something is chosen by cross-validation, else 0.001).
         Features are standardised and weights of all judged rows add up to 1. Not used with a regressor.
     intercept : 'query', 'one' or 'none' (linear only).
-    informed : aggregate by Bradley–Terry with a prior from a first pairwise logistic fit to the features, N(x'θ,
+    informed, tau2 : aggregate by Bradley–Terry with a prior from a first pairwise logistic fit to the features, N(x'θ,
         ``tau2``), tau2 'auto' from held-out judgments: where items have few judgments their scores s are those of the
         scorer, with many the prior washes out. 'auto': where ``structure`` is None. With the identity as gain, not
         divided by Z, and no other order or gain to try beside it, what is fitted is what s adds, s − x'θ (0 where

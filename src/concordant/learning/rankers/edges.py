@@ -145,8 +145,8 @@ class EdgeRanker(LinearRanker):
     structure, structure_options : how losses that read scores (ndcg-pairwise, err-pairwise, gain-regression) get them
         from preferences; by default log-odds, for err-pairwise chances: the cascade's of click logs, else budgeted
         Borda.
-    order, subsets : 'all' judgments of a query aggregated at once (17), or ``subsets`` subsets of k (18); losses
-        that do not aggregate take 'all'.
+    order, subsets, seed : 'all' judgments of a query aggregated at once (17), or ``subsets`` subsets of k (18), drawn
+        from ``seed``; losses that do not aggregate take 'all'.
     tolerance, max_iterations : of the solver.
     standardise, log, missing : what is done to features (``Normaliser``).
 

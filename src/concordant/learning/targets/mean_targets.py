@@ -174,13 +174,22 @@ def mean_targets(
     For φ(α, s) = 1/(2m) Σ_j (α_j − G(s_j)/Z(s))² (AoS (28)) the U-statistic risk (18) is Σ_q (weight_q/2) ‖f(q) − ȳ_q‖²
     plus a constant, so any weighted least-squares regressor on these targets minimises it.
 
-    ``structure`` is a name of the registry or a function of a batch, with ``options``; ``order`` is k, or 'all' for
-    complete aggregation (17); a query with at most k judgments has all of them as its one subset. Otherwise ȳ is
-    estimated from ``subsets`` random subsets per query, blocks of random partitions where the query has 2k judgments
-    or more (``partition=False``: independent draws). ``gain`` is '2^s-1', '2^s', 'identity' or a function;
-    ``normalise`` divides by Z(s), the best value of (14) over orderings with ``discount`` F (log2(1 + j)) and cut-off
-    ``at``. Where Z(s) = 0 (or is negative, as an unusual gain can make it) the targets of the subset are 0; this is
-    counted. Draws depend on the labels of queries and ``seed`` only, not on row order or ``block``.
+    Parameters
+    ----------
+    prefs : the judgments.
+    structure : a name of the registry or a function of a batch.
+    options : options of the structure.
+    order : k, or 'all' for complete aggregation (17). A query with at most k judgments has all of them as its one
+        subset.
+    subsets : random subsets of each other query, from which ȳ is estimated.
+    gain : '2^s-1', '2^s', 'identity' or a function.
+    normalise, discount, at : whether to divide by Z(s), the best value of (14) over orderings, with discount F (None,
+        log2(1 + j)) and cut-off. Where Z(s) = 0 (or is negative, as an unusual gain can make it) the targets of the
+        subset are 0; this is counted.
+    seed : draws depend on it and on the labels of queries only, not on row order or ``block``.
+    partition : whether subsets are blocks of random partitions where the query has 2k judgments or more, rather than
+        independent draws.
+    block : nodes and judgments of subsets that are worked on at a time; it bounds the memory.
 
     The default structure of unweighted comparisons with a gain by name runs in compiled loops, in as many threads as
     there are processors (which change no bit); everything else in NumPy. Both are the same to 1e-12.

@@ -29,12 +29,17 @@ def err(
     """Return the expected reciprocal rank of every query, queries in order of first appearance.
 
     ERR = Σ_r 1/F(r) · G(s_(r)) · Π_{i < r} (1 − G(s_(i))), with F(r) = r and G(s) = (2^s − 1) / 2^highest unless others
-    are given; the loss (16) of the source is 1 − ERR. Columns are as in ``ndcg``.
+    are given; the loss (16) of the source is 1 − ERR. Negative labels gain 0.
 
-    ``highest`` is the top of the grade scale (default: the highest of the labels given; name it where parts are
-    compared). ``gain`` is a name, a table or a function into [0, 1] (it replaces the formula), ``discount`` the F.
-    ``convention`` gives the rule for ties and the precision of scores, as in ``ndcg``; an average over tied orders has
-    no closed form here, so sklearn needs ``ties`` (input, item, worst, best). Negative labels gain 0.
+    Parameters
+    ----------
+    scores, labels, query, item : columns, as in ``ndcg``.
+    at : the cut-off; None, the whole list.
+    convention : the rule for ties and the precision of scores, as in ``ndcg``.
+    highest : top of the grade scale; None, the highest of the labels given (name it where parts are compared).
+    gain : G, a name, a table or a function into [0, 1].
+    discount : F, a name, a table or a function.
+    ties : 'input', 'item', 'worst' or 'best'; sklearn needs it, as an average over tied orders has no closed form here.
 
     Errors: as in ``ndcg``; a gain outside [0, 1]; labels above ``highest``.
 

@@ -46,19 +46,23 @@ def ndcg(
     NDCG@k = (1/Z) Σ_{r ≤ k} G(s_(r)) / F(r), where s_(r) is the label at rank r by descending score and Z the same sum
     for the best order; the loss (14) of the source is 1 − NDCG.
 
-    ``scores``, ``labels``, ``query`` and ``item`` are columns of one length (arrays, lists, Arrow, pandas, polars),
-    rows in any order; without ``query`` all rows are one query. ``at`` is the cut-off k, None the whole list.
-
-    ``convention`` is burges (2^s − 1, ties in the order of rows), sklearn (gain s, ties averaged), trec (gain s, scores
-    in single precision, ties by item descending: needs ``item`` where items of different labels are tied), xgboost,
-    lightgbm (a query without relevance counts 1) or letor4 (discount 1, 1, log2 r); see ``CONVENTIONS``. ``gain`` (a
-    name, a table of the gains of labels 0, 1, …, or a function), ``discount`` (F: a name, a table, a function),
-    ``ties`` (input, item, averaged, worst, best) and ``empty`` (the value where Z ≤ 0, such as 0 for XGBoost's
-    ``ndcg-``) replace what the convention says.
+    Parameters
+    ----------
+    scores, labels, query, item : columns of one length (arrays, lists, Arrow, pandas, polars), rows in any order.
+        Without ``query`` all rows are one query.
+    at : the cut-off k; None, the whole list.
+    convention : 'burges' (2^s − 1, ties in the order of rows), 'sklearn' (gain s, ties averaged), 'trec' (gain s,
+        scores in single precision, ties by item descending: needs ``item`` where items of different labels are tied),
+        'xgboost', 'lightgbm' (a query without relevance counts 1) or 'letor4' (discount 1, 1, log2 r); see
+        ``CONVENTIONS``. What follows replaces what it says.
+    gain : G, a name, a table of the gains of labels 0, 1, …, or a function.
+    discount : F, a name, a table or a function.
+    ties : 'input', 'item', 'averaged', 'worst' or 'best'.
+    empty : the value where no order attains a positive gain, such as 0 for XGBoost's ``ndcg-``.
 
     Every query gets a value. Negative labels gain what G says (trec: 0; lightgbm: an error), so that values may then
-    leave [0, 1]; where no order attains a positive gain the value is ``empty``. Errors: columns of different length,
-    NaN scores, labels that are not finite or above the convention's table, unknown names.
+    leave [0, 1]. Errors: columns of different length, NaN scores, labels that are not finite or above the convention's
+    table, unknown names.
 
     >>> ndcg([0.1, 0.2, 0.3, 4, 70], [10, 0, 0, 1, 5], at=None).round(6).tolist()
     [0.409738]

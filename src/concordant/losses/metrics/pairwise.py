@@ -81,14 +81,19 @@ def pairwise_loss(
     """Return the pairwise loss of every query, queries in order of first appearance.
 
     L = Σ_{i<j} Y_ij 1(α_i ≤ α_j) + Σ_{i>j} Y_ij 1(α_i < α_j), where Y_ij ≥ 0 is the weight of “i above j” and items are
-    numbered by first appearance (the order of rows). Taken literally (``ties="paper"``) a tie is charged Y_ij with i
-    the item that appears first, so that the loss depends on the numbering; the default ``ties="heavier"`` charges the
-    heavier direction, max(Y_ij, Y_ji).
+    numbered by first appearance (the order of rows). Without any preference it is 0. One of ``labels``, ``edges`` and
+    ``adjacency`` gives the preferences.
 
-    The preferences are one of: ``labels``, Y_ij = max(0, label_i − label_j), in n log n; ``edges``, a tuple (first,
-    second) or (first, second, weight) of columns, row numbers from 0 within one query, weights ≥ 0 (1 without),
-    repeated edges add up; ``adjacency``, the n × n matrix Y of the rows. ``normalise`` divides by the total weight
-    (with opposite edges both counted); without any preference the loss is 0.
+    Parameters
+    ----------
+    scores, query : columns of one length, as in ``ndcg``.
+    labels : Y_ij = max(0, label_i − label_j), in n log n.
+    edges : a tuple (first, second) or (first, second, weight) of columns: row numbers from 0 within one query, weights
+        ≥ 0 (1 without). Repeated edges add up.
+    adjacency : the n × n matrix Y of the rows.
+    ties : 'heavier' charges the heavier direction, max(Y_ij, Y_ji); 'paper' is the formula taken literally, Y_ij with i
+        the item that appears first, so that the loss depends on the numbering.
+    normalise : whether to divide by the total weight (with opposite edges both counted).
 
     Errors: none or several of the three, columns of different length, NaN scores, edges across queries.
 

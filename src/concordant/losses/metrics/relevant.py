@@ -38,11 +38,17 @@ def precision(
 ) -> Floats:
     """Return the precision among the first ``at`` of every query, queries in order of first appearance.
 
-    With ``divide="k"`` it is (number of the first k with a label of at least ``relevant``) / k, also where the list is
-    shorter than k; without a cut-off, divided by the length of the list. With ``divide="attainable"`` it is the member
-    of family (14) with G(s) = s (negative labels: 0), F = 1 up to k and infinite after: Σ_{r ≤ k} s_(r) over the best
-    attainable sum, and 0 where that is 0. Columns and ``ties`` are as in ``ndcg``; ``convention`` gives the rule for
-    ties and the precision of scores. Errors: as in ``ndcg``.
+    Parameters
+    ----------
+    scores, labels, query, item : columns, as in ``ndcg``.
+    at : the cut-off k; None, the length of the list.
+    convention, ties : the rule for ties and the precision of scores, as in ``ndcg``.
+    relevant : the least label of a relevant document.
+    divide : 'k', (number of relevant among the first k) / k, also where the list is shorter than k; or 'attainable',
+        the member of family (14) with G(s) = s (negative labels: 0), F = 1 up to k and infinite after: Σ_{r ≤ k} s_(r)
+        over the best attainable sum, and 0 where that is 0.
+
+    Errors: as in ``ndcg``.
 
     >>> precision([3, 2, 1], [1, 0, 1], at=2).tolist()
     [0.5]
@@ -84,12 +90,19 @@ def average_precision(
 ) -> Floats:
     """Return the average precision of every query, queries in order of first appearance.
 
-    AP = (1/R) Σ_{r ≤ k, relevant} (number of relevant among the first r) / r, where R is the number of all relevant
-    documents of the query (``divide="relevant"``), or min(k, R) (``divide="attainable"``, as map@k of XGBoost and
-    LightGBM, and so the default of their conventions). A document is relevant when its label is at least ``relevant``.
-    A query without relevance has the value ``empty`` (0; xgboost and lightgbm: 1). Ties "averaged" (sklearn) count a
-    group of equal scores as retrieved together, as scikit-learn's ``average_precision_score`` does; a cut-off is then
-    not allowed. Columns and errors: as in ``ndcg``.
+    AP = (1/R) Σ_{r ≤ k, relevant} (number of relevant among the first r) / r. Errors: as in ``ndcg``.
+
+    Parameters
+    ----------
+    scores, labels, query, item : columns, as in ``ndcg``.
+    at : the cut-off k; None, the whole list.
+    convention : which rules for ties, ``divide`` and ``empty``, and the precision of scores, as in ``ndcg``.
+    relevant : the least label of a relevant document.
+    divide : what R is: 'relevant', the number of all relevant documents of the query, or 'attainable', that
+        number but at most k (map@k of XGBoost and LightGBM, and so the default of their conventions).
+    ties : as in ``ndcg``. 'averaged' (sklearn) counts a group of equal scores as retrieved together, as scikit-learn's
+        ``average_precision_score`` does; a cut-off is then not allowed.
+    empty : the value of a query without relevance (0; xgboost and lightgbm: 1).
 
     >>> average_precision([4, 3, 2, 1], [1, 0, 1, 0]).round(4).tolist()
     [0.8333]
@@ -138,9 +151,15 @@ def reciprocal_rank(
 ) -> Floats:
     """Return 1 / (rank of the first relevant document) of every query, queries in order of first appearance.
 
-    A document is relevant when its label is at least ``relevant``; without one among the first ``at`` the value is 0.
-    ``convention`` gives the rule for ties and the precision of scores; there is no rule for averaged ties, so sklearn
-    needs ``ties`` (input, item, worst, best). Columns and errors: as in ``ndcg``.
+    Parameters
+    ----------
+    scores, labels, query, item : columns, as in ``ndcg``.
+    at : the cut-off; the value is 0 without a relevant document up to there. None, the whole list.
+    convention : the rule for ties and the precision of scores, as in ``ndcg``.
+    relevant : the least label of a relevant document.
+    ties : 'input', 'item', 'worst' or 'best'; sklearn needs it, as there is no rule for averaged ties.
+
+    Errors: as in ``ndcg``.
 
     >>> reciprocal_rank([3, 2, 1, 5], [0, 1, 1, 0], ["a", "a", "a", "b"]).tolist()
     [0.5, 0.0]
