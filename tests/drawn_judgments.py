@@ -119,14 +119,12 @@ def counted(prefs: Preferences) -> Known:
         query = queries[int(prefs.query[place])]
         cluster = None if clusters is None or prefs.cluster is None else clusters[int(prefs.cluster[place])]
         if prefs.kind == "comparisons":
-            assert prefs.winner is not None and prefs.loser is not None
             weight = 1.0 if prefs.weight is None else float(prefs.weight[place])
             tie = prefs.tie is not None and bool(prefs.tie[place])
             what: tuple[Any, ...] = (items[prefs.winner[place]], items[prefs.loser[place]], tie, weight)
             if tie:  # by code is by label, but the order of labels is ours
                 what = (*sorted(what[:2]), *what[2:])
         else:
-            assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
             at = range(int(prefs.list_start[place]), int(prefs.list_start[place + 1]))
             what = tuple((items[prefs.list_item[entry]], float(prefs.list_value[entry])) for entry in at)
             if prefs.kind in ("choices", "ratings"):

@@ -56,7 +56,6 @@ class Case:
 
 def judgments_of(prefs: Preferences) -> Judgments:
     """The comparisons as a plain multiset; the query is left out where there is but the one of no column."""
-    assert prefs.winner is not None and prefs.loser is not None
     found: Counter[tuple[Any, ...]] = Counter()
     for place in range(prefs.distinct):
         winner, loser = prefs.items[prefs.winner[place]], prefs.items[prefs.loser[place]]

@@ -47,7 +47,6 @@ def save(folder: Path, name: str, text: str) -> Path:
 
 def tiers(prefs: Preferences) -> Counter[tuple[frozenset[str], ...]]:
     """The orders as a plain multiset of tuples of tiers."""
-    assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
     found: Counter[tuple[frozenset[str], ...]] = Counter()
     for j in range(prefs.distinct):
         at = slice(prefs.list_start[j], prefs.list_start[j + 1])

@@ -34,7 +34,6 @@ def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]], d
 
 def tuples(prefs: Preferences) -> Counter[tuple[Any, ...]]:
     """Comparisons as a plain multiset of (query, winner, loser, tie, weight, cluster, covariates)."""
-    assert prefs.winner is not None and prefs.loser is not None
     found: Counter[tuple[Any, ...]] = Counter()
     for j in range(prefs.distinct):
         key = (
@@ -52,7 +51,6 @@ def tuples(prefs: Preferences) -> Counter[tuple[Any, ...]]:
 
 def lists(prefs: Preferences) -> Counter[tuple[Any, ...]]:
     """Lists as a plain multiset of (query, ((item, value), …))."""
-    assert prefs.list_start is not None and prefs.list_item is not None and prefs.list_value is not None
     found: Counter[tuple[Any, ...]] = Counter()
     for j in range(prefs.distinct):
         at = slice(prefs.list_start[j], prefs.list_start[j + 1])

@@ -207,7 +207,6 @@ def test_sogou_clicks(shared_data: Data) -> None:
             if clicked:
                 per_session[session].append(position)
         chosen = [min(found) if clicks == "first" else max(found) for found in per_session.values() if found]
-        assert prefs.list_start is not None and prefs.list_value is not None
         place = np.arange(len(prefs.list_value)) - np.repeat(prefs.list_start[:-1], np.diff(prefs.list_start))
         often = np.repeat(prefs.count, np.diff(prefs.list_start))
         clicked_at = np.bincount(place[prefs.list_value == 1], weights=often[prefs.list_value == 1], minlength=10)
@@ -221,7 +220,6 @@ def test_open_bandit(shared_data: Data) -> None:
     assert prefs.kind == "selections"
     rows = rows_of(path)
     assert len(prefs) == len(rows) == 10_000
-    assert prefs.list_value is not None
     assert int((prefs.list_value * prefs.count).sum()) == sum(int(row["click"]) for row in rows)
 
 
@@ -235,7 +233,6 @@ def test_letor(shared_data: Data, name: str, rows: int | None, queries: int) -> 
     assert prefs.kind == "ratings"
     assert prefs.summary()["entries"] == len(lines) == (rows or len(lines))
     assert len(prefs) == len(prefs.queries) == queries
-    assert prefs.list_value is not None
     assert Counter(prefs.list_value.tolist()) == Counter(float(line.split()[0]) for line in lines)
 
 

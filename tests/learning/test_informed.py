@@ -51,8 +51,6 @@ def case(
 
 def edges(prefs: Preferences) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """Winner and loser of each distinct comparison as rows of X (items are rows), and how often."""
-    assert prefs.winner is not None
-    assert prefs.loser is not None
     labels = np.array([int(str(item)) for item in prefs.items])
     return labels[prefs.winner], labels[prefs.loser], prefs.count.astype(float)
 

@@ -35,8 +35,6 @@ Floats = NDArray[np.float64]
 def design(prefs: Preferences, query: int = 0) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
     """One row per distinct judgment: +1 for the winner, −1 for the loser, then covariates; mass and tie."""
     rows = slice(int(prefs.start[query]), int(prefs.start[query + 1]))
-    assert prefs.winner is not None
-    assert prefs.loser is not None
     item = prefs.members[1][prefs.members[0][query] : prefs.members[0][query + 1]]
     x = np.zeros((rows.stop - rows.start, len(item)))
     for r, (j, other) in enumerate(zip(prefs.winner[rows], prefs.loser[rows])):

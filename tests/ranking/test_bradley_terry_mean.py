@@ -30,8 +30,6 @@ def plain(batch: Batch, graph: int, prior: float, mean: Floats) -> Floats:
     prefs, low = batch.prefs, int(batch.node_start[graph])
     m = int(batch.node_start[graph + 1]) - low
     item = batch.item[low : low + m]
-    assert prefs.winner is not None
-    assert prefs.loser is not None
     n = np.zeros((m, m))
     for h in range(int(batch.start[graph]), int(batch.start[graph + 1])):
         j = int(batch.judgment[h])

@@ -63,7 +63,6 @@ def uneven(ties: float = 0.0, seed: int = 3) -> Preferences:
 
 def rows(prefs: Preferences) -> tuple[list[int], list[int], list[bool]]:
     """One row for each comparison: winner, loser (codes), tie."""
-    assert prefs.winner is not None and prefs.loser is not None
     tie = np.zeros(prefs.distinct, bool) if prefs.tie is None else prefs.tie
     winner, loser, tied = (np.repeat(column, prefs.count).tolist() for column in (prefs.winner, prefs.loser, tie))
     return winner, loser, tied

@@ -251,11 +251,9 @@ def _some(log: Log, total: int) -> None:
 
 def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> list[Sought]:
     """Seek the refused tuples themselves."""
-    assert verdict.code is not None
     sought = Sought(tuple(raw))
-    for place, reason in enumerate(verdict.reasons):
-        at = np.flatnonzero(verdict.code == place + 1)[:MOST_SOUGHT]
-        columns = [column.take(at).to_pylist() for column in raw.values()]
+    for reason, at in verdict.refused:
+        columns = [column.take(at[:MOST_SOUGHT]).to_pylist() for column in raw.values()]
         for values in zip(*columns, strict=True):
             sought.add(values, reason, as_json=as_json)
     return [sought]
@@ -314,10 +312,8 @@ def _sought_lists(lists: RawLists, verdicts: ListVerdicts, as_json: bool) -> lis
     by_keys, by_entry = Sought(tuple(lists.keys)), Sought((*lists.keys, *lists.entries))
     owner = lists.owner
     for verdict, whole in ((verdicts.rows, False), (verdicts.lists, True)):
-        if verdict.code is None:
-            continue
-        for place, reason in enumerate(verdict.reasons):
-            at = np.flatnonzero(verdict.code == place + 1)[:MOST_SOUGHT]
+        for reason, refused in verdict.refused:
+            at = refused[:MOST_SOUGHT]
             blamed = verdicts.blame[at] if whole else at
             which = at if whole else owner[at]
             keys = _tuples(lists.keys.values(), which)

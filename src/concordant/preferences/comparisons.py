@@ -163,7 +163,7 @@ def check_comparisons(
     refuse_labels(verdict, first, one)
     refuse_labels(verdict, second, other)
     ours, theirs, names = _common(first.values, second.values, one, other)
-    verdict.refuse(_unless(ours == theirs, verdict), Reason("compare an item with itself", one))
+    verdict.refuse(verdict.not_yet(ours == theirs), Reason("compare an item with itself", one))
     arguments: dict[str, Any] = {}
     for role in ("query", "cluster"):
         if role in columns:
@@ -188,10 +188,6 @@ def check_comparisons(
     arguments["count"] = times(rows, count, fine)
     arguments |= {"winner": _named(ours, names), "loser": _named(theirs, names)}
     return Checked(kept(arguments, fine), verdict, fine is not None and not fine.any())
-
-
-def _unless(mask: NDArray[np.bool_], verdict: Verdict) -> NDArray[np.bool_]:
-    return mask if verdict.code is None else mask & (verdict.code == 0)
 
 
 def _common(first: Any, second: Any, one: str, other: str) -> tuple[Ints, Ints, pa.Array | None]:
@@ -317,9 +313,9 @@ def _outcomes(
     by_word[weak & known] = nothing
     by_side, item, is_item = by_word[said], as_item[said], known[said]
     named = np.where(is_item & (item == ours), 1, np.where(is_item & (item == theirs), -1, nothing)).astype(np.int8)
-    verdict.refuse(_unless((by_side != nothing) & is_item & (named != by_side), verdict), AMBIGUOUS)
+    verdict.refuse(verdict.not_yet((by_side != nothing) & is_item & (named != by_side)), AMBIGUOUS)
     result = np.where(is_item, named, by_side)
-    wrong = _unless(result == nothing, verdict)
+    wrong = verdict.not_yet(result == nothing)
     verdict.refuse(wrong, Reason("have an unknown outcome", "outcome", hint))
     return np.asarray(np.where(result == nothing, 0, result), np.int8)
 

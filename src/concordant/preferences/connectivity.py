@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import OnNodes, Ragged
 
 __all__ = [
@@ -249,7 +249,7 @@ def within_agreement(prefs: Preferences) -> Agreement:
 
 
 def _pairs(prefs: Preferences) -> Batch:
-    if prefs.kind not in ("comparisons", None):
+    if isinstance(prefs, Lists):
         raise UsageError(f"agreement on pairs needs comparisons, not {prefs.kind}")
     return Batch.whole(prefs)
 

@@ -72,13 +72,9 @@ def clean_lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], 
 
 def _raise_on(name: str, verdict: Verdict, columns: Columns, rows: int) -> None:
     """Raise an InputError that shows the first refused rows."""
-    if verdict.code is None:
-        return
-    rejects = []
-    for place, reason in enumerate(verdict.reasons):
-        at = np.flatnonzero(verdict.code == place + 1)
-        rejects.append(Reject(reason, len(at), rows, _samples(at, columns, reason.role)))
-    raise InputError(say(name, rejects))
+    if verdict.refused:
+        rejects = [Reject(reason, len(at), rows, _samples(at, columns, reason.role)) for reason, at in verdict.refused]
+        raise InputError(say(name, rejects))
 
 
 def _raise_on_lists(
@@ -89,18 +85,14 @@ def _raise_on_lists(
     Lists with many clicks that the caller asked to skip are left out already.
     """
     rejects = []
-    if verdicts.rows.code is not None:
-        for place, reason in enumerate(verdicts.rows.reasons):
-            at = np.sort(rows[verdicts.rows.code == place + 1])
-            rejects.append(Reject(reason, len(at), len(rows), _samples(at, columns, reason.role)))
-    if verdicts.lists.code is not None:
-        for place, reason in enumerate(verdicts.lists.reasons):
-            if clicks == "skip" and reason in (MANY_CLICKS, MANY_CHOSEN):
-                continue
-            which = np.flatnonzero(verdicts.lists.code == place + 1)
-            blamed = np.where(verdicts.blame[which] >= 0, verdicts.blame[which], lists.offsets[which])
-            samples = _samples(rows[blamed], columns, reason.role)
-            rejects.append(Reject(reason, len(which), verdicts.lists.size, samples, UNITS[kind]))
+    for reason, at in verdicts.rows.refused:
+        rejects.append(Reject(reason, len(at), len(rows), _samples(np.sort(rows[at]), columns, reason.role)))
+    for reason, which in verdicts.lists.refused:
+        if clicks == "skip" and reason in (MANY_CLICKS, MANY_CHOSEN):
+            continue
+        blamed = np.where(verdicts.blame[which] >= 0, verdicts.blame[which], lists.offsets[which])
+        samples = _samples(rows[blamed], columns, reason.role)
+        rejects.append(Reject(reason, len(which), verdicts.lists.size, samples, UNITS[kind]))
     if rejects:
         raise InputError(say(kind, rejects))
 

@@ -125,7 +125,7 @@ def check_lists(
     absent = value.fault == MISSING if kind == "orders" and value.fault is not None else None
     if kind != "ratings":
         _blame_lists(seen, owner)
-    stays = np.ones(len(owner), bool) if seen.rows.code is None else seen.rows.code == 0
+    stays = seen.rows.not_yet(np.ones(len(owner), bool))
     if absent is not None:
         stays &= ~absent
     _refuse_twice(seen, owner, codes, stays, Reason("hold an item twice", "item"))
@@ -186,7 +186,7 @@ def _counts(lists: RawLists, seen: ListVerdicts, owner: NDArray[np.int64], as_js
         return None
     hint = "A count is an integer, 1 or more, and the same in all rows of a list."
     values = whole_numbers(lists.entries["count"], seen.rows, "count", hint, as_json, 1)
-    fine = np.arange(len(values)) if seen.rows.code is None else np.flatnonzero(seen.rows.code == 0)
+    fine = np.flatnonzero(seen.rows.not_yet(np.ones(len(values), bool)))
     which, first = np.unique(owner[fine], return_index=True)
     often = np.ones(seen.lists.size, np.int64)
     often[which] = values[fine[first]]
@@ -202,19 +202,16 @@ def _refuse_entries(seen: ListVerdicts, owner: NDArray[np.int64], entries: NDArr
     which, first = np.unique(owner[entries], return_index=True)
     mask = np.zeros(seen.lists.size, bool)
     mask[which] = True
-    if seen.lists.code is not None:
-        mask &= seen.lists.code == 0
+    mask = seen.lists.not_yet(mask)
     seen.blame[which[mask[which]]] = entries[first][mask[which]]
     seen.lists.refuse(mask, reason)
 
 
 def _blame_lists(seen: ListVerdicts, owner: NDArray[np.int64]) -> None:
     """Refuse whole lists for their bad rows."""
-    if seen.rows.code is None:
-        return
-    for place, reason in enumerate(seen.rows.reasons):
+    for reason, at in seen.rows.refused:
         says = Reason(reason.says.replace("have a", "have a row with a", 1), reason.role, reason.hint)
-        _refuse_entries(seen, owner, np.flatnonzero(seen.rows.code == place + 1), says)
+        _refuse_entries(seen, owner, at, says)
     seen.rows.code = None
     seen.rows.reasons.clear()
 
@@ -240,9 +237,7 @@ def _one_click(
 ) -> NDArray[np.float64]:
     """Leave one click in every list, or refuse the lists that have more."""
     number = np.bincount(owner, weights=clicked * stays, minlength=seen.lists.size)
-    many = number > 1
-    if seen.lists.code is not None:
-        many &= seen.lists.code == 0
+    many = seen.lists.not_yet(number > 1)
     if not many.any():
         return clicked
     if clicks in ("raise", "skip") or place is None:
@@ -279,9 +274,7 @@ def _finished(
     """Drop what is refused, order the entries, and declare the items that no opinion was given on."""
     fine = seen.lists.fine
     good = np.ones(seen.lists.size, bool) if fine is None else fine
-    if seen.rows.code is not None:
-        stays = stays & (seen.rows.code == 0)
-    stays = stays & good[owner]
+    stays = seen.rows.not_yet(stays) & good[owner]
     length = np.bincount(owner[stays], minlength=seen.lists.size)
     chosen = good & (length > 0)
     entries = np.flatnonzero(stays)

@@ -99,11 +99,18 @@ class Verdict:
 
     def rows(self, rows: NDArray[np.integer]) -> list[tuple[Reason, int]]:
         """Return each reason with the number of rows it holds, given the rows of each tuple."""
+        return [(reason, int(rows[at].sum(dtype=np.int64))) for reason, at in self.refused]
+
+    @property
+    def refused(self) -> list[tuple[Reason, NDArray[np.int64]]]:
+        """Each reason, and the tuples that are refused for it."""
         if self.code is None:
             return []
-        return [
-            (reason, int(rows[self.code == 1 + place].sum(dtype=np.int64))) for place, reason in enumerate(self.reasons)
-        ]
+        return [(reason, np.flatnonzero(self.code == 1 + place)) for place, reason in enumerate(self.reasons)]
+
+    def not_yet(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which tuples of a mask are not refused."""
+        return mask if self.code is None else mask & (self.code == 0)
 
 
 def say(name: str, rejects: Sequence[Reject]) -> Note:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from concordant.preferences.comparisons import Checked, check_comparisons
 from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, check_lists
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
-from concordant.preferences.values import Reason, Reject, Verdict, flat
+from concordant.preferences.values import Reason, Reject, flat
 
 __all__ = ["Checks", "Fault", "ROWS", "Refused"]
 
@@ -101,7 +101,7 @@ class Checks:
         checked = check_comparisons(columns, rows, self.layout, as_json=self.as_json, elsewhere=self.elsewhere)
         faults = [
             Fault(reason, "rows", self._blamed(kept.get(reason.role), at, rows[at]))
-            for reason, at in _refused(checked.verdict)
+            for reason, at in checked.verdict.refused
         ]
         return checked, faults, {"rows": int(rows.sum(dtype=np.int64))}
 
@@ -112,7 +112,7 @@ class Checks:
         checked, seen = check_lists(lists, self.layout, clicks=self.clicks, as_json=self.as_json)
         unit, owner, faults = UNITS[self.layout.kind], lists.owner, []
         for verdict, whole in ((seen.rows, False), (seen.lists, True)):
-            for reason, at in _refused(verdict):
+            for reason, at in verdict.refused:
                 of = at if whole else owner[at]
                 column, where = lists.entries.get(reason.role), seen.blame[at] if whole else at
                 if reason.role in keys:
@@ -138,10 +138,3 @@ class Checks:
             if some:
                 found[name] = found.get(name, 0) + some
         return found
-
-
-def _refused(verdict: Verdict) -> Iterator[tuple[Reason, NDArray[np.int64]]]:
-    """Return each reason with the places that it is the reason of."""
-    if verdict.code is not None:
-        for place, reason in enumerate(verdict.reasons):
-            yield reason, np.flatnonzero(verdict.code == 1 + place)

@@ -59,7 +59,6 @@ def letor_columns(log: Log, width: int | None = None) -> tuple[Floats, Any, Any,
     1, above ``width`` or twice in a line, a pair that is not index:number.
     """
     log = read_letor(log) if log.table is None else log
-    assert log.lines is not None
     query = log.table["query"]
     _refuse_scattered(log, query)
     relevance = numbers(log.table["rating"])
