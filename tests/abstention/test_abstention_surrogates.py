@@ -9,10 +9,11 @@ from scipy.optimize import LinearConstraint, approx_fprime, linprog, minimize
 
 from concordant.abstention import pairs as pairs_of_points
 from concordant.abstention import pairs as surrogates
-from concordant.abstention.linear import CONVERGED, LOCAL, STOPPED, minimise_linear, project
+from concordant.abstention.linear import minimise_linear, project
 from concordant.abstention.pairs import AllPairs, ListedPairs, pairs_loss
 from concordant.abstention.points import PHIS, phi_named
 from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.preferences.status import Status
 
 PHI = {"hinge": lambda t: max(0.0, 1 - t), "exponential": lambda t: math.exp(-t), "sigmoid": lambda t: 1 - math.tanh(t)}
 NORMS = {1: 1, 2: 2, "inf": np.inf}
@@ -192,7 +193,7 @@ def test_solver_against_scipy(phi, norm):
         pairs = AllPairs.of(y, X, gamma=gamma, norm=norm)
         found = minimise_linear(X, pairs, phi=phi, W=W, norm=norm)
         expected = exact(X, y, phi, W, norm, gamma)
-        assert found.status == CONVERGED
+        assert found.status == Status.CONVERGED.word
         assert np.linalg.norm(found.w, DUAL[norm]) <= W * (1 + 1e-12)
         assert found.value == pytest.approx(pairs.loss(found(X), phi_named(phi))[0])
         assert found.lower - 1e-7 <= expected <= found.value + 1e-7
@@ -205,7 +206,7 @@ def test_solver_on_the_sigmoid_ends_in_a_local_minimum():
     y = (X[:, 0] + 0.5 * rng.normal(size=20) > 0).astype(int)
     pairs = AllPairs.of(y)
     found = minimise_linear(X, pairs, phi="sigmoid", W=2.0, norm=2)
-    assert (found.status, found.lower) == (LOCAL, -math.inf)
+    assert (found.status, found.lower) == (Status.LOCAL.word, -math.inf)
     for step in rng.normal(size=(200, 2)) * 0.05:
         near = project(found.w + step, 2.0, 2)
         assert pairs.loss(X @ near, phi_named("sigmoid"))[0] >= found.value - 1e-9
@@ -219,7 +220,7 @@ def test_solver_is_deterministic_and_says_when_it_stops_early():
     one, two = (minimise_linear(X, pairs, phi="exponential", W=3.0) for _ in range(2))
     assert (one.w == two.w).all()
     early = minimise_linear(X, pairs, phi="exponential", W=3.0, steps=1, tolerance=1e-12)
-    assert early.status == STOPPED
+    assert early.status == Status.STOPPED.word
     assert early.lower <= one.value <= early.value
 
 

@@ -16,12 +16,13 @@ from concordant.learning.features.reading import read_judged
 from concordant.learning.solvers import edge_problem, edges
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import NormalEquations
-from concordant.losses.minimise import ATTAINED, NOT_ATTAINED, minimise
+from concordant.losses.minimise import minimise
 from concordant.losses.objective import Objective, Population, Relevance, WeightedEdges
 from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.status import Status
 
 SMOOTH = ("logistic", "squared-hinge", "exponential")
 seeds = st.integers(0, 10_000)
@@ -108,9 +109,9 @@ def test_with_identity_features_it_is_the_minimiser_over_scores(phi, seed):
     found = minimise(objective)
     each = [fit_edges(np.eye(objective.nodes), objective, ridge=ridge) for ridge in (0.0, 1e-9)]
     for fit in each:
-        assert fit.converged or (found.status == NOT_ATTAINED).any()
+        assert fit.converged or (found.status == Status.NOT_ATTAINED).any()
         np.testing.assert_allclose(objective.value(fit.theta), found.value, rtol=1e-6, atol=1e-6)
-    settled = (found.status == ATTAINED)[objective.owner]
+    settled = (found.status == Status.ATTAINED)[objective.owner]
     wholes, component = found.component.max(initial=-1) + 1, found.component
     theta = each[0].theta
     theta = theta - (np.bincount(component, theta, wholes) / np.bincount(component, minlength=wholes))[component]

@@ -170,7 +170,8 @@ def test_an_order_of_all_judgments_is_complete_aggregation() -> None:
     assert mean_targets(votes(), order="all").notes == ()
     near = mean_targets(votes(), order=8, subsets=7)
     assert near.exact.tolist() == [False, True, True] and near.drawn.tolist() == [7, 1, 1]
-    assert near.notes == ("2 of 3 queries have at most 8 judgments: all of them are their one subset",)
+    (note,) = near.notes
+    assert (note.code, note.numbers) == ("one subset", {"queries": 2, "of": 3})
 
 
 def test_weights_are_shares_of_judgments_per_item() -> None:
@@ -189,7 +190,7 @@ def test_lists_and_callables_work_too() -> None:
 
     found = mean_targets(votes(), ones, options={"value": 3.0}, gain=lambda s: s * 2, normalise=False)
     assert found.value.tolist() == [6.0] * 9 and found.stopped == 3
-    assert found.notes == ("3 structures stopped before convergence",)
+    assert [(note.code, note.numbers) for note in found.notes] == [("stopped", {"graphs": 3})]
 
 
 @pytest.mark.parametrize("order", ["all", 3])
@@ -226,7 +227,7 @@ def test_scores_that_cancel_give_targets_zero_and_are_counted() -> None:
     rows = [("p", "a", "b"), ("p", "b", "a"), ("q", "a", "b"), ("q", "a", "b")]
     found = mean_targets(votes(rows), order="all")
     assert found.value[:2].tolist() == [0.0, 0.0] and found.zero.tolist() == [1, 0] and found.value[2] > 0
-    assert found.notes == ("1 of 2 subsets (in 1 queries) have no best order (Z = 0): their targets are 0",)
+    assert found.notes == ("1 of 2 subsets (in 1 query) have no best order (Z = 0): their targets are 0",)
     many = votes([*rows[:2] * 2])  # of the 6 pairs of two against two, 4 cancel
     drawn = mean_targets(many, order=2, subsets=3000)
     assert abs(drawn.zero[0] / 3000 - 4 / 6) < 0.05
@@ -299,4 +300,4 @@ def test_no_order_is_too_large() -> None:
     for name in ("log-odds", "borda"):
         most, whole = mean_targets(votes, name, order=2**70), mean_targets(votes, name)
         assert most.value.tolist() == whole.value.tolist() and most.exact.all()
-        assert "2 of 2 queries" in most.notes[0]
+        assert (most.notes[0].code, most.notes[0].numbers) == ("one subset", {"queries": 2, "of": 2})

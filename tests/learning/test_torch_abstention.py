@@ -18,8 +18,8 @@ from concordant.abstention.points import (  # noqa: E402
     phi_named,
 )
 from concordant.errors import UsageError  # noqa: E402
+from concordant.preferences.status import Status  # noqa: E402
 from concordant.torch.abstention import (  # noqa: E402
-    STOPPED,
     BoundedReluScorer,
     fit_pairs,
     pair_losses,
@@ -81,7 +81,7 @@ def test_same_seed_same_network():
         found = fit_pairs(scorer, X, higher, lower, phi="exponential", epochs=3, batch=20, seed=4)
         ends.append((found.value, *scorer.outer.tolist()))
     assert ends[0] == ends[1]
-    assert found.status == STOPPED
+    assert found.status == Status.STOPPED.word
     assert found.steps == 15
     assert len(found.values) == 3
 
@@ -91,7 +91,7 @@ def test_residual_is_zero_only_where_no_step_helps():
     scorer = BoundedReluScorer(1, 2, W=1.0, Lambda=1.0, B=1.0, seed=1)
     found = fit_pairs(scorer, [[0.0], [1.0]], [1], [0], phi="exponential", epochs=400, rate=0.05, tolerance=1e-4)
     assert found.value == pytest.approx(math.exp(-1.0), abs=1e-3)
-    assert (found.status == STOPPED) == (found.residual > 1e-4)
+    assert (found.status == Status.STOPPED.word) == (found.residual > 1e-4)
 
 
 def test_weights_count_as_repeated_pairs():

@@ -19,9 +19,10 @@ from hypothesis import strategies as st  # noqa: E402
 import concordant.torch as ct  # noqa: E402
 from concordant.errors import UsageError  # noqa: E402
 from concordant.losses import pair_losses as plain  # noqa: E402
-from concordant.losses.minimise import ATTAINED, minimise  # noqa: E402
+from concordant.losses.minimise import minimise  # noqa: E402
 from concordant.losses.objective import Objective, Population, Relevance, WeightedEdges  # noqa: E402  # noqa: E402
 from concordant.losses.surrogates import SURROGATES, surrogate  # noqa: E402
+from concordant.preferences.status import Status  # noqa: E402
 
 torch.set_num_threads(1)  # small tensors: threads would only wait for one another
 BOTH = [(name, phi) for name, member in SURROGATES.items() for phi in member.phis]
@@ -187,7 +188,7 @@ def test_minimisers_equal_those_of_the_registry(name, phi, seed):
     found = ct.fit(scorer, np.eye(risk.nodes), risk, tolerance=1e-8, steps=500)
     values = risk(scorer.weight).detach().numpy()
     np.testing.assert_allclose(values, best.value, atol=1e-7)  # also where the infimum is only approached
-    if (best.status == ATTAINED).all():
+    if (best.status == Status.ATTAINED).all():
         assert found.status == "converged"
         alpha = scorer.weight.detach().numpy()
         if not surrogate(name).pulls:

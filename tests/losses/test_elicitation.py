@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from concordant.losses.minimise import ATTAINED, NOT_ATTAINED, NOT_UNIQUE, STOPPED, minimise
+from concordant.losses.minimise import minimise
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.pair_losses import pair_loss
 from concordant.losses.surrogates import SURROGATES, TRANSFORMS, each_judgment
+from concordant.preferences.status import Status
 from toy_losses import registered
 
 with registered():
@@ -80,7 +81,7 @@ def wrong_pairs(smallest, better):
 
 def elicited(name, phi, source, **options):
     found = minimise(SURROGATES[name].objective(source, phi=phi, **options))
-    assert (found.status != STOPPED).all()
+    assert (found.status != Status.STOPPED).all()
     return found.smallest_differences(0)
 
 
@@ -278,7 +279,7 @@ def test_theorem_3_values(name, phi):
     alpha, value = PUBLISHED[phi]
     np.testing.assert_allclose(found.alpha, alpha, atol=1e-7)
     assert found.value[0] == pytest.approx(value, abs=1e-8)
-    assert found.status[0] == ATTAINED  # unique, the hinge's as well
+    assert found.status[0] == Status.ATTAINED  # unique, the hinge's as well
 
 
 @pytest.mark.parametrize("phi", ["squared-hinge", "logistic", "exponential", "hinge"])
@@ -306,7 +307,7 @@ def test_theorem_3_the_difference_graph_follows_its_infimum():
         found = minimise(SURROGATES["difference-graph"].objective(THEOREM_3, phi=phi))
         assert (np.diff(found.alpha) < 0).all()
         assert found.value[0] == pytest.approx(0, abs=1e-12)
-        assert found.status[0] == (NOT_UNIQUE if pair_loss(phi).ends else NOT_ATTAINED)
+        assert found.status[0] == (Status.NOT_UNIQUE if pair_loss(phi).ends else Status.NOT_ATTAINED)
 
 
 def test_two_edges_leave_the_lower_items_indifferent():

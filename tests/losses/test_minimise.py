@@ -15,10 +15,11 @@ from concordant.losses import minimise as minimising
 from concordant.losses import newton as newton_blocks
 from concordant.losses.argmin_set import Bounds, least_gaps, loose_blocks, loose_nodes, smallest_differences
 from concordant.losses.hinge import by_circulation, by_linear_programme
-from concordant.losses.minimise import ATTAINED, LEFT_OUT, NOT_ATTAINED, NOT_UNIQUE, STOPPED, minimise, within_blocks
+from concordant.losses.minimise import minimise, within_blocks
 from concordant.losses.objective import GainsToAll, Objective, WeightedEdges
 from concordant.losses.pair_losses import PAIR_LOSSES, PairLoss, pair_loss, value_penalty
 from concordant.losses.pieces import Pieces, levels
+from concordant.preferences.status import Status
 from toy_losses import TOYS
 
 PHIS = ("hinge", "squared-hinge", "logistic", "exponential")
@@ -136,13 +137,17 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch):
     assert whole.value.tolist() == [3.0, 2.0, 0.0]
     monkeypatch.setattr(hinge, "LARGEST", 8)
     found = minimise(objective(edges, "hinge"))
-    assert found.status.tolist() == [LEFT_OUT, *whole.status[1:]]
+    assert found.status.tolist() == [Status.LEFT_OUT, *whole.status[1:]]
     np.testing.assert_array_equal(found.value, [np.nan, 2.0, 0.0])
     np.testing.assert_array_equal(np.isnan(found.alpha), np.arange(7) < 3)
     gaps = found.least_gaps([0, 3, 5, 0, 5], [1, 4, 6, 3, 3])
     np.testing.assert_array_equal(gaps, [np.nan, -1.0, 1.0, np.nan, -np.inf])
     assert np.isnan(found.smallest_differences(0)[0, 1])
-    assert minimise(objective(edges, "logistic")).status.tolist() == [ATTAINED, ATTAINED, NOT_ATTAINED]
+    assert minimise(objective(edges, "logistic")).status.tolist() == [
+        Status.ATTAINED,
+        Status.ATTAINED,
+        Status.NOT_ATTAINED,
+    ]
 
 
 # -- smooth φ ------------------------------------------------------------------------------------------------------
@@ -202,7 +207,7 @@ def test_exponentials_of_offsets_beyond_floats():
         for more in (0.0, 1000.0)
     )
     np.testing.assert_allclose(high.alpha, low.alpha, atol=1e-10)
-    assert (high.value[0], high.status[0]) == (np.inf, ATTAINED)
+    assert (high.value[0], high.status[0]) == (np.inf, Status.ATTAINED)
 
 
 def test_a_pair_loss_without_a_compiled_twin_is_minimised_too():
@@ -245,7 +250,7 @@ def test_large_blocks_by_conjugate_gradients(phi, monkeypatch):
     risk = objective(edges, phi)
     found = minimise(risk)
     assert Pieces.of(risk).size.max() > newton_blocks.MANY
-    assert found.status[0] != STOPPED
+    assert found.status[0] != Status.STOPPED
     assert found.gradient[0] < 1e-9
     monkeypatch.setattr(newton_blocks, "MANY", m)  # elimination
     twin = minimise(risk)
@@ -264,15 +269,15 @@ def test_long_chains_and_dense_acyclic_graphs_are_quick():
     chain = WeightedEdges.plain(np.array([0, m]), *both, np.repeat([2.0, 1.0], m - 1))
     assert minimise(objective(one_way, "hinge")).value[0] == 0
     found = minimise(objective(one_way, "squared-hinge"))
-    assert found.status[0] == NOT_UNIQUE
+    assert found.status[0] == Status.NOT_UNIQUE
     np.testing.assert_allclose(found.alpha[:-1] - found.alpha[1:], 1.0)
-    assert minimise(objective(one_way, "logistic")).status[0] == NOT_ATTAINED
+    assert minimise(objective(one_way, "logistic")).status[0] == Status.NOT_ATTAINED
     found = minimise(objective(chain, "logistic"))
     np.testing.assert_allclose(found.alpha[:-1] - found.alpha[1:], np.log(2.0), atol=1e-9)
     above, below = np.triu_indices(300, 1)
     dense = WeightedEdges.plain(np.array([0, 300]), above, below, np.ones(len(above)))
     found = minimise(objective(dense, "hinge"))
-    assert (found.value[0], found.status[0]) == (0.0, NOT_UNIQUE)
+    assert (found.value[0], found.status[0]) == (0.0, Status.NOT_UNIQUE)
     np.testing.assert_allclose(found.least_gaps(above, below), below - above)  # by the chain between them
 
 
@@ -310,7 +315,7 @@ def test_gains_of_many_items_are_those_of_all_pairs(phi, monkeypatch):
     by_pairs = minimise(risk)
     monkeypatch.setattr(gains_to_all, "LARGE", 100)
     found = minimise(risk)
-    assert (found.status == NOT_ATTAINED).all()
+    assert (found.status == Status.NOT_ATTAINED).all()
     np.testing.assert_allclose(found.value, by_pairs.value, rtol=1e-13)
     np.testing.assert_array_equal(found.value[1], by_pairs.value[1])
     positive = gain[:400][gain[:400] > 0]
@@ -329,7 +334,7 @@ def test_least_gaps_are_the_smallest_differences(phi, seed):
     found = minimise(objective(random_edges(np.random.default_rng(seed)), phi))
     for graph in range(len(found.value)):
         np.testing.assert_allclose(all_pairs(found, graph), found.smallest_differences(graph), atol=1e-9)
-    assert (found.unique == (found.status == ATTAINED)).all()
+    assert (found.unique == (found.status == Status.ATTAINED)).all()
     nodes = np.flatnonzero(found.unique[found.objective.owner])
     other = np.roll(nodes, 1)
     together = found.component[nodes] == found.component[other]
@@ -466,12 +471,12 @@ def test_what_is_called_one_point_is_one_and_many_are_many(phi, seed):
     risk = objective(random_edges(rng, graphs=6, most=5, weights=["counts", "shares"][seed % 2]), phi)
     found = minimise(risk)
     total = np.bincount(risk.owner[risk.edges.winner], risk.edges.weight, len(risk))
-    assert (found.status != STOPPED).all()
+    assert (found.status != Status.STOPPED).all()
     for graph in range(len(risk)):
         for move in moves(found, graph, rng):
             more = risk.value(found.alpha + move)[graph] - found.value[graph]
             assert more > (1e-10 if found.unique[graph] else -1e-9) * total[graph]
-        if found.status[graph] == NOT_UNIQUE:
+        if found.status[graph] == Status.NOT_UNIQUE:
             nodes = np.arange(*risk.edges.node_start[graph : graph + 2])
             ends = [found.extreme(nodes[i : i + 1], lowest) for i in range(len(nodes)) for lowest in (True, False)]
             for end in ends:

@@ -14,11 +14,12 @@ from concordant.errors import UsageError
 from concordant.learning.solvers.edges import fit_edges
 from concordant.losses import pair_losses
 from concordant.losses.graded import graded_loss
-from concordant.losses.minimise import LEFT_OUT, STOPPED, minimise
+from concordant.losses.minimise import minimise
 from concordant.losses.objective import GainsToAll, Objective, Population, Relevance
 from concordant.losses.pair_losses import PAIR_LOSSES, PENALTIES, PairLoss, pair_loss, register, value_penalty
 from concordant.losses.surrogates import SURROGATES, choose, surrogate
 from concordant.preferences.graphs import Batch
+from concordant.preferences.status import Status
 from toy_losses import CORNERED, CUBED, ROUNDED, TAILED, TOYS, registered
 
 VOTES = cc.Preferences.from_comparisons(
@@ -101,7 +102,7 @@ def test_whatever_takes_a_margin_function_takes_a_new_one(phi):
         source = Relevance.of(LABELS / 4) if member.reads == "scores" else Population.of(Batch.whole(VOTES))
         risk = member.objective(source, phi=phi)
         found = minimise(risk)
-        assert not np.isin(found.status, (STOPPED, LEFT_OUT)).any(), member.name
+        assert not np.isin(found.status, (Status.STOPPED, Status.LEFT_OUT)).any(), member.name
         assert (found.value <= risk.value(np.zeros(risk.nodes))).all()
         np.testing.assert_allclose(risk.value(found.alpha), found.value, atol=1e-9)
     ranker = cc.EdgeRanker("margin-based", phi=phi).fit(FEATURES, VOTES)

@@ -11,12 +11,13 @@ from scipy.optimize import minimize
 
 from concordant.errors import UsageError
 from concordant.losses.expected_gains import best_values, expected_gains
-from concordant.losses.minimise import ATTAINED, NOT_ATTAINED, NOT_UNIQUE, STOPPED, minimise
+from concordant.losses.minimise import minimise
 from concordant.losses.objective import Objective, Population, Relevance, WeightedEdges
 from concordant.losses.pair_losses import PAIR_LOSSES, PENALTIES, pair_loss, value_penalty
 from concordant.losses.surrogates import SURROGATES, surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.status import Status
 from concordant.ranking.adjacency import difference_graph, mean_adjacency
 from small_logs import logs
 
@@ -243,14 +244,14 @@ def test_minima_agree_with_a_general_optimiser(name, phi, seed):
     rng = np.random.default_rng(seed)
     risk = surrogate(name).objective(source_for(surrogate(name), rng), phi=phi)
     found = minimise(risk)
-    assert (found.status != STOPPED).all()
+    assert (found.status != Status.STOPPED).all()
     assert (found.gradient <= 1e-8).all()
     np.testing.assert_allclose(risk.value(found.alpha), found.value, atol=1e-10)
     for _ in range(2):
         begin = rng.normal(size=risk.nodes)
         other = minimize(lambda a: risk.value(a).sum(), begin, jac=risk.gradient, method="BFGS")
         assert other.fun >= found.value.sum() - 1e-9
-        if (found.status == NOT_ATTAINED).any():
+        if (found.status == Status.NOT_ATTAINED).any():
             assert other.fun == pytest.approx(found.value.sum(), abs=1e-2)
         else:
             assert other.fun == pytest.approx(found.value.sum(), abs=1e-6)
@@ -285,7 +286,7 @@ def test_hinge_by_enumeration(seed):
         assert (least[~bounded] == -np.inf).all()
         pinned = np.isfinite(least) & np.isclose(least, -least.T, atol=1e-6)
         connected = found.component[start:stop, None] == found.component[start:stop]
-        assert (found.status[graph] == ATTAINED) == bool(pinned[connected].all())
+        assert (found.status[graph] == Status.ATTAINED) == bool(pinned[connected].all())
 
 
 @pytest.mark.parametrize(("name", "phi"), BOTH)
@@ -338,7 +339,7 @@ def test_smooth_losses_with_a_penalty_are_unique():
     for phi in ("logistic", "squared-hinge", "exponential"):
         risk = Objective(pulled, pair_loss(phi), value_penalty("square"))
         found = minimise(risk)
-        assert (found.status == ATTAINED).all()
+        assert (found.status == Status.ATTAINED).all()
         other = minimize(lambda a, r=risk: r.value(a).sum(), np.ones(risk.nodes), jac=risk.gradient, tol=1e-10)
         np.testing.assert_allclose(found.alpha, other.x, atol=1e-6)
 
@@ -348,7 +349,7 @@ def test_infima_are_followed_between_strong_components():
     ends = np.array([0, 1, 1, 2, 3]), np.array([1, 0, 2, 3, 2])
     people = Population(np.array([0, 4]), *ends, np.ones(5), np.array([0.3, 0.1, 0.2, 0.1, 0.3]))
     found = minimise(surrogate("ranknet").objective(people))
-    assert found.status[0] == NOT_ATTAINED
+    assert found.status[0] == Status.NOT_ATTAINED
     least = found.smallest_differences(0)
     assert least[0, 1] == pytest.approx(np.log(3))
     assert least[3, 2] == pytest.approx(np.log(3))
@@ -391,9 +392,9 @@ def test_a_large_sparse_batch_is_one_system():
     people = Population(start, *ends, np.ones(2 * len(ring)), rng.random(2 * len(ring)) + 0.05)
     for phi in ("squared-hinge", "hinge"):
         found = minimise(surrogate("ranksvm").objective(people, phi=phi))
-        assert (found.status != STOPPED).all()
+        assert (found.status != Status.STOPPED).all()
     found = minimise(surrogate("ranknet").objective(people))
-    assert (found.status == ATTAINED).all()
+    assert (found.status == Status.ATTAINED).all()
     assert found.gradient.max() < 1e-9
 
 
@@ -473,5 +474,5 @@ def test_registry_speaks_for_itself():
 def test_tied_minimisers_are_said_to_be_many():
     people = Population(np.array([0, 2]), np.array([0, 1]), np.array([1, 0]), np.ones(2), np.array([0.5, 0.5]))
     found = minimise(surrogate("ranksvm").objective(people))
-    assert found.status[0] == NOT_UNIQUE  # every |α_0 − α_1| ≤ 1
+    assert found.status[0] == Status.NOT_UNIQUE  # every |α_0 − α_1| ≤ 1
     np.testing.assert_allclose(found.smallest_differences(0), [[0, -1], [-1, 0]])

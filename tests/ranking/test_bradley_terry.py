@@ -19,13 +19,14 @@ from scipy.special import expit, log_expit
 from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.status import Status
 from concordant.ranking import bradley_terry as public_room
 from concordant.ranking import newton
 from concordant.ranking import newton as newton_system
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.curvature import bradley_terry_curvature, laplacian, pair_weights
 from concordant.ranking.problem import Problem
-from concordant.ranking.scores import CONVERGED, STOPPED, Scores
+from concordant.ranking.scores import Scores
 from conftest import ROOT, SMALL, shared_data
 
 Floats = NDArray[np.float64]
@@ -249,7 +250,7 @@ def football() -> Preferences:
 def test_football_has_a_home_effect_and_sensible_winners(ties: str) -> None:
     prefs = football()
     scores = fit(prefs, ties=ties)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
     assert 0.2 < scores.coefficients["home"][0] < 1.2
     largest = scores.component == 0
     best = np.array(prefs.items.tolist())[np.argsort(-np.where(largest, scores.value, -np.inf))[:12]]
@@ -266,7 +267,7 @@ def test_agrees_with_the_plain_twin(seed: int, prior: float) -> None:
     prefs = random_log(seed, ties=seed % 2 == 0, weights=seed > 1)
     scores = fit(prefs, prior=prior)
     assert np.allclose(scores.value, plain_bradley_terry(prefs, prior), atol=1e-9, rtol=0)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
 
 
 @pytest.fixture(params=["dense", "sparse"])
@@ -307,7 +308,7 @@ def test_a_lopsided_chain_is_exact() -> None:
     )
     scores = fit(prefs, prior=0)
     assert np.allclose(-np.diff(scores.value), np.log(1e9), rtol=1e-8)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
 
 
 def exact_chain(m: int) -> tuple[Preferences, Floats]:
@@ -329,7 +330,7 @@ def test_a_long_chain_is_exact(m: int) -> None:
     prefs, expected = exact_chain(m)
     scores = fit(prefs, prior=0)
     assert np.allclose(scores.value, expected, atol=1e-8, rtol=0)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
 
 
 @pytest.mark.parametrize("quick", [0.0, 1e9], ids=["dense", "sparse"])
@@ -385,7 +386,7 @@ def test_a_ring_of_wins_carries_one_flow(m: int, solver: str, monkeypatch: pytes
     v = brentq(lambda v: differences(v).sum(), -30, 30, xtol=1e-14)
     scores = fit(Preferences.from_comparisons(ring, (ring + 1) % m, count=n.astype(int)), prior=0)
     assert np.allclose(scores.value - np.roll(scores.value, -1), differences(v), atol=1e-6)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
 
 
 @pytest.mark.usefixtures("solver")
@@ -400,7 +401,7 @@ def test_a_strict_order_with_one_upset() -> None:
     n[m - 1, 0] = 1
     pull = n * expit(s[None, :] - s[:, None])
     assert np.abs(pull.sum(axis=1) - pull.sum(axis=0)).max() < 1e-8 * pull.sum(axis=1).min()
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
 
 
 @pytest.mark.usefixtures("solver")
@@ -411,7 +412,7 @@ def test_nearly_separated_with_a_tiny_prior(prior: float) -> None:
     scores = fit(prefs, prior=prior)
     d = scores.value[0] - scores.value[1]
     assert 50 * expit(-d) == pytest.approx(prior * d / 2, rel=1e-8)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
 
 
 # -- Davidson ----------------------------------------------------------------------------------------------------
@@ -453,7 +454,7 @@ def test_davidson_a_win_and_a_tie_have_no_maximum() -> None:
     with pytest.raises(NoMaximumLikelihood, match="prior"):
         fit(prefs, prior=0, ties="davidson")
     scores = fit(prefs, ties="davidson")
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
     assert np.isfinite(scores.coefficients["ties"]).all()
 
 
@@ -567,7 +568,7 @@ def test_covariates_without_information_are_errors(ties: str) -> None:
     trait = with_covariates(age=lambda a, b, _: 1.0 * a - b)
     with pytest.raises(CannotRank, match="'age' cannot be determined"):
         fit(trait, prior=0, ties=ties)
-    assert fit(trait, prior=1.0, ties=ties).status.tolist() == [CONVERGED]  # the prior determines it
+    assert fit(trait, prior=1.0, ties=ties).status.tolist() == [Status.CONVERGED]  # the prior determines it
 
 
 def test_a_covariate_that_separates_is_an_error() -> None:
@@ -587,7 +588,7 @@ def test_covariates_of_any_unit() -> None:
 def test_status_is_honest() -> None:
     prefs = random_log(4, ties=True)
     short = fit(prefs, max_iterations=1)
-    assert short.status.tolist() == [STOPPED]
+    assert short.status.tolist() == [Status.STOPPED]
     assert "stopped" in [note.code for note in short.notes]
     x, mass, _, tie = design(prefs)
     x, mass = np.vstack([x, -x[tie]]), np.concatenate([np.where(tie, mass / 2, mass), mass[tie] / 2])
@@ -733,7 +734,7 @@ def sparse_queries(queries: int = 30) -> Preferences:
 def test_sparse_queries_converge_under_a_tiny_prior(prior: float) -> None:
     prefs = sparse_queries()
     scores = fit(prefs, prior=prior)
-    assert (scores.status == CONVERGED).all()
+    assert (scores.status == Status.CONVERGED).all()
     batch = Batch.whole(prefs)
     graphs, s = batch.graphs, scores.value
     gap = s[graphs.first] - s[graphs.second]

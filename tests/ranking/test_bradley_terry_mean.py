@@ -15,10 +15,10 @@ from concordant.learning.targets.mean_targets import mean_targets
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.rank import rank
-from concordant.ranking.scores import CONVERGED
 from concordant.ranking.structures import structure
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,7 @@ def test_plain_optimiser(prior: float, items: int, rows: int, extra: dict[str, b
     prefs = votes(1, items=items, rows=rows, **extra)
     mean, batch = means(prefs), Batch.whole(prefs)
     scores = bradley_terry(batch, prior=prior, mean=mean)
-    assert (scores.status == CONVERGED).all()
+    assert (scores.status == Status.CONVERGED).all()
     for g in range(len(batch)):
         own = slice(int(batch.node_start[g]), int(batch.node_start[g + 1]))
         assert scores.value[own] == pytest.approx(plain(batch, g, prior, mean[own]), abs=1e-8)
@@ -186,7 +186,7 @@ def test_far_means(items: int) -> None:
     mean = 800.0 * np.linspace(-1, 1, int(prefs.members[0][-1]))
     batch = Batch.whole(prefs)
     scores = bradley_terry(batch, prior=1.0, mean=mean)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
     assert scores.value == pytest.approx(plain(batch, 0, 1.0, mean), abs=1e-7)
 
 

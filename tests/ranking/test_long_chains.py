@@ -14,6 +14,7 @@ from concordant.kernels.elimination import least_degree
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.status import Status
 from concordant.ranking import large_variances as eliminated
 from concordant.ranking import large_variances as large
 from concordant.ranking import standard_errors
@@ -24,7 +25,6 @@ from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.elimination import Elimination
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.rank import rank
-from concordant.ranking.scores import CONVERGED
 from concordant.ranking.standard_errors import score_intervals
 
 KINDS = ("path", "ring", "star", "hubs", "tree", "next three", "ladder", "grid", "barbell")
@@ -105,7 +105,7 @@ def exact(fit, items, method):
 def test_a_path_is_resistances_in_series(n):
     prefs = compared("path", n, even=True)
     fit = fitted(prefs, 0.0)
-    assert fit[1].status[0] == CONVERGED
+    assert fit[1].status[0] == Status.CONVERGED
     assert np.diff(fit[1].value) == pytest.approx(np.full(n - 1, -np.log(3)), rel=1e-9)
     r = 1.0 / (4 * 0.75 * 0.25)  # of one pair
     i = np.arange(n, dtype=float)
@@ -145,7 +145,7 @@ def test_small_graphs_equal_dense_inverses(monkeypatch, kind, prior):
 def test_large_graphs_equal_lu(kind):
     for prior in (0.0, 1e-6, 0.01):
         fit = fitted(compared(kind, 9_000), prior)
-        assert fit[1].status[0] == CONVERGED
+        assert fit[1].status[0] == Status.CONVERGED
         items = np.random.default_rng(1).integers(0, len(fit[1].value), 6)
         for method in ("hessian", "sandwich"):
             assert errors(fit, method)[items] == pytest.approx(exact(fit, items, method), rel=1e-6)
@@ -175,7 +175,7 @@ def test_coefficients_beside_a_long_chain():
     more = {"covariates": {"home": home}, "count": rng.integers(1, 9, 2 * len(first))}
     prefs = Preferences.from_comparisons(np.concatenate([first, second]), np.concatenate([second, first]), **more)
     batch, scores, curvature = fitted(prefs, 0.0)
-    assert scores.status[0] == CONVERGED
+    assert scores.status[0] == Status.CONVERGED
     whole = csc_array(curvature.hessian)
     held = csc_array(whole[1:, 1:])  # the first item at 0
     n = len(scores.value)
@@ -210,7 +210,7 @@ def test_thurstone_mosteller_on_long_chains(kind):
     prefs = compared(kind, 8_000)
     batch = Batch.whole(prefs)
     found = thurstone_mosteller(batch)
-    assert found.status[0] == CONVERGED
+    assert found.status[0] == Status.CONVERGED
     graphs = batch.graphs
     odds = np.log((graphs.above + 0.5) / (graphs.below + 0.5))
     n = graphs.nodes
@@ -232,7 +232,7 @@ def test_plackett_luce_on_a_long_chain():
     prefs = Preferences.from_orders(["q"] * len(items), lists, items, np.tile([1, 2, 3], len(base)))
     batch = Batch.whole(prefs)
     scores = plackett_luce(batch, prior=0)
-    assert scores.status[0] == CONVERGED
+    assert scores.status[0] == Status.CONVERGED
     curvature = plackett_luce_curvature(batch, scores)
     step = splu(csc_array(curvature.hessian)[1:, 1:]).solve(np.asarray(curvature.contributions.sum(axis=0)).ravel()[1:])
     assert np.abs(step).max() < 1e-6  # Newton has nothing left to do

@@ -16,11 +16,11 @@ from concordant.errors import NoMaximumLikelihood, UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, counted_lists
+from concordant.preferences.status import Status
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.luce_terms import EXACT_TIER
 from concordant.ranking.plackett_luce import luce_terms, plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import Rankings
-from concordant.ranking.scores import CONVERGED
 from conftest import shared_data
 from small_logs import logs
 
@@ -65,7 +65,7 @@ def test_scores_are_stationary_for_the_enumerated_likelihood(kind, data):
     batch = Batch.subsets(data.draw(logs(kind)), 5, 2)
     prior = data.draw(st.sampled_from([0.01, 1.0]))
     scores = plackett_luce(batch, prior=prior)
-    assert (scores.status == CONVERGED).all()
+    assert (scores.status == Status.CONVERGED).all()
     for g in range(len(batch)):
         theta = scores.value[batch.node_start[g] : batch.node_start[g + 1]]
         up = slope(lambda x, g=g: plain.plackett_luce_likelihood(batch, g, x), theta)
@@ -136,7 +136,7 @@ def test_nascar_with_those_who_only_finished_last_has_no_maximum():
     with pytest.raises(NoMaximumLikelihood, match=r"limits 'Andy Hillenburg', .*'Randy Renfrow' from below"):
         plackett_luce(batch, prior=0)
     scores = plackett_luce(batch)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
     (note,) = scores.notes
     assert (note.code, note.numbers["prior"]) == ("kept finite by the prior", 0.01)
     assert {"Andy Hillenburg", "Randy Renfrow"} <= set(note.items)
@@ -386,5 +386,5 @@ def test_chains_connect_as_all_pairs_do(kind, data):
 
 def test_a_tie_connects_both_ways():
     scores = plackett_luce(Batch.whole(races([["ab"], ["b", "c"], ["c", "ab"]])), prior=0)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
     assert abs(scores.value.sum()) < 1e-12

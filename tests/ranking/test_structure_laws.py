@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
-from concordant.ranking.scores import STOPPED
+from concordant.preferences.status import Status
 from concordant.ranking.structures import STRUCTURES
 from small_logs import logs
 
@@ -27,7 +27,7 @@ def scores_of(name, prefs, **options):
     """Scores by (query, item) label."""
     batch = Batch.whole(prefs)
     scores = STRUCTURES[name](batch, **options)
-    assert (scores.status != STOPPED).all()
+    assert (scores.status != Status.STOPPED).all()
     queries, items = prefs.queries.tolist(), prefs.items.tolist()
     keys = [(queries[q], items[i]) for q, i in zip(batch.query[batch.owner], batch.item, strict=True)]
     return dict(zip(keys, scores.value.tolist(), strict=True))

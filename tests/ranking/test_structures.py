@@ -11,11 +11,11 @@ import plain
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import KINDS, Preferences
+from concordant.preferences.status import Status
 from concordant.ranking.adjacency import difference_graph, mean_adjacency
 from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.ranked_lists import cascade
-from concordant.ranking.scores import CONVERGED, STOPPED
 from concordant.ranking.structures import STRUCTURES, structure
 from conftest import shared_data
 from small_logs import logs
@@ -50,7 +50,7 @@ def test_agrees_with_plain_twin(name, kind, data):
         for graph in range(len(batch)):
             mine = scores.value[batch.node_start[graph] : batch.node_start[graph + 1]]
             np.testing.assert_allclose(mine, twin(name, batch, graph), rtol=1e-9, atol=1e-9)
-        assert (scores.status != STOPPED).all()
+        assert (scores.status != Status.STOPPED).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,7 +146,7 @@ def test_long_chain_is_solved_exactly_and_leaves_the_other_graphs_alone():
     batch = Batch.whole(chain(potential))
     scores = thurstone_mosteller(batch)
     np.testing.assert_allclose(scores.value, potential - potential.mean(), atol=1e-7)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
     long, short = chain(potential), chain(np.array([1.0, 0.0, 2.0]))
     both = Preferences.from_comparisons(
         np.concatenate([long.winner, short.winner]),
@@ -195,12 +195,12 @@ def test_eigenvector_of_a_consistent_matrix_is_its_potential_and_cycles_do_not_s
     cycle = Preferences.from_comparisons([0, 1, 2], [1, 2, 0], count=[10**6] * 3)
     scores = principal_eigenvector(Batch.whole(cycle))
     np.testing.assert_allclose(scores.value, 1.0, rtol=1e-12)
-    assert scores.status.tolist() == [CONVERGED]
+    assert scores.status.tolist() == [Status.CONVERGED]
     lopsided = Preferences.from_comparisons([0, 1, 2, 0], [1, 2, 0, 3], count=[10**6, 10**5, 10**4, 7])
     scores = principal_eigenvector(Batch.whole(lopsided))
     np.testing.assert_allclose(scores.value, plain.eigenvector(plain.wins(Batch.whole(lopsided), 0)[0], 0.5), rtol=1e-7)
     stopped = principal_eigenvector(Batch.whole(lopsided), iterations=2)
-    assert stopped.status.tolist() == [STOPPED]
+    assert stopped.status.tolist() == [Status.STOPPED]
     assert stopped.gradient[0] > 1e-12
     assert "stopped" in [note.code for note in stopped.notes]
 

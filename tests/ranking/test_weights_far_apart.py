@@ -15,12 +15,12 @@ import concordant as cc
 from concordant.errors import ConcordantError, UsageError
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.status import Status
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import average_log_odds, thurstone_mosteller
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.elimination import far_apart
 from concordant.ranking.rank import rank
-from concordant.ranking.scores import CONVERGED, STOPPED
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def drawn(seed):
 def test_bradley_terry_is_right_or_says_that_it_is_not(seed):
     n, rows, prior = drawn(seed)
     scores = bradley_terry(Batch.whole(judged(rows)), prior=prior)
-    if scores.status[0] != CONVERGED:
+    if scores.status[0] != Status.CONVERGED:
         assert {"strengths far apart", "stopped"} & {note.code for note in scores.notes}
         return
     expected = precisely(n, rows, prior, scores.value)
@@ -90,7 +90,7 @@ def test_bradley_terry_is_right_or_says_that_it_is_not(seed):
 
 def test_a_weak_win_beside_a_strong_one_counts():
     found = bradley_terry(Batch.whole(judged([("a", "b", 3.6), ("b", "c", 1e20)])))
-    assert found.status[0] == CONVERGED and (np.diff(found.value) < 0).all()
+    assert found.status[0] == Status.CONVERGED and (np.diff(found.value) < 0).all()
     expected = precisely(3, [(0, 1, 3.6), (1, 2, 1e20)], 0.01, found.value)
     assert found.value == pytest.approx(expected, rel=1e-9)
 
@@ -109,7 +109,7 @@ def test_two_strong_pairs_joined_by_a_weak_one():
         rows = [("a", "b", 3 * weight), ("b", "a", weight), ("b", "c", 3 / weight), ("c", "b", 1 / weight)]
         rows += [("c", "d", 3 * weight), ("d", "c", weight)]
         found = bradley_terry(Batch.whole(judged(rows)), prior=0)
-        assert found.status[0] == CONVERGED
+        assert found.status[0] == Status.CONVERGED
         assert np.diff(found.value) == pytest.approx(np.full(3, -np.log(3)), rel=1e-12)
 
 
@@ -130,7 +130,7 @@ def test_likelihoods_that_vanish_in_floating_point_are_said():
     """The maximum has log-odds of −690 on a weight of 1e-100."""
     rows = [("a", "b", 1e100), ("b", "c", 1.0), ("c", "a", 1e-100)]
     found = bradley_terry(Batch.whole(judged(rows)), prior=0)
-    assert found.status[0] == STOPPED and "strengths far apart" in [note.code for note in found.notes]
+    assert found.status[0] == Status.STOPPED and "strengths far apart" in [note.code for note in found.notes]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -141,7 +141,7 @@ def test_without_a_prior_the_unit_of_weights_does_not_matter(seed):
     ]
     first = bradley_terry(Batch.whole(judged(rows)), prior=0)
     times = bradley_terry(Batch.whole(judged([(a, b, x * 2.0**60) for a, b, x in rows])), prior=0)
-    assert first.status[0] == times.status[0] == CONVERGED
+    assert first.status[0] == times.status[0] == Status.CONVERGED
     assert times.value == pytest.approx(first.value, rel=1e-9, abs=1e-9)
 
 
@@ -153,7 +153,7 @@ def test_thurstone_mosteller_with_weights_is_exact_on_a_tree():
         rows = [(int(rng.integers(i)), i, float(x)) for i, x in enumerate(weight, 1)]
         batch = Batch.whole(judged(rows))
         found = thurstone_mosteller(batch, weights="counts")
-        assert found.status[0] == CONVERGED
+        assert found.status[0] == Status.CONVERGED
         for a, b, x in rows:
             assert found.value[a] - found.value[b] == pytest.approx(np.log1p(x / 0.5), rel=1e-9, abs=1e-12 * 460)
 
@@ -164,7 +164,7 @@ def test_the_eigenvector_of_ratios_far_apart():
         s = np.array([scale, 1.0, 1 / scale])
         rows = [(i, j, s[i] / s[j]) for i in range(3) for j in range(3) if i != j]
         found = principal_eigenvector(Batch.whole(judged([(i, j, np.sqrt(x)) for i, j, x in rows])), c0=1e-300)
-        assert found.status[0] == CONVERGED
+        assert found.status[0] == Status.CONVERGED
         assert found.value == pytest.approx(s, rel=1e-6)
     with pytest.raises(ConcordantError, match="beyond 1e74 : 1"):
         principal_eigenvector(Batch.whole(judged([("a", "b", 1e80)])))
@@ -228,7 +228,7 @@ def test_coefficients_beside_weights_far_apart_are_not_called_converged(options)
         found = bradley_terry(Batch.whole(prefs), prior=0.01, **({"covariates": False} | options))
     except ConcordantError:
         return
-    assert found.status[0] == STOPPED and "strengths far apart" in [note.code for note in found.notes]
+    assert found.status[0] == Status.STOPPED and "strengths far apart" in [note.code for note in found.notes]
 
 
 @pytest.mark.parametrize("seed", range(4))

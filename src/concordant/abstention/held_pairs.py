@@ -28,6 +28,7 @@ from concordant.learning.rankers.folds import Disagreement, folds
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.rankers.validation import Training, matched
+from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.progress import steps
 
@@ -98,7 +99,7 @@ class HeldPairs:
     above: Floats
     """Weight of the judgments that put the first above the second."""
     below: Floats
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def mass(self) -> Floats:
@@ -125,14 +126,13 @@ def judged_pairs(
 
     Labels make n² pairs: of more than ``most`` in all, that many are drawn at random, and a note says so.
     """
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if not held.labelled:
         table = Disagreement(held.prefs, held.weight)
         weight = table.pairs.spread(held.weight)
         first, second, above, below = table.first, table.second, table.above * weight, table.below * weight
     else:
-        first, second, said = _pairs_of_lists(held.start, most, seed)
-        notes = (said,) if said else ()
+        first, second, notes = _pairs_of_lists(held.start, most, seed)
         labels = held.labels
         differ = labels[first] != labels[second]
         first, second = first[differ], second[differ]
@@ -146,14 +146,14 @@ def judged_pairs(
     return HeldPairs(scores[first] - scores[second], distance, above, below, notes)
 
 
-def _pairs_of_lists(start: Ints, most: int, seed: int) -> tuple[Ints, Ints, str]:
+def _pairs_of_lists(start: Ints, most: int, seed: int) -> tuple[Ints, Ints, tuple[Note, ...]]:
     """All pairs of entries within each list, or a random part of them."""
     lists = Ragged(start)
     size = lists.sizes
     count = size * (size - 1) // 2
     total = int(count.sum())
     if total <= most:
-        return (*lists.pairs(), "")
+        return (*lists.pairs(), ())
     drawn = np.sort(np.random.default_rng(seed).choice(total, most, replace=False, shuffle=False))
     before = Ragged.of_sizes(count).first
     owner = np.searchsorted(before, drawn, side="right") - 1
@@ -162,8 +162,9 @@ def _pairs_of_lists(start: Ints, most: int, seed: int) -> tuple[Ints, Ints, str]
     high = ((1 + np.sqrt(8.0 * place + 1)) / 2).astype(np.int64)
     high -= high * (high - 1) // 2 > place  # the root may be rounded up
     low = place - high * (high - 1) // 2
-    said = f"{most:,} of {total:,} pairs of labelled rows were drawn at random (seed {seed}) to choose abstention by"
-    return start[owner] + low, start[owner] + high, said
+    text = "{pairs:,} of {of:,} pairs of labelled rows were drawn at random (seed {seed}) to choose abstention by"
+    note = Note("pairs drawn", text, pairs=most, of=total, seed=str(seed))
+    return start[owner] + low, start[owner] + high, (note,)
 
 
 def unfrozen(ranker: Any) -> Any:

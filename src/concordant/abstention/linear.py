@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.abstention.pairs import AllPairs, ListedPairs, features
 from concordant.abstention.points import conjugate, phi_named
 from concordant.errors import ConcordantError, UsageError
+from concordant.preferences.status import Status
 
-__all__ = ["CONVERGED", "LOCAL", "LinearFit", "STOPPED", "minimise_linear", "project"]
+__all__ = ["LinearFit", "minimise_linear", "project"]
 
 
 Floats = NDArray[np.float64]
-CONVERGED, LOCAL, STOPPED = "converged", "local minimum", "stopped before convergence"
 
 
 def project(v: ArrayLike, radius: float, q: float) -> Floats:
@@ -105,9 +105,8 @@ def minimise_linear(
         near = minimise_linear(X, pairs, phi="exponential", W=W, norm=norm, tolerance=tolerance, steps=steps).w
         ends = [problem.descend(begin, 0.0, tolerance, steps) for begin in (start, near)]
         w, taken, residual = min(ends, key=lambda end: problem.at(end[0], 0.0)[0])
-        return LinearFit(
-            w, problem.at(w, 0.0)[0], -math.inf, residual, taken, LOCAL if residual <= tolerance else STOPPED
-        )
+        ended = Status.LOCAL if residual <= tolerance else Status.STOPPED
+        return LinearFit(w, problem.at(w, 0.0)[0], -math.inf, residual, taken, ended.word)
     mu = 0.25 if phi == "hinge" else 0.0
     w, best, lower, total = start, start, -math.inf, 0
     while True:
@@ -118,7 +117,8 @@ def minimise_linear(
         value = problem.at(best, 0.0)[0]
         done = value - lower <= tolerance
         if done or mu <= tolerance / 2:
-            return LinearFit(best, value, min(lower, value), residual, total, CONVERGED if done else STOPPED)
+            ended = Status.CONVERGED if done else Status.STOPPED
+            return LinearFit(best, value, min(lower, value), residual, total, ended.word)
         mu /= 4
 
 

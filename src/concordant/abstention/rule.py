@@ -21,9 +21,10 @@ from sklearn.linear_model import LogisticRegression
 from concordant.abstention.held_pairs import HeldPairs
 from concordant.abstention.points import NORMS
 from concordant.abstention.risk_coverage import RiskCoverage
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Setting, UsageError
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.normalising import Normaliser
+from concordant.preferences.notes import Note
 
 __all__ = [
     "BY",
@@ -264,29 +265,34 @@ def facts_of(rule: Rule, curve: RiskCoverage) -> dict[str, Any]:
     }
 
 
-def remarks(rule: Rule, facts: Mapping[str, Any], scale: Normaliser, share: float | None, gamma: Any) -> list[str]:
+def remarks(rule: Rule, facts: Mapping[str, Any], scale: Normaliser, share: float | None, gamma: Any) -> list[Note]:
     """Return what a reader should know of a rule and of the scale of its distances."""
     said = []
     spread = scale.scale
     if rule.by == "distance" and not scale.standardise and spread is not None and len(spread) > 1:
         low, high = int(spread.argmin()), int(spread.argmax())
         if spread[high] > 10 * spread[low]:
-            said.append(
-                f"distances are taken in features of different scale: {scale.names[high]!r} varies "
-                f"{spread[high] / spread[low]:,.0f} times as much as {scale.names[low]!r} (scale='auto' standardises)"
+            text = (
+                "distances are taken in features of different scale: {most!r} varies {times:,.0f} times as much as "
+                "{least!r} ({ask} standardises)"
             )
+            times, ask = float(spread[high] / spread[low]), Setting("scale", "auto")
+            most, least = scale.names[high], scale.names[low]
+            said.append(Note("different scales", text, most=most, least=least, times=times, ask=ask))
     if facts and facts["coverage"] == 1.0 and gamma == "auto":
         what = "near pairs are" if rule.by == "distance" else "the least sure pairs are"
-        within = "" if share is None else f" (at most a share of {share:g} may be declined)"
-        said.append(
-            f"abstention does not pay at cost {rule.cost:g}: {what} not wrong more often than that, so none of the "
-            f"held-out pairs is declined{within}"
+        text = (
+            f"abstention does not pay at cost {{cost:g}}: {what} not wrong more often than that, so none of the "
+            "held-out pairs is declined"
         )
+        text += "" if share is None else f" (at most a share of {share:g} may be declined)"
+        said.append(Note("nothing declined", text, cost=rule.cost))
     if facts and facts["coverage"] == 0.0:
-        said.append(
-            f"every held-out pair is declined: at cost {rule.cost:g} no order of this ranker is worth it, as far as "
+        text = (
+            "every held-out pair is declined: at cost {cost:g} no order of this ranker is worth it, as far as "
             f"{'distances' if rule.by == 'distance' else 'score differences'} tell"
         )
+        said.append(Note("all declined", text, cost=rule.cost))
     return said
 
 

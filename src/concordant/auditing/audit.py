@@ -25,13 +25,13 @@ from concordant.auditing.shapes import shapes
 from concordant.auditing.stopping import settling
 from concordant.auditing.verdicts import SurrogateVerdict, judge_by_pairs
 from concordant.errors import CannotRank, InputError, UsageError, refuse_idle, whole_number
-from concordant.losses.minimum import STATUS
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note, added_up, of_queries
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import BestOrders, best_orders, improved
@@ -40,8 +40,8 @@ __all__ = ["audit", "left_out"]
 
 
 WHY = {
-    "left out: too large": "{queries:has|have} too many items and preferences",
-    "stopped before convergence": "{queries:was|were} still moving when the time for them was spent",
+    Status.STOPPED: "{queries:was|were} still moving when the time for them was spent",
+    Status.LEFT_OUT: "{queries:has|have} too many items and preferences",
 }
 """Why nothing is said of a surrogate, by its status."""
 
@@ -50,11 +50,11 @@ def left_out(queries: pa.Table, surrogates: pa.Table) -> list[Note]:
     """Which surrogates were not minimised, which orders not searched to the end, what was not resampled."""
     notes: list[Note] = []
     status, name = np.array(surrogates["status"].to_pylist()), np.array(surrogates["surrogate"].to_pylist())
-    for word in STATUS:
-        if word in WHY and (status == word).any():
-            names, counts = np.unique(name[status == word], return_counts=True)
+    for ended, why in WHY.items():
+        if (status == ended.word).any():
+            names, counts = np.unique(name[status == ended.word], return_counts=True)
             each = ", ".join(f"{one} ({count:,})" for one, count in zip(names.tolist(), counts.tolist(), strict=True))
-            text = WHY[word] + ": no minimiser, hence no verdict, of {each}"
+            text = why + ": no minimiser, hence no verdict, of {each}"
             which = np.arange(len(queries)) < counts.max()
             notes.extend(of_queries("no minimiser", which, text, each=each))
     short = np.array(["too large" in method for method in queries["optimal_method"].to_pylist()], bool)

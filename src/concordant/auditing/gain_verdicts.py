@@ -9,7 +9,7 @@ import numpy as np
 from concordant.auditing.gain_laws import ROUNDING, gain_regrets
 from concordant.auditing.verdicts import NO, UNKNOWN, YES, SurrogateVerdict
 from concordant.errors import UsageError
-from concordant.losses.minimise import STATUS, minimise
+from concordant.losses.minimise import minimise
 from concordant.losses.objective import Relevance
 from concordant.losses.surrogates import Chosen
 from concordant.preferences.graphs import Batch
@@ -75,7 +75,7 @@ def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> Surrogat
     if chosen.target == "err" and not chances:
         gain = "sigmoid"
     found = minimise(member.objective(law, phi=chosen.phi, **({"gain": gain} if "gain" in member.defaults else {})))
-    known = found.status < STATUS.index("stopped before convergence")
+    known = found.known
     charged = gain_regrets(law, found.alpha, chosen.target, gain=gain)
     none = np.full(len(charged.loss), -1, np.int64)
     nothing = np.where(known, 0.0, np.nan)

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from concordant.auditing.regret import CLOSE, order_loss
 from concordant.errors import UsageError
-from concordant.losses.minimise import LEFT_OUT, minimise
+from concordant.losses.minimise import minimise
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, label_keys, uniform_bits
+from concordant.preferences.status import Status
 from concordant.progress import Stage, stage
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders
@@ -113,7 +114,7 @@ def _fill(
             for row, chosen in enumerate(members):
                 found = minimise(chosen.member.objective(half, phi=chosen.phi))
                 charged = order_loss(rest, _broken(half, found.alpha, lot)) - best
-                excess[split, train, row] = np.where(found.status == LEFT_OUT, np.nan, charged)
+                excess[split, train, row] = np.where(found.status == Status.LEFT_OUT, np.nan, charged)
                 advance()
 
 

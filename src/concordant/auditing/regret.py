@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
-from concordant.losses.minimise import NOT_UNIQUE, STATUS, Minimum
+from concordant.losses.minimise import Minimum
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Graphs
+from concordant.preferences.status import Status
 
 __all__ = ["CLOSE", "Regrets", "TIES", "check_ties", "order_loss", "regrets", "worse_minimisers"]
 
@@ -80,7 +81,7 @@ def regrets(mean: Graphs, net: Differences, found: Minimum, ties: str = "heavier
     at hand is one of them. Where the infimum is not attained its order is that of every minimising sequence.
     """
     gap = found.least_gaps(net.winner, net.loser)
-    known = found.status < STATUS.index("stopped before convergence")
+    known = found.known
     right = mean_floor(mean)
     at_hand = order_loss(mean, found.alpha, ties, close=CLOSE)
     flipped = ~(gap > CLOSE)
@@ -109,7 +110,7 @@ def worse_minimisers(
     """
     loss, before = charged.loss.copy(), found.alpha
     pushed = [_heaviest(net, ends, charged.wrong) for ends in (net.winner, net.loser)]
-    many = (found.status == NOT_UNIQUE) & found.surely_least
+    many = (found.status == Status.NOT_UNIQUE) & found.surely_least
     for turn, lowest in itertools.product(range(TRIES), (True, False)):
         nodes, rank = pushed[0 if lowest else 1]
         mine = nodes[(rank == turn) & (many & (loss <= enough))[net.owner[nodes]]]

@@ -16,10 +16,10 @@ from concordant.auditing.noise import Noise
 from concordant.auditing.shapes import Shapes
 from concordant.auditing.transitivity import VERDICTS
 from concordant.auditing.verdicts import UNKNOWN, YES, SurrogateVerdict
-from concordant.losses.minimise import STATUS
 from concordant.losses.surrogates import Chosen
 from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.ranking.best_orders import METHODS, BestOrders
 
 __all__ = ["edge_rows", "held_out_rows", "order_rows", "query_rows", "surrogate_rows"]
@@ -78,7 +78,7 @@ def surrogate_rows(batch: Batch, chosen: Chosen, judged: SurrogateVerdict) -> pa
             "surrogate": pa.array([chosen.name] * number, pa.string()),
             "phi": pa.array([chosen.phi] * number, pa.string()),
             "target": pa.array([chosen.target] * number, pa.string()),
-            "status": pa.array([STATUS[code] for code in judged.status], pa.string()),
+            "status": pa.array([Status(code).word for code in judged.status], pa.string()),
             "loss": judged.loss,
             "regret": judged.regret,
             "regret_at_most": judged.regret_at_most,

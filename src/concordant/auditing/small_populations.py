@@ -22,10 +22,11 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.auditing.regret import CLOSE, order_loss
 from concordant.errors import UsageError
-from concordant.losses.minimise import NOT_UNIQUE, STATUS, Minimum, minimise
+from concordant.losses.minimise import Minimum, minimise
 from concordant.losses.objective import Objective, Population
 from concordant.losses.surrogates import SURROGATES, surrogate
 from concordant.preferences.graphs import Graphs
+from concordant.preferences.status import Status
 
 __all__ = [
     "Programme",
@@ -238,7 +239,7 @@ class Verdict:
     @property
     def unique(self) -> bool:
         """Whether there is no other minimiser, up to a shift."""
-        return self.status != STATUS[NOT_UNIQUE]
+        return self.status != Status.NOT_UNIQUE.word
 
     @property
     def order(self) -> str:
@@ -301,11 +302,11 @@ def judge(votes: Votes, name: str, *, phi: str | None = None, **options: Any) ->
     mean = graph_of(votes)
     found = minimise(member.objective(mean, phi=phi, **options))
     scores = found.alpha
-    if found.status[0] == NOT_UNIQUE and found.objective.phi.piecewise_linear:
+    if found.status[0] == Status.NOT_UNIQUE and found.objective.phi.piecewise_linear:
         scores = _worst(found, mean)
     loss = float(order_loss(mean, scores, close=CLOSE)[0])
     regret = loss - best_order_of(votes)[1]
-    status = STATUS[int(found.status[0])]
+    status = Status(found.status[0]).word
     return Verdict(name, phi or member.phi, scores, status, loss, regret if regret > 1e-12 else 0.0)
 
 

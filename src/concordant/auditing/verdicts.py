@@ -28,7 +28,7 @@ class SurrogateVerdict:
     """What one surrogate makes of each graph of a batch. Shapes: (graphs,)."""
 
     status: NDArray[np.int8]
-    """Index into the STATUS of minimisers."""
+    """A ``Status`` each."""
     loss: Floats
     """Target loss of the worst minimiser found; NaN without one."""
     regret: Floats

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from concordant.kernels.arrays import in_ranges, read_only
 from concordant.kernels.newton_blocks import pairs_of_gains
 from concordant.losses.argmin_set import Bounds
-from concordant.losses.minimum import ATTAINED, NOT_ATTAINED, STOPPED, Minimum
+from concordant.losses.minimum import Minimum
 from concordant.losses.objective import GainsToAll, Objective
 from concordant.losses.pair_losses import PairLoss
+from concordant.preferences.status import Status
 
 __all__ = ["closed_form", "expanded", "has_closed_form"]
 
@@ -61,7 +62,7 @@ def closed_form(objective: Objective, tolerance: float, far: float) -> Minimum:
     begins = (number == 0)[owner] | (nodes == edges.node_start[:-1][owner])  # without gains each item is alone
     component = np.cumsum(begins) - 1
     alpha = alpha - np.where((number > 0)[owner], _means(alpha, owner, graphs), 0.0)
-    status = np.where(settled, np.where(endless, NOT_ATTAINED, ATTAINED), STOPPED).astype(np.int8)
+    status = np.where(settled, np.where(endless, Status.NOT_ATTAINED, Status.ATTAINED), Status.STOPPED).astype(np.int8)
     first = np.full(graphs, objective.nodes, np.int64)
     np.minimum.at(first, owner[gains], np.flatnonzero(gains))
     rigid = np.where(gains, first[owner], nodes)

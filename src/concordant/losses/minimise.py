@@ -21,19 +21,14 @@ from concordant.kernels.newton_blocks import EXPONENTIAL, KINDS, newton_blocks
 from concordant.losses.argmin_set import Bounds, loose_blocks, rigid_nodes
 from concordant.losses.gains_to_all import closed_form, has_closed_form
 from concordant.losses.hinge import by_circulation
-from concordant.losses.minimum import ATTAINED, LEFT_OUT, NOT_ATTAINED, NOT_UNIQUE, STATUS, STOPPED, Minimum
+from concordant.losses.minimum import Minimum
 from concordant.losses.newton import newton
 from concordant.losses.objective import Objective
 from concordant.losses.pieces import Pieces
+from concordant.preferences.status import Status
 
 __all__ = [
-    "ATTAINED",
-    "LEFT_OUT",
     "Minimum",
-    "NOT_ATTAINED",
-    "NOT_UNIQUE",
-    "STATUS",
-    "STOPPED",
     "minimise",
     "within_blocks",
 ]
@@ -113,7 +108,7 @@ def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: 
     >>> from concordant.losses.surrogates import surrogate
     >>> votes = Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "y", "x"])
     >>> found = minimise(surrogate("ranknet").objective(Batch.whole(votes)))
-    >>> found.alpha.round(4).tolist(), STATUS[found.status[0]]  # log(3)/2
+    >>> found.alpha.round(4).tolist(), Status(found.status[0]).word  # log(3)/2
     ([0.5493, -0.5493], 'attained')
     """
     if not isinstance(objective, Objective):
@@ -140,7 +135,7 @@ def minimise(objective: Objective, *, tolerance: float = 1e-11, max_iterations: 
     with np.errstate(over="ignore", invalid="ignore"):  # exponentials of large offsets
         slope, value = _largest(objective, pieces.within.gradient(near)), pieces.within.value(near)
     found = (_ended if phi.ends else _along_infimum)(pieces, near, *_stretches(pieces, near))
-    found.status[pieces.largest_in_graph(~settled) > 0] = STOPPED
+    found.status[pieces.largest_in_graph(~settled) > 0] = Status.STOPPED
     return found.told(value, pieces.largest_in_graph(steps), slope)
 
 
@@ -184,7 +179,7 @@ def _penalised(objective: Objective, tolerance: float, most: int) -> Minimum:
     else:
         alpha, steps, settled = newton(objective, owner, number, False, tolerance, most)
         slope = _largest(objective, objective.gradient(alpha))
-    status = np.where(settled, ATTAINED, STOPPED).astype(np.int8)
+    status = np.where(settled, Status.ATTAINED, Status.STOPPED).astype(np.int8)
     root = edges.node_start[:-1][owner]
     bounds = Bounds.fixed(alpha, root)
     return Minimum(objective, alpha, owner, objective.value(alpha), status, steps, slope, bounds, root)
@@ -200,8 +195,8 @@ def _along_infimum(pieces: Pieces, near: Floats, bounds: Bounds, equal: Bounds) 
     np.maximum.at(widest, objective.owner[edges.winner], edges.offset)
     spread = 2.0 * _largest(objective, near) + FAR + widest
     alpha = _centred(near - depth[pieces.block] * spread[objective.owner], pieces.component, pieces.components)
-    status = np.full(len(objective), ATTAINED, np.int8)
-    status[objective.owner[above]] = NOT_ATTAINED
+    status = np.full(len(objective), Status.ATTAINED, np.int8)
+    status[objective.owner[above]] = Status.NOT_ATTAINED
     return _face(pieces, near, alpha, status, bounds, equal, np.full(len(above), np.inf))
 
 
@@ -232,8 +227,8 @@ def _ended(pieces: Pieces, near: Floats, bounds: Bounds, equal: Bounds) -> _Face
     want = objective.phi.zero_from + edges.offset[across]
     depth = pieces.depths(want - (near[above] - near[below]))
     alpha = _centred(near - depth[pieces.block], pieces.component, pieces.components)
-    status = np.full(len(objective), ATTAINED, np.int8)
-    status[objective.owner[above]] = NOT_UNIQUE
+    status = np.full(len(objective), Status.ATTAINED, np.int8)
+    status[objective.owner[above]] = Status.NOT_UNIQUE
     return _face(pieces, near, alpha, status, bounds, equal, want)
 
 
@@ -245,12 +240,12 @@ def _face(
     above, below = objective.edges.winner[pieces.across], objective.edges.loser[pieces.across]
     if equal is bounds:  # nothing has room
         return _Face(pieces, alpha, status, bounds.and_also(above, below, want), pieces.root)
-    undecided = (status == ATTAINED)[objective.owner]
+    undecided = (status == Status.ATTAINED)[objective.owner]
     bounds = bounds.and_also(equal.below, equal.above, -equal.least)
     rigid = rigid_nodes(equal, objective.nodes)
     root = np.where(undecided, pieces.root, np.arange(objective.nodes))
     loose = loose_blocks(bounds.only(undecided[bounds.above]), near, objective.owner, rigid, root)
-    status[objective.owner[loose]] = NOT_UNIQUE
+    status[objective.owner[loose]] = Status.NOT_UNIQUE
     return _Face(pieces, alpha, status, bounds.and_also(above, below, want), rigid)
 
 
@@ -267,7 +262,7 @@ def _hinge(pieces: Pieces) -> Minimum:
     short = bounds.only(tight & ~free)  # at most 1 + h, and nothing bounds them from below
     bounds, equal = bounds.only(free).and_also(short.below, short.above, -short.least), bounds.only(free & tight)
     found = _ended(pieces, near, bounds, equal)
-    found.status[left_out] = LEFT_OUT
+    found.status[left_out] = Status.LEFT_OUT
     found.alpha[left_out[objective.owner]] = np.nan
     value = np.where(left_out, np.nan, pieces.within.value(near))
     return found.told(value, pieces.largest_in_graph(steps), np.zeros(len(value)))

@@ -10,17 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.errors import UsageError
 from concordant.losses.argmin_set import WORK, Bounds, least_gaps, smallest_differences
 from concordant.losses.objective import Objective
+from concordant.preferences.status import Status
 
-__all__ = ["ATTAINED", "LEFT_OUT", "Minimum", "NOT_ATTAINED", "NOT_UNIQUE", "STATUS", "STOPPED"]
+__all__ = ["Minimum"]
 
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
-
-ATTAINED, NOT_UNIQUE, NOT_ATTAINED, STOPPED, LEFT_OUT = 0, 1, 2, 3, 4
-STATUS = ("attained", "not unique", "infimum not attained", "stopped before convergence", "left out: too large")
-"""Attained: by one point, up to a shift of each component. Not unique: by more. Not attained: some differences tend to
-infinity along every minimising sequence (whether the others are determined is not said). Left out: not tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +32,7 @@ class Minimum:
     value: Floats
     """The infimum; NaN where a graph was left out."""
     status: NDArray[np.int8]
-    """Index into STATUS; uniqueness is up to a shift of each component."""
+    """A ``Status`` each; uniqueness is up to a shift of each component."""
     iterations: NDArray[np.int64]
     gradient: Floats
     """Largest absolute derivative at the end (0 for closed forms and for the hinge)."""
@@ -48,7 +44,12 @@ class Minimum:
     @property
     def unique(self) -> NDArray[np.bool_]:
         """Graphs (graphs,) with one minimiser, up to a shift of each component."""
-        return np.asarray(self.status == ATTAINED)
+        return np.asarray(self.status == Status.ATTAINED)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Graphs (graphs,) whose infimum was found."""
+        return ~np.isin(self.status, (Status.STOPPED, Status.LEFT_OUT))
 
     @property
     def surely_least(self) -> NDArray[np.bool_]:

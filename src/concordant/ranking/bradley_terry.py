@@ -15,13 +15,12 @@ from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.ranking.dense_newton import WIDEST, fit_dense
 from concordant.ranking.elimination import FAR
 from concordant.ranking.newton import fit_sparse
 from concordant.ranking.problem import Problem
 from concordant.ranking.scores import (
-    CONVERGED,
-    STOPPED,
     Scores,
     check_prior,
     refuse_beyond,
@@ -175,7 +174,7 @@ def _fit(
     total = len(graphs)
     out = _Fitted(
         np.zeros(graphs.nodes),
-        np.full(total, CONVERGED, np.int8),
+        np.full(total, Status.CONVERGED, np.int8),
         np.zeros(total, np.int64),
         np.zeros(total),
         {name: np.zeros(total) for name in names},
@@ -269,7 +268,7 @@ def _fit_sparse(
     refuse_runaway(batch, names, chosen, fit.status, fit.extra, problem, fit.score)
     refuse_beyond(batch, chosen, fit.status, problem, fit.score)
     if problem.extras:  # a coefficient rests on sums over all pairs, in which small strengths are lost
-        fit.status[uneven(graphs, chosen)] = STOPPED
+        fit.status[uneven(graphs, chosen)] = Status.STOPPED
     if len(chosen) == len(graphs):
         out.value[:] = fit.score
     else:
@@ -308,7 +307,7 @@ def _notes(
     batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, prior: float, mean: bool
 ) -> tuple[Note, ...]:
     notes = []
-    stopped = np.flatnonzero(fitted.status == STOPPED)
+    stopped = np.flatnonzero(fitted.status == Status.STOPPED)
     if len(stopped):
         worst = float(fitted.gradient[stopped].max())
         text = "{fits:,} of {of:fits} stopped before convergence (gradient {worst:.1e})"

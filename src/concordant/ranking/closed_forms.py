@@ -14,20 +14,11 @@ from scipy.sparse import csr_array
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.status import Status
 from concordant.ranking.elimination import FAR, Elimination
 from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.ranked_lists import Rankings
-from concordant.ranking.scores import (
-    CLOSED_FORM,
-    CONVERGED,
-    STOPPED,
-    Scores,
-    centre,
-    closed_form,
-    never_judged,
-    numbered,
-    unfinished,
-)
+from concordant.ranking.scores import Scores, centre, closed_form, never_judged, numbered, unfinished
 
 __all__ = ["C0", "average_log_odds", "borda", "budgeted_borda", "counting", "pair_log_odds", "thurstone_mosteller"]
 
@@ -204,7 +195,7 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
     return Scores(
         value=value,
         component=component,
-        status=np.where(judged, np.where(solved, CONVERGED, STOPPED), CLOSED_FORM).astype(np.int8),
+        status=np.where(judged, np.where(solved, Status.CONVERGED, Status.STOPPED), Status.CLOSED_FORM).astype(np.int8),
         iterations=np.zeros(len(graphs), np.int64),
         gradient=gradient,
         notes=unfinished("thurstone-mosteller", judged & ~solved),

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.preferences.graphs import Graphs
+from concordant.preferences.status import Status
 from concordant.progress import steps
-from concordant.ranking.scores import CONVERGED, STOPPED
 
 __all__ = ["DenseFit", "WIDEST", "fit_dense", "precision", "safe_step"]
 
@@ -76,7 +76,7 @@ def fit_dense(
     graph is padded and none depends on its neighbours to the last bit.
     """
     size = graphs.sizes[chosen]
-    status = np.full(len(chosen), CONVERGED, np.int8)
+    status = np.full(len(chosen), Status.CONVERGED, np.int8)
     iterations, gradient = np.zeros(len(chosen), np.int64), np.zeros(len(chosen))
     too_wide = np.zeros(len(chosen), bool)
     order = np.argsort(size, kind="stable")
@@ -132,7 +132,7 @@ def _newton(
 ) -> tuple[Floats, NDArray[np.int8], Ints, Floats, NDArray[np.bool_]]:
     total, m = above.shape[:2]
     score = np.zeros((total, m))
-    status = np.full(total, STOPPED, np.int8)
+    status = np.full(total, Status.STOPPED, np.int8)
     iterations, gradient = np.zeros(total, np.int64), np.full(total, np.inf)
     too_wide = np.zeros(total, bool)
     fixed, means = _gauge(above, component, prior)
@@ -160,7 +160,7 @@ def _newton(
         if out.any():
             gone = live[out]
             score[gone], gradient[gone], iterations[gone] = s[out], steepest[out], iteration
-            status[gone] = np.where(done[out], CONVERGED, STOPPED)
+            status[gone] = np.where(done[out], Status.CONVERGED, Status.STOPPED)
             too_wide[gone] = wide[out]
             stay = ~out
             live = live[stay]

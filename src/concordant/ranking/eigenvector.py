@@ -10,8 +10,9 @@ from concordant.errors import CannotRank
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.ranking.closed_forms import C0, pair_log_odds
-from concordant.ranking.scores import CONVERGED, STOPPED, Scores, centre, never_judged, unfinished
+from concordant.ranking.scores import Scores, centre, never_judged, unfinished
 
 __all__ = ["principal_eigenvector"]
 
@@ -69,7 +70,7 @@ def principal_eigenvector(batch: Batch, *, c0: float = C0, iterations: int = 10_
     return Scores(
         value=value,
         component=connectivity(graphs).component,
-        status=np.where(reached, CONVERGED, STOPPED).astype(np.int8),
+        status=np.where(reached, Status.CONVERGED, Status.STOPPED).astype(np.int8),
         iterations=np.where(reached, done, iterations),
         gradient=gap,
         notes=(

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.progress import steps
 from concordant.ranking.dense_newton import QUADRATIC, RETREAT, SURE, UNKNOWN, precision, safe_step
 from concordant.ranking.elimination import FAR, Elimination, dense_least_squares, far_apart
 from concordant.ranking.problem import Problem, davidson_derivatives, win_derivatives
-from concordant.ranking.scores import CONVERGED, STOPPED
 
 __all__ = ["Fit", "System", "conjugate_gradients", "fit_sparse"]
 
@@ -391,7 +391,7 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
     end = Fit(
         np.zeros(problem.nodes),
         np.zeros((total, extras)),
-        np.full(total, STOPPED, np.int8),
+        np.full(total, Status.STOPPED, np.int8),
         np.zeros(total, np.int64),
         np.full(total, np.inf),
         np.ones(total),
@@ -422,7 +422,7 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
             _, here = system.problem.node_groups.take(np.flatnonzero(out))
             end.score[nodes], end.extra[gone] = s[here], b[out]
             end.gradient[gone], end.iterations[gone] = steepest[out], iteration
-            end.status[gone] = np.where(done[out], CONVERGED, STOPPED)
+            end.status[gone] = np.where(done[out], Status.CONVERGED, Status.STOPPED)
             stay = np.flatnonzero(~out)
             live = live[stay]
             if len(live) == 0:

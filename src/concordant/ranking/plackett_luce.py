@@ -16,6 +16,7 @@ from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.sampling import label_keys
+from concordant.preferences.status import Status
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.dense_newton import safe_step
@@ -24,8 +25,6 @@ from concordant.ranking.luce_terms import EXACT_TIER, ORDERS, LuceTerms, Positio
 from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import (
-    CONVERGED,
-    STOPPED,
     Scores,
     centre,
     check_prior,
@@ -85,7 +84,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
     first, left = np.zeros(graphs), np.zeros(graphs)
     steps = np.zeros(graphs, np.int64)
     open_ = heaviest > 0
-    status = np.where(open_, STOPPED, CONVERGED).astype(np.int8)
+    status = np.where(open_, Status.STOPPED, Status.CONVERGED).astype(np.int8)
     live, live_terms = lists, terms
     stiff = np.zeros(graphs, bool)
     for step in range(1, iterations + 1):
@@ -96,8 +95,8 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         slope = np.where(open_[owner], centre(at.gradient(), group) - prior * theta, 0.0)  # sums to 0 but for rounding
         left = _largest(np.abs(slope), owner, graphs)
         first = left if step == 1 else first
-        status[open_ & (_largest(np.abs(slope) - ROUNDING * own, owner, graphs) <= 0)] = CONVERGED
-        open_ &= status == STOPPED
+        status[open_ & (_largest(np.abs(slope) - ROUNDING * own, owner, graphs) <= 0)] = Status.CONVERGED
+        open_ &= status == Status.STOPPED
         if not open_.any():
             break
         exact = left / np.where(first > 0, first, 1.0) + ROUNDING * heaviest / np.where(left > 0, left, 1.0)
@@ -105,14 +104,14 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         reach = _largest(move, owner, graphs) + _largest(-move, owner, graphs)
         theta = centre(theta + safe_step(_within(live, move, owner, graphs))[owner] * move, group)
         steps[open_] = step
-        status[open_ & solved & (reach <= SMALL_STEP)] = CONVERGED
-        open_ &= status == STOPPED
+        status[open_ & solved & (reach <= SMALL_STEP)] = Status.CONVERGED
+        open_ &= status == Status.STOPPED
         if not open_.any():
             break
     end = terms.at(theta)
     left = _largest(np.abs(end.gradient() - prior * theta), owner, graphs)
     far = _far(lists, end, prior, batch)
-    status[far] = STOPPED
+    status[far] = Status.STOPPED
     return Scores(
         value=theta,
         component=shape.component,
@@ -227,7 +226,7 @@ def _notes(terms: LuceTerms, status: NDArray[np.int8], far: Flags) -> tuple[Note
             f"{ORDERS} of {{ties:its|their}} orders instead of all."
         )
         notes.append(Note("orders of ties drawn", text, ties=int(terms.sampled)))
-    return (*notes, *unfinished("plackett-luce", status == STOPPED))
+    return (*notes, *unfinished("plackett-luce", status == Status.STOPPED))
 
 
 def plackett_luce_curvature(batch: Batch, scores: Scores) -> Curvature:

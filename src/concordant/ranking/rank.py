@@ -19,11 +19,12 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note, added_up
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.flags import LABELS, code_of
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.ranked_lists import Rankings
-from concordant.ranking.scores import CLOSED_FORM, STATUS, Scores
+from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
 
 __all__ = ["Ranking", "rank"]
@@ -73,7 +74,7 @@ class Ranking:
     interval: str
     level: float
     status: Mapping[str, NDArray[Any]]
-    """Per query: status (index into STATUS), iterations, gradient."""
+    """Per query: status (a ``Status``), iterations, gradient."""
     coefficients: Mapping[str, Floats] = field(default_factory=dict)
     """Per query: covariates' coefficients, the logarithm of Davidson's ν ("ties"), with "s.e. of …" beside each."""
     notes: tuple[str, ...] = ()
@@ -126,7 +127,7 @@ class Ranking:
     @property
     def converged(self) -> bool:
         """Whether every query's scores are exact or reached the tolerance."""
-        return not bool((self.status["status"] == STATUS.index("stopped before convergence")).any())
+        return not bool((self.status["status"] == Status.STOPPED).any())
 
     def __repr__(self) -> str:
         return (
@@ -231,7 +232,7 @@ class _Part:
 
 def _part(batch: Batch, graphs: Graphs, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
     group = np.zeros_like(scores.component) if across else scores.component
-    exact = bool((scores.status == CLOSED_FORM).all())
+    exact = bool((scores.status == Status.CLOSED_FORM).all())
     order, place = _ranks(batch.owner, group, scores.value, batch.item, 1e-12 if exact else 1e-8)
     columns: dict[str, NDArray[Any]] = {
         "query": batch.query[batch.owner],

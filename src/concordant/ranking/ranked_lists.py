@@ -16,7 +16,8 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Lists
 from concordant.preferences.ragged import Grouped, Ragged
-from concordant.ranking.scores import CLOSED_FORM, Scores
+from concordant.preferences.status import Status
+from concordant.ranking.scores import Scores
 
 __all__ = ["Rankings", "cascade", "examinations"]
 
@@ -169,7 +170,7 @@ def cascade(batch: Batch) -> Scores:
     return Scores(
         value=value,
         component=np.zeros(nodes, np.int32),
-        status=np.full(graphs, CLOSED_FORM, np.int8),
+        status=np.full(graphs, Status.CLOSED_FORM, np.int8),
         iterations=np.zeros(graphs, np.int64),
         gradient=np.zeros(graphs),
         notes=(Note("never examined", text, unseen=unseen),) if unseen else (),

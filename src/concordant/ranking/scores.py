@@ -19,13 +19,10 @@ from concordant.errors import CannotRank, NoMaximumLikelihood, Setting, UsageErr
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import MOST, Note
+from concordant.preferences.status import Status
 from concordant.ranking.problem import Problem
 
 __all__ = [
-    "CLOSED_FORM",
-    "CONVERGED",
-    "STATUS",
-    "STOPPED",
     "Scores",
     "centre",
     "check_prior",
@@ -47,10 +44,6 @@ __all__ = [
 ]
 
 
-CLOSED_FORM, CONVERGED, STOPPED = 0, 1, 2
-STATUS = ("closed form", "converged", "stopped before convergence")
-
-
 @dataclass(frozen=True, eq=False)
 class Scores:
     """Scores of the nodes of a batch with the status of each graph.
@@ -63,7 +56,7 @@ class Scores:
     component: NDArray[np.int32]
     """Component of the comparison graph, 0 the largest; scores are comparable within one only."""
     status: NDArray[np.int8]
-    """Index into STATUS."""
+    """A ``Status`` each."""
     iterations: NDArray[np.int64]
     gradient: NDArray[np.float64]
     """Largest absolute entry of the gradient at the end (0 for closed forms)."""
@@ -111,7 +104,7 @@ def closed_form(graphs: Graphs, value: Floats, options: dict[str, Any], notes: t
     return Scores(
         value=value,
         component=cast(Any, lambda: connectivity(graphs).component),
-        status=np.full(len(graphs), CLOSED_FORM, np.int8),
+        status=np.full(len(graphs), Status.CLOSED_FORM, np.int8),
         iterations=np.zeros(len(graphs), np.int64),
         gradient=np.zeros(len(graphs)),
         notes=notes,
@@ -255,7 +248,7 @@ def refuse_runaway(
     farthest = np.abs(extra).max(axis=1)
     if problem.prior == 0:
         farthest = np.maximum(farthest, problem.node_groups.most(np.abs(score)))
-    lost = np.flatnonzero((status == STOPPED) & (farthest > RUNAWAY))
+    lost = np.flatnonzero((status == Status.STOPPED) & (farthest > RUNAWAY))
     if len(lost) == 0:
         return
     g = int(lost[0])
@@ -275,7 +268,7 @@ def refuse_runaway(
 def refuse_beyond(batch: Batch, chosen: Ints, status: NDArray[np.int8], problem: Problem, score: Floats) -> None:
     """Refuse scores that left every range: weights so far apart that their likelihood vanishes in float64."""
     most = problem.node_groups.most(np.where(np.isfinite(score), np.abs(score), np.inf))
-    lost = np.flatnonzero((status == STOPPED) & (most > BEYOND))
+    lost = np.flatnonzero((status == Status.STOPPED) & (most > BEYOND))
     if len(lost):
         g = int(chosen[lost[0]])
         nodes = np.arange(int(batch.node_start[g]), int(batch.node_start[g + 1]))

@@ -13,13 +13,11 @@ from torch import Tensor
 from concordant.abstention.points import ScorerClass, conjugate, phi_named
 from concordant.errors import ConcordantError, UsageError
 from concordant.losses.pair_losses import pair_loss
+from concordant.preferences.status import Status
 from concordant.torch.losses import on_tensors
 from concordant.torch.scorers import ReluScorer
 
-__all__ = ["BoundedFit", "BoundedReluScorer", "LEVEL", "STOPPED", "fit_pairs", "pair_losses", "project"]
-
-
-LEVEL, STOPPED = "local minimum", "stopped before convergence"
+__all__ = ["BoundedFit", "BoundedReluScorer", "fit_pairs", "pair_losses", "project"]
 
 
 def pair_losses(margin: Tensor, *, phi: str, k: float = 1.0) -> Tensor:
@@ -187,7 +185,9 @@ def fit_pairs(
     data.restore(kept)
     residual = data.residual()
     data.restore(kept)
-    return BoundedFit(LEVEL if residual <= tolerance else STOPPED, taken, best, residual, tuple(values))
+    return BoundedFit(
+        (Status.LOCAL if residual <= tolerance else Status.STOPPED).word, taken, best, residual, tuple(values)
+    )
 
 
 class _Pairs:

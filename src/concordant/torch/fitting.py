@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from concordant.errors import ConcordantError, UsageError
+from concordant.preferences.status import Status
 from concordant.torch.losses import spans
 
-__all__ = ["CONVERGED", "Fit", "STOPPED", "fit"]
+__all__ = ["Fit", "fit"]
 
 
-CONVERGED, STOPPED = "converged", "stopped before convergence"
 METHODS = ("lbfgs", "adam")
 IDLE = 10
 """Steps of L-BFGS without a lower value or a smaller derivative, after which rounding has the last word."""
@@ -100,7 +100,8 @@ def fit(
     value = training.backward(None)
     slope = training.slope()
     training.clear()
-    return Fit(CONVERGED if slope <= tolerance * max(1.0, abs(value)) else STOPPED, taken, value, slope, tuple(values))
+    ended = Status.CONVERGED if slope <= tolerance * max(1.0, abs(value)) else Status.STOPPED
+    return Fit(ended.word, taken, value, slope, tuple(values))
 
 
 class _Training:

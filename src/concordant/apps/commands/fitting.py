@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.apps.commands.given import Given, worded
+from concordant.apps.commands.given import Given, say_note, worded
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import Matched, Valued, match, read_valued
 from concordant.apps.commands.output import as_csv, show_table
@@ -127,7 +127,7 @@ def _say(ranker: Any, agreement: float | None, graded: bool) -> None:
     found = "nothing to compare the scores with" if agreement is None else f"{what} {agreement:.4f}"
     say("fitted", f"on the training data: {found}; solver: {ranker.status_['status']}")
     for note in ranker.status_["notes"]:
-        say("note", str(note))
+        say_note(note)
 
 
 def _preferences(log: str, given: Mapping[str, Any]) -> tuple[Features | FeatureFile, Any, list[str]]:

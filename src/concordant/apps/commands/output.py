@@ -23,9 +23,9 @@ from concordant.apps.commands.saying import at_the_end, one_line
 from concordant.errors import UsageError
 from concordant.io.log.disk import check_replaced, in_place_of
 from concordant.preferences.notes import Note
+from concordant.preferences.status import Status
 from concordant.ranking.flags import FLAGS, flag_said
 from concordant.ranking.rank import Ranking
-from concordant.ranking.scores import STOPPED
 from concordant.ranking.structures import structure
 
 __all__ = [
@@ -222,7 +222,7 @@ def show(board: Ranking, *, rows: int | None, quiet: bool, table: bool) -> None:
 def remarks(board: Ranking) -> list[str]:
     """What a reader should know before trusting the table."""
     notes, of = list(board.notes), len(board.queries)
-    if stopped := int((board.status["status"] == STOPPED).sum()):
+    if stopped := int((board.status["status"] == Status.STOPPED).sum()):
         text = "{queries:,} of {of:queries} stopped before convergence"
         notes.append(Note("queries stopped", text, queries=stopped, of=of))
     if split := len(np.unique(board.query[board.component > 1])):

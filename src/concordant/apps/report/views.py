@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.status import Status
 from concordant.ranking.flags import FLAGS, LABELS, flag_said
 from concordant.ranking.rank import Ranking, rank
-from concordant.ranking.scores import STATUS
 from concordant.ranking.structures import structure
 
 __all__ = [
@@ -230,7 +230,7 @@ class View:
         board = self.group.board
         if self.rows < self.size:
             yield f"the first {self.rows:,} of {self.size:,} rows of the ranking are shown"
-        if STATUS[int(board.status["status"][self.query])] == "stopped before convergence":
+        if board.status["status"][self.query] == Status.STOPPED:
             yield "the scores stopped before convergence"
         for flag in FLAGS:
             if number := int((board.flag[rows] & flag.code > 0).sum()):

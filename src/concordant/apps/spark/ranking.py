@@ -15,11 +15,11 @@ from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
 from concordant.errors import UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.status import Status
 from concordant.ranking.flags import FLAGS, LABELS
 from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
-from concordant.ranking.scores import STATUS as ENDS
 from concordant.ranking.standard_errors import method_for
 from concordant.ranking.structures import structure as find_structure
 
@@ -29,7 +29,6 @@ __all__ = ["rank", "ranked", "ranking_of", "write_ranking"]
 STATUS = ("status", "iterations", "gradient")
 BESIDE = (*STATUS, "note", "interval")
 """Columns beside those of ``Ranking.to_arrow``."""
-STOPPED = ENDS.index("stopped before convergence")
 WORDY = 2
 """Judgments that one row of a log holds at most: wins of either side."""
 METHODS = pa.schema([("method", pa.string())])
@@ -120,7 +119,7 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
     Errors: UsageError where the folder is there and not empty, InputError where rows are refused.
     """
     seen = Observation()
-    stopped, split = fn.col("status") == STOPPED, fn.col("component") > 1
+    stopped, split = fn.col("status") == int(Status.STOPPED), fn.col("component") > 1
     counts = {f"flag {one.label}": fn.count_if(fn.col("flag").contains(one.label)) for one in FLAGS}
     counts |= {"rows": fn.count(fn.lit(1)), "stopped": fn.count_if(stopped), "split": fn.count_if(split)}
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])

@@ -30,6 +30,7 @@ from concordant.learning.solvers.least_squares import INTERCEPTS, NormalEquation
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
+from concordant.preferences.notes import Note
 from concordant.ranking.structures import STRUCTURES
 
 __all__ = ["AggregationRanker", "RegressionRanker"]
@@ -238,7 +239,8 @@ class AggregationRanker(RegressionRanker):
         self._forget("cv_")
         ended, notes = self._solve(found.equations, ridge), [*found.notes, *found.facts.notes]
         if self._informed(kind):
-            notes.insert(0, f"structure {plan.structure}: {source.place} the features do not inform the aggregation")
+            text = "structure {structure}: {place} the features do not inform the aggregation"
+            notes.insert(0, Note("not informed", text, structure=plan.structure, place=source.place))
         notes += self._warnings(kind, plan, found.facts, ridge, [ridge], False)
         self._tell(ended, found.facts, plan, {}, notes)
         return found.normaliser
@@ -265,18 +267,22 @@ class AggregationRanker(RegressionRanker):
 
     def _warnings(
         self, kind: str, plan: Plan, facts: TargetFacts, ridge: float, ridges: list[float], beyond: bool
-    ) -> Iterator[str]:
+    ) -> Iterator[Note]:
         """What the user may want to do otherwise."""
         if not facts.largest:
-            yield "no query has two items of different targets: nothing was learned, and no score says anything"
+            text = "no query has two items of different targets: nothing was learned, and no score says anything"
+            yield Note("nothing learned", text)
         if beyond and np.isinf(ridge):
-            yield (
+            text = (
                 "informed: held-out judgments do not show that aggregation improves on the pairwise logistic scorer, "
                 "which therefore stands"
             )
+            yield Note("pairwise scorer stands", text)
         elif len(ridges) > 1 and not beyond and ridge in (min(ridges), max(ridges)):
             end = "least" if ridge == min(ridges) else "greatest"
-            yield f"the ridge chosen, {ridge:g}, is the {end} that was tried"
+            yield Note(
+                "end of what was tried", f"the ridge chosen, {{value:g}}, is the {end} that was tried", value=ridge
+            )
         known = STRUCTURES.get(plan.row["structure"])
         if kind == "selections" and known and known.reads == "pairs":
             yield clicks_note(known.name)

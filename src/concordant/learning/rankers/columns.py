@@ -75,7 +75,7 @@ class Summed:
     normaliser: Normaliser
     facts: TargetFacts
     notes: tuple[str, ...]
-    """What a reader should know of rows and judgments, in words."""
+    """What a reader should know of rows and judgments."""
 
 
 class TargetSums(ABC):

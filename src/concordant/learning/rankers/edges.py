@@ -19,9 +19,11 @@ from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.plans import one_ridge
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edges import fit_edges
+from concordant.learning.targets.mean_targets import one_subset
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import Surrogate, surrogate
 from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.structures import structure as find_structure
@@ -43,7 +45,7 @@ class Source:
     weight: Floats
     """Weight of each graph; they add up to 1."""
     facts: dict[str, Any]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def of_labels(training: Training, reads: str) -> Source:
@@ -81,11 +83,7 @@ def of_preferences(
         raise UsageError(f"order must be 'all' or an integer of at least 1, not {order!r}")
     batch = Batch.whole(prefs) if isinstance(order, str) else Batch.subsets(prefs, int(order), subsets, seed=seed)
     drawn = np.bincount(batch.query, minlength=len(prefs.queries))
-    notes = []
-    if not isinstance(order, str) and (below := int((prefs.judgments <= order).sum())):
-        notes.append(
-            f"{below:,} of {len(drawn):,} queries have at most {order:,} judgments: all of them are their one subset"
-        )
+    notes = [] if isinstance(order, str) else one_subset(int((prefs.judgments <= order).sum()), len(drawn), order)
     facts: dict[str, Any] = {"order": order, "structure": None}
     if member.reads != "scores":
         if prefs.kind == "selections":
@@ -101,12 +99,13 @@ def of_preferences(
     return Source(law, training.row, training.share, facts, (*notes, *found.notes))
 
 
-def clicks_note(name: str) -> str:
+def clicks_note(name: str) -> Note:
     """Say what pairs read from click logs do."""
-    return (
-        f"{name} reads a click as preferred to what stands above it and never the reverse: lists shown in one order "
+    text = (
+        "{name} reads a click as preferred to what stands above it and never the reverse: lists shown in one order "
         "teach it to reverse that order; the structure 'cascade' (with err-pairwise or gain regression) does not"
     )
+    return Note("pairs of clicks", text, name=name)
 
 
 def _structure(member: Surrogate, given: Any, kind: str | None) -> Any:

@@ -21,6 +21,7 @@ from concordant.learning.solvers.least_squares import INTERCEPTS, LinearFit
 from concordant.losses.gains import GAINS, best_value, inverse_discount
 from concordant.losses.metrics.conventions import gain_of
 from concordant.losses.surrogates import Surrogate, surrogate
+from concordant.preferences.notes import Note
 
 __all__ = ["LOSSES", "ListRanker"]
 
@@ -133,8 +134,9 @@ class ListRanker(RegressionRanker):
             gains = gains * np.repeat(np.where(none, 0.0, 1.0 / np.where(none, 1.0, best)), size)
         weight = training.share / size
         facts = self._fit_targets(training, columns, gains, weight, one_ridge(self.ridge))
-        said = f"{int(none.sum()):,} of {len(size):,} queries have no relevant item (Z = 0): their targets are 0"
-        return {**facts, "notes": [said] if none.any() else []}
+        text = "{queries:,} of {of:,} queries have no relevant item (Z = 0): their targets are 0"
+        note = Note("no relevant item", text, queries=int(none.sum()), of=len(size))
+        return {**facts, "notes": [note] if none.any() else []}
 
     def _gains(self, training: Training) -> Floats:
         gain = "2^s-1" if self.gain is None else self.gain

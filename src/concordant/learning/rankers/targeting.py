@@ -14,6 +14,7 @@ from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.informed import Informed, informed_prior
 from concordant.learning.targets.mean_targets import Targets
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 
 __all__ = ["TargetMaker"]
@@ -39,9 +40,9 @@ class TargetMaker:
         return {} if self.prior is None else {"tau2": float(self.prior.tau2), "prior_ridge": float(self.prior.ridge)}
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What a reader should know of the prior."""
-        return () if self.prior is None else tuple(f"informed: {note}" for note in self.prior.notes)
+        return () if self.prior is None else self.prior.notes
 
     def __call__(self, plans: list[Plan], prefs: Preferences) -> list[Targets]:
         """Return the targets of each plan; ``prefs`` has the queries and items of the training rows."""

@@ -17,6 +17,7 @@ from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.judged import Judged
 from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.layouts import ALIASES, plain
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Grouped, Ragged
 
@@ -77,20 +78,20 @@ class Training(Grouped):
         return np.asarray(total / max(float(total.sum()), 1e-300), np.float64)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know, in words."""
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know."""
         single = int((np.diff(self.start) == 1).sum())
         return said_of_rows(self.unjudged, self.rows, single, len(self.start) - 1)
 
 
-def said_of_rows(unjudged: int, rows: int, single: int, queries: int) -> tuple[str, ...]:
-    """Return what a reader should know of rows of features and of queries, in words."""
-    said = []
-    if unjudged:
-        said.append(f"{unjudged:,} of {rows:,} rows are in no judgment: nothing is learned there")
-    if single:
-        said.append(f"{single:,} of {queries:,} queries have a single item: nothing to order")
-    return tuple(said)
+def said_of_rows(unjudged: int, rows: int, single: int, queries: int) -> tuple[Note, ...]:
+    """Return what a reader should know of rows of features and of queries."""
+    without = "{rows:,} of {of:,} rows are in no judgment: nothing is learned there"
+    alone = "{queries:,} of {of:,} queries have a single item: nothing to order"
+    return (
+        *((Note("rows without judgment", without, rows=unjudged, of=rows),) if unjudged else ()),
+        *((Note("single items", alone, queries=single, of=queries),) if single else ()),
+    )
 
 
 def rows_of(X: Any, missing: str, names: tuple[str, ...] | None = None) -> tuple[Features, bool]:

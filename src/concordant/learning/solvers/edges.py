@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError
 from concordant.learning.solvers.edge_problem import Determined, EdgeProblem, iterated
 from concordant.learning.solvers.hinge import fit_hinge
-from concordant.learning.solvers.least_squares import CONVERGED, NOT_ATTAINED, STOPPED, UNDETERMINED, LinearFit
+from concordant.learning.solvers.least_squares import LinearFit
 from concordant.losses.objective import Objective
+from concordant.preferences.status import Status
 
 __all__ = ["fit_edges"]
 
@@ -22,7 +23,6 @@ WIDE = 2_000
 """Beyond so many features the Newton system is solved by conjugate gradients instead of a factorisation."""
 SHRINK, HALVINGS = 1e-4, 60
 ROUNDING = 1e-14
-CLOSED_FORM = "closed form"
 RECEDING, TAIL = 1e-8, 1e-10
 """A long step that lowers no gap by more than this share of what it raises another leads to infinity; it is followed
 until what it still gains is this share of the first objective."""
@@ -115,7 +115,7 @@ def _newton(problem: EdgeProblem, tolerance: float, most: int) -> LinearFit:
     point = _Point(problem, np.zeros(problem.width), np.zeros(len(problem.winner)), np.zeros(len(problem.unit)))
     start, gradient = point.value, point.gradient()
     determined = Determined(problem, WIDE)
-    status, iterations = STOPPED, 0
+    ended, iterations = Status.STOPPED, 0
     while iterations < (1 if quadratic else most):
         direction = _direction(problem, determined, point, gradient)
         fall = float(gradient @ direction)
@@ -126,16 +126,15 @@ def _newton(problem: EdgeProblem, tolerance: float, most: int) -> LinearFit:
         iterations += 1
         gradient = point.gradient()
         if last:
-            status = NOT_ATTAINED if receding else CONVERGED
+            ended = Status.NOT_ATTAINED if receding else Status.CONVERGED
             break
     if quadratic:
-        status = CLOSED_FORM
-    status += UNDETERMINED if determined.free and status != STOPPED else ""
+        ended = Status.CLOSED_FORM
     slope = float(np.abs(gradient).max(initial=0.0))
     none = np.zeros(()) if len(problem.unit) else None
     steps = 0 if quadratic else iterations
     return LinearFit(
-        point.theta, problem.ridge, status, slope, np.asarray(point.value), determined.free, none, iterations=steps
+        point.theta, problem.ridge, ended, slope, np.asarray(point.value), determined.free, none, iterations=steps
     )
 
 

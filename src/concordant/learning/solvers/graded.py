@@ -14,10 +14,7 @@ from concordant.errors import UsageError
 from concordant.learning.solvers.edge_problem import unit_scale
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import (
-    CONVERGED,
     SINGULAR,
-    STOPPED,
-    UNDETERMINED,
     LinearFit,
     NormalEquations,
     checked_matrix,
@@ -28,6 +25,7 @@ from concordant.losses.graded import GradedLists, graded_phi
 from concordant.losses.objective import Objective, WeightedEdges
 from concordant.losses.pair_losses import PairLoss, value_penalty
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 
 __all__ = ["fit_graded"]
 
@@ -108,7 +106,7 @@ def fit_graded(
     return LinearFit(
         theta,
         ridge,
-        (CONVERGED + (UNDETERMINED if free else "")) if settled else STOPPED,
+        Status.CONVERGED if settled else Status.STOPPED,
         float(np.abs(gradient).max(initial=0.0)),
         np.asarray(value),
         free,

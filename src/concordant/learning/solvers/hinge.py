@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.learning.solvers.edge_problem import Determined, EdgeProblem
-from concordant.learning.solvers.least_squares import CONVERGED, STOPPED, UNDETERMINED, LinearFit
+from concordant.learning.solvers.least_squares import LinearFit
+from concordant.preferences.status import Status
 
 __all__ = ["fit_hinge"]
 
@@ -44,7 +45,7 @@ def fit_hinge(problem: EdgeProblem, *, tolerance: float, max_iterations: int) ->
     if problem.width > WIDEST:
         raise UsageError(f"hinge takes at most {WIDEST:,} features, not {problem.width:,}; take squared-hinge")
     if not len(problem.winner):
-        return LinearFit(np.zeros(problem.width), problem.ridge, CONVERGED, 0.0, np.zeros(()), gap=0.0)
+        return LinearFit(np.zeros(problem.width), problem.ridge, Status.CONVERGED, 0.0, np.zeros(()), gap=0.0)
     determined = Determined(problem, WIDEST)
     state = _Interior.begin(problem)
     best = found = state.certified()
@@ -58,12 +59,11 @@ def fit_hinge(problem: EdgeProblem, *, tolerance: float, max_iterations: int) ->
         iterations += 1
         found = state.certified()
         best = min(best, found, key=lambda point: point.gap)
-    status = CONVERGED if best.gap <= tolerance * (best.value + start) else STOPPED
+    ended = Status.CONVERGED if best.gap <= tolerance * (best.value + start) else Status.STOPPED
     slope = float(np.abs(best.residual).max(initial=0.0))
-    status += UNDETERMINED if determined.free and status == CONVERGED else ""
     value = np.asarray(best.value)
     return LinearFit(
-        best.theta, problem.ridge, status, slope, value, determined.free, iterations=iterations, gap=best.gap
+        best.theta, problem.ridge, ended, slope, value, determined.free, iterations=iterations, gap=best.gap
     )
 
 

@@ -19,15 +19,12 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError
 from concordant.kernels.arrays import read_only
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 
 __all__ = [
-    "CONVERGED",
     "INTERCEPTS",
     "LinearFit",
-    "NOT_ATTAINED",
     "NormalEquations",
-    "STOPPED",
-    "UNDETERMINED",
     "centred",
     "checked_matrix",
     "checked_ridge",
@@ -153,10 +150,6 @@ def weighted_means(
 
 
 INTERCEPTS = ("query", "one", "none")
-CONVERGED, STOPPED, NOT_ATTAINED = "converged", "stopped before convergence", "infimum not attained"
-"""What the status of an iterative fit begins with."""
-UNDETERMINED = ", undetermined directions set to 0"
-"""What is added where the data and the ridge leave directions free."""
 SINGULAR = 1e-12
 """Directions whose share of the curvature of standardised columns is below this are not determined."""
 ROUNDING = 8.0
@@ -170,9 +163,7 @@ class LinearFit:
     theta: Floats
     """Shape (features,), or (features, targets) when several targets were fitted at once."""
     ridge: float
-    status: str
-    """'closed form', 'converged', 'stopped before convergence' or 'infimum not attained', and ', undetermined
-    directions set to 0' where some are."""
+    ended: Status
     gradient: float
     """Largest absolute entry of the gradient at θ."""
     value: Floats
@@ -186,9 +177,15 @@ class LinearFit:
     """Duality gap: by how much the objective can be above its minimum at most; None where none was computed."""
 
     @property
+    def status(self) -> str:
+        """How the fit ended, and ', undetermined directions set to 0' where some are."""
+        free = self.undetermined and self.ended != Status.STOPPED
+        return self.ended.word + (", undetermined directions set to 0" if free else "")
+
+    @property
     def converged(self) -> bool:
         """Whether θ is a minimiser to the precision asked for."""
-        return not self.status.startswith(("stopped", NOT_ATTAINED))
+        return self.ended not in (Status.STOPPED, Status.NOT_ATTAINED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,13 +352,13 @@ class NormalEquations:
         theta *= unit[:, None]
         residual = A @ theta - self.moment
         value = 0.5 * ((theta * (A @ theta - 2 * self.moment)).sum(axis=0) + self.squares)
-        status = "closed form" + (UNDETERMINED if free else "")
+        ended = Status.CLOSED_FORM
         intercept = None if self.intercept == "query" else self.mean_y - self.mean_x @ theta
         gradient = float(np.abs(residual).max(initial=0.0))
         if not self.single:
-            return LinearFit(theta, ridge, status, gradient, value, free, intercept)
+            return LinearFit(theta, ridge, ended, gradient, value, free, intercept)
         one = None if intercept is None else intercept[0]
-        return LinearFit(theta[:, 0], ridge, status, gradient, value[0], free, one)
+        return LinearFit(theta[:, 0], ridge, ended, gradient, value[0], free, one)
 
     @cached_property
     def largest_curvature(self) -> float:

@@ -20,6 +20,7 @@ from concordant.learning.solvers.least_squares import checked_rows
 from concordant.losses.graded import GradedLists
 from concordant.losses.objective import Objective
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.progress import steps
 
 __all__ = ["CHOICES", "RankBoost", "Rule", "Table", "rankboost"]
@@ -254,7 +255,7 @@ def rankboost(
 
 def _boost(table: Table, source: _Listed | _Graded, place: Ints, rounds: int, choose: str, epsilon: float) -> RankBoost:
     rows, features = table.code.shape
-    F, status = np.zeros(rows), "all rounds made"
+    F, ended = np.zeros(rows), Status.ROUNDS
     before = source.look(np.zeros(len(place)))
     made: list[tuple[Rule, float, float]] = []
     for _ in steps("rounds of boosting", range(rounds)):
@@ -265,7 +266,7 @@ def _boost(table: Table, source: _Listed | _Graded, place: Ints, rounds: int, ch
             ends = place[source.winner], place[source.loser]
             rule = table.by_normaliser(*ends, before.share)
         if rule is None or rule.gain <= NOTHING:
-            status = "no rule orders the pairs better than chance"
+            ended = Status.NO_RULE
             break
         h = table.apply(rule)
         if choose == "r":
@@ -279,7 +280,7 @@ def _boost(table: Table, source: _Listed | _Graded, place: Ints, rounds: int, ch
         made.append((rule, float(alpha), float(np.exp(after.log_loss - before.log_loss))))
         before = after
         if after.log_loss < -650.0:
-            status = "all pairs in order, the loss is 0 in rounding"
+            ended = Status.IN_ORDER
             break
     rules = [rule for rule, _, _ in made]
     return RankBoost(
@@ -290,7 +291,7 @@ def _boost(table: Table, source: _Listed | _Graded, place: Ints, rounds: int, ch
         np.array([rule.missing for rule in rules], np.int64),
         np.array([z for *_, z in made], np.float64),
         features,
-        status,
+        ended.word,
     )
 
 

@@ -17,6 +17,7 @@ from concordant.learning.solvers.least_squares import LinearFit, checked_matrix,
 from concordant.learning.solvers.sampled import Gain, Logistic, Regression, SampledGains, chances
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import whole_seed
+from concordant.preferences.status import Status
 from concordant.progress import steps as told
 from concordant.ranking.scores import Scores
 
@@ -120,6 +121,11 @@ class StochasticFit(LinearFit):
     """c of the step sizes."""
     shift: float = 0.0
     """t0 of the step sizes."""
+
+    @property
+    def status(self) -> str:
+        """How many steps were made."""
+        return f"stopped after {self.iterations:,} stochastic steps"
 
 
 def stochastic_fit(
@@ -260,7 +266,7 @@ def _run(
     return StochasticFit(
         theta,
         ridge,
-        f"stopped after {steps:,} stochastic steps",
+        Status.STOPPED,
         slope,
         np.asarray(value),
         iterations=steps,

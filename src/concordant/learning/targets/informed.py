@@ -16,6 +16,7 @@ from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import products
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import deal, label_keys, uniform_bits
 from concordant.progress import stage
@@ -56,7 +57,7 @@ class Informed:
     """(ridge, mean log-likelihood of a held-out comparison) of all ridges tried, ascending; empty when given."""
     tau2_curve: tuple[tuple[float, float], ...] = ()
     """The same of τ²; what τ² = 0 would give, the scorer by itself, first."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def informed_prior(
         raise InputError("informed aggregation needs comparisons: these preferences prefer no item to another")
     ridge_curve: tuple[tuple[float, float], ...] = ()
     tau2_curve: tuple[tuple[float, float], ...] = ()
-    notes: list[str] = []
+    notes: list[Note] = []
     if ridge == "auto":
         with stage("choosing the ridge of the pairwise scorer"):
             found = _peak(problem.likelihood_of_precision, PRECISIONS, COARSE[0])
@@ -277,11 +278,12 @@ def _steps(least: float, greatest: float, factor: float) -> Iterator[float]:
     yield from (float(least * factor**step) for step in range(number + 1))
 
 
-def _edge(name: str, chosen: float, span: tuple[float, float, float], shown: float) -> list[str]:
+def _edge(name: str, chosen: float, span: tuple[float, float, float], shown: float) -> list[Note]:
     least, greatest = span[0] * 1.01, span[1] / 1.01
     if least < chosen < greatest:
         return []
-    return [f"{name} = {shown:.3g} is the {'least' if chosen <= least else 'greatest'} that was tried"]
+    text = f"informed: {name} = {{value:.3g}} is the {'least' if chosen <= least else 'greatest'} that was tried"
+    return [Note("end of what was tried", text, value=float(shown))]
 
 
 def _check(X: Matrix, alignment: Alignment, prefs: Preferences, ridge: float | str, tau2: float | str) -> None:

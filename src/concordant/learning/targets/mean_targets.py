@@ -18,11 +18,13 @@ from concordant.learning.targets.log_odds import LogOddsTargets
 from concordant.losses.gains import Gain, best_value, inverse_discount, the_gain
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Grouped, Ragged
 from concordant.preferences.sampling import label_keys, quick_draws
+from concordant.preferences.status import Status
 from concordant.progress import steps
-from concordant.ranking.scores import STOPPED, Scores
+from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
 
 __all__ = ["TargetFacts", "Targets", "mean_targets", "mean_targets_of_orders"]
@@ -60,21 +62,14 @@ class TargetFacts:
     """The largest |ȳ|, less its mean in the query; 0 where there is nothing to learn."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know, in words."""
-        said = []
-        if self.order is not None and self.exact:
-            said.append(
-                f"{self.exact:,} of {self.queries:,} queries have at most {self.order:,} judgments: all of them are "
-                "their one subset"
-            )
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know."""
+        said = [] if self.order is None else one_subset(self.exact, self.queries, self.order)
         if self.zero:
-            said.append(
-                f"{self.zero:,} of {self.drawn:,} subsets (in {self.with_zero:,} queries) have no best order (Z = 0): "
-                "their targets are 0"
-            )
+            text = "{zero:,} of {drawn:,} subsets (in {within:queries}) have no best order (Z = 0): their targets are 0"
+            said.append(Note("no best order", text, zero=self.zero, drawn=self.drawn, within=self.with_zero))
         if self.stopped:
-            said.append(f"{self.stopped:,} structures stopped before convergence")
+            said.append(Note("stopped", "{graphs:structures} stopped before convergence", graphs=self.stopped))
         return tuple(said)
 
     def status(self, subsets: int) -> dict[str, Any]:
@@ -87,6 +82,12 @@ class TargetFacts:
             "queries_below_order": 0 if self.order is None else self.exact,
             "monte_carlo_error": None if subsets == 1 and self.exact < self.queries else error,
         }
+
+
+def one_subset(exact: int, queries: int, order: int) -> list[Note]:
+    """Say how many queries have no more judgments than a subset, where there are some."""
+    text = f"{{queries:,}} of {{of:,}} queries have at most {order:,} judgments: all of them are their one subset"
+    return [Note("one subset", text, queries=exact, of=queries)] if exact else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +122,8 @@ class Targets(Grouped):
         return self.groups.centred(self.value)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know, in words."""
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know."""
         return self.facts(self.weight).notes
 
     def facts(self, weight: Floats) -> TargetFacts:
@@ -317,7 +318,7 @@ class _Work:
         scores = self.function(batch, **self.options)
         y, none = _over_best(batch, scores.value, self.gain, self.inverse)
         of_query = np.bincount(np.searchsorted(codes, batch.query), none, len(codes)).astype(np.int64)
-        return y, of_query, int((scores.status == STOPPED).sum())
+        return y, of_query, int((scores.status == Status.STOPPED).sum())
 
 
 def _order(order: int | str) -> int | None:
