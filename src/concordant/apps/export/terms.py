@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from concordant.abstention.held_pairs import unfrozen
 from concordant.abstention.ranker import AbstainingRanker
 from concordant.apps.models.regressors import Network, PlainLinear, Trees, booster_text, booster_trees, plain_regressor
-from concordant.errors import UsageError, few, twice
+from concordant.errors import Setting, UsageError, few, twice
 from concordant.io.log.json_values import unicode_text
 from concordant.learning.features.normalising import Normaliser, signed_log
 from concordant.learning.rankers.boosting import RankBoostRanker
@@ -167,8 +167,9 @@ def of_query(ranker: Any, query: Any) -> Any:
     labels = {str(label): label for label in ranker.rankers_}
     if query is None:
         raise UsageError(
-            f"QueryRankers hold a scoring function for each of {len(labels):,} queries; name one to export "
-            f"(query=…, --query …): {few(labels)}"
+            f"QueryRankers hold a scoring function for each of {len(labels):,} queries; name one to export (",
+            Setting("query"),
+            f"): {few(labels)}",
         )
     if str(query) not in labels:
         raise UsageError(f"there is no ranker of query {str(query)!r}; there are {few(labels)}")

@@ -18,7 +18,7 @@ from concordant.apps.spark.learning_features import FeatureFrame, examine, refus
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.telling import told
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Setting, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
@@ -46,7 +46,8 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
     if ranker.missing not in ("raise", "mean", "zero"):
         raise UsageError(f"missing={ranker.missing!r} {WHERE} it is raise, mean or zero")
     if isinstance(ranker.order, str) and ranker.order == "auto":
-        raise UsageError(f"choosing the order by cross-validation {WHERE} it is all or a number: --order all (order=)")
+        said = f"choosing the order by cross-validation {WHERE} it is all or a number: "
+        raise UsageError(said, Setting("order", "all"))
     for name in ("structure", "order", "gain", "ridge"):
         value = getattr(ranker, name)
         if isinstance(value, list) or (value == "auto" and name != "ridge"):

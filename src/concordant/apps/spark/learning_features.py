@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import PLACE, Table
-from concordant.errors import InputError
+from concordant.errors import InputError, Setting
 from concordant.learning.features.matrix import FILL
 from concordant.learning.features.normalising import Moments
 from concordant.learning.features.reading import chosen_columns
@@ -151,7 +151,8 @@ class Examined:
         if self.wrong[0]:
             raise InputError(
                 f"{name}: {_values(self.wrong, self.rows * width)} are not numbers; choose the columns that are "
-                "features with --feature-columns (names=)"
+                "features with ",
+                Setting("names"),
             )
         refused = self.infinite
         if missing == "raise":

@@ -18,7 +18,7 @@ from pyspark.sql import functions as fn
 from concordant.apps.spark.frames import PLACE, Table
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.telling import told
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Setting, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.reading import column_of
 from concordant.losses.metrics.metrics import Comparison, Summary, metric, of_mean_difference
@@ -53,8 +53,8 @@ class ValuedFrame:
                 raise InputError(f"{name}: no column of the {one}; columns there: {', '.join(known)}")
         if found["query"] is None:
             raise UsageError(
-                f"{name}: no column of the query: all rows are one list, which is no work for a cluster; leave out "
-                "--engine spark"
+                f"{name}: no column of the query: all rows are one list, which is no work for a cluster; leave out ",
+                Setting("engine", "spark"),
             )
         raw = {one: table.column(str(column)) for one, column in found.items()}
         value = _number(raw[role], table.type_of(str(found[role])))
@@ -135,7 +135,7 @@ def matched(scores: ValuedFrame, labels: ValuedFrame, unmatched: str) -> tuple[D
             )
     left_out = "; ".join(said)
     if left_out and unmatched == "raise":
-        raise InputError(f"{left_out}; --unmatched skip leaves them out")
+        raise InputError(f"{left_out}; ", Setting("unmatched", "skip"), " leaves them out")
     return scores.frame.join(labels.frame, list(KEYS)), left_out
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from concordant import errors
 from concordant.apps.spark.checking import Refused
 from concordant.apps.spark.partitioning import TooLarge
-from concordant.errors import ConcordantError, InputError
+from concordant.errors import ConcordantError, InputError, Setting
 from concordant.io.engines.spark import FAILURES, chain, telling_line
 
 __all__ = ["told"]
@@ -32,7 +32,7 @@ def told(name: str) -> Iterator[None]:
         text = chain(error)
         raised = RAISED.search(text)
         if raised is None:
-            raise InputError(f"{name}: Spark: {_said(text) or type(error).__name__}") from None
+            raise InputError(f"{name}: Spark: ", *(_said(text) or (type(error).__name__,))) from None
         for ours in (Refused, TooLarge):
             if raised[1] == ours.__name__:
                 raise ours(f"{name}: {' '.join(raised[2].split())}") from None
@@ -41,15 +41,16 @@ def told(name: str) -> Iterator[None]:
         raise kind(said if said.startswith(name) else f"{name}: {said}") from None
 
 
-def _said(text: str) -> str:
-    """Return what to do, where it is known, and the most telling line."""
+def _said(text: str) -> tuple[str | Setting, ...]:
+    """Return what to do, where it is known, or the most telling line."""
     if NO_MEMORY.search(text):
-        return "a Python worker needs more memory: raise spark.executor.pyspark.memory"
+        return ("a Python worker needs more memory: raise spark.executor.pyspark.memory",)
     if "OutOfMemoryError" in text:
-        return "Java needs more memory: raise --memory-limit (memory_limit), or spark.executor.memory"
+        return "Java needs more memory: raise ", Setting("memory_limit"), ", or spark.executor.memory"
     if GONE.search(text):
-        return "a Python worker ended without a word, often for want of memory: give the executors more, or more tasks"
+        said = "a Python worker ended without a word, often for want of memory: give the executors more, or more tasks"
+        return (said,)
     _, there, traceback = text.rpartition("Traceback (most recent call last)")
     if there and (line := IN_PYTHON.search(traceback)):
-        return f"a task failed: {line[0].strip()[:240]}"
-    return telling_line(text) if text.strip() else ""
+        return (f"a task failed: {line[0].strip()[:240]}",)
+    return (telling_line(text),) if text.strip() else ()
