@@ -49,7 +49,7 @@ def edges(rng: np.random.Generator, start: Any, size: Any, each: int, phi: str) 
     """Random edges in every query."""
     graph = np.repeat(np.arange(len(size)), each)
     winner, loser = (start[graph] + (rng.random(len(graph)) * size[graph]).astype(np.int64) for _ in range(2))
-    edges = WeightedEdges.plain(start, winner, loser, rng.random(len(graph)))
+    edges = WeightedEdges.of(start, winner, loser, rng.random(len(graph)))
     return Objective(edges, pair_loss(phi), value_penalty("square"))
 
 

@@ -32,7 +32,7 @@ def case(seed, missing=0.0, graphs=3, width=3):
     ends = [pair for pair in ends if rng.random() < 0.5] or ends[:1]
     winner, loser = np.array(ends).T
     weight = rng.uniform(0.1, 1, len(winner))
-    edges = WeightedEdges.plain(start, winner, loser, weight)
+    edges = WeightedEdges.of(start, winner, loser, weight)
     return X, Objective(edges, pair_loss("exponential"), value_penalty("square"))
 
 
@@ -129,7 +129,7 @@ def test_graded_lists_are_their_listed_pairs(seed):
         if grade[i] > grade[j]
     ]
     winner, loser = np.array(pairs).T
-    edges = WeightedEdges.plain(start, winner, loser, np.ones(len(winner)))
+    edges = WeightedEdges.of(start, winner, loser, np.ones(len(winner)))
     listed = Objective(edges, pair_loss("exponential"), value_penalty("square"))
     one, other = (rankboost(X, source, weight=weight, rounds=8) for source in (GradedLists.of(grade, start), listed))
     np.testing.assert_array_equal(one.feature, other.feature)

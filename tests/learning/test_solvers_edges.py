@@ -44,7 +44,7 @@ def problem(seed, phi="logistic", *, width=4, pull=0.0, penalty="square", offset
     winner, loser = np.array(ends).reshape(-1, 2).T
     weight = rng.random(len(winner))
     offset = rng.random(len(winner)) if offsets else None
-    edges = WeightedEdges.plain(start, winner, loser, weight, offset=offset, pull=pull)
+    edges = WeightedEdges.of(start, winner, loser, weight, offset=offset, pull=pull)
     objective = Objective(edges, pair_loss(phi), value_penalty(penalty))
     return rng.normal(size=(start[-1], width)), objective, rng.uniform(0.1, 1, graphs)
 
@@ -121,7 +121,7 @@ def test_with_identity_features_it_is_the_minimiser_over_scores(phi, seed):
 # -- what is not determined, not attained, not bounded ----------------------------------------------------------------
 @pytest.mark.parametrize("phi", SMOOTH)
 def test_separable_data_have_no_minimiser_without_ridge(phi):
-    edges = WeightedEdges.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3))
+    edges = WeightedEdges.of(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3))
     objective = Objective(edges, pair_loss(phi), value_penalty("square"))
     X = np.array([[2.0, 0.3], [1.0, 0.1], [0.0, 0.7]])
     fit = fit_edges(X, objective, ridge=0.0)
@@ -138,7 +138,7 @@ def test_separable_data_have_no_minimiser_without_ridge(phi):
 @pytest.mark.parametrize("phi", ["logistic", "exponential"])
 def test_partly_separable_data(phi):
     """1 and 2 beat each other, 3 always loses: the infimum is that of the pair alone."""
-    edges = WeightedEdges.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 0, 2]), np.array([0.7, 0.3, 1.0]))
+    edges = WeightedEdges.of(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 0, 2]), np.array([0.7, 0.3, 1.0]))
     objective = Objective(edges, pair_loss(phi), value_penalty("square"))
     fit = fit_edges(np.eye(3), objective, ridge=0.0)
     assert fit.status.startswith("infimum not attained")
@@ -146,7 +146,7 @@ def test_partly_separable_data(phi):
     assert fit.theta[0] - fit.theta[1] == pytest.approx(scale * np.log(7 / 3), abs=1e-6)
     assert fit.value == pytest.approx(minimise(objective).value[0], abs=1e-8)
     # nearly separable is not separable: a rare win of 3, the minimiser is far away and found
-    edges = WeightedEdges.plain(np.array([0, 2]), np.array([0, 1]), np.array([1, 0]), np.array([1.0, 1e-6]))
+    edges = WeightedEdges.of(np.array([0, 2]), np.array([0, 1]), np.array([1, 0]), np.array([1.0, 1e-6]))
     objective = Objective(edges, pair_loss(phi), value_penalty("square"))
     fit = fit_edges(np.array([[1.0], [0.0]]), objective, ridge=0.0)
     assert fit.status == "converged" and fit.theta[0] == pytest.approx(scale * np.log(1e6), rel=1e-6)
@@ -154,7 +154,7 @@ def test_partly_separable_data(phi):
 
 def test_items_without_edges_take_no_part():
     """Their columns of the identity are constant on every component; rounding must not make curvature of them."""
-    edges = WeightedEdges.plain(
+    edges = WeightedEdges.of(
         np.array([0, 7]), np.array([0, 3, 0, 6, 2]), np.array([3, 0, 6, 0, 6]), np.array([1, 2, 3, 1, 0.1])
     )
     for phi in SMOOTH:
@@ -250,7 +250,7 @@ def test_weights_of_graphs_are_repetition():
     weight = np.array([2.0, 1, 1, 1, 1, 0])
     edges, owner = objective.edges, objective.owner
     times = weight[owner[edges.winner]].astype(int)
-    again = WeightedEdges.plain(
+    again = WeightedEdges.of(
         edges.node_start, *(np.repeat(c, times) for c in (edges.winner, edges.loser, edges.weight))
     )
     repeated = Objective(again, objective.phi, objective.penalty)
@@ -260,7 +260,7 @@ def test_weights_of_graphs_are_repetition():
 
 
 def test_nothing_to_learn_from():
-    edges = WeightedEdges.plain(np.array([0, 2]), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    edges = WeightedEdges.of(np.array([0, 2]), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     for phi in (*SMOOTH, "hinge"):
         objective = Objective(edges, pair_loss(phi), value_penalty("square"))
         for ridge in (0.0, 1.0):

@@ -99,7 +99,7 @@ def test_tied_by_theorem_3_and_separable_data():
     objective = surrogate("ranksvm").objective(THEOREM_3)
     fit = fit_edges(np.eye(3), objective, ridge=0.0)
     assert fit.value == pytest.approx(0.49, abs=1e-7) and fit.gap < 1e-7
-    edges = WeightedEdges.plain(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3))
+    edges = WeightedEdges.of(np.array([0, 3]), np.array([0, 1, 0]), np.array([1, 2, 2]), np.ones(3))
     separable = Objective(edges, pair_loss("hinge"), value_penalty("square"))
     free = fit_edges(np.eye(3), separable, ridge=0.0)
     assert free.converged and free.value == pytest.approx(0, abs=1e-7)
@@ -121,7 +121,7 @@ def test_weights_of_very_different_size():
     X, objective, weight = problem(3, "hinge")
     edges = objective.edges
     rng = np.random.default_rng(0)
-    wild = WeightedEdges.plain(
+    wild = WeightedEdges.of(
         edges.node_start, edges.winner, edges.loser, 10.0 ** rng.uniform(-9, 3, len(edges.weight))
     )
     fit = fit_edges(X, Objective(wild, objective.phi, objective.penalty), ridge=0.1, weight=weight)

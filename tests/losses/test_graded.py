@@ -168,7 +168,7 @@ def test_fits_are_those_of_newton_on_the_listed_pairs(phi, weight):
     ]
     winner, loser = np.array(pairs).T
     strength = (grade[winner] - grade[loser]).astype(float) if weight == "difference" else np.ones(len(winner))
-    listed = Objective(WeightedEdges.plain(start, winner, loser, strength), pair_loss(phi), value_penalty("square"))
+    listed = Objective(WeightedEdges.of(start, winner, loser, strength), pair_loss(phi), value_penalty("square"))
     best = fit_edges(X, listed, ridge=0.3, weight=share)
     fit = fit_graded(X, grade, start, phi, 0.3, weight=weight, query_weight=share, tolerance=1e-7)
     assert fit.status == "converged"

@@ -50,7 +50,7 @@ def random_edges(rng, graphs=8, most=12, weights="counts", offsets=True, degree=
             ends.append(first + np.stack((winner, (winner + rng.integers(1, m, len(winner))) % m)))
     winner, loser = np.concatenate(ends, axis=1)
     offset = rng.choice([0.0, 0.0, 0.5, 2.0], len(winner)) if offsets else None
-    return WeightedEdges.plain(start, winner, loser, WEIGHTS[weights](rng, len(winner)), offset=offset)
+    return WeightedEdges.of(start, winner, loser, WEIGHTS[weights](rng, len(winner)), offset=offset)
 
 
 def all_pairs(found, graph):
@@ -111,7 +111,7 @@ def test_ties_everywhere_do_not_send_the_simplex_in_circles(monkeypatch):
     monkeypatch.setattr(hinge, "by_linear_programme", asked)
     for m, offset in itertools.product((2, 7, 24), (0.0, 1.0)):
         pairs = np.array(list(itertools.permutations(range(m), 2)))
-        edges = WeightedEdges.plain(np.array([0, m]), *pairs.T, np.ones(len(pairs)), offset=np.full(len(pairs), offset))
+        edges = WeightedEdges.of(np.array([0, m]), *pairs.T, np.ones(len(pairs)), offset=np.full(len(pairs), offset))
         found = minimise(objective(edges, "hinge"))
         assert found.value[0] == pytest.approx((1 + offset) * m * (m - 1))  # a tie of all is among the best
         assert (all_pairs(found, 0)[~np.eye(m, dtype=bool)] < 0).all()
@@ -132,7 +132,7 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch):
     winner, loser = (np.concatenate((ends, [3, 4])) for ends in cycle)
     winner, loser = np.append(winner, 5), np.append(loser, 6)
     loser[3:5] = 4, 3
-    edges = WeightedEdges.plain(np.array([0, 3, 5, 7]), winner, loser, np.ones(6))
+    edges = WeightedEdges.of(np.array([0, 3, 5, 7]), winner, loser, np.ones(6))
     whole = minimise(objective(edges, "hinge"))
     assert whole.value.tolist() == [3.0, 2.0, 0.0]
     monkeypatch.setattr(hinge, "LARGEST", 8)
@@ -202,7 +202,7 @@ def test_exponentials_of_offsets_beyond_floats():
     offset = np.array([9.0, 0.0, 1.0, 8.0])
     low, high = (
         minimise(
-            objective(WeightedEdges.plain(np.array([0, 3]), *ends, np.ones(4), offset=offset + more), "exponential")
+            objective(WeightedEdges.of(np.array([0, 3]), *ends, np.ones(4), offset=offset + more), "exponential")
         )
         for more in (0.0, 1000.0)
     )
@@ -244,7 +244,7 @@ def test_large_blocks_by_conjugate_gradients(phi, monkeypatch):
     rng = np.random.default_rng(6)
     m = 600
     winner = rng.integers(0, m, 8 * m)
-    edges = WeightedEdges.plain(
+    edges = WeightedEdges.of(
         np.array([0, m]), winner, (winner + rng.integers(1, m, 8 * m)) % m, rng.random(8 * m) + 0.1
     )
     risk = objective(edges, phi)
@@ -264,9 +264,9 @@ def test_large_blocks_by_conjugate_gradients(phi, monkeypatch):
 def test_long_chains_and_dense_acyclic_graphs_are_quick():
     m = 20_000
     step = np.arange(m - 1)
-    one_way = WeightedEdges.plain(np.array([0, m]), step, step + 1, np.ones(m - 1))
+    one_way = WeightedEdges.of(np.array([0, m]), step, step + 1, np.ones(m - 1))
     both = np.concatenate((step, step + 1)), np.concatenate((step + 1, step))
-    chain = WeightedEdges.plain(np.array([0, m]), *both, np.repeat([2.0, 1.0], m - 1))
+    chain = WeightedEdges.of(np.array([0, m]), *both, np.repeat([2.0, 1.0], m - 1))
     assert minimise(objective(one_way, "hinge")).value[0] == 0
     found = minimise(objective(one_way, "squared-hinge"))
     assert found.status[0] == Status.NOT_UNIQUE
@@ -275,7 +275,7 @@ def test_long_chains_and_dense_acyclic_graphs_are_quick():
     found = minimise(objective(chain, "logistic"))
     np.testing.assert_allclose(found.alpha[:-1] - found.alpha[1:], np.log(2.0), atol=1e-9)
     above, below = np.triu_indices(300, 1)
-    dense = WeightedEdges.plain(np.array([0, 300]), above, below, np.ones(len(above)))
+    dense = WeightedEdges.of(np.array([0, 300]), above, below, np.ones(len(above)))
     found = minimise(objective(dense, "hinge"))
     assert (found.value[0], found.status[0]) == (0.0, Status.NOT_UNIQUE)
     np.testing.assert_allclose(found.least_gaps(above, below), below - above)  # by the chain between them
@@ -295,7 +295,7 @@ def test_gains_to_all_in_closed_form_are_those_of_their_arcs(phi, seed):
     assert (edges.winner.tolist(), edges.loser.tolist()) == (winner.tolist(), loser.tolist())
     assert edges.weight.tolist() == gain[winner].tolist()
     found = minimise(objective(GainsToAll(start, gain), phi))
-    plain = minimise(objective(WeightedEdges.plain(start, winner, loser, gain[winner]), phi))
+    plain = minimise(objective(WeightedEdges.of(start, winner, loser, gain[winner]), phi))
     assert (found.status == plain.status).all()
     np.testing.assert_allclose(found.value, plain.value, rtol=1e-9, atol=1e-9)
     same = found.component[:, None] == found.component
@@ -372,7 +372,7 @@ def test_loose_nodes_by_shortest_paths_are_those_of_bellman_and_ford(phi, seed):
 
 def test_where_paths_are_too_much_work_the_bound_of_the_pair_stands(monkeypatch):
     step = np.arange(3)
-    edges = WeightedEdges.plain(np.array([0, 4]), np.append(step, 0), np.append(step + 1, 3), np.ones(4))
+    edges = WeightedEdges.of(np.array([0, 4]), np.append(step, 0), np.append(step + 1, 3), np.ones(4))
     found = minimise(objective(edges, "hinge"))
     pairs = [0, 0, 0, 3], [1, 3, 2, 0]
     np.testing.assert_array_equal(found.least_gaps(*pairs), [1, 3, 2, -np.inf])
@@ -416,7 +416,7 @@ def test_items_and_graphs_may_be_renumbered(phi, seed):
         new[edges.node_start[graph] : edges.node_start[graph + 1]] = start[place] + rng.permutation(size[graph])
     shuffled = rng.permutation(len(edges.weight))
     ends = new[edges.winner[shuffled]], new[edges.loser[shuffled]]
-    moved = WeightedEdges.plain(start, *ends, edges.weight[shuffled], offset=edges.offset[shuffled])
+    moved = WeightedEdges.of(start, *ends, edges.weight[shuffled], offset=edges.offset[shuffled])
     found, other = minimise(objective(edges, phi)), minimise(objective(moved, phi))
     assert (found.status[order] == other.status).all()
     np.testing.assert_allclose(found.value[order], other.value, rtol=1e-9, atol=1e-9)
@@ -433,7 +433,7 @@ def test_a_graph_alone_is_the_same_to_the_last_bit(phi):
         start, stop = edges.node_start[graph : graph + 2]
         mine = (edges.winner >= start) & (edges.winner < stop)
         ends = edges.winner[mine] - start, edges.loser[mine] - start
-        one = WeightedEdges.plain(np.array([0, stop - start]), *ends, edges.weight[mine], offset=edges.offset[mine])
+        one = WeightedEdges.of(np.array([0, stop - start]), *ends, edges.weight[mine], offset=edges.offset[mine])
         alone = minimise(objective(one, phi))
         np.testing.assert_array_equal(alone.alpha, together.alpha[start:stop])
         assert alone.value[0] == together.value[graph]

@@ -114,7 +114,7 @@ def test_surrogates_are_convex(name, phi, seed):
 @pytest.mark.parametrize("phi", [name for name in PAIR_LOSSES if name != "hinge"])
 def test_curvature_is_the_derivative_of_the_gradient(phi, penalty):
     rng = np.random.default_rng(5)
-    edges = WeightedEdges.plain(
+    edges = WeightedEdges.of(
         np.array([0, 3]), np.array([0, 1, 2]), np.array([1, 2, 0]), rng.random(3), offset=rng.random(3), pull=0.3
     )
     risk = Objective(edges, pair_loss(phi), value_penalty(penalty))
@@ -335,7 +335,7 @@ def test_closed_form_of_the_linear_loss_is_the_iterative_one(penalty):
 def test_smooth_losses_with_a_penalty_are_unique():
     people = random_people(np.random.default_rng(8))
     edges = surrogate("ranknet").objective(people).edges
-    pulled = WeightedEdges.plain(edges.node_start, edges.winner, edges.loser, edges.weight, pull=0.1)
+    pulled = WeightedEdges.of(edges.node_start, edges.winner, edges.loser, edges.weight, pull=0.1)
     for phi in ("logistic", "squared-hinge", "exponential"):
         risk = Objective(pulled, pair_loss(phi), value_penalty("square"))
         found = minimise(risk)
@@ -362,7 +362,7 @@ def test_infima_are_followed_between_strong_components():
 def test_the_printed_argument_of_the_gain_surrogates_reverses_the_order():
     risk = surrogate("ndcg-pairwise").objective(Relevance.of([0.0, 1.0, 2.0]))
     edges = risk.edges
-    printed = WeightedEdges.plain(edges.node_start, edges.loser, edges.winner, edges.weight)
+    printed = WeightedEdges.of(edges.node_start, edges.loser, edges.winner, edges.weight)
     assert (np.diff(minimise(risk).alpha) > 0).all()
     assert (np.diff(minimise(Objective(printed, risk.phi, risk.penalty)).alpha) < 0).all()
 
@@ -435,21 +435,21 @@ PEOPLE = Population(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), 
 
 
 def negative():
-    return WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.array([-1.0]))
+    return WeightedEdges.of(np.array([0, 2]), np.array([0]), np.array([1]), np.array([-1.0]))
 
 
 def unbounded():
-    edges = WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1))
+    edges = WeightedEdges.of(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1))
     return Objective(edges, pair_loss("linear"), value_penalty("square"))
 
 
 def pulled_hinge():
-    edges = WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), pull=1.0)
+    edges = WeightedEdges.of(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), pull=1.0)
     return Objective(edges, pair_loss("hinge"), value_penalty("square"))
 
 
 def partly_pulled():
-    one = WeightedEdges.plain(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), pull=1.0)
+    one = WeightedEdges.of(np.array([0, 2]), np.array([0]), np.array([1]), np.ones(1), pull=1.0)
     edges = replace(one, pull=np.array([1.0, 0.0]))
     return Objective(edges, pair_loss("logistic"), value_penalty("square"))
 

@@ -35,5 +35,3 @@ def test_late_components_survive_copies() -> None:
         assert copied.component.tolist() == [0, 0, 1, 1]
     given = Scores(np.zeros(1), np.ones(1, np.int32), np.zeros(1, np.int8), np.zeros(1, int), np.zeros(1))
     assert given.component.tolist() == [1]
-    with pytest.raises(AttributeError, match="no attribute 'components'"):
-        given.components  # type: ignore[attr-defined]  # noqa: B018

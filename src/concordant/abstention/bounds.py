@@ -1,7 +1,4 @@
-"""The consistency bounds Γ of ranking with abstention: what a surrogate gap says of the abstention loss.
-
-The exact calibration functions of ranking with abstention: the least surrogate gap that a target gap t allows.
-"""
+"""The consistency bounds Γ of ranking with abstention, from the least surrogate gap that a target gap t allows."""
 
 from __future__ import annotations
 

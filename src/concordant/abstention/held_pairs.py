@@ -1,9 +1,4 @@
-"""Pairs of items that somebody judged, as a scorer sees them: what abstention is chosen by.
-
-The ranker inside: any fitted object that scores rows, how it is fitted, and the scale its distances are taken on.
-
-Distances of pairs of rows, in blocks of bounded memory.
-"""
+"""Pairs of items that somebody judged, as the ranker inside sees them: score differences, distances and votes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The misranking losses with abstention, over all pairs.
-
-The misranking loss with abstention on a random sample of pairs, with an interval that holds for any sample size.
-"""
+"""The misranking losses with abstention: over all pairs, or on a random sample of pairs with an interval."""
 
 from __future__ import annotations
 

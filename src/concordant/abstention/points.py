@@ -1,11 +1,4 @@
-"""Points, labels, scores, norms and thresholds as they come from a user: checked, and as plain arrays.
-
-The norms that distances are measured in, by name or number.
-
-The classes H_lin and H_NN of scorers, and how far apart they can put two points.
-
-The three margin functions Φ of ranking with abstention: hinge, exponential, sigmoid.
-"""
+"""Points, labels, scores, norms, classes of scorers and margin functions Φ, as they come from a user: checked."""
 
 from __future__ import annotations
 

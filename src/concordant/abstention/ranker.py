@@ -1,9 +1,4 @@
-"""AbstainingRanker: a ranker that says of some pairs “these two I will not order”, at a cost that the user names.
-
-What the parameters of an abstaining ranker may be.
-
-An abstaining ranker as values that JSON keeps, and arrays; and back.
-"""
+"""AbstainingRanker: a ranker that says of some pairs “these two I will not order”, at a cost that the user names."""
 
 from __future__ import annotations
 
@@ -36,7 +31,7 @@ from concordant.errors import InputError, Setting, UsageError, few
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Normaliser
-from concordant.learning.rankers.estimator import plain_values
+from concordant.learning.rankers.estimator import json_values
 from concordant.learning.rankers.folds import SPLITS
 from concordant.learning.rankers.kept import RANKERS
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
@@ -138,12 +133,12 @@ def _state_of(ranker: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     values = {
         "ranker": type(ranker).__name__,
         "inside": None if state is None else {"ranker": type(inner).__name__, "state": state},
-        "params": plain_values(params),
-        "rule": plain_values(rule),
+        "params": json_values(params),
+        "rule": json_values(rule),
         "curve": None if curve is None else {"by": curve.by, "mass": float(curve.mass), "pairs": curve.pairs},
         "names": None if names is None else [str(name) for name in names],
         "normaliser": ranker.normaliser_.to_dict(),
-        "status": plain_values({**ranker.status_, "gamma": rule["gamma"]}),
+        "status": json_values({**ranker.status_, "gamma": rule["gamma"]}),
     }
     return values, {**arrays, **{f"{OWN}{name}": array for name, array in own.items()}}
 

@@ -1,9 +1,4 @@
-"""Rule: which pairs a ranker declines to order, by their distance or by their estimated risk.
-
-Choosing when to abstain by held-out pairs: γ, or the estimated risk, at a cost and within a share.
-
-How often pairs of a given score difference are in the wrong order, estimated on held-out judgments.
-"""
+"""Rule: which pairs a ranker declines to order, by distance or estimated risk, and how held-out pairs choose that."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The order of a list that is left when some of its pairs are declined: tiers.
-
-What a fitted abstaining ranker says of pairs of rows, and of the lists they make.
-"""
+"""The order of a list that is left when some of its pairs are declined: tiers."""
 
 from __future__ import annotations
 

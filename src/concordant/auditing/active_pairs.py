@@ -27,7 +27,7 @@ How many votes on one pair make their majority right: the binomial law, no model
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +93,10 @@ def reasons(
     needed = _between(batch.graphs, better, worse, judged == 0)
     group = fit.gauge.group
     members = np.bincount(group, minlength=fit.gauge.groups)
-    label = _Labels(batch)
+
+    def label(node: int) -> str:
+        return repr(batch.prefs.items.take(batch.item[node : node + 1]).to_pylist()[0])
+
     out = []
     for i, (a, b) in enumerate(zip(better.tolist(), worse.tolist(), strict=True)):
         if connects[i]:
@@ -120,7 +123,7 @@ def _boundary(top: int | None, a: int, b: int) -> str:
     return f"places {a} and {b}, both {side} the top {top}: helps to place others"
 
 
-def _open(links: Connectivity, a: int, b: int, label: _Labels) -> list[str]:
+def _open(links: Connectivity, a: int, b: int, label: Callable[[int], str]) -> list[str]:
     if links.separated[a] and links.separated[b]:
         return ["nothing limits their scores on both sides yet"]
     out = []
@@ -130,16 +133,6 @@ def _open(links: Connectivity, a: int, b: int, label: _Labels) -> list[str]:
             ends = "above or below" if above and below else "above" if above else "below"
             out.append(f"nothing limits {label(node)} from {ends} yet")
     return out
-
-
-class _Labels:
-    """Labels of nodes, looked up one by one."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
-
-    def __call__(self, node: int) -> str:
-        return repr(self._batch.prefs.items.take(self._batch.item[node : node + 1]).to_pylist()[0])
 
 
 def _places(fit: Fitted) -> Ints:

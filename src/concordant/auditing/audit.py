@@ -1,7 +1,4 @@
-"""``cc.audit``: the facts of each query, the best order, every surrogate's minimiser, sampling noise; part by part.
-
-What an audit leaves out because it is too large, and why: notes made from its tables.
-"""
+"""``cc.audit``: the facts of each query, the best order, every surrogate's minimiser, sampling noise; part by part."""
 
 from __future__ import annotations
 

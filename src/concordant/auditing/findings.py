@@ -1,7 +1,4 @@
-"""What an audit found, as tables, as nested data and in words.
-
-An audit in plain words: at most ten lines for a reader who knows none of the theory.
-"""
+"""What an audit found: tables, nested data, and at most ten lines for a reader who knows none of the theory."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from concordant.losses.argmin_set import Bounds
 from concordant.losses.minimum import Minimum
 from concordant.losses.objective import GainsToAll, Objective
 from concordant.losses.pair_losses import PairLoss
+from concordant.preferences.ragged import centred
 from concordant.preferences.status import Status
 
 __all__ = ["closed_form", "expanded", "has_closed_form"]
@@ -49,19 +50,17 @@ def closed_form(objective: Objective, tolerance: float, far: float) -> Minimum:
     owner, graphs = objective.owner, len(objective)
     gains = edges.gain > 0
     number = np.bincount(owner[gains], minlength=graphs)
-    size = np.diff(edges.node_start)
     near = np.zeros(objective.nodes)
-    near[gains] = np.log(edges.gain[gains]) / odds
-    near[gains] -= _means(near[gains], owner[gains], graphs)
+    near[gains] = centred(np.log(edges.gain[gains]) / odds, owner[gains])
     value, slope, settled = _terms(objective, near, gains, number, tolerance)
-    endless = (number > 0) & (number < size)
+    endless = (number > 0) & (number < edges.sizes)
     spread = np.zeros(graphs)
     np.maximum.at(spread, owner, np.abs(near))
     alpha = np.where(gains | (number == 0)[owner], near, -(2.0 * spread + far)[owner])
     nodes = np.arange(objective.nodes)
     begins = (number == 0)[owner] | (nodes == edges.node_start[:-1][owner])  # without gains each item is alone
     component = np.cumsum(begins) - 1
-    alpha = alpha - np.where((number > 0)[owner], _means(alpha, owner, graphs), 0.0)
+    alpha = np.where((number > 0)[owner], centred(alpha, owner), alpha)
     status = np.where(settled, np.where(endless, Status.NOT_ATTAINED, Status.ATTAINED), Status.STOPPED).astype(np.int8)
     first = np.full(graphs, objective.nodes, np.int64)
     np.minimum.at(first, owner[gains], np.flatnonzero(gains))
@@ -70,12 +69,6 @@ def closed_form(objective: Objective, tolerance: float, far: float) -> Minimum:
     bounds = Bounds.fixed(near, rigid).and_also(first[owner[sunk]], sunk, np.full(len(sunk), np.inf))
     steps = np.zeros(graphs, np.int64)
     return Minimum(objective, alpha, component, value, status, steps, slope, bounds, rigid)
-
-
-def _means(of_nodes: Floats, owner: Nodes, graphs: int) -> Floats:
-    """The mean over its graph, for each node."""
-    mean = np.bincount(owner, of_nodes, graphs) / np.maximum(np.bincount(owner, minlength=graphs), 1)
-    return np.asarray(mean[owner], np.float64)
 
 
 def _terms(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.kernels.graded_pairs import exponential_pairs, hinge_pairs, logistic_pairs
 from concordant.losses.pair_losses import PAIR_LOSSES, PairLoss
-from concordant.preferences.ragged import Ragged
+from concordant.preferences.ragged import Grouped
 
 __all__ = ["GradedLists", "WEIGHTS", "graded_loss", "graded_phi"]
 
@@ -46,7 +46,7 @@ def graded_loss(
 
 
 @dataclass(frozen=True, eq=False)
-class GradedLists:
+class GradedLists(Grouped):
     """Graded items of queries, ready for losses at many scores."""
 
     grade: Floats
@@ -74,7 +74,7 @@ class GradedLists:
     def pairs(self) -> Floats:
         """Number of pairs of different grades of each query."""
         size = np.diff(self.start).astype(np.float64)
-        cell = self._owner * self.distinct + self.rank
+        cell = self.groups.owner * self.distinct + self.rank
         cells, count = np.unique(cell, return_counts=True)
         level = np.bincount(cells // max(self.distinct, 1), np.square(count.astype(np.float64)), len(size))
         return np.asarray((size * size - level) / 2)
@@ -114,15 +114,11 @@ class GradedLists:
             gap = self.grade[one] - self.grade[one + apart]
             t = np.sign(gap) * (alpha[one] - alpha[one + apart])
             share = np.abs(gap) if differ else (gap != 0).astype(np.float64)
-            value += np.bincount(self._owner[one], share * phi.value(t), len(value))
+            value += np.bincount(self.groups.owner[one], share * phi.value(t), len(value))
             slope = share * np.sign(gap) * phi.derivative(t)
             gradient[one] += slope
             gradient[one + apart] -= slope
         return value, gradient
-
-    @cached_property
-    def _owner(self) -> Ints:
-        return Ragged(self.start).owner
 
     @cached_property
     def _by_rank(self) -> Ints:
@@ -133,7 +129,7 @@ class GradedLists:
         """The items of each query in the order of a key."""
         if len(self.start) == 2:
             return np.argsort(key, kind="stable" if key.dtype == np.uint16 else None)
-        return np.lexsort((key, self._owner))
+        return np.lexsort((key, self.groups.owner))
 
 
 def graded_phi(name: str) -> PairLoss:

@@ -25,6 +25,7 @@ from concordant.losses.minimum import Minimum
 from concordant.losses.newton import newton
 from concordant.losses.objective import Objective
 from concordant.losses.pieces import Pieces
+from concordant.preferences.ragged import centred
 from concordant.preferences.status import Status
 
 __all__ = [
@@ -156,11 +157,6 @@ class _Face:
         )
 
 
-def _centred(alpha: Floats, block: Nodes, number: int) -> Floats:
-    mean = np.bincount(block, alpha, number) / np.maximum(np.bincount(block, minlength=number), 1)
-    return np.asarray(alpha - mean[block], np.float64)
-
-
 def _largest(objective: Objective, of_nodes: Floats) -> Floats:
     largest = np.zeros(len(objective))
     np.maximum.at(largest, objective.owner, np.abs(of_nodes))
@@ -194,7 +190,7 @@ def _along_infimum(pieces: Pieces, near: Floats, bounds: Bounds, equal: Bounds) 
     widest = np.zeros(len(objective))
     np.maximum.at(widest, objective.owner[edges.winner], edges.offset)
     spread = 2.0 * _largest(objective, near) + FAR + widest
-    alpha = _centred(near - depth[pieces.block] * spread[objective.owner], pieces.component, pieces.components)
+    alpha = centred(near - depth[pieces.block] * spread[objective.owner], pieces.component)
     status = np.full(len(objective), Status.ATTAINED, np.int8)
     status[objective.owner[above]] = Status.NOT_ATTAINED
     return _face(pieces, near, alpha, status, bounds, equal, np.full(len(above), np.inf))
@@ -226,7 +222,7 @@ def _ended(pieces: Pieces, near: Floats, bounds: Bounds, equal: Bounds) -> _Face
     above, below = edges.winner[across], edges.loser[across]
     want = objective.phi.zero_from + edges.offset[across]
     depth = pieces.depths(want - (near[above] - near[below]))
-    alpha = _centred(near - depth[pieces.block], pieces.component, pieces.components)
+    alpha = centred(near - depth[pieces.block], pieces.component)
     status = np.full(len(objective), Status.ATTAINED, np.int8)
     status[objective.owner[above]] = Status.NOT_UNIQUE
     return _face(pieces, near, alpha, status, bounds, equal, want)

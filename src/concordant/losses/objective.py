@@ -1,7 +1,4 @@
-"""The one form that all surrogates share: weighted edges, a margin function and a penalty on values.
-
-What surrogates are computed from: the judgments' edges before aggregation, their mean, or scores of the items.
-"""
+"""The form that all surrogates share (edges, margin function, penalty), and the populations it is computed from."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from numpy.typing import NDArray
 from concordant.errors import UsageError
 from concordant.losses.pair_losses import PairLoss, Penalty, pair_loss
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.ragged import Ragged
+from concordant.preferences.ragged import OnNodes, Ragged
 
 __all__ = ["WeightedEdges", "GainsToAll", "Objective", "Population", "Relevance"]
 
@@ -25,7 +22,7 @@ Nodes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedEdges:
+class WeightedEdges(OnNodes):
     """What a surrogate makes of its source: directed edges, and where values are pulled to.
 
     Shapes: ``winner``, ``loser``, ``weight``, ``offset`` (edges,); ``pull``, ``target`` (nodes,).
@@ -43,7 +40,7 @@ class WeightedEdges:
     """Where the penalty is least."""
 
     @classmethod
-    def plain(
+    def of(
         cls,
         node_start: Nodes,
         winner: Nodes,
@@ -88,26 +85,23 @@ class GainsToAll(WeightedEdges):
         for name, column in (("node_start", node_start), ("gain", gain), ("pull", nothing), ("target", nothing)):
             object.__setattr__(self, name, column)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("winner", "loser", "weight", "offset"):
-            raise AttributeError(name)
-        size = np.diff(self.node_start)
-        start = np.repeat(self.node_start[:-1], size)
-        each = np.where(self.gain != 0, np.repeat(size, size), 0)  # edges of every node, to itself included
-        winner = np.repeat(np.arange(len(each)), each)
-        loser = np.arange(len(winner)) - np.repeat(np.cumsum(each) - each - start, each)
+    @cached_property
+    def _written_out(self) -> WeightedEdges:
+        nodes = self.node_groups
+        each = Ragged.of_sizes(np.where(self.gain != 0, nodes.spread(nodes.sizes), 0))  # to itself included
+        winner = each.owner
+        loser = each.place + nodes.spread(nodes.first)[winner]
         others = winner != loser
-        found = WeightedEdges.plain(self.node_start, winner[others], loser[others], self.gain[winner[others]])
-        for each_name in ("winner", "loser", "weight", "offset"):
-            object.__setattr__(self, each_name, getattr(found, each_name))
-        return getattr(found, name)
+        return WeightedEdges.of(self.node_start, winner[others], loser[others], self.gain[winner[others]])
+
+    winner = property(lambda self: self._written_out.winner)
+    loser = property(lambda self: self._written_out.loser)
+    weight = property(lambda self: self._written_out.weight)
+    offset = property(lambda self: self._written_out.offset)
 
     def only(self, keep: NDArray[np.bool_]) -> WeightedEdges:
         """Plain edges."""
-        return WeightedEdges(
-            self.node_start, self.winner[keep], self.loser[keep], self.weight[keep], self.offset[keep], self.pull,
-            self.target,
-        )  # fmt: skip
+        return self._written_out.only(keep)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +132,10 @@ class Objective:
 
     @property
     def nodes(self) -> int:
-        return int(self.edges.node_start[-1])
+        return self.edges.nodes
 
     def __len__(self) -> int:
-        return len(self.edges.node_start) - 1
+        return len(self.edges)
 
     def merged(self) -> Objective:
         """The same with edges of the same ends and offset as one: many judgments share them, all work is by edges."""
@@ -172,10 +166,10 @@ class Objective:
         split = WeightedEdges(edges.node_start, winner, loser, weight, offset, edges.pull, edges.target)
         return Objective(split, hinge, self.penalty)
 
-    @cached_property
+    @property
     def owner(self) -> Nodes:
         """The graph of each node."""
-        return Ragged(self.edges.node_start).owner
+        return self.edges.owner
 
     @cached_property
     def penalised(self) -> bool:
@@ -219,7 +213,7 @@ Offsets = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Population(OnNodes):
     """Laws μ of adjacency matrices, one per graph: each edge with its strength Y_ij and the share of judgments with it.
 
     The mean adjacency Y^μ_ij = Σ share · strength is all that aggregating surrogates read; the others (AoS (12), (13))
@@ -282,7 +276,7 @@ class Population:
 
 
 @dataclass(frozen=True, eq=False)
-class Relevance:
+class Relevance(OnNodes):
     """Laws μ of score vectors s ∈ ℝ^m, one per graph: ``scores`` of shape (draws, nodes), ``share`` of each draw.
 
     One row is a point law: the complete preference data of AoS §3.3.
@@ -317,8 +311,3 @@ class Relevance:
         if (shares < 0).any() or not np.isclose(shares.sum(), 1.0):
             raise UsageError(f"shares must be at least 0 and add up to 1; they add up to {shares.sum():g}")
         return cls(start, table, shares)
-
-    @cached_property
-    def owner(self) -> NDArray[np.int64]:
-        """The graph of each node."""
-        return Ragged(self.node_start).owner

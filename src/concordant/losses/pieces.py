@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from concordant.kernels.arrays import read_only
 from concordant.kernels.newton_blocks import longest_paths
 from concordant.losses.objective import Objective
+from concordant.preferences.ragged import Ragged
 
 __all__ = ["Packed", "Pieces", "connected", "first_nodes", "levels"]
 
@@ -115,13 +116,13 @@ class Pieces:
             edges.loser, minlength=len(self.block)
         )
         nodes = mine[np.lexsort((-degree[mine], self.block[mine]))]
-        start = np.concatenate(([0], np.cumsum(self.size[chosen]))).astype(np.int64)
+        blocks = Ragged.of_sizes(self.size[chosen])
         place = np.zeros(len(self.block), np.int64)
-        place[nodes] = np.arange(len(nodes)) - np.repeat(start[:-1], np.diff(start))
+        place[nodes] = blocks.place
         kept = np.flatnonzero(chosen[self.block[edges.winner]])
         kept = kept[np.argsort(self.block[edges.winner[kept]], kind="stable")]
-        edge_start = np.concatenate(([0], np.cumsum(self.edges[chosen]))).astype(np.int64)
-        return Packed(nodes, start, kept, edge_start, place[edges.winner[kept]], place[edges.loser[kept]])
+        edge_start = Ragged.of_sizes(self.edges[chosen]).start
+        return Packed(nodes, blocks.start, kept, edge_start, place[edges.winner[kept]], place[edges.loser[kept]])
 
     def depths(self, need: Floats) -> Floats:
         """Longest path to each block over the edges between blocks, of the lengths ``need`` (edges between blocks,)."""

@@ -66,20 +66,20 @@ def _transform(name: str) -> Function:
 def each_judgment(source: Population, *, h: str = "identity") -> WeightedEdges:
     """No aggregation, h_ij = ∫ h(Y_ij) dμ from i to j (AoS (12)): RankSVM, RankNet, RankBoost's loss."""
     weight = source.share * _transform(h)(source.strength)
-    return WeightedEdges.plain(source.node_start, source.winner, source.loser, weight)
+    return WeightedEdges.of(source.node_start, source.winner, source.loser, weight)
 
 
 def margins_of_judgments(source: Population, *, h: str = "identity") -> WeightedEdges:
     """Weight 1 on every Y_ij > 0, an offset of h(Y_ij) (AoS (13))."""
     offset = _transform(h)(source.strength)
     weight = np.where(source.strength > 0, source.share, 0.0)
-    return WeightedEdges.plain(source.node_start, source.winner, source.loser, weight, offset=offset)
+    return WeightedEdges.of(source.node_start, source.winner, source.loser, weight, offset=offset)
 
 
 def net_preferences(source: Population) -> WeightedEdges:
     """[s_ij − s_ji]₊ from i to j: the difference graph of the mean adjacency (AoS (23))."""
     net = Differences.of(source.adjacency)
-    return WeightedEdges.plain(source.node_start, net.winner, net.loser, net.weight)
+    return WeightedEdges.of(source.node_start, net.winner, net.loser, net.weight)
 
 
 def summed_preferences(source: Population, *, nu: float = 1.0) -> WeightedEdges:
@@ -88,7 +88,7 @@ def summed_preferences(source: Population, *, nu: float = 1.0) -> WeightedEdges:
         raise UsageError(f"nu must be positive and finite, not {nu:g}: without it the linear loss has no lower bound")
     mean = source.adjacency
     winner, loser = np.concatenate((mean.first, mean.second)), np.concatenate((mean.second, mean.first))
-    return WeightedEdges.plain(source.node_start, winner, loser, np.concatenate((mean.above, mean.below)), pull=nu)
+    return WeightedEdges.of(source.node_start, winner, loser, np.concatenate((mean.above, mean.below)), pull=nu)
 
 
 def from_gains_to_all(source: Relevance, *, gain: str, normalised: bool, at: int | None = None) -> WeightedEdges:

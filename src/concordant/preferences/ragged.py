@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import UsageError
 
-__all__ = ["Grouped", "OnNodes", "Ragged", "affordable", "canonical_lists", "chosen_over"]
+__all__ = ["Grouped", "OnNodes", "Ragged", "affordable", "canonical_lists", "centred", "chosen_over"]
 
 
 Offsets = NDArray[np.int64]
@@ -177,6 +177,15 @@ class OnNodes:
     def owner(self) -> Offsets:
         """The graph of each node."""
         return self.node_groups.owner
+
+
+def centred(values: Floats, group: NDArray[np.int64]) -> Floats:
+    """Subtract from each value the mean of its group; groups are numbered from 0 and may stand in any order.
+
+    >>> centred(np.array([1.0, 7.0, 3.0]), np.array([0, 1, 0])).tolist()
+    [-1.0, 0.0, 1.0]
+    """
+    return np.asarray(values - (np.bincount(group, values) / np.maximum(np.bincount(group), 1))[group])
 
 
 def canonical_lists(

@@ -145,8 +145,8 @@ def _inverse(graphs: Graphs, point: Floats, prior: float) -> Floats:
         return np.full((nodes, nodes), np.nan)
     _, part = connected_components(hessian < 0, directed=False)
     same = part[:, None] == part[None, :]
-    level = np.bincount(part, np.diagonal(hessian)) / np.bincount(part)
-    hessian += np.where(same, (np.where(level > 0, level, 1.0) / np.bincount(part))[part][:, None], 0.0)
+    mean = np.bincount(part, np.diagonal(hessian)) / np.bincount(part)
+    hessian += np.where(same, (np.where(mean > 0, mean, 1.0) / np.bincount(part))[part][:, None], 0.0)
     hessian[np.diag_indices(nodes)] += prior
     try:
         inverse = np.linalg.inv(hessian)
@@ -268,12 +268,12 @@ def bootstrap(
         )
     point = structure(batch, **chosen)
     workers = threads or min(os.cpu_count() or 1, 8)
-    plain = chosen.get("ties", "half") == "half" and chosen.get("mean") is None
-    plain &= not batch.prefs.covariate_names or not _uses_covariates(chosen)
+    in_pairs = chosen.get("ties", "half") == "half" and chosen.get("mean") is None
+    in_pairs &= not batch.prefs.covariate_names or not _uses_covariates(chosen)
     values = np.empty((replicates, nodes))
     unlimited = np.zeros(len(batch), np.int64)
     refit = _Refit(structure, chosen, likelihood)
-    if function is bradley_terry and plain:
+    if function is bradley_terry and in_pairs:
         size = batch.sizes
         small = (size >= FAST_NODES[0]) & (size <= FAST_NODES[1])
         for graph in steps("graphs", np.flatnonzero(small)):

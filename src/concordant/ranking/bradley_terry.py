@@ -1,7 +1,4 @@
-"""Bradley–Terry maximum likelihood, with a weak prior, Davidson's ties and covariates of the comparison.
-
-The means of a normal prior on Bradley–Terry scores: which node has which, and what they make of a graph.
-"""
+"""Bradley–Terry maximum likelihood, with a normal prior, Davidson's ties and covariates of the comparison."""
 
 from __future__ import annotations
 
@@ -182,19 +179,19 @@ def _fit(
     pairs = graphs.pairs.sizes
     judged = pairs > 0
     limits = {"tolerance": tolerance, "max_iterations": max_iterations}
-    plain = judged
+    open_ = judged
     if ties == "davidson":
         some, others = _tied(graphs)
         out.coefficients["ties"] = np.where(others, -np.inf, np.where(some, np.inf, np.nan))
         both = np.flatnonzero(judged & some & others)
-        plain = judged & ~(some & others)
+        open_ = judged & ~(some & others)
         if mean is not None:
-            plain &= others  # an infinite ν explains ties alone, wherever the scores are
+            open_ &= others  # an infinite ν explains ties alone, wherever the scores are
         if prior == 0 and not names:
             refuse_endless_ties(batch, graphs, links, both)
         _fit_sparse(batch, graphs, links, names, both, prior, mean, True, limits, out)
     size = graphs.sizes
-    dense = plain & (size <= LARGE) & (FILLED * pairs >= size * size) & ~_uneven(graphs, prior)
+    dense = open_ & (size <= LARGE) & (FILLED * pairs >= size * size) & ~_uneven(graphs, prior)
     if names:
         dense = np.zeros(total, bool)
     if mean is not None:
@@ -212,7 +209,7 @@ def _fit(
     )
     out.status[chosen], out.iterations[chosen], out.gradient[chosen] = fit.status, fit.iterations, fit.gradient
     dense[chosen[fit.too_wide]] = False
-    _fit_sparse(batch, graphs, links, names, np.flatnonzero(plain & ~dense), prior, mean, False, limits, out)
+    _fit_sparse(batch, graphs, links, names, np.flatnonzero(open_ & ~dense), prior, mean, False, limits, out)
     return out
 
 
@@ -314,10 +311,10 @@ def _notes(
         notes.append(Note("stopped", text, fits=len(stopped), of=len(graphs), worst=worst))
         notes.extend(uneven_note(batch, graphs, stopped))
     notes.extend(separation_note(batch, links, prior))
-    level = "as the prior has them" if mean else "0"
+    zero = "as the prior has them" if mean else "0"
     for code, limit, what in (
         ("no ties", -np.inf, "Davidson's ν is 0 there and the fit plain Bradley–Terry"),
-        ("nothing but ties", np.inf, f"Davidson's ν is infinite there and all scores are {level}"),
+        ("nothing but ties", np.inf, f"Davidson's ν is infinite there and all scores are {zero}"),
     ):
         if number := int((fitted.coefficients.get("ties", np.zeros(0)) == limit).sum()):
             text = code + " in {of:the comparisons|{graphs:,} of {of:,} graphs}: " + what

@@ -1,9 +1,4 @@
-"""Average log-odds: the structure of the experiments in AoS §6.2.
-
-Scores from shares of wins: counting, Borda, budgeted Borda (AoS §5.1).
-
-Thurstone–Mosteller least squares on pairwise log-odds (AoS (22)).
-"""
+"""Structures in closed form: average log-odds, shares of wins (AoS §5.1, §6.2), Thurstone–Mosteller (AoS (22))."""
 
 from __future__ import annotations
 
@@ -14,11 +9,12 @@ from scipy.sparse import csr_array
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.ragged import centred
 from concordant.preferences.status import Status
 from concordant.ranking.elimination import FAR, Elimination
 from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.ranked_lists import Rankings
-from concordant.ranking.scores import Scores, centre, closed_form, never_judged, numbered, unfinished
+from concordant.ranking.scores import Scores, closed_form, never_judged, numbered, unfinished
 
 __all__ = ["C0", "average_log_odds", "borda", "budgeted_borda", "counting", "pair_log_odds", "thurstone_mosteller"]
 
@@ -185,7 +181,7 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
         again, ended = _solve(laplacian, pull, graphs, LONG)
         value = np.where(long[graphs.owner], again, value)
         solved = np.where(long, ended & ~far, solved)
-    value = centre(value, group)
+    value = centred(value, group)
     left = np.abs(laplacian @ value - pull)
     gradient = np.zeros(len(graphs))
     np.maximum.at(gradient, graphs.owner, left)
@@ -194,7 +190,7 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
     judged = graphs.pairs.sizes > 0
     return Scores(
         value=value,
-        component=component,
+        components=component,
         status=np.where(judged, np.where(solved, Status.CONVERGED, Status.STOPPED), Status.CLOSED_FORM).astype(np.int8),
         iterations=np.zeros(len(graphs), np.int64),
         gradient=gradient,

@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from concordant.errors import CannotRank
-from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.ragged import Ragged
+from concordant.preferences.ragged import Ragged, centred
 from concordant.preferences.status import Status
 from concordant.ranking.closed_forms import C0, pair_log_odds
-from concordant.ranking.scores import Scores, centre, never_judged, unfinished
+from concordant.ranking.scores import Scores, never_judged, unfinished
 
 __all__ = ["principal_eigenvector"]
 
@@ -65,11 +64,11 @@ def principal_eigenvector(batch: Batch, *, c0: float = C0, iterations: int = 10_
         new = product + SHIFT * high[owner] * x
         new /= _bounds(new, graphs.node_groups)[1][owner]
         x = np.where(done[owner] < 0, new, x)
-    value = np.exp(centre(np.log(x), owner))
+    value = np.exp(centred(np.log(x), owner))
     reached = (done >= 0) & ~lost
     return Scores(
         value=value,
-        component=connectivity(graphs).component,
+        components=graphs,
         status=np.where(reached, Status.CONVERGED, Status.STOPPED).astype(np.int8),
         iterations=np.where(reached, done, iterations),
         gradient=gap,
@@ -106,11 +105,11 @@ def _matrix(graphs: Graphs, c0: float) -> tuple[csr_array, Floats, NDArray[np.bo
         away[inside] = np.exp(np.concatenate([odds, -odds]))[inside]
         for g in np.flatnonzero(whole):
             low, high = int(graphs.node_start[g]), int(graphs.node_start[g + 1])
-            level = np.ones((high - low, high - low), bool)
+            even = np.ones((high - low, high - low), bool)
             own = slice(int(graphs.pair_start[g]), int(graphs.pair_start[g + 1]))
-            level[graphs.first[own] - low, graphs.second[own] - low] = False
-            level[graphs.second[own] - low, graphs.first[own] - low] = False
-            i, j = np.nonzero(level)
+            even[graphs.first[own] - low, graphs.second[own] - low] = False
+            even[graphs.second[own] - low, graphs.first[own] - low] = False
+            i, j = np.nonzero(even)
             rows, columns = np.concatenate([rows, i + low]), np.concatenate([columns, j + low])
             away = np.concatenate([away, np.ones(len(i))])
     matrix = csr_array((away, (rows, columns)), shape=(graphs.nodes, graphs.nodes))

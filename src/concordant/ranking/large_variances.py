@@ -192,10 +192,10 @@ def large_variances(hessian: csr_array, prior: float, gauge: Gauge, root: csr_ar
     lie too far apart for the sandwich.
     """
     nodes = len(gauge.group)
-    plain = hessian.shape[0] == nodes
-    of_nodes = hessian if plain else csr_array(hessian[:nodes, :nodes])
+    alone = hessian.shape[0] == nodes
+    of_nodes = hessian if alone else csr_array(hessian[:nodes, :nodes])
     far, strengths = _spread(of_nodes, prior, root, nodes)
-    if strengths or (far and not plain):
+    if strengths or (far and not alone):
         return _nothing(hessian.shape[0], nodes)
     spectral = Spectral(of_nodes, prior, gauge)
     fits = hessian.shape[0] <= DENSE_LARGE and not far
@@ -214,7 +214,7 @@ def large_variances(hessian: csr_array, prior: float, gauge: Gauge, root: csr_ar
             found = _sketched(spectral, root, nodes)
     if found is None:
         return _nothing(hessian.shape[0], nodes)
-    if plain:
+    if alone:
         return found
     joint = _with_coefficients(solve, hessian, found.scores, root)
     return _nothing(hessian.shape[0], nodes) if joint is None else Variances(*joint, found.error, found.how)

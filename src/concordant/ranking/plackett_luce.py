@@ -1,7 +1,4 @@
-"""Plackett–Luce: maximum (penalised) likelihood of rankings, full or partial, with ties, and of choices from sets.
-
-Second derivatives and per-judgment gradients of a fitted Plackett–Luce likelihood, for intervals.
-"""
+"""Plackett–Luce: maximum (penalised) likelihood of rankings, full or partial, with ties, and of choices from sets."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
+from concordant.preferences.ragged import centred
 from concordant.preferences.sampling import label_keys
 from concordant.preferences.status import Status
 from concordant.ranking.bradley_terry import bradley_terry
@@ -26,7 +24,6 @@ from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import (
     Scores,
-    centre,
     check_prior,
     numbered,
     refuse_separated,
@@ -92,7 +89,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
             live = live.take(np.flatnonzero(busy))  # the graphs that are done are left out
             live_terms = _terms(batch, live)
         at = live_terms.at(theta)
-        slope = np.where(open_[owner], centre(at.gradient(), group) - prior * theta, 0.0)  # sums to 0 but for rounding
+        slope = np.where(open_[owner], centred(at.gradient(), group) - prior * theta, 0.0)  # sums to 0 but for rounding
         left = _largest(np.abs(slope), owner, graphs)
         first = left if step == 1 else first
         status[open_ & (_largest(np.abs(slope) - ROUNDING * own, owner, graphs) <= 0)] = Status.CONVERGED
@@ -102,7 +99,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         exact = left / np.where(first > 0, first, 1.0) + ROUNDING * heaviest / np.where(left > 0, left, 1.0)
         move, solved = _newton(at, slope, prior, batch, stiff, np.clip(exact, 1e-9, 0.1))
         reach = _largest(move, owner, graphs) + _largest(-move, owner, graphs)
-        theta = centre(theta + safe_step(_within(live, move, owner, graphs))[owner] * move, group)
+        theta = centred(theta + safe_step(_within(live, move, owner, graphs))[owner] * move, group)
         steps[open_] = step
         status[open_ & solved & (reach <= SMALL_STEP)] = Status.CONVERGED
         open_ &= status == Status.STOPPED
@@ -114,7 +111,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
     status[far] = Status.STOPPED
     return Scores(
         value=theta,
-        component=shape.component,
+        components=shape.component,
         status=status,
         iterations=steps,
         gradient=left,

@@ -1,7 +1,4 @@
-"""The judgments of a batch as ranked lists of nodes: what Plackett–Luce and positional Borda read.
-
-Click probabilities under the cascade model (AoS §5.2).
-"""
+"""The judgments of a batch as ranked lists of nodes, and the click probabilities of the cascade model (AoS §5.2)."""
 
 from __future__ import annotations
 
@@ -169,7 +166,7 @@ def cascade(batch: Batch) -> Scores:
     )
     return Scores(
         value=value,
-        component=np.zeros(nodes, np.int32),
+        components=np.zeros(nodes, np.int32),
         status=np.full(graphs, Status.CLOSED_FORM, np.int8),
         iterations=np.zeros(graphs, np.int64),
         gradient=np.zeros(graphs),

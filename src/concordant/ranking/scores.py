@@ -1,14 +1,10 @@
-"""What a structure function returns: scores of all nodes of a batch, and how they were obtained.
-
-Which zero the scores have: differences are what the data determine, so each component of a graph sums to zero.
-
-When the maximum likelihood of a Bradley–Terry model does not exist, and how that is said.
-"""
+"""What a structure function returns, scores that sum to zero in each component, and errors where there are none."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +20,6 @@ from concordant.ranking.problem import Problem
 
 __all__ = [
     "Scores",
-    "centre",
     "check_prior",
     "closed_form",
     "items_of",
@@ -48,13 +43,12 @@ __all__ = [
 class Scores:
     """Scores of the nodes of a batch with the status of each graph.
 
-    Shapes: ``value`` and ``component`` (nodes,), ``status``, ``iterations``, ``gradient`` (graphs,). ``component`` may
-    be given as a function of nothing, which is called when somebody asks.
+    Shapes: ``value`` and ``component`` (nodes,), ``status``, ``iterations``, ``gradient`` (graphs,).
     """
 
     value: NDArray[np.float64]
-    component: NDArray[np.int32]
-    """Component of the comparison graph, 0 the largest; scores are comparable within one only."""
+    components: NDArray[np.int32] | Graphs
+    """The component of each node, or the comparison graphs, whose components are found when somebody asks."""
     status: NDArray[np.int8]
     """A ``Status`` each."""
     iterations: NDArray[np.int64]
@@ -67,21 +61,10 @@ class Scores:
     options: dict[str, Any] = field(default_factory=dict)
     """The options that they were computed with."""
 
-    def __post_init__(self) -> None:
-        if callable(self.component):
-            self.__dict__["_find"] = self.__dict__.pop("component")
-
-    def __getattr__(self, name: str) -> Any:  # only for what is not there
-        find = self.__dict__.get("_find")
-        if name == "component" and find is not None:
-            self.__dict__[name] = find()
-            self.__dict__.pop("_find", None)
-        if name != "component" or name not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self.__dict__[name]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"component": self.component} | {k: v for k, v in self.__dict__.items() if k != "_find"}
+    @cached_property
+    def component(self) -> NDArray[np.int32]:
+        """Component of the comparison graph, 0 the largest; scores are comparable within one only."""
+        return connectivity(self.components).component if isinstance(self.components, Graphs) else self.components
 
 
 Floats = NDArray[np.float64]
@@ -93,17 +76,11 @@ def numbered(owner: NDArray[np.int64], component: NDArray[np.int32]) -> NDArray[
     return np.asarray(np.unique(owner * most + component, return_inverse=True)[1], np.int64)
 
 
-def centre(values: Floats, group: NDArray[np.int64]) -> Floats:
-    """Subtract from each value the mean of its group (groups numbered from 0)."""
-    mean = np.bincount(group, values) / np.bincount(group) if len(group) else np.zeros(0)
-    return np.asarray(values - mean[group])
-
-
 def closed_form(graphs: Graphs, value: Floats, options: dict[str, Any], notes: tuple[Note, ...] = ()) -> Scores:
     """Wrap scores that a formula gave, with the components of the comparison graphs, found when somebody asks."""
     return Scores(
         value=value,
-        component=cast(Any, lambda: connectivity(graphs).component),
+        components=graphs,
         status=np.full(len(graphs), Status.CLOSED_FORM, np.int8),
         iterations=np.zeros(len(graphs), np.int64),
         gradient=np.zeros(len(graphs)),

@@ -114,8 +114,8 @@ def score_intervals(
         known = np.where(np.isfinite(variance), variance, np.nan)
         silent = connectivity.separated | (connectivity.compared & (known * own <= SILENT))
         if silent.any():
-            plain = _variances(batch, curvature, gauge, None, np.unique(batch.owner[silent]))[0]
-            variance[silent] = np.maximum(variance, plain)[silent]
+            of_model = _variances(batch, curvature, gauge, None, np.unique(batch.owner[silent]))[0]
+            variance[silent] = np.maximum(variance, of_model)[silent]
         few = meat.clusters < 2
         if few.any():
             variance[few[batch.owner]] = np.inf

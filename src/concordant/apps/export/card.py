@@ -1,9 +1,4 @@
-"""A model card: what a model is, what it learned from, how good it is and where it ends, for people and for the hub.
-
-What a model card reports of a model: figures on judgments and on labels, each with where it comes from.
-
-Texts of users in Markdown and YAML: shown as they are, never as markup.
-"""
+"""A model card: what a model is, what it learned from, how good it is and where it ends, for people and for the hub."""
 
 from __future__ import annotations
 

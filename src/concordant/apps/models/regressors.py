@@ -1,9 +1,4 @@
-"""Regressors of other packages as plain values and arrays: linear models, networks, trees.
-
-Tree ensembles as plain arrays, so that a fitted forest or boosting can be kept without a pickle.
-
-LightGBM and XGBoost models as plain trees, read from the text of their packages; neither package is needed.
-"""
+"""Regressors of other packages as values and arrays, without a pickle: linear models, networks, trees."""
 
 from __future__ import annotations
 

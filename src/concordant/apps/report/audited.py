@@ -1,7 +1,4 @@
-"""What the audit says: of all queries together, and of each view.
-
-Difference graphs: net preferences of each view, and the cycles among them.
-"""
+"""What the audit says of all queries together and of each view, with its difference graph and the cycles in it."""
 
 from __future__ import annotations
 

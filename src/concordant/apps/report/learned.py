@@ -1,11 +1,4 @@
-"""The part of a report that needs features or a model: a scorer, how it was chosen, when it should decline.
-
-What a scorer looks at: its coefficients, or by how much a shuffled feature harms the order.
-
-Risk against the number of judgments that are aggregated at a time, with the one that was chosen.
-
-Risk–coverage: how often the order is wrong on judgments held out, for every share of pairs declined.
-"""
+"""The part of a report that needs features or a model: a scorer, how it was chosen, when it should decline."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A report: what is known of a preference log and of a scorer, as data and as one page to look at.
-
-The data of a report, put together from its parts; docs/report.md describes them.
-
-The page of a report: one HTML file with its data, its styles, its scripts and the chart library inside.
-"""
+"""A report: what is known of a preference log and of a scorer, as data (docs/report.md) and as one page to look at."""
 
 from __future__ import annotations
 

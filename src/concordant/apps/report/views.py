@@ -1,9 +1,4 @@
-"""The views of a report: all queries together where that means something, then each query, the most judged first.
-
-Who beats whom: the judged pairs of each view.
-
-Numbers and labels as the data of a report holds them: what JSON knows, and nothing it does not.
-"""
+"""The views of a report: all queries together, then each query (the most judged first); and its data as JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""RwA Table 1: pairwise abstention loss for several γ and costs, on digits and, where it is at hand, on CIFAR-10.
-
-RwA Table 1 as a table, in words and as a figure: the paper's numbers, what they imply, and ours beside them.
-"""
+"""RwA Table 1: pairwise abstention loss for several γ and costs, on digits and, where it is at hand, on CIFAR-10."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _from_difference_graphs(prefs: Preferences, order: int | str, subsets: int, 
     used = np.flatnonzero(weight)
     owner, pair = used // 9, used % 9
     start = np.arange(runs + 1) * 3
-    mean = WeightedEdges.plain(start, owner * 3 + pair // 3, owner * 3 + pair % 3, weight[used] / drawn[owner])
+    mean = WeightedEdges.of(start, owner * 3 + pair // 3, owner * 3 + pair % 3, weight[used] / drawn[owner])
     found = minimise(Objective(mean, pair_loss("logistic"), value_penalty("square")), tolerance=1e-9)
     return found.alpha.reshape(-1, 3)
 

@@ -66,7 +66,7 @@ def _disaggregated(phi: str) -> Fit:
     """A margin function on every comparison."""
 
     def fit(query: _Query, ridge: float) -> Floats:
-        edges = WeightedEdges.plain(np.array([0, len(query.X)]), query.winner, query.loser, query.share)
+        edges = WeightedEdges.of(np.array([0, len(query.X)]), query.winner, query.loser, query.share)
         objective = Objective(edges, pair_loss(phi), value_penalty("square"))
         return fit_edges(query.X, objective, ridge=ridge, tolerance=TOLERANCE).theta
 

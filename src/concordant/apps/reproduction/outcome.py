@@ -1,7 +1,4 @@
-"""What an experiment hands back, and how it is written: CSV, Markdown, and a figure as SVG and PNG.
-
-Where the data of the experiments lie, and where they come from.
-"""
+"""What an experiment hands back and how it is written (CSV, Markdown, SVG, PNG), and where its data come from."""
 
 from __future__ import annotations
 

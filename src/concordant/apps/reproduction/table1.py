@@ -1,7 +1,4 @@
-"""ICML Table 1: hinge, logistic and the value-regularised linear loss on pairs of movies rated by one user.
-
-MovieLens-100K: ratings, and the features d(x_i, u) of ICML §4 from the ratings that may be used.
-"""
+"""ICML Table 1: hinge, logistic and the value-regularised linear loss on pairs of movies of MovieLens-100K."""
 
 from __future__ import annotations
 
@@ -268,7 +265,7 @@ def _edge_weights(X: Floats, pairs: Pairs, phi: str, ridge: float) -> Floats:
     """argmin Σ a_ij φ(w'(x_i − x_j)) + λ‖w‖²."""
     nodes, place = np.unique(np.concatenate((pairs.better, pairs.worse)), return_inverse=True)
     n = len(pairs.weight)
-    edges = WeightedEdges.plain(np.array([0, len(nodes)]), place[:n], place[n:], pairs.weight)
+    edges = WeightedEdges.of(np.array([0, len(nodes)]), place[:n], place[n:], pairs.weight)
     objective = Objective(edges, pair_loss(phi), value_penalty("square"))
     return fit_edges(X, objective, ridge=2 * ridge, rows=nodes, tolerance=TOLERANCE).theta
 

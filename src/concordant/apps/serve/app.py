@@ -1,9 +1,4 @@
-"""The application: paths, and how a request passes through them.
-
-What is answered, as models that OpenAPI shows.
-
-Where requests are answered: a path, a body, an answer, without the steps of a framework that they do not need.
-"""
+"""The application: paths, how a request passes through them, and what is answered, as models that OpenAPI shows."""
 
 from __future__ import annotations
 

@@ -54,9 +54,8 @@ class _Lingering:
 
     def __init__(self, transport: Any, protocol: BoundedProtocol) -> None:
         self.transport, self.protocol = transport, protocol
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.transport, name)
+        self.get_extra_info, self.set_protocol = transport.get_extra_info, transport.set_protocol
+        self.pause_reading, self.resume_reading = transport.pause_reading, transport.resume_reading
 
     def write(self, data: bytes) -> None:
         if not self.protocol.left:

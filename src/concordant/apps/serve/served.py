@@ -1,11 +1,4 @@
-"""A model and the features it is served with: requests in, answers out.
-
-Items by their labels: which row of the loaded features a client means.
-
-Features that came with a request, as a matrix in the order of the model.
-
-Scores to ranks, pairs and tiers: functions of plain arrays, without a word of HTTP.
-"""
+"""A model and the features it is served with: requests in; ranks, pairs and tiers out, without a word of HTTP."""
 
 from __future__ import annotations
 

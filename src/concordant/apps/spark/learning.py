@@ -1,7 +1,4 @@
-"""Fit a linear scorer where the log and the features lie: targets per query, normal equations as partial sums.
-
-What of an AggregationRanker is done on Spark: one plan with one ridge, linear; the rest is refused, with what is.
-"""
+"""Fit a linear scorer where the log and the features lie: targets per query, normal equations as partial sums."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Normal equations as partial sums: each task adds up those of its queries, the driver adds up the parts.
-
-Targets of the items of queries, made where the judgments lie: what a task returns, and what they add up to.
-"""
+"""Targets made where the judgments lie, and normal equations as partial sums that the driver adds up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Judge scores by labels where both lie: metrics per query in tasks, means over queries as sums.
-
-Scores and labels as DataFrames, checked and matched by query and item.
-"""
+"""Judge scores by labels where both lie: matched by query and item, metrics in tasks, means over queries as sums."""
 
 from __future__ import annotations
 

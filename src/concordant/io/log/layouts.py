@@ -46,7 +46,8 @@ def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tu
     """Say what a log was taken for without being asked."""
     said = []
     if log.trimmed:
-        said.append(f"{log.name}: every field after the first begins with a space; fields are read trimmed")
+        text = "{log}: every field after the first begins with a space; fields are read trimmed"
+        said.append(Note("read trimmed", text, log=log.name))
     if "weight" in roles and "weight" not in given:
         text = (
             "{log}: the column {column!r} is read as the strength of each comparison (weight); name it as the count "
@@ -72,8 +73,8 @@ class _Columns:
         found = exact or loose
         if len(found) > 1 and not several:
             raise InputError(
-                f"{self.name}: {few(found)} could each be the {role}; say which one with columns={{{role!r}: …}} "
-                f"(on the command line --{role.replace('_', '-')} COLUMN)"
+                f"{self.name}: {few(found)} could each be the {role}; say which one with ",
+                Setting("columns", key=role),
             )
         return found[0] if found else None
 

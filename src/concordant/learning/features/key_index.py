@@ -1,9 +1,4 @@
-"""Which row of a table that is not in memory belongs to which judged item: one pass over its labels.
-
-Rows of a table that is not in memory that are about the same query and item: an error, found out of core.
-
-Rows of a table that is not in memory, those of each query one after the other.
-"""
+"""Rows of a table that is not in memory by query and item: which belongs to which judged item, and which come twice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Features: a matrix whose rows are items of queries and whose columns have names; immutable and checked once.
-
-Which row of the features belongs to which item of which query of the preferences.
-"""
+"""Features: a checked, immutable matrix with rows of items and named columns, and how its rows match preferences."""
 
 from __future__ import annotations
 

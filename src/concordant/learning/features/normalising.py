@@ -1,7 +1,4 @@
-"""Normaliser: what is done to features before a linear model sees them, learned once and kept with the model.
-
-Means, deviations and extremes of the columns of a matrix in one pass over its rows.
-"""
+"""Normaliser: what is done to features before a linear model sees them, learned in one pass and kept with the model."""
 
 from __future__ import annotations
 

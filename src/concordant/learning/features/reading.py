@@ -1,7 +1,4 @@
-"""Read features from a file or a table, with the relevance labels beside them where a file holds both.
-
-LETOR and SVMLight files: ``rel qid:… k:v … # docid``, dense or sparse, as a matrix.
-"""
+"""Read features, and the relevance labels beside them, from tables and from LETOR and SVMLight files."""
 
 from __future__ import annotations
 

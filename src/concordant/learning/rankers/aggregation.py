@@ -1,7 +1,4 @@
-"""AggregationRanker: aggregate each query's judgments into targets, then fit any regressor to them.
-
-Rankers that fit targets: exact least squares for linear scorers, or any regressor.
-"""
+"""AggregationRanker: aggregate each query's judgments into targets, then fit least squares or any regressor to them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Cross-validation over judgments: which targets and which ridge order what was held out.
-
-What cross-validation found: the loss of every combination that was tried, and which one was taken.
-"""
+"""Cross-validation over judgments: which targets and which ridge order what was held out, and what was found."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Features of a fit: normalised when something needs them so, else left as they are and scaled in the result.
-
-Features of a fit that are not in memory: each question about them is a pass over their file.
-
-Judgments and features that are both elsewhere: only sums come.
-"""
+"""Features of a fit, normalised when something needs them so: in memory, in a file, or elsewhere, as sums only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""EdgeRanker: a linear scorer that minimises any surrogate of the registry.
-
-What an edge surrogate is computed from: graphs of judgments, laws of scores, or relevance labels.
-"""
+"""EdgeRanker: a linear scorer that minimises any surrogate of the registry on judgments, scores or relevance labels."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What all rankers share: how rows come in, how features are normalised, how a fitted ranker scores and is judged.
-
-The state that every fitted ranker has: parameters, names and normalisation of its features, status.
-
-Scorers linear in the features, or a regressor given: coefficients in either unit, and a state that can be kept.
-"""
+"""What all rankers share: how rows come in and are normalised, how a fitted ranker scores, is judged and is kept."""
 
 from __future__ import annotations
 
@@ -43,7 +38,7 @@ __all__ = [
     "known",
     "linear_scores",
     "numbers_of",
-    "plain_values",
+    "json_values",
     "restored",
     "sure",
 ]
@@ -207,14 +202,14 @@ def agreement(held: Training, scores: Floats) -> float:
 R = TypeVar("R", bound=Ranker)
 
 
-def plain_values(value: Any) -> Any:
+def json_values(value: Any) -> Any:
     """Return a value as JSON keeps it (tuples as lists, NumPy numbers as numbers); TypeError when it cannot."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
-        return {str(key): plain_values(each) for key, each in value.items()}
+        return {str(key): json_values(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_values(each) for each in value]
+        return [json_values(each) for each in value]
     json.dumps(value)
     return value
 
@@ -228,7 +223,7 @@ def described(ranker: Any) -> dict[str, Any]:
     params, lost = {}, []
     for name, value in ranker.get_params(deep=False).items():
         try:
-            params[name] = plain_values(value)
+            params[name] = json_values(value)
         except TypeError:
             lost.append(name)
     names = getattr(ranker, "feature_names_in_", None)
@@ -239,7 +234,7 @@ def described(ranker: Any) -> dict[str, Any]:
         "features": ranker.n_features_in_,
         "names": None if names is None else list(names),
         "normaliser": ranker.normaliser_.to_dict(),
-        "status": plain_values(ranker.status_),
+        "status": json_values(ranker.status_),
     }
 
 

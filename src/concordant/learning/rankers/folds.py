@@ -1,7 +1,4 @@
-"""Folds of judgments, or of queries, in which every query and item of the whole stays known.
-
-How far an order agrees with judgments that it was not fitted to.
-"""
+"""Folds of judgments or of queries, and how far an order agrees with judgments that it was not fitted to."""
 
 from __future__ import annotations
 

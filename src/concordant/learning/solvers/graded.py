@@ -85,7 +85,7 @@ def fit_graded(
     if ridge == 0 and not loss.ends:
         raise UsageError(f"{phi} needs a ridge above 0: lists that the features can order have no minimiser without")
     Z = np.asarray(X if row is None else X[row])
-    of_items = np.repeat(share, np.diff(lists.start))
+    of_items = lists.groups.spread(share)
     there, back, size, free = _coordinates(Z, lists, share * _bend(loss), ridge)
 
     def objective(z: Floats) -> tuple[float, Floats]:
@@ -175,5 +175,5 @@ def _listed(lists: GradedLists, weight: str, phi: PairLoss) -> Objective:
     gap = lists.grade[one] - lists.grade[other]
     winner, loser = np.where(gap > 0, one, other), np.where(gap > 0, other, one)
     strength = np.abs(gap) if weight == "difference" else (gap != 0).astype(np.float64)
-    edges = WeightedEdges.plain(lists.start, winner, loser, strength)
+    edges = WeightedEdges.of(lists.start, winner, loser, strength)
     return Objective(edges, phi, value_penalty("square"))

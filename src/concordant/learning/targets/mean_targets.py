@@ -1,7 +1,4 @@
-"""Mean gain targets: the U-statistic of order k turned into one regression target for each item (AoS (18), (28)).
-
-Targets as they are returned: one for each item, with their Monte Carlo error and what a reader should know.
-"""
+"""Mean gain targets: the U-statistic of order k turned into one regression target for each item (AoS (18), (28))."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The area under the ROC curve: how often a relevant row stands above an irrelevant one.
-
-How sure an AUC is: DeLong's standard error and interval, and the comparison of two scorers on the same rows.
-"""
+"""The area under the ROC curve, with DeLong's standard error, interval and comparison of two scorers."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtr, ndtri
 
 from concordant.errors import InputError, UsageError
-from concordant.losses.metrics.judged_lists import Floats, Lists, as_numbers, lists_of, owners, threshold
+from concordant.losses.metrics.judged_lists import Floats, Lists, as_numbers, lists_of, threshold
 
 __all__ = ["AucDifference", "AucInterval", "auc", "auc_difference", "auc_interval", "placements", "split"]
 
@@ -81,10 +78,10 @@ def placements(these: Floats, those: Floats) -> Ints:
 
 def _by_query(lists: Lists, score: Floats, positive: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Return twice the concordant pairs (ties half) of each query, and all of its pairs."""
-    owner = owners(lists.start)
+    owner = lists.groups.owner
     positives = np.append(0, np.cumsum(positive))[lists.start]
     each = np.diff(positives)
-    pairs = each * (np.diff(lists.start) - each)
+    pairs = each * (lists.groups.sizes - each)
     order = np.lexsort((score, owner))
     score, positive = score[order], positive[order]
     begin = np.flatnonzero(np.append(True, (score[1:] != score[:-1]) | (owner[1:] != owner[:-1]))[: len(score)])

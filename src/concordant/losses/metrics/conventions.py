@@ -1,7 +1,4 @@
-"""Named conventions: what the well-known implementations do where the formula leaves a choice.
-
-Gains G(label) and discounts F(rank) of the families (14) and (16): by name, as a table or as a function.
-"""
+"""Conventions of well-known implementations, and the gains and discounts of the families (14) and (16)."""
 
 from __future__ import annotations
 

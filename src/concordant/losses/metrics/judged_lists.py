@@ -1,7 +1,4 @@
-"""The lists that are judged: scores, labels and queries as columns, checked and brought together by query.
-
-The order of each list by score under a rule for ties: only what can be within the cut-off is sorted.
-"""
+"""The lists that are judged, brought together by query, and the order of each by score under a rule for ties."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.preferences.labels import Labels, as_label_array
+from concordant.preferences.ragged import Grouped, Ragged
 
 __all__ = [
     "Floats",
@@ -28,7 +26,6 @@ __all__ = [
     "check_cutoff",
     "lists_of",
     "matrices",
-    "owners",
     "ranked",
     "threshold",
 ]
@@ -39,7 +36,7 @@ Offsets = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Lists:
+class Lists(Grouped):
     """The rows of each query, queries in the order of first appearance, rows in the order given.
 
     Query q holds the places ``start[q]`` to ``start[q + 1]``; ``rows`` says which row stands at each place (None: every
@@ -170,11 +167,6 @@ def threshold(relevant: Any) -> None:
         raise UsageError(f"relevant must be a real number, not {str(repr(relevant))[:80]}")
 
 
-def owners(start: Offsets) -> NDArray[np.int64]:
-    """Return the list of each place."""
-    return np.repeat(np.arange(len(start) - 1, dtype=np.int64), np.diff(start))
-
-
 def matrices(
     start: Offsets, values: Floats, which: NDArray[np.int64], fill: float
 ) -> Iterator[tuple[NDArray[np.int64], Floats]]:
@@ -209,7 +201,7 @@ TIES = {
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranked(Grouped):
     """The ranked places of each list, best first: all of them, or at least those that can be within the cut-off.
 
     List q holds ``place[start[q]:start[q + 1]]``; ``rank`` counts from 1 in each list; ``tied`` says that a place has
@@ -227,7 +219,7 @@ class Ranked:
             return np.zeros(len(self.start) - 1)
         return np.asarray(np.add.reduceat(values, self.start[:-1]), np.float64)
 
-    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where each group of tied places begins and the group of each ranked place."""
         begin = np.flatnonzero(~self.tied)
         return begin, np.cumsum(~self.tied) - 1
@@ -255,7 +247,7 @@ def ranked(
         place = place[order]
     else:
         place = _descending(start, score)
-    rank = np.arange(1, len(place) + 1) - np.repeat(start[:-1], np.diff(start))
+    rank = Ragged(start).place + 1
     tied = np.zeros(len(place), np.bool_)
     by_rank = score[place]
     tied[1:] = (by_rank[1:] == by_rank[:-1]) & (rank[1:] > 1)
@@ -278,7 +270,7 @@ def _descending(start: Offsets, score: Floats) -> NDArray[np.int64]:
 
 def _settle(order: Ranked, lists: Lists, label: Floats, ties: str, item: Any, size: int) -> None:
     """Put the places of equal score in the order of the rule, in place: one lexsort of them alone."""
-    begin, group = order.groups()
+    begin, group = order.runs()
     tied = (np.diff(np.append(begin, len(group))) > 1)[group]
     place = order.place[tied]
     key: NDArray[Any] = -label[place] if ties == "best" else label[place]
@@ -293,7 +285,7 @@ def _settle(order: Ranked, lists: Lists, label: Floats, ties: str, item: Any, si
 
 def _within_reach(lists: Lists, score: Floats, at: int | None) -> NDArray[np.int64] | None:
     """Return the places whose score is at least the ``at``-th highest of their list (None: all)."""
-    length = np.diff(lists.start)
+    length = lists.groups.sizes
     long = np.flatnonzero(length > at) if at is not None else length[:0]
     if at is None or not len(long):
         return None

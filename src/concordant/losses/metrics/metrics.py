@@ -1,7 +1,4 @@
-"""Metrics by name: ``ndcg@10``, ``map``, ``precision@5`` and what they take.
-
-Means over queries with their standard errors, and the paired comparison of two scorers.
-"""
+"""Metrics by name (``ndcg@10``, ``map``, …), their means over queries, and the paired comparison of two scorers."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def ndcg(
 
 def _deepest(lists: Lists, at: int | None) -> int:
     """The lowest rank that counts."""
-    longest = int(np.diff(lists.start).max(initial=0))
+    longest = int(lists.groups.sizes.max(initial=0))
     return longest if at is None else min(at, longest)
 
 
@@ -110,7 +110,7 @@ def discounted(order: Ranked, gain: Floats, worth: Floats, *, averaged: bool) ->
     """Return Σ_r gain(r) · worth(r) of each list, ranks beyond ``worth`` worth nothing; tied gains may be averaged."""
     by_rank = gain[order.place]
     if averaged and order.tied.any():
-        begin, group = order.groups()
+        begin, group = order.runs()
         total, size = np.add.reduceat(by_rank, begin), np.diff(np.append(begin, len(by_rank)))
         by_rank = (total / size)[group]
     return order.sums(by_rank * np.append(worth, 0.0)[np.minimum(order.rank - 1, len(worth))])

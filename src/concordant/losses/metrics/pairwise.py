@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
-from concordant.losses.metrics.judged_lists import Floats, Lists, as_numbers, lists_of, owners
+from concordant.losses.metrics.judged_lists import Floats, Lists, as_numbers, lists_of
 
 __all__ = ["inversions", "kendall_tau", "pairwise_loss", "tied_pairs"]
 
@@ -121,7 +121,7 @@ def pairwise_loss(
 
 def _from_labels(lists: Lists, score: Floats, label: Floats, ties: str) -> tuple[Floats, Floats]:
     """Charge the pairs that stand in ascending order of score with the higher label first."""
-    owner = owners(lists.start)
+    owner = lists.groups.owner
     level = np.unique(label, return_inverse=True)[1].astype(np.int64)
     keys = (-level, score, owner) if ties == "heavier" else (score, owner)
     order = np.lexsort(keys)
@@ -134,7 +134,7 @@ def _from_edges(
     lists: Lists, score: Floats, first: NDArray[np.int64], second: NDArray[np.int64], weight: Floats, ties: str
 ) -> tuple[Floats, Floats]:
     rows, owner = len(score), np.empty(len(score), np.int64)
-    owner[np.arange(rows) if lists.rows is None else lists.rows] = owners(lists.start)
+    owner[np.arange(rows) if lists.rows is None else lists.rows] = lists.groups.owner
     across = owner[first] != owner[second]
     if across.any():
         place = int(across.argmax())
@@ -223,11 +223,11 @@ def kendall_tau(scores: Any, labels: Any, query: Any = None, *, variant: str = "
     score = as_numbers(scores, "scores", infinite=True)
     label = as_numbers(labels, "labels", size=len(score), infinite=True)
     lists = lists_of(query, len(score))
-    score, label, owner, size = lists.take(score), lists.take(label), owners(lists.start), len(lists)
+    score, label, owner, size = lists.take(score), lists.take(label), lists.groups.owner, len(lists)
     level = np.unique(label, return_inverse=True)[1].astype(np.int64)
     order = np.lexsort((level, score, owner))  # owner is in order already, so it stays as it is
     score, level = score[order], level[order]
-    length = np.diff(lists.start).astype(np.float64)
+    length = lists.groups.sizes.astype(np.float64)
     pairs = length * (length - 1) / 2
     new = np.append(True, owner[1:] != owner[:-1])[: len(owner)]
     other_score = new | np.append(True, score[1:] != score[:-1])[: len(owner)]

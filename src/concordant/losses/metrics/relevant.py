@@ -63,7 +63,7 @@ def precision(
     score, label, lists, rule = _checked(scores, labels, query, convention, relevant)
     label = np.maximum(label, 0.0) if divide == "attainable" else (label >= relevant).astype(np.float64)
     order = _order(lists, score, label, rule, at, ties, item)
-    length = np.diff(lists.start)
+    length = lists.groups.sizes
     longest = int(length.max(initial=0))
     worth = np.ones(longest if at is None else min(at, longest))
     value = discounted(order, label, worth, averaged=(ties or rule.ties) == "averaged")
@@ -125,7 +125,7 @@ def average_precision(
     by_rank = hit[order.place]
     found, rank = _so_far(order, by_rank), order.rank
     if grouped and len(rank):
-        begin, group = order.groups()
+        begin, group = order.runs()
         last = np.append(begin[1:], len(rank)) - 1
         found, rank = found[last][group], rank[last][group]
     counts = by_rank * found / rank
@@ -197,5 +197,4 @@ def _order(
 def _so_far(order: Ranked, hit: Floats) -> NDArray[np.float64]:
     """Return the number of hits at or above each rank of its list."""
     total = np.cumsum(hit)
-    before = np.append(0.0, total)[order.start[:-1]]
-    return np.asarray(total - np.repeat(before, np.diff(order.start)), np.float64)
+    return np.asarray(total - order.groups.spread(np.append(0.0, total)[order.groups.first]), np.float64)
