@@ -296,10 +296,10 @@ def test_status_says_what_happened() -> None:
     votes = Preferences.from_comparisons(["a", "b", "c"], ["b", "a", "d"], ["p", "p", "q"])
     table = {"query": ["p", "p", "p", "q", "q"], "item": ["a", "b", "e", "c", "d"], "x": [1.0, 2.0, 3.0, 4.0, 5.0]}
     ranker = AggregationRanker("log-odds", order=50).fit(table, votes)
-    notes = " ".join(ranker.status_["notes"])
-    assert "1 of 5 rows are in no judgment" in notes
-    assert "2 of 2 queries have at most 50 judgments" in notes and ranker.status_["queries_below_order"] == 2
-    assert "1 of 2 subsets (in 1 queries) have no best order (Z = 0)" in notes
+    notes = {note.code: note.numbers for note in ranker.status_["notes"]}
+    assert notes["rows without judgment"] == {"rows": 1, "of": 5}
+    assert notes["one subset"] == {"queries": 2, "of": 2} and ranker.status_["queries_below_order"] == 2
+    assert notes["no best order"] == {"zero": 1, "drawn": 2, "within": 1}
     drawn = AggregationRanker("log-odds", order=5, subsets=8).fit(PROBLEM.features, PROBLEM.prefs)
     more = AggregationRanker("log-odds", order=5, subsets=128).fit(PROBLEM.features, PROBLEM.prefs)
     assert 0 < more.status_["monte_carlo_error"] < 0.5 * drawn.status_["monte_carlo_error"]

@@ -121,9 +121,7 @@ def test_weights_of_very_different_size():
     X, objective, weight = problem(3, "hinge")
     edges = objective.edges
     rng = np.random.default_rng(0)
-    wild = WeightedEdges.of(
-        edges.node_start, edges.winner, edges.loser, 10.0 ** rng.uniform(-9, 3, len(edges.weight))
-    )
+    wild = WeightedEdges.of(edges.node_start, edges.winner, edges.loser, 10.0 ** rng.uniform(-9, 3, len(edges.weight)))
     fit = fit_edges(X, Objective(wild, objective.phi, objective.penalty), ridge=0.1, weight=weight)
     assert fit.status == "converged"
 

@@ -201,9 +201,7 @@ def test_exponentials_of_offsets_beyond_floats():
     ends = np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2])
     offset = np.array([9.0, 0.0, 1.0, 8.0])
     low, high = (
-        minimise(
-            objective(WeightedEdges.of(np.array([0, 3]), *ends, np.ones(4), offset=offset + more), "exponential")
-        )
+        minimise(objective(WeightedEdges.of(np.array([0, 3]), *ends, np.ones(4), offset=offset + more), "exponential"))
         for more in (0.0, 1000.0)
     )
     np.testing.assert_allclose(high.alpha, low.alpha, atol=1e-10)
