@@ -56,6 +56,18 @@ def test_every_name_of_an_extra_is_listed(extra: str, library: str) -> None:
     assert not {f"concordant.{extra}.{name}" for name in module.__all__} - set(_listed())
 
 
+def test_files_that_documents_name_are_there() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    named = {
+        (page.name, file)
+        for page in pages
+        for file in re.findall(r"`((?:\w+/)+\w+\.py)`", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50
+    lost = [one for one in named if not any((root / one[1]).exists() for root in (ROOT, ROOT / "src" / "concordant"))]
+    assert not lost
+
+
 def test_names_that_documents_import_are_listed() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
