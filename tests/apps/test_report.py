@@ -20,7 +20,7 @@ from concordant.auditing.counterexamples import known_counterexample
 from concordant.errors import InputError, UsageError
 from concordant.learning.rankers.folds import folds
 from concordant.preferences.connectivity import majority_agreement
-from concordant.preferences.preferences import KINDS
+from concordant.preferences.layouts import KINDS
 
 LLMFAO = resources.files("concordant") / "apps" / "data" / "llmfao"
 PROMPTS = ["5", "9", "11", "20"]

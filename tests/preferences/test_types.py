@@ -7,7 +7,8 @@ import pytest
 
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch
-from concordant.preferences.preferences import KINDS, Comparisons, Lists, Preferences, keep
+from concordant.preferences.layouts import KINDS
+from concordant.preferences.preferences import Comparisons, Lists, Preferences, keep
 
 QUERY, ITEM, JUDGE = list("ppqq"), list("xyxy"), [1, 1, 2, 2]
 MADE = {

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import plain
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch
-from concordant.preferences.preferences import KINDS, Preferences
+from concordant.preferences.layouts import KINDS
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
 from concordant.ranking.adjacency import difference_graph, mean_adjacency
 from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller

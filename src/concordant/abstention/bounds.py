@@ -8,9 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.abstention.points import ScorerClass, checked_gamma, phi_named
 from concordant.errors import UsageError, did_you_mean
 
-__all__ = ["SETTINGS", "calibration", "checked_setting", "consistency_bound", "least_gap", "sharp_bound"]
-
-
 Floats = NDArray[np.float64]
 SETTINGS = ("general", "bipartite")
 

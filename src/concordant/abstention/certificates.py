@@ -13,9 +13,6 @@ from concordant.abstention.pairs import FarSums, JudgedPairs, far_sums, features
 from concordant.abstention.points import ScorerClass, checked_gamma, phi_named
 from concordant.errors import InputError, UsageError
 
-__all__ = ["Certificate", "certificate"]
-
-
 Floats = NDArray[np.float64]
 
 

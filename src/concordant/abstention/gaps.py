@@ -12,8 +12,6 @@ from concordant.abstention.pairs import AllPairs, Floats, JudgedPairs, ListedPai
 from concordant.abstention.points import ScorerClass, checked_gamma
 from concordant.errors import UsageError
 
-__all__ = ["MinimisabilityGaps", "minimisability_gaps"]
-
 
 @dataclass(frozen=True)
 class MinimisabilityGaps:

@@ -27,20 +27,6 @@ from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.progress import steps
 
-__all__ = [
-    "HeldPairs",
-    "check_scorer",
-    "cross_fitted",
-    "fit_scorer",
-    "is_fitted",
-    "judged_pairs",
-    "pair_distances",
-    "scale_of",
-    "scores_of",
-    "unfrozen",
-]
-
-
 BLOCK = 1 << 20
 """Values that are subtracted at a time."""
 

@@ -13,9 +13,6 @@ from concordant.abstention.points import conjugate, phi_named
 from concordant.errors import ConcordantError, UsageError
 from concordant.preferences.status import Status
 
-__all__ = ["LinearFit", "minimise_linear", "project"]
-
-
 Floats = NDArray[np.float64]
 
 

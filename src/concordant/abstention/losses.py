@@ -13,8 +13,6 @@ from concordant.abstention.points import Points, cost_of, near_by, points_of
 from concordant.errors import UsageError
 from concordant.preferences.sampling import whole_seed
 
-__all__ = ["SampledLoss", "bipartite_abstention_loss", "pairwise_abstention_loss", "sampled_abstention_loss"]
-
 
 def pairwise_abstention_loss(
     scores: ArrayLike, X: ArrayLike, y: ArrayLike, *, gamma: ArrayLike, cost: float, norm: object = "inf"

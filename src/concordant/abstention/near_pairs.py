@@ -25,20 +25,6 @@ from concordant.kernels.arrays import in_threads
 from concordant.losses.metrics.pairwise import inversions
 from concordant.preferences.ragged import Ragged
 
-__all__ = [
-    "Counts",
-    "METHODS",
-    "PairCounts",
-    "count_in_cells",
-    "count_in_tiles",
-    "count_plainly",
-    "near_pairs",
-    "shares_within",
-    "summed",
-    "sums_of_powers",
-]
-
-
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
 """For each threshold the near pairs, each once, and the mistakes among them (two for a wrong order, one for a tie)."""
 

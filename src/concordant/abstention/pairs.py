@@ -23,20 +23,6 @@ from concordant.abstention.points import Phi, ScorerClass, checked_gamma, conjug
 from concordant.errors import InputError, UsageError
 from concordant.losses.graded import GradedLists
 
-__all__ = [
-    "AllPairs",
-    "FarSums",
-    "JudgedPairs",
-    "ListedPairs",
-    "blocks",
-    "checked_scores",
-    "distance_blocks",
-    "far_sums",
-    "features",
-    "pairs_loss",
-]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 21

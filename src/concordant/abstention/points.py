@@ -12,24 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.errors import InputError, UsageError, counted, did_you_mean, few
 from concordant.losses.pair_losses import pair_loss
 
-__all__ = [
-    "NORMS",
-    "Near",
-    "PHIS",
-    "Phi",
-    "Points",
-    "ScorerClass",
-    "checked_gamma",
-    "conjugate",
-    "cost_of",
-    "near_by",
-    "norm_name",
-    "phi_named",
-    "points_of",
-    "sampled_differences",
-]
-
-
 NORMS = ("1", "2", "inf")
 
 

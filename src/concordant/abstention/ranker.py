@@ -36,9 +36,6 @@ from concordant.learning.rankers.folds import SPLITS
 from concordant.learning.rankers.kept import RANKERS
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
 
-__all__ = ["AbstainingRanker", "Restorable", "check_params"]
-
-
 SCALES = ("auto", "none")
 
 

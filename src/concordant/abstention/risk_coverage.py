@@ -15,9 +15,6 @@ from sklearn.isotonic import isotonic_regression
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.log.disk import check_replaced
 
-__all__ = ["RiskCoverage"]
-
-
 Floats = NDArray[np.float64]
 ROUNDING = 1e-12
 """Losses that differ by less, relative to the weight of all pairs, are equal."""

@@ -21,21 +21,6 @@ from concordant.io.log.json_values import Fields
 from concordant.learning.features.normalising import Normaliser
 from concordant.preferences.notes import Note
 
-__all__ = [
-    "BY",
-    "CALIBRATIONS",
-    "ConditionalRisk",
-    "PairDecisions",
-    "REASONS",
-    "Rule",
-    "chosen",
-    "curve_of",
-    "facts_of",
-    "recosted",
-    "remarks",
-]
-
-
 Floats = NDArray[np.float64]
 CALIBRATIONS = ("isotonic", "logistic")
 

@@ -17,9 +17,6 @@ from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.rankers.validation import rows_of
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["MOST", "PartialOrders", "decided_pairs", "tiers_of"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 AT_ONCE = 1 << 17

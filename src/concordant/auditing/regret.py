@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
-from concordant.losses.minimise import Minimum
+from concordant.losses.minimum import Minimum
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.status import Status

@@ -22,7 +22,8 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.auditing.regret import CLOSE, order_loss
 from concordant.errors import UsageError
-from concordant.losses.minimise import Minimum, minimise
+from concordant.losses.minimise import minimise
+from concordant.losses.minimum import Minimum
 from concordant.losses.objective import Objective, Population
 from concordant.losses.surrogates import SURROGATES, surrogate
 from concordant.preferences.graphs import Graphs

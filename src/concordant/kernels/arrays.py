@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WORKERS", "in_parts", "in_ranges", "in_threads", "read_only"]
-
 
 def read_only(values: NDArray[Any], kind: Any) -> NDArray[Any]:
     """Return the array, without a copy where its type and order allow, as one that cannot be written.

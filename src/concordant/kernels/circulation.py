@@ -12,9 +12,6 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = ["circulations"]
-
-
 SLIM = 1e-10
 """Violation of a potential, as a share of the largest cost, that is rounding."""
 

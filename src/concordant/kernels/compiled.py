@@ -10,9 +10,6 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["compiled", "reordered"]
-
-
 SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 """Numba renews what it kept when the function's own file changes. Kernels call kernels of other files, so here it is
 the text of the whole room that counts."""

@@ -6,23 +6,6 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = [
-    "HASH",
-    "ONE",
-    "S31",
-    "S40",
-    "TURNS",
-    "blocks",
-    "collect",
-    "collected",
-    "copy",
-    "fill",
-    "shuffle",
-    "shuffled",
-    "table_size",
-]
-
-
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S11, S27, S30, S31, S40 = (np.uint64(bits) for bits in (11, 27, 30, 31, 40))

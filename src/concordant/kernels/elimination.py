@@ -14,8 +14,6 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = ["factorise", "inverse_on_pattern", "least_degree", "parts", "places", "potentials", "solve"]
-
 
 @compiled
 def factorise(column, rows, weight, excess, turned, turned_excess):  # type: ignore[no-untyped-def]

@@ -12,8 +12,6 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = ["exponential_pairs", "hinge_pairs", "logistic_pairs"]
-
 
 @compiled
 def hinge_pairs(score, rank, grade, start, bits, square, differ, value, gradient):  # type: ignore[no-untyped-def]

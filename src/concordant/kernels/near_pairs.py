@@ -9,9 +9,6 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled, reordered
 
-__all__ = ["inversions_of", "near_in_cells", "near_in_tiles"]
-
-
 ROUNDING = 1.0 + 5e-5
 """Sums of a few hundred differences in single precision, each rounded at 2^-24, and of many such in double."""
 

@@ -19,18 +19,6 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = [
-    "EXPONENTIAL",
-    "KINDS",
-    "LOGISTIC",
-    "SQUARED_HINGE",
-    "least_room",
-    "longest_paths",
-    "newton_blocks",
-    "pairs_of_gains",
-]
-
-
 LOGISTIC, EXPONENTIAL, SQUARED_HINGE = 0, 1, 2
 KINDS = {"logistic": LOGISTIC, "exponential": EXPONENTIAL, "squared-hinge": SQUARED_HINGE}
 WIDE, WIDEST = 8.0, 32.0

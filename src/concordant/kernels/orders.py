@@ -20,19 +20,6 @@ from concordant.kernels.compiled import compiled
 from concordant.kernels.draws import ONE, S40, below, copy
 from concordant.kernels.paths import ascending, pack
 
-__all__ = [
-    "charged",
-    "descend",
-    "incidence",
-    "keep_improving",
-    "over_subsets",
-    "peel",
-    "ranks",
-    "search",
-    "topological",
-    "unblocked",
-]
-
 
 @compiled
 def topological(vertex_start, edge_start, target, entering, place):  # type: ignore[no-untyped-def]

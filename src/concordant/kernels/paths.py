@@ -15,8 +15,6 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = ["ascending", "heavier_paths", "pack", "shortest_cycles", "triples"]
-
 
 @compiled
 def ascending(values):  # type: ignore[no-untyped-def]

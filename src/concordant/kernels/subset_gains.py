@@ -14,9 +14,6 @@ import numpy as np
 from concordant.kernels.compiled import compiled
 from concordant.kernels.draws import HASH, ONE, S31, S40, TURNS, collect, copy, fill, shuffle, table_size
 
-__all__ = ["BLOCKS", "COLLECTED", "SHIFTS", "SHUFFLED", "WHOLE", "centred_rows", "level_table", "mean_gains"]
-
-
 WHOLE, BLOCKS, SHUFFLED, COLLECTED = 0, 1, 2, 3
 """How a query is treated: all its judgments; blocks of permutations; independent subsets, drawn in either way."""
 SHIFTS = (51, 48, 45)

@@ -6,9 +6,6 @@ import numpy as np
 
 from concordant.kernels.compiled import compiled
 
-__all__ = ["add_leaves"]
-
-
 TOGETHER = 256
 """Rows that go down one tree before the next one is begun."""
 

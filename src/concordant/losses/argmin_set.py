@@ -16,9 +16,6 @@ from scipy.sparse.csgraph import connected_components
 from concordant.kernels.arrays import in_ranges, read_only
 from concordant.kernels.newton_blocks import least_room
 
-__all__ = ["Bounds", "least_gaps", "loose_blocks", "loose_nodes", "rigid_nodes", "smallest_differences"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 WORK = 2e9

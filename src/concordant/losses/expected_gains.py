@@ -14,9 +14,6 @@ from concordant.losses.gains import GAINS as PLAIN
 from concordant.losses.gains import Gain, best_value, inverse_discount
 from concordant.losses.objective import Relevance
 
-__all__ = ["GAINS", "best_values", "expected_gains"]
-
-
 Floats = NDArray[np.float64]
 
 GAINS: Mapping[str, Gain] = MappingProxyType(

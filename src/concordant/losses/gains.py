@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError, did_you_mean
 
-__all__ = ["GAINS", "Gain", "best_value", "inverse_discount", "the_gain"]
-
-
 Floats = NDArray[np.float64]
 Gain = Callable[[Floats], Floats]
 PADDED = 1 << 22

@@ -21,9 +21,6 @@ from concordant.losses.pair_losses import PairLoss
 from concordant.preferences.ragged import centred
 from concordant.preferences.status import Status
 
-__all__ = ["closed_form", "expanded", "has_closed_form"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -14,9 +14,6 @@ from concordant.kernels.graded_pairs import exponential_pairs, hinge_pairs, logi
 from concordant.losses.pair_losses import PAIR_LOSSES, PairLoss
 from concordant.preferences.ragged import Grouped
 
-__all__ = ["GradedLists", "WEIGHTS", "graded_loss", "graded_phi"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 WEIGHTS = ("pairs", "difference")

@@ -16,9 +16,6 @@ from concordant.kernels.arrays import in_ranges, read_only
 from concordant.kernels.circulation import circulations
 from concordant.losses.pieces import Pieces
 
-__all__ = ["LARGEST", "by_circulation", "by_linear_programme"]
-
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 LARGEST = 6e8

@@ -28,13 +28,6 @@ from concordant.losses.pieces import Pieces
 from concordant.preferences.ragged import centred
 from concordant.preferences.status import Status
 
-__all__ = [
-    "Minimum",
-    "minimise",
-    "within_blocks",
-]
-
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 LARGEST = 400

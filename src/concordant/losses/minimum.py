@@ -12,9 +12,6 @@ from concordant.losses.argmin_set import WORK, Bounds, least_gaps, smallest_diff
 from concordant.losses.objective import Objective
 from concordant.preferences.status import Status
 
-__all__ = ["Minimum"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 

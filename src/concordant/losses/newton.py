@@ -15,9 +15,6 @@ from scipy.sparse.linalg import splu
 
 from concordant.losses.objective import Objective
 
-__all__ = ["newton"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 SHRINK, HALVINGS = 1e-4, 60

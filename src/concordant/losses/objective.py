@@ -14,9 +14,6 @@ from concordant.losses.pair_losses import PairLoss, Penalty, pair_loss
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.ragged import OnNodes, Ragged
 
-__all__ = ["WeightedEdges", "GainsToAll", "Objective", "Population", "Relevance"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 

@@ -17,9 +17,6 @@ from scipy.special import expit
 
 from concordant.errors import UsageError, did_you_mean
 
-__all__ = ["PAIR_LOSSES", "PENALTIES", "PairLoss", "Penalty", "pair_loss", "register", "value_penalty"]
-
-
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Floats]
 OnTensors = Callable[[Any, Any], Any]

@@ -19,9 +19,6 @@ from concordant.kernels.newton_blocks import longest_paths
 from concordant.losses.objective import Objective
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Packed", "Pieces", "connected", "first_nodes", "levels"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -25,22 +25,6 @@ from concordant.losses.pair_losses import PAIR_LOSSES, Function, PairLoss, pair_
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
 
-__all__ = [
-    "Chosen",
-    "SURROGATES",
-    "Surrogate",
-    "TRANSFORMS",
-    "choose",
-    "each_judgment",
-    "from_gains_to_all",
-    "margins_of_judgments",
-    "net_preferences",
-    "pulled_to_gains",
-    "summed_preferences",
-    "surrogate",
-]
-
-
 Floats = NDArray[np.float64]
 Property = Literal[
     "smooth", "piecewise_linear", "bounded", "ends", "strictly_convex", "bounded_curvature", "calibrated"

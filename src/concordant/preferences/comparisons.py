@@ -36,21 +36,6 @@ from concordant.preferences.values import (
     texts,
 )
 
-__all__ = [
-    "Checked",
-    "Columns",
-    "Ints",
-    "check_comparisons",
-    "kept",
-    "read_integers",
-    "refuse_labels",
-    "refuse_numbers",
-    "side_words",
-    "times",
-    "whole_numbers",
-]
-
-
 Columns = dict[str, Any]
 Ints = NDArray[np.integer]
 

@@ -25,18 +25,6 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import OnNodes, Ragged
 
-__all__ = [
-    "Agreement",
-    "Connectivity",
-    "Differences",
-    "LEVEL",
-    "connectivity",
-    "majority_agreement",
-    "net_weights",
-    "within_agreement",
-]
-
-
 Ints = NDArray[np.int32]
 
 

@@ -14,9 +14,6 @@ from concordant.preferences.counts import Integers, exact_sum, narrow, read_only
 from concordant.preferences.labels import Labels, encode_query
 from concordant.preferences.ragged import Grouped, Ragged
 
-__all__ = ["APART", "Counted", "declare", "kept", "merged", "recounted", "undeclared"]
-
-
 Ints = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 Floats = NDArray[np.float64]

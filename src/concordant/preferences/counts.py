@@ -10,28 +10,6 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError
 
-__all__ = [
-    "BITS",
-    "Integers",
-    "Key",
-    "MOST",
-    "bit_width",
-    "exact_bincount",
-    "exact_sum",
-    "float_codes",
-    "joined",
-    "narrow",
-    "none_if",
-    "pack",
-    "read_only",
-    "refuse_beyond",
-    "same",
-    "tally",
-    "tally_rows",
-    "unpack",
-]
-
-
 Key = NDArray[np.int64]
 Integers = NDArray[np.integer[Any]]
 T = TypeVar("T", bound=np.generic)

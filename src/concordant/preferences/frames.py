@@ -14,9 +14,6 @@ import pyarrow as pa
 from concordant.errors import InputError
 from concordant.preferences.counts import MOST
 
-__all__ = ["as_columns", "as_pandas", "as_polars"]
-
-
 LABELS = frozenset({"query", "cluster", "winner", "loser", "item", "session", "judgment"})
 
 

@@ -20,9 +20,6 @@ from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Grouped, OnNodes, Ragged, affordable, chosen_over
 from concordant.preferences.sampling import draw_subsets, label_keys
 
-__all__ = ["Batch", "Edges", "Graphs"]
-
-
 Ints = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 Floats = NDArray[np.float64]

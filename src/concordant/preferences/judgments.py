@@ -18,9 +18,6 @@ from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists, gather
 from concordant.preferences.values import Reject, Verdict, flags, say
 
-__all__ = ["clean_comparisons", "clean_lists"]
-
-
 SHOWN = 3
 Clean = dict[str, Any] | None
 

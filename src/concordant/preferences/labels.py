@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from concordant.errors import InputError
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Labels", "ONE_QUERY", "encode_query", "look_alike", "look_alikes", "plain_form"]
-
-
 Codes = NDArray[np.int32]
 _BLOCK = 1 << 22
 ONE_QUERY = "all"

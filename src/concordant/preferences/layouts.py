@@ -6,9 +6,6 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-__all__ = ["ALIASES", "KINDS", "Layout", "PAIRS", "WEAK"]
-
-
 KINDS = ("comparisons", "selections", "choices", "orders", "ratings")
 
 PAIRS: tuple[tuple[str, str], ...] = (

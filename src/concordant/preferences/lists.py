@@ -29,20 +29,6 @@ from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.values import CLEAN, MISSING, Read, Reason, Verdict, flags, flat, labels, numbers
 
-__all__ = [
-    "CLICKS",
-    "IntegerRange",
-    "RawLists",
-    "UNITS",
-    "check_lists",
-    "coded",
-    "decoded",
-    "gather",
-    "packed",
-    "unpacked",
-]
-
-
 CLICKS = ("raise", "first", "last", "skip")
 UNITS = {"selections": "lists", "choices": "sets", "orders": "rankings", "ratings": "judgments"}
 MANY_CLICKS = Reason(

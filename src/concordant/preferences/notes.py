@@ -11,9 +11,6 @@ if TYPE_CHECKING:  # the help of commands is quick without NumPy
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Note", "added_up", "of_queries"]
-
-
 MOST = 8
 """Items that a note names; how many others there are is its number ``others``."""
 

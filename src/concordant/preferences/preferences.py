@@ -21,12 +21,8 @@ from concordant.preferences.counted import APART, Counted, declare, kept, merged
 from concordant.preferences.counts import Integers, exact_sum, float_codes, joined, none_if, same, tally_rows
 from concordant.preferences.judgments import clean_comparisons, clean_lists
 from concordant.preferences.labels import Labels, encode_query, look_alikes
-from concordant.preferences.layouts import KINDS
 from concordant.preferences.ragged import Ragged, canonical_lists
 from concordant.preferences.sampling import deal, label_keys
-
-__all__ = ["Comparisons", "KINDS", "Lists", "Preferences", "counted_comparisons", "counted_lists", "keep"]
-
 
 Ints = NDArray[np.int32]
 Offsets = NDArray[np.int64]

@@ -15,9 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from concordant.errors import UsageError
 
-__all__ = ["Grouped", "OnNodes", "Ragged", "affordable", "canonical_lists", "centred", "chosen_over"]
-
-
 Offsets = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]

@@ -17,9 +17,6 @@ from concordant.errors import UsageError
 from concordant.preferences.labels import Labels
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["DENSE", "LONGEST", "deal", "draw_subsets", "label_keys", "quick_draws", "uniform_bits", "whole_seed"]
-
-
 Keys = NDArray[np.uint64]
 Offsets = NDArray[np.int64]
 Totals = NDArray[np.int64]

@@ -23,28 +23,6 @@ from concordant.errors import InputError
 from concordant.preferences.counts import MOST
 from concordant.preferences.notes import Note
 
-__all__ = [
-    "BEYOND",
-    "CLEAN",
-    "FRACTION",
-    "INEXACT",
-    "INFINITE",
-    "MISSING",
-    "NO_LABEL",
-    "NULL_BYTE",
-    "Read",
-    "Reason",
-    "Reject",
-    "Verdict",
-    "WRONG",
-    "flags",
-    "integers",
-    "labels",
-    "numbers",
-    "say",
-    "texts",
-]
-
 
 @dataclass(frozen=True)
 class Reason:

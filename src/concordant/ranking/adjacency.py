@@ -12,8 +12,6 @@ import numpy as np
 from concordant.preferences.connectivity import net_weights
 from concordant.preferences.graphs import Batch, Graphs
 
-__all__ = ["difference_graph", "mean_adjacency"]
-
 
 def mean_adjacency(batch: Batch) -> Graphs:
     """Average adjacency matrix of the judgments of each graph: s = (1/k) Σ Y_i (AoS §5.3).

@@ -32,21 +32,6 @@ from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
 
-__all__ = [
-    "BestOrders",
-    "Components",
-    "LARGEST_PROGRAMME",
-    "METHODS",
-    "MOST_EXACT",
-    "Optimum",
-    "TOLERANCE",
-    "best_orders",
-    "grids",
-    "improved",
-    "solve",
-]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 

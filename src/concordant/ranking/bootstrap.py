@@ -39,9 +39,6 @@ from concordant.ranking.multinomial import Atoms, Stream, streams
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import Intervals, infinite_ends
 
-__all__ = ["Bootstrap", "Chord", "bootstrap"]
-
-
 Floats = NDArray[np.float64]
 STEPS = 40
 ACCURATE = 1e-8

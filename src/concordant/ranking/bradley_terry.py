@@ -31,9 +31,6 @@ from concordant.ranking.scores import (
     where,
 )
 
-__all__ = ["TIES", "bradley_terry", "farthest", "held_together", "prior_mean"]
-
-
 Floats = NDArray[np.float64]
 
 

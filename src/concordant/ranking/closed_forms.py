@@ -16,9 +16,6 @@ from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores, closed_form, never_judged, numbered, unfinished
 
-__all__ = ["C0", "average_log_odds", "borda", "budgeted_borda", "counting", "pair_log_odds", "thurstone_mosteller"]
-
-
 C0 = 0.5
 """What is added to the wins of either side of a pair: half a win, which removes the first-order bias of an empirical
 logit (Haldane 1956, Anscombe 1956)."""

@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Gauge"]
-
-
 Floats = NDArray[np.float64]
 
 

@@ -30,9 +30,6 @@ from concordant.ranking.contrasts import Gauge
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.elimination import FAR, far_apart
 
-__all__ = ["Meat", "QuasiVariances", "Units", "covariance", "far_units", "quasi_errors", "quasi_variances", "stacks"]
-
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 STACK = 1 << 20

@@ -14,9 +14,6 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives, win_probability
 from concordant.ranking.scores import Scores
 
-__all__ = ["Curvature", "bradley_terry_curvature", "laplacian", "pair_weights"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 17  # pairs whose weights are computed at once

@@ -18,9 +18,6 @@ from concordant.preferences.graphs import Graphs
 from concordant.preferences.status import Status
 from concordant.progress import steps
 
-__all__ = ["DenseFit", "WIDEST", "fit_dense", "precision", "safe_step"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 CACHED = 160_000  # entries of one stack of matrices (1.3 MB)

@@ -13,9 +13,6 @@ from concordant.preferences.status import Status
 from concordant.ranking.closed_forms import C0, pair_log_odds
 from concordant.ranking.scores import Scores, never_judged, unfinished
 
-__all__ = ["principal_eigenvector"]
-
-
 Floats = NDArray[np.float64]
 SPREAD = 1e-12
 """Relative gap between the Collatz–Wielandt bounds of the eigenvalue at which a graph is done."""

@@ -15,9 +15,6 @@ from scipy.sparse import coo_array
 
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Elimination", "FAR", "Factor", "WORK", "dense_least_squares", "far_apart"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ENTRIES = 30_000_000

@@ -7,9 +7,6 @@ from typing import Literal
 
 from concordant.errors import counted
 
-__all__ = ["FLAGS", "LABELS", "SUPPORTS", "Flag", "Support", "Unlimited", "code_of", "flag_said"]
-
-
 Unlimited = Literal["prior", "c0", "shares"]
 
 

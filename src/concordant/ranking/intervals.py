@@ -26,9 +26,6 @@ from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import Intervals, score_intervals, wilson
 from concordant.ranking.structures import STRUCTURES, Structure
 
-__all__ = ["Bounds", "METHODS", "IntervalOptions", "bounds", "refuse_idle_wishes"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 METHODS = ("auto", "hessian", "sandwich", "bootstrap", "none")

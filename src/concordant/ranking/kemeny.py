@@ -16,9 +16,6 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.best_orders import METHODS, best_orders
 
-__all__ = ["OptimalOrders", "optimal_order"]
-
-
 Floats = NDArray[np.float64]
 EXACT_UP_TO, EXACT_ON_REQUEST = 12, 20
 """Items of a strongly connected component that subsets are gone through for: always, and when asked to be exact."""

@@ -27,9 +27,6 @@ from concordant.ranking.contrasts import Gauge
 from concordant.ranking.elimination import FAR, WORK, Elimination, Factor, far_apart
 from concordant.ranking.series import Spectral
 
-__all__ = ["CERTIFIED", "Eliminated", "Variances", "entries_of_meat", "large_variances"]
-
-
 Floats = NDArray[np.float64]
 AFFORDED = 4e10
 """Multiplications for one solution per row of a sandwich whose middle is too dense; beyond it, random signs."""

@@ -22,9 +22,6 @@ from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import uniform_bits
 from concordant.ranking.ranked_lists import Rankings
 
-__all__ = ["EXACT_TIER", "LuceTerms", "Position", "information"]
-
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 EXACT_TIER = 8

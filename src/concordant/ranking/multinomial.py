@@ -16,9 +16,6 @@ from concordant.preferences.counts import MOST, exact_sum
 from concordant.preferences.graphs import Batch
 from concordant.preferences.sampling import label_keys
 
-__all__ = ["Atoms", "Stream", "multinomial", "streams"]
-
-
 Counts = NDArray[np.int64]
 MANY = 256
 """From so many cells on Poisson draws, mended to the right total, are faster."""

@@ -32,9 +32,6 @@ from concordant.ranking.dense_newton import QUADRATIC, RETREAT, SURE, UNKNOWN, p
 from concordant.ranking.elimination import FAR, Elimination, dense_least_squares, far_apart
 from concordant.ranking.problem import Problem, davidson_derivatives, win_derivatives
 
-__all__ = ["Fit", "System", "conjugate_gradients", "fit_sparse"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 17  # pairs whose derivatives are computed at once, so that temporaries stay in the cache

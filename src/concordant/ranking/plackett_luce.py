@@ -31,9 +31,6 @@ from concordant.ranking.scores import (
     unfinished,
 )
 
-__all__ = ["luce_terms", "plackett_luce", "plackett_luce_curvature"]
-
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 PATIENCE = 300  # steps of conjugate gradients before elimination is tried

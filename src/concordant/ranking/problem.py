@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 
 from concordant.preferences.ragged import OnNodes, Ragged
 
-__all__ = ["Problem", "davidson_derivatives", "davidson_probabilities", "win_derivatives", "win_probability"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -27,9 +27,6 @@ from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["Ranking", "rank"]
-
-
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 

@@ -27,9 +27,6 @@ from concordant.ranking.curvature import Curvature
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import Intervals
 
-__all__ = ["RankIntervals", "rank_intervals", "rank_intervals_of_replicates", "ranks_from_ends", "ranks_from_intervals"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

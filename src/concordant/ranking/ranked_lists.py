@@ -16,9 +16,6 @@ from concordant.preferences.ragged import Grouped, Ragged
 from concordant.preferences.status import Status
 from concordant.ranking.scores import Scores
 
-__all__ = ["Rankings", "cascade", "examinations"]
-
-
 Offsets = NDArray[np.int64]
 Places = NDArray[np.int64]
 Floats = NDArray[np.float64]

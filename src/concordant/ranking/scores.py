@@ -18,26 +18,6 @@ from concordant.preferences.notes import MOST, Note
 from concordant.preferences.status import Status
 from concordant.ranking.problem import Problem
 
-__all__ = [
-    "Scores",
-    "check_prior",
-    "closed_form",
-    "items_of",
-    "named",
-    "never_judged",
-    "numbered",
-    "refuse_beyond",
-    "refuse_endless_ties",
-    "refuse_runaway",
-    "refuse_separated",
-    "refuse_undetermined",
-    "separation_note",
-    "uneven",
-    "uneven_note",
-    "unfinished",
-    "where",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Scores:

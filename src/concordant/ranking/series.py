@@ -29,9 +29,6 @@ from scipy.sparse import csr_array
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.newton import conjugate_gradients
 
-__all__ = ["Spectral"]
-
-
 Floats = NDArray[np.float64]
 ROWS = 1 << 16
 """Rows that are scaled at a time."""

@@ -26,9 +26,6 @@ from concordant.ranking.curvature import Curvature
 from concordant.ranking.large_variances import CERTIFIED, large_variances
 from concordant.ranking.scores import Scores, named
 
-__all__ = ["Intervals", "METHODS", "default_method", "infinite_ends", "method_for", "score_intervals", "wilson"]
-
-
 Floats = NDArray[np.float64]
 METHODS = ("hessian", "sandwich")
 SMALL = 400

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from concordant.errors import UsageError, did_you_mean
 from concordant.preferences.graphs import Batch
-from concordant.preferences.preferences import KINDS
+from concordant.preferences.layouts import KINDS
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
@@ -19,9 +19,6 @@ from concordant.ranking.flags import Unlimited
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import cascade
 from concordant.ranking.scores import Scores
-
-__all__ = ["STRUCTURES", "Structure", "structure"]
-
 
 NUMBERS = frozenset({"prior", "c0", "tolerance", "iterations", "max_iterations"})
 

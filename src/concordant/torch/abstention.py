@@ -17,8 +17,6 @@ from concordant.preferences.status import Status
 from concordant.torch.losses import on_tensors
 from concordant.torch.scorers import ReluScorer
 
-__all__ = ["BoundedFit", "BoundedReluScorer", "fit_pairs", "pair_losses", "project"]
-
 
 def pair_losses(margin: Tensor, *, phi: str, k: float = 1.0) -> Tensor:
     """Return Φ of margins h_higher − h_lower, in their shape and precision; differentiable.

@@ -13,9 +13,6 @@ from concordant.errors import ConcordantError, UsageError
 from concordant.preferences.status import Status
 from concordant.torch.losses import spans
 
-__all__ = ["Fit", "fit"]
-
-
 METHODS = ("lbfgs", "adam")
 IDLE = 10
 """Steps of L-BFGS without a lower value or a smaller derivative, after which rounding has the last word."""

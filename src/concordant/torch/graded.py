@@ -14,9 +14,6 @@ from concordant.errors import UsageError
 from concordant.losses.pair_losses import pair_loss
 from concordant.torch.losses import on_tensors, per_graph, places, real_scores, spans, tensors
 
-__all__ = ["GradedObjective", "against_all"]
-
-
 BLOCK = 1 << 22
 """Pairs that are held at once."""
 

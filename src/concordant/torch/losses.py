@@ -13,21 +13,6 @@ from concordant.losses.pair_losses import PAIR_LOSSES, PairLoss, Penalty, pair_l
 from concordant.losses.pair_losses import PENALTIES as NUMPY_PENALTIES
 from concordant.losses.pair_losses import value_penalty as numpy_penalty
 
-__all__ = [
-    "MARGINS",
-    "PENALTIES",
-    "edge_loss",
-    "edge_terms",
-    "on_tensors",
-    "per_graph",
-    "places",
-    "real_scores",
-    "spans",
-    "tensors",
-    "value_penalty",
-]
-
-
 REDUCTIONS = ("sum", "mean", "none", "graph")
 Function = Callable[[Tensor], Tensor]
 

@@ -18,8 +18,6 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.torch.graded import GradedObjective
 from concordant.torch.losses import edge_terms, on_tensors, per_graph, real_scores, spans, value_penalty
 
-__all__ = ["TorchObjective", "surrogate"]
-
 
 class TorchObjective(nn.Module):  # type: ignore[misc]
     """Conditional surrogate risk of each graph: Σ_e w_e φ(α_i − α_j − h_e) + Σ_i ν_i r(α_i − t_i), e from i to j.

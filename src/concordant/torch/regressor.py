@@ -15,9 +15,6 @@ from concordant.torch.fitting import Fit, fit
 from concordant.torch.objective import TorchObjective
 from concordant.torch.scorers import LinearScorer, ReluScorer
 
-__all__ = ["TorchRegressor"]
-
-
 Floats = NDArray[np.float64]
 
 

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from concordant.errors import UsageError
 
-__all__ = ["LinearScorer", "ReluScorer"]
-
 
 class LinearScorer(nn.Module):  # type: ignore[misc]
     """f(x) = w·x, from w = 0; no intercept, which no difference of scores would see.

@@ -17,8 +17,6 @@ from concordant.losses.surrogates import surrogate
 from concordant.torch.losses import places, real_scores, tensors
 from concordant.torch.objective import TorchObjective
 
-__all__ = ["PreferenceLoss", "net_preferences"]
-
 
 def net_preferences(
     winner: Tensor, loser: Tensor, *, tie: Tensor | None = None, count: Tensor | None = None

@@ -43,6 +43,7 @@ from concordant.io.engines import memory
 from concordant.io.engines import spark as engine
 from concordant.io.engines.counting import open_log
 from concordant.io.engines.spark_session import session as engine_session
+from concordant.io.engines.spark_sources import Unread
 from concordant.io.engines.spark_sources import source as rows_of
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.layouts import find_layout, notes_of
@@ -394,7 +395,7 @@ def raw_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> Data
     try:
         with engine.told(log):
             found = rows_of(log, columns, session)
-    except engine.Unread:
+    except Unread:
         if log.path is None:
             raise
         found = rows_of(replace(log, format="table", table=memory.arrow_table(log, columns)), columns, session)

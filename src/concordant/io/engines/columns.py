@@ -9,8 +9,6 @@ import pyarrow.compute as pc
 
 from concordant.preferences.values import is_text
 
-__all__ = ["narrow", "whole"]
-
 
 def narrow(array: pa.Array) -> pa.Array:
     """Return a part of a column in less room: texts as a dictionary, 64-bit integers as int32 where they fit."""

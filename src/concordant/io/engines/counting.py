@@ -19,9 +19,6 @@ from concordant.io.log.rows import is_array
 from concordant.preferences.lists import RawLists
 from concordant.progress import stage
 
-__all__ = ["Counter", "ENGINES", "choose", "open_log", "with_columns"]
-
-
 ENGINES = ("duckdb", "memory", "spark")
 LARGE = 8 << 20
 WIDE = 1000
@@ -168,7 +165,9 @@ def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | No
     if isinstance(engine, str | None) and log.format == "frame":
         engine = log.table.sparkSession
     if isinstance(engine, str | None):
-        session = spark.session(master, memory_limit=memory_limit, threads=threads)
+        session = import_module("concordant.io.engines.spark_session").session(
+            master, memory_limit=memory_limit, threads=threads
+        )
     elif master is not None or memory_limit is not None or threads is not None:
         raise UsageError("master, memory_limit and threads are settings of a new Spark session, and one is given")
     else:

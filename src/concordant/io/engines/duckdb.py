@@ -34,24 +34,6 @@ from concordant.preferences.lists import RawLists
 from concordant.preferences.values import flat
 from concordant.progress import listener, stage
 
-__all__ = [
-    "Settings",
-    "connected",
-    "count_lists",
-    "count_rows",
-    "database_columns",
-    "fetch",
-    "key_names",
-    "memory_allowed",
-    "message",
-    "over_stream",
-    "pattern",
-    "table",
-    "watched",
-    "with_log",
-]
-
-
 EVERY = 0.2
 """Seconds between two looks."""
 

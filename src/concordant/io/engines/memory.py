@@ -20,9 +20,6 @@ from concordant.kernels.arrays import in_threads
 from concordant.preferences.lists import RawLists, coded, decoded, gather, packed, unpacked
 from concordant.preferences.values import is_text
 
-__all__ = ["arrow_table", "count_lists", "count_rows", "placed_rows", "table_rows"]
-
-
 MANY = 100_000
 
 

@@ -18,27 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from concordant.errors import InputError
 from concordant.io.engines import sql
 from concordant.io.engines.columns import narrow, whole
-from concordant.io.engines.spark_session import session, without_pandas_warning
+from concordant.io.engines.spark_session import without_pandas_warning
 from concordant.io.engines.spark_sources import Unread, opened, source
 from concordant.io.log.formats import Log
 from concordant.preferences.lists import RawLists
 from concordant.preferences.values import flat
-
-__all__ = [
-    "FAILURES",
-    "Unread",
-    "chain",
-    "count_lists",
-    "count_rows",
-    "is_unsigned",
-    "lists_frame",
-    "row_groups",
-    "rows_frame",
-    "session",
-    "telling_line",
-    "with_columns",
-]
-
 
 FAILURES = (PySparkException, Py4JError, ConnectionError, EOFError, pa.ArrowInvalid)
 """What comes up where Spark, a task or the Java process fails; the last three where the process is gone."""

@@ -19,9 +19,6 @@ from typing import IO, Any
 
 from concordant.errors import InputError, UsageError
 
-__all__ = ["session", "without_pandas_warning"]
-
-
 try:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway

@@ -20,9 +20,6 @@ from concordant.io.engines.spark_session import without_pandas_warning
 from concordant.io.log.formats import Log
 from concordant.io.log.rows import BLANK, json_object, json_row
 
-__all__ = ["Unread", "opened", "own", "source"]
-
-
 SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.ansi.enabled": "true",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["DUCKDB", "Dialect", "SPARK", "count_lists", "count_rows", "identifier", "literal"]
-
 
 @dataclass(frozen=True)
 class Dialect:

@@ -36,23 +36,6 @@ from concordant.io.store.migrations import FORMAT, UNKNOWN, migrated
 from concordant.preferences.counts import MOST
 from concordant.preferences.layouts import KINDS
 
-__all__ = [
-    "Ingestion",
-    "Catalogue",
-    "Content",
-    "Facts",
-    "Segment",
-    "changed",
-    "contradictions",
-    "is_store",
-    "parts_folder",
-    "read_catalogue",
-    "refuse_log",
-    "sized",
-    "write",
-]
-
-
 MAGIC = b"DUCK"
 MAGIC_AT = 8
 FACTS = 1000

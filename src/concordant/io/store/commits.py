@@ -39,9 +39,6 @@ from concordant.io.store.known import HEAD, belongs, claim
 from concordant.io.store.segments import digest, write_segment
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["HERE", "check_place", "commit", "confirm", "now", "told"]
-
-
 HERE = ""
 """The segment of a batch that is not written yet."""
 UNFINISHED = "first-ingest"

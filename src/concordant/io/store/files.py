@@ -25,8 +25,6 @@ from typing import Any
 from concordant.errors import ConcordantError, Setting, UsageError
 from concordant.io.log.disk import check_replaced
 
-__all__ = ["WAIT", "exclusive", "lock_file", "make_folder", "remove", "replace", "sync", "temporaries", "write_new"]
-
 
 def _temporary(path: Path) -> Path:
     """Return where a file is written before it has its name: beside it, so that a rename is one step.

@@ -28,9 +28,6 @@ from concordant.io.log.json_values import json_value
 from concordant.io.store import files
 from concordant.io.store.catalogue import Catalogue, Content, Facts, is_store, parts_folder, read_catalogue
 
-__all__ = ["HEAD", "KnownFiles", "MARK", "belongs", "beside", "claim", "known_files", "load", "save"]
-
-
 MARK = "exported_from"
 """The column of an export that names its list."""
 PINS = ("kind", "items", "queries", "clusters", "cluster", "covariates", "query", "home", "neutral")

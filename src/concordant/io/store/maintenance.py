@@ -33,8 +33,6 @@ from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.progress import steps
 
-__all__ = ["Compacted", "Verified", "check_ending", "compact", "export", "verify"]
-
 
 @dataclass(frozen=True)
 class Verified:

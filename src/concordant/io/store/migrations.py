@@ -15,9 +15,6 @@ from typing import Any
 from concordant.errors import InputError
 from concordant.io.log.json_values import json_value
 
-__all__ = ["FORMAT", "MIGRATIONS", "UNKNOWN", "migrated"]
-
-
 FORMAT = 2
 """The format of catalogues that are written; what is newer is refused."""
 

@@ -44,9 +44,6 @@ from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 
-__all__ = ["COVARIATE", "Looked", "VALUES", "digest", "fingerprint", "label_kind", "look", "unchanged", "write_segment"]
-
-
 VALUES = {"orders": "ranks", "selections": "clicked", "choices": "chosen", "ratings": "ratings"}
 """What the values of a list are called."""
 COVARIATE = "covariate "

@@ -38,24 +38,6 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
 from concordant.progress import steps
 
-__all__ = [
-    "Named",
-    "agree",
-    "agree_columns",
-    "checked",
-    "covariates_of",
-    "facts_of",
-    "fits",
-    "kept_query",
-    "merged",
-    "named_in",
-    "queries_of",
-    "read_as_log",
-    "read_stored",
-    "settled",
-    "words",
-]
-
 
 def merged(paths: Sequence[Path], facts: Facts, settings: Settings) -> Preferences:
     """Return the preferences that segments hold together. Errors: those of DuckDB."""

@@ -20,8 +20,6 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Placed", "place", "refuse_repeats", "rows_by_query", "say_repeats"]
-
 
 def refuse_repeats(file: FeatureFile, code: NDArray[np.integer[Any]] | None = None) -> None:
     """Raise InputError where two rows are of one (query, item); with ``code``, only of those whose code is negative."""

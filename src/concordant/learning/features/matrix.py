@@ -16,9 +16,6 @@ from concordant.preferences.labels import Labels, look_alike
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Grouped
 
-__all__ = ["Alignment", "Features", "MISSING", "align", "check_values", "refuse_missing", "refuse_other_types"]
-
-
 Ints = NDArray[np.int32]
 Matrix = NDArray[np.floating[Any]]
 MISSING = ("raise", "keep")

@@ -13,9 +13,6 @@ from concordant.errors import InputError, Setting, UsageError, did_you_mean, few
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.matrix import Features, Matrix, check_values
 
-__all__ = ["FILLS", "Moments", "Normaliser", "row_blocks", "signed_log"]
-
-
 Floats = NDArray[np.float64]
 BLOCK = 1 << 16
 """Values of a matrix that are worked on at a time: few enough to stay in the processor's cache."""

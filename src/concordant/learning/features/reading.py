@@ -26,17 +26,6 @@ from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, numbers
 from concordant.progress import steps
 
-__all__ = [
-    "chosen_columns",
-    "column_labels",
-    "column_numbers",
-    "column_of",
-    "letor_columns",
-    "read_features",
-    "read_judged",
-]
-
-
 LINES = 4096
 """Lines that are parsed at a time."""
 WIDEST = 1_000_000

@@ -18,9 +18,6 @@ from concordant.learning.features.matrix import MISSING, check_values
 from concordant.learning.features.reading import chosen_columns, column_numbers
 from concordant.progress import stage
 
-__all__ = ["FeatureFile"]
-
-
 Floats = NDArray[np.float64]
 FORMATS = ("parquet", "arrow")
 BLOCK = 33 << 16

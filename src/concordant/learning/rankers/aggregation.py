@@ -30,9 +30,6 @@ from concordant.losses.gains import Gain
 from concordant.preferences.notes import Note
 from concordant.ranking.structures import STRUCTURES
 
-__all__ = ["AggregationRanker", "RegressionRanker"]
-
-
 Floats = NDArray[np.float64]
 
 

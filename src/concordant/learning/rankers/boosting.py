@@ -18,9 +18,6 @@ from concordant.losses.graded import GradedLists
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 
-__all__ = ["RankBoostRanker"]
-
-
 Floats = NDArray[np.float64]
 COLUMNS = ("feature", "threshold", "alpha", "direction", "missing", "z")
 

@@ -20,9 +20,6 @@ from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.preferences import Preferences
 from concordant.progress import steps
 
-__all__ = ["Curve", "cross_validate", "target_weights"]
-
-
 Floats = NDArray[np.float64]
 WIDTH = 40
 KINDS: Mapping[str, type[Any]] = {

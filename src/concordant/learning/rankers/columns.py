@@ -25,18 +25,6 @@ from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 
-__all__ = [
-    "Columns",
-    "StreamedColumns",
-    "StreamedTraining",
-    "Summed",
-    "TargetSums",
-    "WholeColumns",
-    "scores_of_file",
-    "scores_of_nodes",
-]
-
-
 Floats = NDArray[np.float64]
 BLOCK = 1 << 20
 """Values that are multiplied at a time in double precision."""

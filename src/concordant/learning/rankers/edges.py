@@ -25,9 +25,6 @@ from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["EdgeRanker", "Source", "clicks_note", "of_labels", "of_preferences"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

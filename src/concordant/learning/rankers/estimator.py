@@ -30,20 +30,6 @@ from concordant.learning.rankers.folds import Disagreement
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
 from concordant.losses.metrics.ndcg import ndcg
 
-__all__ = [
-    "LinearRanker",
-    "Ranker",
-    "agreement",
-    "described",
-    "known",
-    "linear_scores",
-    "numbers_of",
-    "json_values",
-    "restored",
-    "sure",
-]
-
-
 Floats = NDArray[np.float64]
 
 

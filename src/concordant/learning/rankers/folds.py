@@ -13,9 +13,6 @@ from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.sampling import deal, label_keys
 from concordant.ranking.ranked_lists import examinations
 
-__all__ = ["Disagreement", "SPLITS", "folds"]
-
-
 SPLITS = ("judgments", "queries")
 
 

@@ -15,9 +15,6 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Judged"]
-
-
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 

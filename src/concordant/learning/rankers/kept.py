@@ -8,8 +8,5 @@ from typing import Any
 
 from concordant.learning.rankers.per_query import SINGLE, QueryRankers
 
-__all__ = ["RANKERS"]
-
-
 RANKERS: Mapping[str, type[Any]] = MappingProxyType({**SINGLE, "QueryRankers": QueryRankers})
 """Classes with ``to_state`` and ``from_state``, by their names."""

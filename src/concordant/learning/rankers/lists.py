@@ -23,9 +23,6 @@ from concordant.losses.metrics.conventions import gain_of
 from concordant.losses.surrogates import Surrogate, surrogate
 from concordant.preferences.notes import Note
 
-__all__ = ["LOSSES", "ListRanker"]
-
-
 Floats = NDArray[np.float64]
 LOSSES = ("gain-regression", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet", "rankboost")
 PAIRS = 2_000_000

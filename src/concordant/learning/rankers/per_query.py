@@ -22,9 +22,6 @@ from concordant.learning.rankers.lists import ListRanker
 from concordant.learning.rankers.validation import Training, learning_rows, rows_of
 from concordant.preferences.labels import Labels
 
-__all__ = ["QueryRankers", "SINGLE"]
-
-
 Floats = NDArray[np.float64]
 SINGLE: Mapping[str, type[Any]] = MappingProxyType(
     {member.__name__: member for member in (AggregationRanker, EdgeRanker, ListRanker, RankBoostRanker)}

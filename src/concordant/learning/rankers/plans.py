@@ -15,24 +15,6 @@ from concordant.losses.gains import Gain, the_gain
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import STRUCTURES, structure
 
-__all__ = [
-    "GAIN_CHOICES",
-    "Plan",
-    "RIDGE",
-    "RIDGES",
-    "Recipe",
-    "STRUCTURE_CHOICES",
-    "check_at",
-    "gains_to_try",
-    "one_ridge",
-    "options_of",
-    "orders_to_try",
-    "plans",
-    "plans_asked",
-    "ridges_to_try",
-]
-
-
 STRUCTURE_CHOICES: Mapping[str, tuple[str, ...]] = {
     "comparisons": ("log-odds", "bradley-terry"),
     "selections": ("cascade", "plackett-luce"),

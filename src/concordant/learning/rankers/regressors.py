@@ -13,9 +13,6 @@ from sklearn.utils.validation import has_fit_parameter
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.matrix import Matrix
 
-__all__ = ["check_regressor", "fit_regressor"]
-
-
 Floats = NDArray[np.float64]
 
 

@@ -16,9 +16,6 @@ from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import Targets
 from concordant.progress import steps
 
-__all__ = ["RIDGES", "added", "every_row", "remainder", "one_standard_error_ridge"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 RIDGES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, np.inf)

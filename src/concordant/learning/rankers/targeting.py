@@ -17,8 +17,6 @@ from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["TargetMaker"]
-
 
 @dataclass(eq=False)
 class TargetMaker:

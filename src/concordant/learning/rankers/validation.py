@@ -21,9 +21,6 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Grouped, Ragged
 
-__all__ = ["Training", "learning_rows", "matched", "refuse_other_names", "rows_of", "said_of_rows"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

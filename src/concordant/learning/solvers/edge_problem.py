@@ -28,9 +28,6 @@ from concordant.losses.objective import Objective
 from concordant.losses.pair_losses import PairLoss, Penalty
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Determined", "EdgeProblem", "factorised", "iterated", "unit_scale"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 19

@@ -15,9 +15,6 @@ from concordant.learning.solvers.least_squares import LinearFit
 from concordant.losses.objective import Objective
 from concordant.preferences.status import Status
 
-__all__ = ["fit_edges"]
-
-
 Floats = NDArray[np.float64]
 WIDE = 2_000
 """Beyond so many features the Newton system is solved by conjugate gradients instead of a factorisation."""

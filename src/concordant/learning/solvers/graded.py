@@ -27,9 +27,6 @@ from concordant.losses.pair_losses import PairLoss, value_penalty
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 
-__all__ = ["fit_graded"]
-
-
 Floats = NDArray[np.float64]
 Linear = Callable[[Floats], Floats]
 WIDE = 2_000

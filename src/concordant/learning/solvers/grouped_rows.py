@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["GroupedRows"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

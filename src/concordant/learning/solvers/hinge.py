@@ -21,9 +21,6 @@ from concordant.learning.solvers.edge_problem import Determined, EdgeProblem
 from concordant.learning.solvers.least_squares import LinearFit
 from concordant.preferences.status import Status
 
-__all__ = ["fit_hinge"]
-
-
 Floats = NDArray[np.float64]
 WIDEST = 8_000
 """Most features: the system is dense."""

@@ -21,22 +21,6 @@ from concordant.kernels.arrays import read_only
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 
-__all__ = [
-    "INTERCEPTS",
-    "LinearFit",
-    "NormalEquations",
-    "centred",
-    "checked_matrix",
-    "checked_ridge",
-    "checked_rows",
-    "of_nodes",
-    "preparing",
-    "products",
-    "query_blocks",
-    "weighted_means",
-]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 19

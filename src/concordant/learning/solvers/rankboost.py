@@ -23,9 +23,6 @@ from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import steps
 
-__all__ = ["CHOICES", "RankBoost", "Rule", "Table", "rankboost"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 LEVEL = 1e-10

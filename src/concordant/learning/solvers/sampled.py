@@ -26,9 +26,6 @@ from concordant.ranking.closed_forms import C0, pair_log_odds
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["Logistic", "Regression", "SampledGains", "chances"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Gain = Callable[[Floats], Floats]

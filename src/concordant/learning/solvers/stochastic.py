@@ -21,9 +21,6 @@ from concordant.preferences.status import Status
 from concordant.progress import steps as told
 from concordant.ranking.scores import Scores
 
-__all__ = ["AVERAGES", "LOSSES", "RULES", "StepSizes", "StochasticFit", "Trace", "stochastic_fit"]
-
-
 RULES = ("1/t", "1/sqrt t")
 
 

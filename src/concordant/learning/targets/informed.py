@@ -22,9 +22,6 @@ from concordant.preferences.sampling import deal, label_keys, uniform_bits
 from concordant.progress import stage
 from concordant.ranking.bradley_terry import bradley_terry
 
-__all__ = ["Informed", "informed_prior"]
-
-
 Floats = NDArray[np.float64]
 Matrix = NDArray[np.floating[Any]]
 FOLDS = 3

@@ -15,9 +15,6 @@ from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import DENSE, LONGEST
 from concordant.ranking.closed_forms import C0
 
-__all__ = ["LogOddsTargets"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 KINDS = ("2^s-1", "2^s", "identity")

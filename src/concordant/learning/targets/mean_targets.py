@@ -24,9 +24,6 @@ from concordant.progress import steps
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["TargetFacts", "Targets", "mean_targets", "mean_targets_of_orders"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -12,9 +12,6 @@ from scipy.special import expit, logit, ndtr, ndtri
 from concordant.errors import InputError, UsageError
 from concordant.losses.metrics.judged_lists import Floats, Lists, as_numbers, lists_of, threshold
 
-__all__ = ["AucDifference", "AucInterval", "auc", "auc_difference", "auc_interval", "placements", "split"]
-
-
 Ints = NDArray[np.int64]
 
 

@@ -12,19 +12,6 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.losses.metrics.judged_lists import Floats
 
-__all__ = [
-    "CONVENTIONS",
-    "Convention",
-    "DISCOUNTS",
-    "Discount",
-    "GAINS",
-    "Gain",
-    "convention_of",
-    "discount_of",
-    "gain_of",
-]
-
-
 Gain = str | Callable[[Floats], Any] | Sequence[float] | NDArray[Any]
 Discount = str | Callable[[Floats], Any] | Sequence[float] | NDArray[Any]
 

@@ -10,8 +10,6 @@ from concordant.errors import InputError, UsageError
 from concordant.losses.metrics.conventions import Discount, Gain, convention_of, discount_of, gain_of
 from concordant.losses.metrics.judged_lists import Floats, as_numbers, check_cutoff, lists_of, matrices, ranked
 
-__all__ = ["err"]
-
 
 def err(
     scores: Any,

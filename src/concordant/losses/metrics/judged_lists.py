@@ -16,21 +16,6 @@ from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.preferences.labels import Labels, as_label_array
 from concordant.preferences.ragged import Grouped, Ragged
 
-__all__ = [
-    "Floats",
-    "Lists",
-    "Offsets",
-    "Ranked",
-    "TIES",
-    "as_numbers",
-    "check_cutoff",
-    "lists_of",
-    "matrices",
-    "ranked",
-    "threshold",
-]
-
-
 Floats = NDArray[np.float64]
 Offsets = NDArray[np.int64]
 

@@ -21,18 +21,6 @@ from concordant.losses.metrics.ndcg import ndcg
 from concordant.losses.metrics.pairwise import kendall_tau, pairwise_loss
 from concordant.losses.metrics.relevant import average_precision, precision, reciprocal_rank
 
-__all__ = [
-    "Comparison",
-    "METRICS",
-    "Metric",
-    "Summary",
-    "canonical",
-    "compare",
-    "metric",
-    "of_mean_difference",
-    "summarise",
-]
-
 
 @dataclass(frozen=True)
 class Metric:

@@ -20,9 +20,6 @@ from concordant.losses.metrics.judged_lists import (
     ranked,
 )
 
-__all__ = ["best_attainable", "discounted", "ndcg"]
-
-
 PART = 1 << 17
 """Rows that are worked on together: what they need stays in the processor's cache."""
 THREADS = 2

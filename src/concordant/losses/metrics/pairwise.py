@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError
 from concordant.losses.metrics.judged_lists import Floats, Lists, as_numbers, lists_of
 
-__all__ = ["inversions", "kendall_tau", "pairwise_loss", "tied_pairs"]
-
-
 Ints = NDArray[np.int64]
 
 

@@ -21,8 +21,6 @@ from concordant.losses.metrics.judged_lists import (
 )
 from concordant.losses.metrics.ndcg import best_attainable, discounted
 
-__all__ = ["average_precision", "precision", "reciprocal_rank"]
-
 
 def precision(
     scores: Any,
