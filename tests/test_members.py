@@ -9,10 +9,7 @@ import click
 import pytest
 
 import concordant as cc
-from concordant.apps.commands.audit import audit
-from concordant.apps.commands.evaluate import evaluate
-from concordant.apps.commands.fit import fit
-from concordant.apps.commands.rank import rank
+from concordant.apps.commands.options import command_of
 from concordant.losses.metrics.metrics import METRICS
 from concordant.losses.pair_losses import PAIR_LOSSES
 from concordant.losses.surrogates import SURROGATES
@@ -26,9 +23,9 @@ from concordant.ranking.structures import STRUCTURES, Structure
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def help_of(command: click.Command, option: str) -> str:
+def help_of(command: str, option: str) -> str:
     """What the help of a command says of an option."""
-    (found,) = (one for one in command.params if one.name == option)
+    (found,) = (one for one in command_of(command).params if one.name == option)
     assert isinstance(found, click.Option)
     return f"{found.help} {getattr(found.type, 'choices', '')}"
 
@@ -40,14 +37,14 @@ def words(text: str) -> set[str]:
 @pytest.mark.parametrize(
     ("place", "text", "names"),
     [
-        ("rank --structure", help_of(rank, "structure"), STRUCTURES),
-        ("fit --loss", help_of(fit, "loss"), SURROGATES),
-        ("fit --phi", help_of(fit, "phi"), {name: one for name, one in PAIR_LOSSES.items() if name != "linear"}),
-        ("rank --interval", help_of(rank, "interval"), METHODS),
-        ("rank --kind", help_of(rank, "kind"), KINDS),
-        ("fit --kind", help_of(fit, "kind"), KINDS),
-        ("audit --kind", help_of(audit, "kind"), KINDS),
-        ("evaluate --metric", help_of(evaluate, "metrics"), METRICS),
+        ("rank --structure", help_of("rank", "structure"), STRUCTURES),
+        ("fit --loss", help_of("fit", "loss"), SURROGATES),
+        ("fit --phi", help_of("fit", "phi"), {name: one for name, one in PAIR_LOSSES.items() if name != "linear"}),
+        ("rank --interval", help_of("rank", "interval"), METHODS),
+        ("rank --kind", help_of("rank", "kind"), KINDS),
+        ("fit --kind", help_of("fit", "kind"), KINDS),
+        ("audit --kind", help_of("audit", "kind"), KINDS),
+        ("evaluate --metric", help_of("evaluate", "metrics"), METRICS),
         ("docs/rankings.md", (DOCS / "rankings.md").read_text(), [*STRUCTURES, *KINDS]),
         ("docs/choosing.md", (DOCS / "choosing.md").read_text(), [*STRUCTURES, *SURROGATES]),
     ],
@@ -76,9 +73,8 @@ def test_a_structure_is_one_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     log = tmp_path / "votes.csv"
     log.write_text("winner,loser\na,b\na,c\nb,c\n")
     out = tmp_path / "out.csv"
-    assert (
-        rank.main([str(log), "--structure", "toy", "--interval", "none", "-o", str(out)], standalone_mode=False) is None
-    )
+    asked = [str(log), "--structure", "toy", "--interval", "none", "-o", str(out)]
+    assert command_of("rank").main(asked, standalone_mode=False) is None
     assert [line.split(",")[2] for line in out.read_text().splitlines()[1:]] == ["a", "b", "c"]
     with pytest.raises(cc.UsageError, match="did you mean 'toy'"):
         cc.rank(votes, structure="tooy")

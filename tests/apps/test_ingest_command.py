@@ -163,7 +163,7 @@ def test_verify_compact_and_export(days: Path, run: Any) -> None:
 
 @pytest.mark.usefixtures("days")
 def test_many_segments_are_worth_a_note(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concordant.apps.commands.storing.MANY", 2)
+    monkeypatch.setattr("concordant.apps.commands.store.MANY", 2)
     run("ingest", "monday.csv", "tuesday.csv", "-s", "s", "-q")
     assert run("store", "info", "s")[1] == "note: 2 segments; concordant store compact s merges them\n"
 

@@ -120,7 +120,7 @@ def test_nothing_half_written(command: str, logs: Path, tmp_path: Path) -> None:
 
 
 SAYS_SO = """
-import concordant.apps.commands.session as session
+import concordant.ranking.rank as session
 from concordant.apps.commands import main
 def ranked(*given, rank=session.rank, **more):
     open("../ranking", "w").close()
@@ -155,7 +155,7 @@ def test_one_line_and_the_status_of_the_signal(
 STUCK = """
 import signal, sys, time, os, threading
 from concordant.apps.commands import saying as interrupts, main, output
-import concordant.apps.commands.session as session
+import concordant.apps.commands.rank as command
 def busy(*_, **__):
     def fill(name):
         open(name, "w").write("half")
@@ -166,7 +166,7 @@ def busy(*_, **__):
             except BaseException:
                 pass
     output.put_file("out.csv", fill)
-session.run_rank = busy
+command.rank = busy
 interrupts.GRACE = 0.3
 main()
 """

@@ -23,9 +23,8 @@ import click
 import numpy as np
 import pytest
 
-from concordant.apps.commands import given as given_options
-from concordant.apps.commands.given import ANYWHERE
-from concordant.apps.commands.log_options import ROLES
+from concordant.apps.commands.given import ANYWHERE, Options
+from concordant.apps.commands.shared_options import ROLES
 from concordant.io.ingest import Store
 from concordant.io.store.segments import fingerprint
 from hostile import every_command, good_files, good_folder, read_and_written
@@ -338,25 +337,25 @@ def run(*arguments: str) -> Run:
             for number in (1, 2):
                 Path("folder", f"{number}.csv").write_bytes(files()["votes.csv"])
         before = _hashes()
-        seen: list[given_options.Given] = []
-        of = given_options.Given.of
+        seen: list[Options] = []
+        of = vars(Options)["of"]
 
-        def noted(*args: Any) -> given_options.Given:
-            seen.append(of(*args))
+        def noted(kind: type[Options], *asked: Any) -> Options:
+            seen.append(of.__func__(kind, *asked))
             return seen[-1]
 
-        given_options.Given.of = noted  # type: ignore[method-assign,assignment]
+        Options.of = classmethod(noted)  # type: ignore[method-assign,assignment]
         try:
             status = exit_status(*arguments)
         finally:
-            given_options.Given.of = of  # type: ignore[method-assign]
+            Options.of = of  # type: ignore[method-assign]
         changed = {name: sign for name, sign in _hashes().items() if before.get(name) != sign}
         output = {"stdout": hashlib.sha256(out.text()).hexdigest(), **changed}
         if status == 0 and arguments[0] == "audit":  # whose summary is part of what it finds
             output["stderr"] = hashlib.sha256(err.text()).hexdigest()
         if status == 0 and "new.store" in changed:  # whose bytes hold the time and random names
             output = {"new.store": fingerprint(Store("new.store").preferences())}
-        read = frozenset(seen[0].read) if seen else frozenset()
+        read = frozenset(seen[0]._way.read) if seen else frozenset()
         return Run(status, err.text().decode("utf-8", "surrogateescape"), tuple(sorted(output.items())), read)
 
 
@@ -506,7 +505,7 @@ def check(arguments: list[str], before: Run, options: list[click.Option], about:
         assert len(found.output) == 1, f"{about}: something was written: {found.output}"
         return found
     for option in options:
-        exposed = option.expose_value and option.name not in ANYWHERE and arguments[0] not in ("store", "demo")
+        exposed = option.expose_value and option.name not in ANYWHERE
         assert not exposed or option.name in found.read, f"{about}: never read"
     if found.output == before.output:
         for option in options:

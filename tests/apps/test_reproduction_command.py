@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from concordant.apps.commands import main
-from concordant.apps.commands.reproduce import reproduce
+from concordant.apps.commands.options import ReproduceOptions
 from concordant.apps.reproduction import consistency
 from concordant.apps.reproduction.experiments import EXPERIMENTS, experiment
 from concordant.apps.reproduction.outcome import Outcome, find, found, markdown_table, write_figure, write_numbers
@@ -32,9 +32,9 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_names_are_those_of_the_issue_and_of_the_help() -> None:
     assert set(EXPERIMENTS) == {"table1", "fig2", "fig3", "fig4", "images", "consistency", "abstention"}
-    assert reproduce.help is not None
+    assert ReproduceOptions.__doc__ is not None
     for name in EXPERIMENTS:
-        assert name in reproduce.help
+        assert name in ReproduceOptions.__doc__
 
 
 def test_files_are_written_and_the_same_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -256,7 +256,7 @@ def test_queries_that_no_task_can_hold(spark: Any) -> None:
 
 
 def test_scores_have_the_bits_of_memory(spark: Any, tmp_path: Path) -> None:
-    from concordant.apps.commands.scoring import ranked
+    from concordant.apps.commands.score import ranked
     from concordant.spark import score
 
     rows = features()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import concordant as cc
-from concordant.apps.commands.rank import rank as command
+from concordant.apps.commands.options import command_of
 from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
@@ -214,14 +214,16 @@ def test_executors_write_a_folder(spark: Any, log: Path, tmp_path: Path) -> None
 def test_the_command(log: Path, tmp_path: Path) -> None:
     outputs = [tmp_path / "spark.parquet", tmp_path / "duckdb.parquet"]
     for engine, output in zip(("spark", "duckdb"), outputs, strict=True):
-        done = CliRunner().invoke(command, [str(log), "--engine", engine, "-o", str(output)], catch_exceptions=False)
+        done = CliRunner().invoke(
+            command_of("rank"), [str(log), "--engine", engine, "-o", str(output)], catch_exceptions=False
+        )
         assert done.exit_code == 0, done.output
     ours, theirs = (pyarrow.parquet.read_table(output) for output in outputs)
     assert ours.schema.names == theirs.schema.names
     assert ours.drop(["score", "lower", "upper"]).to_pylist() == theirs.drop(["score", "lower", "upper"]).to_pylist()
     folder = tmp_path / "folder"
     for exit_code in (0, 2):
-        done = CliRunner().invoke(command, [str(log), "--engine", "spark", "-o", str(folder)])
+        done = CliRunner().invoke(command_of("rank"), [str(log), "--engine", "spark", "-o", str(folder)])
         assert done.exit_code == exit_code
     assert "the folder is not empty" in done.output
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from concordant.apps.commands.rank import rank
+from concordant.apps.commands.options import command_of
 from concordant.errors import InputError
 from concordant.io.read import Reading, read_log
 from spark_session import spark_tests, why_not
@@ -67,7 +67,7 @@ def test_the_command_tells_them_too(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     rows = zip(*LOG.values(), strict=True)
     path.write_text("query,winner,loser\n" + "".join(",".join(row) + "\n" for row in rows))
-    said = CliRunner().invoke(rank, [str(path), "--engine", "spark", "--interval", "none"])
+    said = CliRunner().invoke(command_of("rank"), [str(path), "--engine", "spark", "--interval", "none"])
     assert said.exit_code == 0
     for words in SAID.values():
         assert said.stderr.count(words) == 1

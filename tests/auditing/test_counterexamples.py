@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from concordant.apps.commands import main
-from concordant.apps.commands.counterexampling import SEARCHED, run_counterexample
-from concordant.apps.commands.given import Given
+from concordant.apps.commands.counterexample import counterexample
+from concordant.apps.commands.options import CounterexampleOptions
 from concordant.auditing.counterexamples import (
     KNOWN,
     Counterexample,
@@ -382,10 +382,9 @@ def test_the_log_is_written_although_nobody_reads_on(tmp_path, monkeypatch):
     def closed(*_, **__):
         raise BrokenPipeError
 
-    monkeypatch.setattr("concordant.apps.commands.counterexampling.click.echo", closed)
-    given = Given("counterexample", dict.fromkeys(SEARCHED) | {"output": str(tmp_path / "wrong")}, ["output"])
+    monkeypatch.setattr("concordant.apps.commands.counterexample.click.echo", closed)
     with pytest.raises(BrokenPipeError):
-        run_counterexample("theorem-3", given)
+        counterexample(CounterexampleOptions(name="theorem-3", output=str(tmp_path / "wrong")))
     assert sorted(path.name for path in (tmp_path / "wrong").iterdir()) == ["items.csv", "right.csv", "votes.csv"]
 
 

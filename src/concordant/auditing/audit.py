@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
 
 import numpy as np
@@ -18,6 +18,7 @@ from concordant.auditing.noise import noise
 from concordant.auditing.regret import check_ties
 from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query_rows, surrogate_rows
 from concordant.auditing.scores_covariance import fitted
+from concordant.auditing.settings import AuditSettings
 from concordant.auditing.shapes import shapes
 from concordant.auditing.stopping import settling
 from concordant.auditing.verdicts import SurrogateVerdict, judge_by_pairs
@@ -33,7 +34,7 @@ from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import BestOrders, best_orders, improved
 
-__all__ = ["audit", "left_out"]
+__all__ = ["audit", "audited", "left_out"]
 
 
 WHY = {
@@ -78,18 +79,11 @@ HALVED = 1_000_000
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What was asked for."""
+    """What was asked for, and what it means for these preferences."""
 
+    settings: AuditSettings
     chosen: tuple[Chosen, ...]
-    ties: str
-    exact: bool
-    time_limit: float
     law: Law
-    replicates: int
-    level: float
-    top: int | None
-    ask: int
-    seed: int
 
 
 def audit(
@@ -149,14 +143,21 @@ def audit(
 
     Source: Duchi, Mackey and Jordan (2013), §3, §5.3; (2010), §1–3.
     """
+    settings = AuditSettings(
+        surrogates=surrogates, ties=ties, exact=exact, time_limit=time_limit, structure=structure, order=order,
+        subsets=subsets, replicates=replicates, level=level, top=top, ask=ask, seed=seed,
+    )  # fmt: skip
+    return audited(prefs, settings, progress)
+
+
+def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int, int], None] | None = None) -> Audit:
+    """Do what ``audit`` does, for settings that are one object."""
     if not isinstance(prefs, Preferences):
         raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")
-    wanted = _Wanted(
-        choose(surrogates), ties, exact, time_limit, Law.of(prefs, structure, order, subsets, seed), replicates, level,
-        top, ask, seed,
-    )  # fmt: skip
-    _check(prefs, wanted)
-    _refuse_idle(wanted, order, structure, subsets)
+    law = Law.of(prefs, settings.structure, settings.order, settings.subsets, settings.seed)
+    wanted = _Wanted(settings, choose(settings.surrogates), law)
+    _check(prefs, settings)
+    _refuse_idle(wanted)
     parts: list[_Part] = []
     done = 0
     blocks = list(_some(prefs))
@@ -170,32 +171,33 @@ def audit(
     return _joined(prefs, wanted, parts)
 
 
-def _check(prefs: Preferences, wanted: _Wanted) -> None:
+def _check(prefs: Preferences, asked: AuditSettings) -> None:
     if not len(prefs.queries):
         raise InputError("there is no judgment to audit")
-    check_ties(wanted.ties)
+    check_ties(asked.ties)
     for name, least in (("replicates", 0), ("ask", 0), ("top", 1)):
-        if (value := getattr(wanted, name)) is not None:
+        if (value := getattr(asked, name)) is not None:
             whole_number(value, name, least)
     for name in ("time_limit", "level"):
-        if isinstance(value := getattr(wanted, name), bool) or not isinstance(value, Real):
+        if isinstance(value := getattr(asked, name), bool) or not isinstance(value, Real):
             raise UsageError(f"{name} must be a number, not {value!r}")
-    if not 0 < wanted.time_limit < np.inf:
-        raise UsageError(f"time_limit must be a positive number of seconds, not {wanted.time_limit}")
-    if not 0.5 < wanted.level < 1:
-        raise UsageError(f"level must be between 0.5 and 1, not {wanted.level}")
+    if not 0 < asked.time_limit < np.inf:
+        raise UsageError(f"time_limit must be a positive number of seconds, not {asked.time_limit}")
+    if not 0.5 < asked.level < 1:
+        raise UsageError(f"level must be between 0.5 and 1, not {asked.level}")
     most = int(prefs.member_groups.sizes.max())
-    if wanted.top is not None and not 1 <= wanted.top < most:
-        raise UsageError(f"top must be at least 1 and below the {most:,} items of the largest query, not {wanted.top}")
+    if asked.top is not None and not 1 <= asked.top < most:
+        raise UsageError(f"top must be at least 1 and below the {most:,} items of the largest query, not {asked.top}")
 
 
-def _refuse_idle(wanted: _Wanted, order: int | str, structure: str | None, subsets: int) -> None:
+def _refuse_idle(wanted: _Wanted) -> None:
     """Refuse options that nothing reads beside the others. Errors: Idle."""
-    given = vars(wanted) | {"order": order, "structure": structure, "subsets": subsets}
-    if not wanted.replicates:
+    asked = wanted.settings
+    given = {one.name: getattr(asked, one.name) for one in fields(AuditSettings)}
+    if not asked.replicates:
         why = "without replicates nothing is said of sampling noise, nor of what would settle it"
         refuse_idle(given, {"level": 0.95, "top": None, "ask": 10}, why, "leave it out, or ask for replicates")
-    if not wanted.exact:
+    if not asked.exact:
         why = "only exact best orders take an integer programme"
         refuse_idle(given, {"time_limit": 10.0}, why, "leave it out, or ask for exact ones")
     targets = {chosen.target for chosen in wanted.chosen}
@@ -204,7 +206,7 @@ def _refuse_idle(wanted: _Wanted, order: int | str, structure: str | None, subse
     if targets == {"pairwise"}:
         why = "every surrogate asked for is judged by the pairwise loss, none by NDCG or ERR"
         refuse_idle(given, {"structure": None, "order": "all", "subsets": 32}, why)
-    if order == "all":
+    if asked.order == "all":
         why = "all judgments of a query are aggregated at once"
         refuse_idle(given, {"subsets": 32}, why, "leave it out, or give order a number")
 
@@ -239,10 +241,10 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
     with stage("best orders"):
         best = best_orders(
             mean,
-            exact_up_to=20 if wanted.exact else 12,
-            programme=wanted.exact,
-            time_limit=wanted.time_limit,
-            seed=wanted.seed,
+            exact_up_to=20 if wanted.settings.exact else 12,
+            programme=wanted.settings.exact,
+            time_limit=wanted.settings.time_limit,
+            seed=wanted.settings.seed,
         )
     by_pairs, best, noted = _judged_by_pairs(batch, mean, best, facts.acyclic, wanted)
     law = None
@@ -256,11 +258,15 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
                 judged = judge_by_gains(chosen, law, chances=wanted.law.chances)
         found.append(surrogate_rows(batch, chosen, judged))
     resampled = held = None
-    if wanted.replicates:
+    if wanted.settings.replicates:
         held = _held_out(prefs, codes, wanted)
         with stage("sampling noise"):
             resampled = noise(
-                batch, replicates=wanted.replicates, level=1 - wanted.level, seed=wanted.seed, place=best.place
+                batch,
+                replicates=wanted.settings.replicates,
+                level=1 - wanted.settings.level,
+                seed=wanted.settings.seed,
+                place=best.place,
             )
     with stage("what to ask"):
         settled, asked, said = _more_judgments(batch, wanted)
@@ -285,7 +291,7 @@ def _judged_by_pairs(
 
     def judged() -> dict[str, SurrogateVerdict]:
         by = steps("surrogates", members)
-        return {one.name: judge_by_pairs(one, batch, mean, net, best, acyclic, wanted.ties) for one in by}
+        return {one.name: judge_by_pairs(one, batch, mean, net, best, acyclic, wanted.settings.ties) for one in by}
 
     found, ahead = judged(), np.zeros(len(batch), bool)
     for one in found.values():
@@ -307,24 +313,26 @@ def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> 
     if not names or not len(codes):
         return None
     splits = int(np.clip(min(SPLITTINGS // len(prefs.queries), HALVED // len(prefs.count)), 1, 5))
-    return held_out_regrets(prefs, names, splits=splits, seed=wanted.seed, queries=codes)
+    return held_out_regrets(prefs, names, splits=splits, seed=wanted.settings.seed, queries=codes)
 
 
 def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.Table | None, tuple[Note, ...]]:
     """What more judgments would settle, and on which pairs; nothing where nothing is compared."""
-    if not wanted.replicates or not len(batch.graphs.first):
+    if not wanted.settings.replicates or not len(batch.graphs.first):
         return None, None, ()
     settled = asked = None
     notes: tuple[Note, ...] = ()
-    top = wanted.top or 1
+    top = wanted.settings.top or 1
     beyond = bool(batch.sizes.max() > top)
     try:
         fit = fitted(batch)
         if beyond:
-            one = settling(fit, top=top, level=wanted.level, seed=wanted.seed, draws=DRAWS)
+            one = settling(fit, top=top, level=wanted.settings.level, seed=wanted.settings.seed, draws=DRAWS)
             settled, notes = one.to_arrow(), notes + one.notes
-        if wanted.ask:
-            pairs = pairs_to_ask(fit, top=wanted.top if beyond else None, most=wanted.ask, level=wanted.level)
+        if wanted.settings.ask:
+            pairs = pairs_to_ask(
+                fit, top=wanted.settings.top if beyond else None, most=wanted.settings.ask, level=wanted.settings.level
+            )
             asked, notes = pairs.to_arrow(), notes + pairs.notes
     except CannotRank as error:  # strengths too far apart: the rest of the audit stands
         notes = (*notes, Note("cannot rank", "{error}", error=error))
@@ -350,15 +358,12 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         held_out=held_out_rows([part.held_out for part in parts if part.held_out is not None]),
         settings={
             "surrogates": [chosen.name for chosen in wanted.chosen],
-            "ties": wanted.ties,
-            "exact": wanted.exact,
-            "time_limit": wanted.time_limit,
+            **{name: getattr(wanted.settings, name) for name in ("ties", "exact", "time_limit")},
             "structure": law.structure.name,
             "order": "all" if law.order is None else law.order,
-            "replicates": wanted.replicates,
-            "level": wanted.level,
-            "top": wanted.top or 1,
-            "seed": wanted.seed,
+            **{name: getattr(wanted.settings, name) for name in ("replicates", "level")},
+            "top": wanted.settings.top or 1,
+            "seed": wanted.settings.seed,
         },
         facts=prefs.facts,
         notes=(

@@ -327,7 +327,7 @@ class Chosen:
 def choose(names: Sequence[str] | None) -> tuple[Chosen, ...]:
     """Read "name" or "name:phi"; all members of the registry with their default φ when none is given."""
     chosen = []
-    for name in SURROGATES if names is None else names:
+    for name in names or SURROGATES:
         plain, _, phi = str(name).partition(":")
         if plain not in SURROGATES:
             raise UsageError(f"unknown surrogate {plain!r}; {did_you_mean(plain, SURROGATES)}")

@@ -1,11 +1,11 @@
 """The command ``concordant``: arguments in, tables and files out, one clear line for every error.
 
-Only click is imported here, so that ``concordant --help`` costs nothing; each command imports what it runs.
+Only click is imported here, so that ``concordant --help`` costs nothing; each command imports its
+options, and when it runs what it needs.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any
 
@@ -51,9 +51,9 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"concordant.apps.commands.{cmd_name}"), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
+        from concordant.apps.commands.options import command_of
+
+        return command_of(cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

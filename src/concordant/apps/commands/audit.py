@@ -1,122 +1,198 @@
-"""``concordant audit``: options; what is done with them is in ``audit.py``."""
+"""``concordant audit``: read, audit, write, show tables no wider than a terminal of 80 columns."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
+import pyarrow as pa
 
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import reading_options, role_options, spreadsheet_option
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.given import say_note
+from concordant.apps.commands.options import AuditOptions
+from concordant.apps.commands.output import as_csv, check_output, one_line, plain, show_table, write, write_json
+from concordant.apps.commands.progress import Progress, tell
+from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.saying import say
+from concordant.auditing.audit import audited
+from concordant.auditing.findings import Audit
+from concordant.errors import UsageError
+from concordant.io.read import read_log
+from concordant.losses.surrogates import choose
+from concordant.ranking.structures import structure
 
-__all__ = ["audit"]
+__all__ = ["audit", "show_audit"]
 
 
-@command()
-@click.argument("log")
-@click.option("--kind", metavar="K", help="comparisons, selections, choices, orders, ratings or labels.")
-@role_options
-@click.option("--cluster", metavar="C", help="Column of the worker or session that judgments depend on.")
-@reading_options
-@click.option(
-    "--surrogate",
-    "surrogates",
-    multiple=True,
-    metavar="NAME[:PHI]",
-    help="Audit this surrogate (again for more; default: all), such as ranknet or difference-graph:hinge.",
-)
-@click.option(
-    "--ties",
-    type=click.Choice(["heavier", "paper"]),
-    default="heavier",
-    show_default=True,
-    help="How the pairwise loss charges tied scores: the heavier direction, or the formula literally.",
-)
-@click.option(
-    "--exact",
-    is_flag=True,
-    help="Best orders by dynamic programming up to 20 items that hang together in cycles, then by an integer "
-    "programme.",
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="With --exact: time for each integer programme.",
-)
-@click.option(
-    "--structure",
-    metavar="S",
-    help="Structure whose scores NDCG and ERR are judged by (default: log-odds; cascade for selections).",
-)
-@click.option(
-    "--order",
-    default="all",
-    show_default=True,
-    metavar="K",
-    help="Judgments aggregated at a time for NDCG and ERR: all, or a number.",
-)
-@click.option(
-    "--replicates",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="Bootstrap replicates of the judgments; 0: nothing about sampling noise.",
-)
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Confidence of the statements about noise.",
-)
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    metavar="K",
-    help="Settle the top K: how many more judgments that takes, and which pairs to ask (default: the first place; "
-    "pairs for the whole order).",
-)
-@click.option(
-    "--ask",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Pairs to ask next, for each query.",
-)
-@click.option("--pool", is_flag=True, help="One population over all queries.")
-@click.option(
-    "--output",
-    "-o",
-    metavar="F",
-    help="Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.",
-)
-@click.option("--edges", metavar="F", help="Write every net preference and how sure its direction is to F.")
-@click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
-@click.option(
-    "--rows", type=click.IntRange(min=1), default=20, show_default=True, help="Queries in the table on a terminal."
-)
-@progress_options
-@spreadsheet_option
-def audit(log: str, **options: Any) -> None:
-    """Say whether the preferences of LOG, with a loss, can lead to the right order.
+SHORT = {"infimum not attained": "not attained", "stopped before convergence": "stopped early"}
+"""What a minimiser's status is called where there is little room."""
+LONGEST = 28
+"""Letters of a label, beside others in a table."""
 
-    Per query: is the population low-noise, where are the cycles, what is the best achievable pairwise loss, which
-    surrogate losses reach it with infinite data like this and what do the others cost, is any of that more than
-    sampling noise, and which pairs should be asked next.
 
-    \b
-    Examples:
-      concordant audit votes.csv
-      concordant audit votes.csv --query prompt -o audit.json
-      concordant audit votes.csv --surrogate ranknet --surrogate difference-graph
-      concordant audit elections.soc --exact
-    """
-    from concordant.apps.commands.auditing import run_audit
+def show_audit(found: Audit, rows: int) -> None:
+    """Print the tables, an empty line after each: of one query everything, of many the surrogates and some queries."""
+    if len(found.queries) > 1:
+        some = _table(_query, found.queries.slice(0, rows))
+        tables = [found.overall, some if max(some["parts"].to_pylist()) > 1 else some.drop_columns(["parts"])]
+    else:
+        facts = _facts(found.queries.to_pylist()[0])
+        shown = pa.table({"fact": list(facts), "of_this_query": list(facts.values())})
+        tables = [shown, _table(_surrogate, found.surrogates), found.orders.select(["place", "item"])]
+        if found.ask is not None and len(found.ask):
+            tables.append(_table(_question, found.ask))
+    for table in tables[:2]:
+        show_table(table, len(table))
+        click.echo()
+    if len(found.queries) > rows and len(tables) == 2:
+        click.echo(f"… {len(found.queries) - rows:,} more queries (--output F for all)\n")
+    for table in tables[2:]:
+        show_table(table, rows)
+        click.echo()
 
-    run_audit(log, Given.of(options, RULES))
+
+def _table(of: Callable[[Mapping[str, Any]], dict[str, Any]], found: pa.Table) -> pa.Table:
+    return pa.Table.from_pylist([of(row) for row in found.to_pylist()])
+
+
+def _query(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the contract under short names."""
+    return {
+        "query": _short(row["query"])[:12],
+        "items": row["items"],
+        "judgments": row["judgments"],
+        "parts": row["components"],
+        "acyclic": row["acyclic"],
+        "low_noise": row["low_noise"],
+        "row_sums": row["row_sum_condition"],
+        "optimal_loss": row["optimal_loss"],
+        "exact": row["optimal_exact"],
+    }
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of the only query, with the evidence; what does not apply is left out."""
+    facts = {
+        "components": row["components"],
+        "acyclic": row["acyclic"],
+        "shortest cycle": _chain(row["cycle"], closed=True),
+        "items in the largest cycles": row["largest_component"] if not row["acyclic"] else None,
+        "low noise": row["low_noise"],
+        "worst violated triple": _chain(row["violated_triple"]),
+        "needed, never judged": _chain(row["missing_pair"], " and "),
+        "row-sum condition": row["row_sum_condition"],
+        "Condorcet winner": row["condorcet_winner"] if row["condorcet"] == "holds" else row["condorcet"],
+        "items in the Smith set": row["smith_set"],
+        "optimal loss": f"{row['optimal_loss']:.4f}",
+        "no order is below": f"{row['optimal_lower']:.4f}",
+        "best order found by": row["optimal_method"] + (", exact" if row["optimal_exact"] else ", not proven best"),
+        "cycles are": row.get("cycles_are"),
+        "p of the cycles": _share(row.get("cycle_p_value")) if not row["acyclic"] else None,
+        "resamples without cycles": _share(row.get("acyclic_share")),
+        "resamples, same winner": _share(row.get("winner_share")),
+    }
+    return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def _surrogate(row: Mapping[str, Any]) -> dict[str, Any]:
+    pairwise = row["target"] == "pairwise"
+    heaviest = None if row["above"] is None else f"{_short(row['above'])} > {_short(row['below'])}"
+    return {
+        "surrogate": row["surrogate"],
+        "minimiser": SHORT.get(row["status"], row["status"]),
+        "regret": row["regret"],
+        "consistent": row["consistent"],
+        "flipped": row["flipped"] if pairwise else None,
+        "heaviest_flipped": heaviest if pairwise else f"(judged by {row['target'].upper()})",
+    }
+
+
+def _question(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "#": row["number"],
+        "ask": f"{_short(row['better'])} / {_short(row['worse'])}",
+        "judged": f"{row['judgments']:g}",
+        "gain": row["gain"],
+        "reason": row["reason"],
+    }
+
+
+def _short(label: Any) -> str:
+    text = str(label)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _chain(labels: list[Any] | None, between: str = " > ", *, closed: bool = False) -> str | None:
+    if not labels:
+        return None
+    return between.join(_short(label) for label in [*labels, *(labels[:1] if closed else [])])
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None or value != value else f"{value:.3g}"
+
+
+def audit(options: AuditOptions) -> None:
+    """Read, audit, write; a table and the summary on a terminal, CSV into a pipe with the summary on stderr."""
+    log, quiet, output, edges = options.log, options.quiet, options.output, options.edges
+    terminal = sys.stdout.isatty()
+    options.settle(terminal=terminal, shown=terminal or (output is not None and output.lower().endswith(".json")))
+    if output is not None:
+        check_output(output, log)
+    if edges is not None:
+        check_output(edges, log, option="--edges")
+        if not options.replicates:
+            raise UsageError("--edges says how sure each preference is; it needs --replicates above 0")
+        if output is not None and Path(output).resolve() == Path(edges).resolve():
+            raise UsageError(f"--output and --edges both name {output}; name two files")
+    choose(options.surrogates)  # a wrong name should not cost the reading of a large log
+    if options.structure is not None:
+        structure(options.structure)
+    with Progress(quiet, f"reading {log}"):
+        reading = read_log(log, **asked_of(options))
+    if reading.rejects:
+        tell([f"skipped: {reading.report()}"])
+    if not quiet:
+        for note in reading.notes:
+            say_note(note)
+    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    with Progress(quiet, "auditing"):
+        found = audited(prefs, options)
+    if output is not None:
+        if output.lower().endswith(".json"):
+            write_json({"file": log} | found.to_dict(), output)
+        else:
+            write(_flat(found.to_arrow()), output)
+        if not quiet:
+            number = f"{len(found.queries):,} {'query' if len(found.queries) == 1 else 'queries'}"
+            say("wrote", f"wrote {output}: {number}", path=output)
+    if found.edges is not None and edges is not None:
+        write(found.edges, edges)
+        if not quiet:
+            say("wrote", f"wrote {edges}: {len(found.edges):,} preferences", path=edges)
+    if sys.stdout.isatty():
+        show_audit(found, options.rows)
+    elif output is None:
+        sys.stdout.buffer.write(as_csv(_flat(found.to_arrow())))
+        sys.stdout.buffer.flush()
+    if not quiet or sys.stdout.isatty():
+        for line in found.summary:
+            if sys.stdout.isatty():
+                click.echo(one_line(line))
+            else:
+                say("summary", line)
+    if not quiet:
+        for note in found.notes:
+            say_note(note)
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Lists of labels as JSON texts: rows of CSV have no lists."""
+    for place, name in enumerate(table.column_names):
+        if pa.types.is_list(table[name].type):
+            texts = [None if x is None else json.dumps(plain(x), ensure_ascii=False) for x in table[name].to_pylist()]
+            table = table.set_column(place, name, pa.array(texts, pa.string()))
+    return table

@@ -1,46 +1,134 @@
-"""``concordant counterexample``: options; the work is in ``counterexampling``."""
+"""``concordant counterexample``: search, print, write."""
 
 from __future__ import annotations
 
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+import pyarrow as pa
 
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.options import CounterexampleOptions
+from concordant.apps.commands.output import output_folder, write
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.saying import say
+from concordant.apps.commands.standard import beside_the_result
+from concordant.auditing.counterexamples import KNOWN, Counterexample, find_counterexample
+from concordant.auditing.small_populations import Verdict, preference_surrogates
+from concordant.errors import UsageError, counted, did_you_mean
+from concordant.losses.surrogates import SURROGATES, surrogate
 
 __all__ = ["counterexample"]
 
 
-@command()
-@click.argument("name")
-@click.option("--phi", metavar="P", help="Margin function: hinge, squared-hinge, logistic, exponential.")
-@click.option("--items", type=int, metavar="M", help="Number of items, 2 to 6 (default 3).")
-@click.option("--within", metavar="C", help="Populations to search: low-noise (default), acyclic or any.")
-@click.option("--votes", type=int, metavar="N", help="Number of votes (default 1000; more where they are needed).")
-@click.option("--budget", type=int, metavar="N", help="Linear programmes to solve in the search (default 2000).")
-@click.option("--output", "-o", metavar="DIR", help="Folder for votes.csv, items.csv and right.csv.")
-@click.option(
-    "--seed", type=int, metavar="S", help="Makes a search that cannot try all scores reproducible (default 0)."
-)
-@progress_options
-def counterexample(name: str, **options: Any) -> None:
-    """Find votes that the surrogate NAME, with any amount of data, ranks wrongly, and write them as a log.
+SEARCHED = ("phi", "items", "within", "votes", "budget", "seed")
+CLASSES = {"low noise": "low-noise", "acyclic": "acyclic", "any": "cyclic"}
 
-    NAME is a surrogate that reads preferences (ranknet, ranksvm, rankboost, margin-based, difference-graph, linear), or
-    a counterexample of the papers: theorem-2, theorem-3, orderings. Printed are the votes, the order that contradicts
-    the fewest of them, what every surrogate makes of them, and what that costs.
 
-    votes.csv is a log for concordant rank and fit, items.csv has features for fit with which a linear scorer can give
-    every item any score, and right.csv has the right order as labels for concordant evaluate.
+def counterexample(options: CounterexampleOptions) -> None:
+    """Print the votes and what surrogates make of them; with ``output`` write them as a log."""
+    name = options.name
+    folder = None if options.output is None else output_folder(options.output)
+    chosen = {one: value for one in SEARCHED if (value := getattr(options, one)) is not None}
+    options.settle(known=name in KNOWN)
+    if name in KNOWN:
+        found: Counterexample | None = KNOWN[name]
+    else:
+        if name not in SURROGATES:
+            raise UsageError(f"unknown surrogate or counterexample {name!r}; {did_you_mean(name, _names())}")
+        with Progress(options.quiet, "searching"):
+            found = find_counterexample(name, **chosen)
+    if found is None:
+        click.echo(_nothing(name, chosen))
+        return
+    asked, taken = chosen.get("votes", found.votes.sum()), int(found.votes.sum())
+    if taken != asked and not options.quiet:
+        say("note", f"{asked} votes are too few to show it; taken are {taken:,}")
+    if folder is not None:
+        _write(found, folder)  # before anything is printed: the reader of a pipe may be gone after some lines
+    with beside_the_result() if folder is not None else nullcontext():
+        for line in _report(found):
+            click.echo(line)
+        if folder is not None:
+            click.echo(f"\nwrote {folder}: votes.csv, items.csv, right.csv; now try")
+            for line in _next(found, folder):
+                click.echo(f"  {line}")
+            sys.stdout.flush()
 
-    \b
-    Examples:
-      concordant counterexample ranknet -o ranknet
-      concordant counterexample ranksvm --items 4 --within acyclic
-      concordant counterexample theorem-3 -o theorem-3
-    """
-    from concordant.apps.commands.counterexampling import run_counterexample
 
-    run_counterexample(name, Given.of(options, RULES))
+def _names() -> list[str]:
+    return [*preference_surrogates(), *KNOWN]
+
+
+def _nothing(name: str, chosen: Mapping[str, Any]) -> str:
+    """Say that nothing was found, and whether that is known to be so."""
+    member = surrogate(name)
+    within = chosen.get("within", "low noise").replace("-", " ")
+    where = "populations of any kind" if within == "any" else f"{CLASSES[within]} populations"
+    text = (
+        f"nothing found: on no population searched does {name} rank wrongly ({where}, {chosen.get('items', 3)} items)"
+    )
+    stated = member.consistent_for == "pairwise" and member.consistent(chosen.get("phi"))
+    if stated and (within == "low noise" or within == member.condition):
+        return f"{text}; that there is none is proved ({member.source})"
+    return f"{text}; that does not prove that there is none"
+
+
+def _report(found: Counterexample) -> Iterator[str]:
+    number = int(found.votes.sum())
+    kind = CLASSES[found.within]
+    if found.source:
+        yield from textwrap.wrap(found.source, 100)
+    yield f"{counted(number, 'votes')} on {len(found.votes)} items, {kind}"
+    for winner, loser in np.argwhere(found.votes):
+        yield f"  {winner + 1} > {loser + 1}  {found.votes[winner, loser]:>{len(f'{number:,}')},}"
+    against = counted(round(found.optimum * number), "votes")
+    yield f"right order: {found.right_order}, which contradicts {against} ({found.optimum:.1%})"
+    if found.verdict is not None and found.largest is not None:
+        yield f"regret of {found.name}: {found.regret:.4g} a vote; largest found, ties included: {found.largest:.4g}"
+    yield ""
+    yield f"{'surrogate':<18}{'φ':<15}{'order':<{4 * len(found.votes)}}{'contradicts':>13}{'regret':>9}"
+    for verdict in _verdicts(found):
+        line = f"{verdict.surrogate:<18}{verdict.phi:<15}{verdict.order:<{4 * len(found.votes)}}"
+        many = "" if verdict.unique else "  worst of several minimisers"
+        yield f"{line}{round(verdict.loss * number):>13,}{verdict.regret:>9.4f}{many}"
+
+
+def _verdicts(found: Counterexample) -> Iterator[Verdict]:
+    """Of every surrogate with its usual φ, and of the one asked for as it was asked for."""
+    for name in preference_surrogates():
+        asked = found.verdict is not None and found.name == name
+        yield found.verdict if asked and found.verdict is not None else found.judge(name)
+
+
+def _write(found: Counterexample, folder: Path) -> None:
+    """The votes, one-hot features, and the right order as labels: m − 1 for the best item, 0 for the last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    items = len(found.votes)
+    winner, loser = np.nonzero(found.votes)
+    votes = {"winner": winner + 1, "loser": loser + 1, "count": found.votes[winner, loser]}
+    names = np.arange(1, items + 1)
+    features = {"item": names} | {f"is_{name}": (names == name).astype(np.int64) for name in names}
+    order = [int(item) for item in found.right_order.split(" > ")]
+    labels = {"item": order, "label": list(range(items))[::-1]}
+    for name, table in (("votes.csv", votes), ("items.csv", features), ("right.csv", labels)):
+        write(pa.table(table), str(folder / name))
+
+
+def _next(found: Counterexample, folder: Path) -> Iterator[str]:
+    """Commands that get it wrong, and right (where the difference graph does)."""
+    wrong = found.name if found.verdict is not None else "ranknet"
+    phi = found.verdict.phi if found.verdict is not None else surrogate(wrong).phi
+    asked = f" --phi {phi}" if phi != surrogate(wrong).phi else ""
+    yield f"concordant rank {folder}/votes.csv"
+    for loss in dict.fromkeys((wrong, "difference-graph")):
+        model, scores = f"{folder}/{loss}", f"{folder}/{loss}.csv"
+        extra = asked if loss == wrong else ""
+        yield f"concordant fit {folder}/votes.csv --features {folder}/items.csv --loss {loss}{extra} --model {model}"
+        yield f"concordant score --features {folder}/items.csv --model {model} --output {scores}"
+        yield f"concordant evaluate {scores} {folder}/right.csv --metric pairwise-loss"

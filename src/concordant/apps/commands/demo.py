@@ -7,15 +7,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import kendalltau
 
-from concordant.apps.commands.given import command
+from concordant.apps.commands.options import DemoOptions
 from concordant.apps.commands.output import output_folder, put_file, remarks, write
-from concordant.apps.commands.progress import Progress, progress_options
+from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.report.report import Report, report
 from concordant.io.read import read
@@ -26,18 +25,11 @@ from concordant.ranking.rank import Ranking, rank
 __all__ = ["demo"]
 
 
-@command()
-@click.option("--output", "-o", default="demo-output", show_default=True, metavar="DIR", help="Folder for the files.")
-@click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
-@progress_options
-def demo(output: str, seed: int, quiet: bool) -> None:
-    """Rank 59 language models by 8,931 votes of 124 people on their answers to 13 prompts.
-
-    The votes are those of LLMFAO (D. Ustalov, CC BY 4.0) and come with the package. GPT-4 judged the same pairs; the
-    demonstration shows where the two agree. Tables go to the folder, and report.html, a page to look at.
-    """
+def demo(options: DemoOptions) -> None:
+    """Rank people's votes and GPT-4's, compare them, write tables and a page."""
+    seed, output = options.seed, options.output
     folder = output_folder(output)
-    with Progress(quiet, "ranking models, people and GPT-4 beside each other"):
+    with Progress(options.quiet, "ranking models, people and GPT-4 beside each other"):
         people, gpt4 = _votes("crowd-comparisons.csv", cluster="worker"), _votes("gpt4-crowd-comparisons.csv")
         overall = rank(people.pool(), seed=seed)
         by_prompt = rank(people, seed=seed)

@@ -1,61 +1,191 @@
-"""``concordant evaluate``: options; the work is in ``evaluating``."""
+"""``concordant evaluate``: read, match, judge, print.
+
+The AUC of one list alone has a standard error and an interval without other queries: DeLong's.
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import spreadsheet_option
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.matching import Matched, match, query_names, read_valued
+from concordant.apps.commands.options import EvaluateOptions
+from concordant.apps.commands.output import as_csv, one_line
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.saying import say
+from concordant.errors import InputError, UsageError
+from concordant.losses.metrics.auc import auc_difference, auc_interval
+from concordant.losses.metrics.judged_lists import Floats
+from concordant.losses.metrics.metrics import METRICS, canonical, compare, metric, summarise
+from concordant.progress import stage, steps
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "of_one_list"]
 
 
-@command()
-@click.argument("scores")
-@click.argument("labels")
-@click.argument("more", nargs=-1, metavar="")
-@click.option("--metric", "metrics", multiple=True, metavar="M", default=("ndcg@10",), show_default="ndcg@10",
-              help="ndcg, err, precision, average-precision, reciprocal-rank, auc, kendall-tau, pairwise-loss; a "
-              "cut-off is written as in ndcg@10. Several: --metric ndcg@10 map, or --metric again.")  # fmt: skip
-@click.option("--convention", metavar="C", help="burges (default), sklearn, trec, xgboost, lightgbm or letor4.")
-@click.option("--against", metavar="SCORES", help="A second scorer on the same rows: paired differences, first minus "
-              "second.")  # fmt: skip
-@click.option("--per-query", is_flag=True, help="One row per metric and query.")
-@click.option("--unmatched", type=click.Choice(["raise", "skip"]), default="raise", show_default=True,
-              help="Rows of one file that the other lacks.")  # fmt: skip
-@click.option("--query", metavar="C", help="Column of the query, in both files.")
-@click.option("--item", metavar="C", help="Column of the item, in both files.")
-@click.option("--score", metavar="C", help="Column of the score.")
-@click.option("--label", metavar="C", help="Column of the label.")
-@click.option(
-    "--level",
-    default=0.95,
-    show_default=True,
-    help="Confidence level of --against, and of the AUC of one list (DeLong).",
-)
-@click.option("--engine", type=click.Choice(["memory", "spark"]), default="memory", show_default=True,
-              help="Where the work is done; see docs/spark.md for spark.")  # fmt: skip
-@click.option("--master", metavar="URL", help="Master of Spark, such as local[4] or spark://HOST:PORT.")
-@progress_options
-@spreadsheet_option
-def evaluate(scores: str, labels: str, more: tuple[str, ...], **options: Any) -> None:
-    """Judge SCORES by the graded LABELS: mean and standard error of each metric over queries.
+def of_one_list(
+    names: list[str], lists: Matched, second: Matched | None, level: float
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """Return what is known of the AUCs among ``names`` beyond their value, where there is one query, and a note."""
+    areas = [name for name in names if canonical(name) == "auc"]
+    if not areas or len(query_names(lists.query)) != 1:
+        return {}, ""
+    try:
+        found = _alone(lists, level) if second is None else _paired(lists, second, level)
+    except InputError as error:
+        return {}, f"{areas[0]}: no interval: {error}"
+    return dict.fromkeys(areas, found), (
+        f"{areas[0]}: one list; standard error and interval are DeLong's, for independent rows"
+    )
 
-    SCORES is a table with columns query, item, score, as concordant score writes it; LABELS is LETOR, qrels or a table
-    with columns query, item, label. Rows are matched by query and item; without a query in both files all rows are one
-    query. Equal scores are taken in the order of SCORES unless the convention has another rule.
 
-    \b
-    Examples:
-      concordant evaluate scores.csv test.txt --metric ndcg@10 map err@10
-      concordant evaluate scores.csv test.qrels --metric ndcg@10 --convention trec --per-query
-      concordant evaluate new.parquet test.txt --against old.parquet
-    """
-    from concordant.apps.commands.evaluating import run_evaluate
+def _alone(lists: Matched, level: float) -> dict[str, Any]:
+    found = auc_interval(lists.score, lists.label, level=level)
+    return {"standard_error": found.standard_error, "lower": found.lower, "upper": found.upper}
 
-    options["metrics"] = [name for given in (*options["metrics"], *more) for name in given.split(",")]
-    run_evaluate(scores, labels, Given.of(options, RULES))
+
+def _paired(lists: Matched, second: Matched, level: float) -> dict[str, Any]:
+    place = pc.index_in(lists.item, second.item)
+    if len(lists.item) != len(second.item) or place.null_count:
+        raise InputError("the two scorers do not have the same rows")
+    other = second.score[np.asarray(place)]
+    found = auc_difference(lists.score, other, lists.label, level=level)
+    own = auc_interval(lists.score, lists.label, level=level)
+    bounds = {"lower": found.lower, "upper": found.upper, "p_value": found.p_value}
+    return {"standard_error": own.standard_error, **bounds}
+
+
+def evaluate(options: EvaluateOptions) -> None:
+    """Print a table on a terminal, CSV into a pipe; notes go to stderr."""
+    scores, labels = options.scores, options.labels
+    names = [name for said in (*options.metrics, *options.more) for name in said.split(",")]
+    options.settle(conventions=not all(_simple(name) for name in names))
+    if options.engine == "spark":
+        options.settle(bounded=options.against is not None)
+        from concordant.apps.commands import on_spark
+
+        with Progress(options.quiet, "evaluating"):
+            table, told = on_spark.evaluate(options, names)
+        _show(table)
+        for text in told:
+            _note(text, options.quiet)
+        return
+    if options.master is not None:
+        raise UsageError(f"--master {options.master} belongs to --engine spark")
+    judges = {name: metric(name, options.convention) for name in names}  # wrong names cost no reading
+    columns = {"query": options.query, "item": options.item, "score": options.score, "label": options.label}
+    with Progress(options.quiet, "evaluating"):
+        with stage(f"reading {labels}"):
+            judged = read_valued(labels, "label", columns)
+        with stage(f"reading {scores}"):
+            valued = read_valued(scores, "score", columns)
+        with stage("matching rows"):
+            lists = match(valued, judged, options.unmatched)
+        values = {name: _values(judges[name], lists) for name in steps("metrics", list(judges))}
+    _note(lists.left_out, options.quiet)
+    queries = query_names(lists.query)
+    other: dict[str, Floats] = {}
+    second: Matched | None = None
+    if options.against:
+        with Progress(options.quiet, f"evaluating {options.against}"):
+            second = match(read_valued(options.against, "score", columns), judged, options.unmatched)
+            at = _places(queries, second, options)
+            other = {name: _values(judges[name], second)[at] for name in steps("metrics", list(judges))}
+        _note(second.left_out, options.quiet)
+    if options.per_query:
+        table = _by_query(values, other, queries)
+    else:
+        alone, note = of_one_list(list(values), lists, second, options.level)
+        options.settle(bounded=bool(alone or note or (other and len(queries) > 1)))
+        _note(note, options.quiet)
+        table = _means(values, other, options.level, alone)
+    _show(table)
+    for name, found in values.items():
+        if missing := int(np.isnan(found).sum()):
+            _note(f"{name}: {missing:,} of {len(found):,} queries have no value and are left out", options.quiet)
+
+
+def _simple(name: str) -> bool:
+    """Whether a metric has no cut-off and with it no conventions; of an unknown name that is said later."""
+    known = canonical(name)
+    return known is not None and not METRICS[known].cutoff
+
+
+def _show(table: pa.Table) -> None:
+    if sys.stdout.isatty():
+        _print(table)
+    else:
+        sys.stdout.buffer.write(as_csv(table))
+        sys.stdout.buffer.flush()
+
+
+def _values(judge: Any, lists: Matched) -> Floats:
+    return np.asarray(judge(lists.score, lists.label, lists.query, item=lists.item), np.float64)
+
+
+def _places(queries: list[str], second: Matched, options: EvaluateOptions) -> list[int]:
+    """Return where the second scorer has each query."""
+    place = {name: at for at, name in enumerate(query_names(second.query))}
+    lacking = set(queries) ^ set(place)
+    if lacking:
+        raise InputError(
+            f"{options.against}: {len(lacking):,} queries have rows of one scorer only (such as "
+            f"{min(lacking)!r}); paired differences need the same queries"
+        )
+    return [place[name] for name in queries]
+
+
+def _means(
+    values: dict[str, Floats], other: dict[str, Floats], level: float, alone: dict[str, dict[str, Any]]
+) -> pa.Table:
+    rows = []
+    bounds = dict.fromkeys(("lower", "upper"), float("nan")) if alone and not other else {}
+    for name, found in values.items():
+        one = summarise(found)
+        row: dict[str, Any] = {"name": name, "mean": one.mean, "standard_error": one.standard_error}
+        row |= {"queries": one.queries} | bounds
+        if other:
+            pair = compare(found, other[name], level=level)
+            row |= {"against": summarise(other[name]).mean, "difference": pair.mean}
+            row |= {"lower": pair.lower, "upper": pair.upper, "p_value": pair.p_value}
+        rows.append(row | alone.get(name, {}))
+    return pa.Table.from_pylist(rows)
+
+
+def _by_query(values: dict[str, Floats], other: dict[str, Floats], queries: list[str]) -> pa.Table:
+    size = len(queries)
+    columns = {
+        "name": pa.array([name for name in values for _ in range(size)], pa.large_string()),
+        "query": pa.array(queries * len(values), pa.large_string()),
+        "value": pa.array(np.concatenate(list(values.values()))),
+    }
+    if other:
+        columns["against"] = pa.array(np.concatenate(list(other.values())))
+    return pa.table(columns)
+
+
+def _print(table: pa.Table) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    view = Table(header_style="bold", box=None, pad_edge=False)
+    for name in table.column_names:
+        view.add_column(name.replace("_", " "), justify="left" if name in ("name", "query") else "right")
+    for row in table.to_pylist():
+        view.add_row(*[_cell(value, Text) for value in row.values()])
+    Console().print(view)
+
+
+def _cell(value: Any, text: Any) -> Any:
+    if isinstance(value, float):
+        return "–" if np.isnan(value) else f"{value:.4f}"
+    return text(one_line(str(value))) if isinstance(value, str) else f"{value:,}"
+
+
+def _note(text: str, quiet: bool) -> None:
+    if text and not quiet:
+        say("note", text)

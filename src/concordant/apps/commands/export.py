@@ -1,59 +1,129 @@
-"""``concordant export``: options; the work is in ``exporting``."""
+"""``concordant export``: load, convert, write the model and its card."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
-import click
-
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import reading_options, role_options
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.options import ExportOptions
+from concordant.apps.commands.output import put_file
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import asked_of, is_letor, labelled_like, names_of, read_feature_file
+from concordant.apps.commands.saying import say
+from concordant.apps.export.card import model_card
+from concordant.apps.export.export import FORMATS, check_place, exported
+from concordant.apps.export.terms import terms_of
+from concordant.apps.models.saving import load_model
+from concordant.errors import UsageError, did_you_mean
+from concordant.io.read import read_log
+from concordant.learning.features.matrix import Features
+from concordant.learning.features.reading import read_judged
+from concordant.preferences.preferences import Preferences
 
 __all__ = ["export"]
 
 
-@command()
-@click.option("--model", "-m", required=True, metavar="DIR", help="A model that concordant fit wrote.")
-@click.option("--to", metavar="FORMAT", help="onnx, elasticsearch (and OpenSearch), solr or json.")
-@click.option("--output", "-o", metavar="FILE", help="Write the model to FILE.")
-@click.option("--card", metavar="FILE", help="Write a model card to FILE, such as README.md.")
-@click.option("--name", metavar="N", help="Name of the model (default: FILE without its ending; in the card DIR).")
-@click.option("--feature-names", metavar="A,B,…",
-              help="What the features are called there, in the order of the model's.")  # fmt: skip
-@click.option("--of-query", metavar="Q", help="Of a model with a scoring function for each query: which one.")
-@click.option("--log", metavar="LOG", help="For the card: the judgments that the model learned from.")
-@click.option("--held-out", metavar="LOG", help="For the card: judgments that it has not seen.")
-@click.option("--labels", metavar="F", help="For the card: a LETOR file with graded labels that it has not seen.")
-@click.option("--features", "-f", metavar="F", help="For the card: features of the items of --log and --held-out.")
-@click.option(
-    "--held-out-features", metavar="F", help="Features of the items of --held-out, if not those of --features."
-)
-@click.option("--feature-item", metavar="C", help="Column of F with the item.")
-@click.option("--feature-query", metavar="C", help="Column of F with the query.")
-@click.option("--license", metavar="ID", default="unknown", show_default=True,
-              help="For the card: licence of the model, as the hub calls it (mit, cc-by-4.0, …).")  # fmt: skip
-@click.option("--audit/--no-audit", default=True, show_default=True, help="For the card: audit the judgments of --log.")
-@click.option("--kind", metavar="K", help="Kind of the logs: comparisons, selections, choices, orders or ratings.")
-@role_options
-@reading_options
-@click.option(
-    "--unsafe-load-pickle", is_flag=True, help="Load a model that holds a pickle. A pickle runs whatever code is in it."
-)
-@progress_options
-def export(model: str, **options: Any) -> None:
-    """Write a model for other software, its normaliser included, or a model card, or both.
+READ = ("log", "held_out", "labels", "features", "held_out_features")
+"""Options of the card that name files which are read, and which no output may replace."""
 
-    onnx takes every regressor that has a converter, in float64; elasticsearch and solr take linear scorers and trees
-    (solr networks too), in float32; json is documented in docs/export.md.
 
-    \b
-    Examples:
-      concordant export --model model --to onnx -o model.onnx
-      concordant export -m model --to elasticsearch -o model.json --feature-names title,body,age
-      concordant export -m model --card README.md --log votes.csv --features items.csv --labels test.txt
-    """
-    from concordant.apps.commands.exporting import run_export
+def export(options: ExportOptions) -> None:
+    """Write the model, the card or both; nothing is written before all of it is made."""
+    _check(options)
+    model = options.model
+    ranker = load_model(model, unsafe_pickle=options.unsafe_load_pickle)
+    made: dict[str, bytes] = {}
+    if options.output is not None and options.to is not None:
+        names = None if options.feature_names is None else [one.strip() for one in options.feature_names.split(",")]
+        name = options.name or Path(options.output).stem
+        with Progress(options.quiet, f"converting {model}"):
+            terms = terms_of(ranker, query=options.of_query, names=names)
+            made[options.output], notes = exported(terms, options.to, name)
+        if not options.quiet:
+            for note in notes:
+                say("note", note)
+    if options.card is not None:
+        made[options.card] = _card(ranker, options).encode()
+    for name, data in made.items():
+        put_file(name, lambda temporary, data=data: Path(temporary).write_bytes(data))  # type: ignore[misc]
+        if not options.quiet:
+            say("wrote", f"wrote {name}: {len(data):,} bytes", path=name)
 
-    run_export(model, Given.of(options, RULES))
+
+def _check(options: ExportOptions) -> None:
+    """Refuse options that do not go together, and places that cannot be written, before any work."""
+    output, card = options.output, options.card
+    if (options.to is None) != (output is None):
+        raise UsageError("--to and --output belong together: the format, and the file to write")
+    if output is None and card is None:
+        raise UsageError("nothing to write: give --to and --output, or --card, or all of them")
+    if options.to is not None and options.to not in FORMATS:
+        raise UsageError(f"--to {options.to}: unknown format; {did_you_mean(options.to, FORMATS)}")
+    options.settle()
+    places = {}
+    for option, name in (("--output", output), ("--card", card)):
+        if name is not None:
+            places[option] = check_place(name, option).resolve()
+            for read in READ:
+                file = getattr(options, read)
+                if file is not None and os.path.exists(name) and os.path.exists(file) and os.path.samefile(name, file):
+                    raise UsageError(f"{option} {name} is the file of --{read.replace('_', '-')}; name another file")
+    if len(set(places.values())) < len(places):
+        raise UsageError(f"--output and --card both name {output}; name two files")
+    for name in ("log", "held_out"):
+        features = options.features or (name == "held_out" and options.held_out_features)
+        if getattr(options, name) is not None and not features:
+            raise UsageError(f"--{name.replace('_', '-')} needs --features: how well scores agree with the judgments")
+
+
+def _card(ranker: Any, options: ExportOptions) -> str:
+    """Return the card of the model with what the options bring."""
+    names = names_of(ranker)
+
+    def features(file: str | None) -> Features | None:
+        if file is None:
+            return None
+        with Progress(options.quiet, f"reading {file}"):
+            return read_feature_file(file, options, missing=ranker.missing, names=names)
+
+    def judgments(log: str | None, rows: Features | None) -> tuple[Preferences | None, Features | None]:
+        if log is None:
+            return None, rows
+        with Progress(options.quiet, f"reading {log}"):
+            reading = read_log(log, **asked_of(options))
+        if reading.rejects and not options.quiet:
+            say("log", f"{log}: skipped: {reading.report()}")
+        found = reading.preferences
+        return found, rows if rows is None else labelled_like(rows, found)[0]
+
+    whole = features(options.features)
+    learned, rows = judgments(options.log, whole)
+    held_out, held_rows = judgments(options.held_out, features(options.held_out_features) or whole)
+    labels = None
+    if options.labels is not None:
+        if not is_letor(options.labels):
+            raise UsageError(f"--labels {options.labels} is no LETOR file: lines such as 2 qid:7 1:0.5 2:3 # item")
+        labels = read_judged(options.labels, missing="raise" if ranker.missing == "raise" else "keep")
+    with Progress(options.quiet, "writing the card" if learned is None or not options.audit else "auditing"):
+        return model_card(
+            options.model,
+            judgments=learned,
+            held_out=held_out,
+            features=rows,
+            held_out_features=None if held_out is None else held_rows,
+            labels=labels,
+            audit=options.audit,
+            name=options.name,
+            license=options.license,
+            called={
+                what: Path(file).name
+                for what, file in (
+                    ("judgments", options.log),
+                    ("held_out", options.held_out),
+                    ("labels", options.labels),
+                )
+                if file is not None
+            },
+            unsafe_pickle=options.unsafe_load_pickle,
+        )

@@ -1,72 +1,259 @@
-"""``concordant fit``: options; the work is in ``fitting``."""
+"""``concordant fit``: read, match, learn, keep, say what came out."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-import click
+import numpy as np
+import pyarrow as pa
 
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import reading_options, role_options
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.given import worded
+from concordant.apps.commands.idle import chosen_by
+from concordant.apps.commands.matching import Matched, Valued, match, read_valued
+from concordant.apps.commands.options import FitOptions
+from concordant.apps.commands.output import as_csv, show_table
+from concordant.apps.commands.progress import Progress, tell
+from concordant.apps.commands.reading_log import (
+    as_written,
+    asked_of,
+    feature_stream,
+    gigabytes,
+    is_letor,
+    labelled_like,
+    read_feature_file,
+    said_of_names,
+)
+from concordant.apps.commands.regressors import named_regressor
+from concordant.apps.commands.saying import say
+from concordant.apps.commands.standard import beside_the_result
+from concordant.apps.models.directory import check_target
+from concordant.apps.models.saving import save_model
+from concordant.errors import InputError, UsageError, counted
+from concordant.io.engines.counting import with_columns
+from concordant.io.log.formats import locate
+from concordant.io.read import read_log
+from concordant.learning.features.matrix import Features
+from concordant.learning.features.reading import read_judged
+from concordant.learning.features.streamed import FeatureFile
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.edges import EdgeRanker
+from concordant.learning.rankers.lists import LOSSES, ListRanker
+from concordant.losses.pair_losses import pair_loss
+from concordant.losses.surrogates import surrogate
+from concordant.progress import stage
+from concordant.ranking.structures import structure
 
 __all__ = ["fit"]
 
 
-@command()
-@click.argument("log")
-@click.option("--features", "-f", metavar="F", help="Features of the items: a table with item, optionally query, and "
-              "numeric columns, or a LETOR file. Default: LOG itself, when it is LETOR.")  # fmt: skip
-@click.option("--model", "-m", required=True, metavar="DIR", help="Where the model is kept: a directory.")
-@click.option("--loss", default="gain-regression", show_default=True, metavar="L",
-              help="gain-regression, difference-graph, linear, ndcg-pairwise, err-pairwise, ranksvm, ranknet, "
-              "rankboost or margin-based.")  # fmt: skip
-@click.option("--phi", metavar="P", help="Margin function of the loss: hinge, squared-hinge, logistic, exponential.")
-@click.option("--structure", "-s", metavar="S", help="What is aggregated: log-odds, bradley-terry, borda, cascade, …")
-@click.option("--order", default="auto", show_default=True, metavar="K",
-              help="Judgments aggregated at a time: a number, all, or auto (all when informed, else by "
-              "cross-validation).")  # fmt: skip
-@click.option("--subsets", type=click.IntRange(min=1),
-              help="Subsets of K judgments drawn of each query (default 32).")  # fmt: skip
-@click.option("--gain", metavar="G", help="Gain of a score: 2^s-1, 2^s or identity.")
-@click.option("--informed/--not-informed", default=None,
-              help="Let the features inform the aggregation where judgments are few. Default: informed, unless a "
-              "structure is given or LOG is a log of clicks.")  # fmt: skip
-@click.option("--regressor", "-r", default="linear", show_default=True, metavar="R",
-              help="linear, hist-gradient-boosting, random-forest, lightgbm, xgboost or network.")  # fmt: skip
-@click.option("--ridge", metavar="V", help="Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.")
-@click.option("--log-features", is_flag=True, help="Take sign(x)·log(1 + |x|) of every feature.")
-@click.option("--standardise/--as-given", default=True, show_default=True, help="Standardise the features.")
-@click.option("--missing", type=click.Choice(["raise", "mean", "median", "zero"]), default="raise", show_default=True,
-              help="What a missing feature becomes.")  # fmt: skip
-@click.option("--feature-columns", metavar="A,B,…", help="Columns of F that are features (default: all others).")
-@click.option("--feature-item", metavar="C", help="Column of F with the item.")
-@click.option("--feature-query", metavar="C", help="Column of F with the query.")
-@click.option("--stream/--in-memory", default=None,
-              help="Leave F on disk (Parquet, Arrow or a folder of them) and read it block by block: linear scorers "
-              "with a named structure. Default: where F would not fit into memory.")  # fmt: skip
-@click.option("--kind", metavar="K", help="comparisons, selections, choices, orders, ratings or labels.")
-@role_options
-@click.option("--label", metavar="C", help="Column of the label, with --kind labels.")
-@reading_options
-@click.option("--folds", type=click.IntRange(min=2), help="Folds of the cross-validation (default 3).")
-@click.option("--seed", default=0, show_default=True, help="Makes the model reproducible.")
-@progress_options
-def fit(log: str, **options: Any) -> None:
-    """Learn a scoring function of item features from the preferences in LOG and keep it in a directory.
+def fit(options: FitOptions) -> None:
+    """Fit and keep the model; what is worth knowing goes to stderr, the curve of order='auto' to stdout."""
+    log, quiet = options.log, options.quiet
+    check_target(options.model)
+    graded = options.kind == "labels" or (options.kind is None and is_letor(log))
+    _settle(options, graded)
+    ranker = _ranker(options, graded)  # a wrong name should not cost the reading of a large log
+    if options.engine == "spark":
+        from concordant.apps.commands import on_spark
 
-    LOG is what concordant rank reads, or graded labels (LETOR, qrels, a table with --kind labels). Items of LOG are
-    matched with the rows of F by item and, where F has a query, by query.
+        on_spark.fit(ranker, options)
+        return
+    if options.master is not None:
+        raise UsageError(f"--master {options.master} belongs to --engine spark")
+    with Progress(quiet, f"reading {log}"):
+        features, judged, told = _labels(options) if graded else _preferences(options)
+    if not quiet and isinstance(features, FeatureFile):
+        told.append(f"{options.features}: streamed from disk, {gigabytes(features)}")
+    if not quiet:
+        size = f"{counted(len(features), 'rows')} of {counted(len(features.names), 'features')}"
+        source = options.features or log
+        told.append(f"{source}: {size}")
+        told += [f"note: {note}" for note in said_of_names(source, features.names, options)]
+    if sys.stderr.isatty():  # elsewhere an error should be the only line
+        tell(told)
+    with Progress(quiet, "learning"):
+        _fit(ranker, features, judged, options)
+        with stage("agreement with the judgments"):
+            agreement = _agreement(ranker, features, judged)
+    options.settle(**chosen_by(ranker))
+    place = save_model(ranker, options.model, about={"log": log, "features": options.features or log})
+    if not quiet:
+        tell(told)
+        _say(ranker, agreement, graded)
+        say("wrote", f"wrote {place}/", path=str(place))
+    if hasattr(ranker, "cv_"):
+        with beside_the_result():
+            if sys.stdout.isatty():
+                show_table(ranker.curve())
+            else:
+                sys.stdout.buffer.write(as_csv(ranker.curve()))
 
-    \b
-    Examples:
-      concordant fit votes.csv --features items.csv --model model
-      concordant fit clicks.parquet --features docs.txt --model model --structure cascade --clicks first
-      concordant fit votes.csv -f items.csv -m trees --regressor hist-gradient-boosting
-      concordant fit train.txt --model model          (LETOR: labels and features in one file)
-      concordant fit votes.parquet -f huge.parquet -m model --structure log-odds --stream
-    """
-    from concordant.apps.commands.fitting import run_fit
 
-    run_fit(log, Given.of(options, RULES))
+def _settle(options: FitOptions, graded: bool) -> None:
+    """Refuse what nothing reads on the way from labels, or from preferences, by this loss."""
+    if graded and options.engine == "spark":
+        return  # which refuses labels
+    log, loss, order = options.log, options.loss, options.order
+    aggregated = order == "all" or (order == "auto" and loss != "gain-regression")
+    options.settle(
+        graded=graded,
+        letor=graded and options.features is None and is_letor(log),
+        reads=surrogate(loss).reads,
+        listed=loss in LOSSES,
+        draws=None if graded or not aggregated else False,
+    )
+
+
+def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, options: FitOptions) -> None:
+    try:
+        ranker.fit(features, judged)
+    except UsageError as error:
+        if not isinstance(features, FeatureFile) or options.stream:
+            raise
+        raise UsageError(f"{error}; the table takes {gigabytes(features)}, --in-memory reads it all the same") from None
+
+
+def _agreement(ranker: Any, features: Features | FeatureFile, judged: Any) -> float | None:
+    """How well the scores agree with what they were fitted to; None where nothing says so, as with one list a query."""
+    try:
+        return float(ranker.score(features, judged))
+    except InputError:
+        return None
+
+
+def _say(ranker: Any, agreement: float | None, graded: bool) -> None:
+    what = "nDCG@10" if graded else "concordance (pairs in the order of the judgments)"
+    found = "nothing to compare the scores with" if agreement is None else f"{what} {agreement:.4f}"
+    say("fitted", f"on the training data: {found}; solver: {ranker.status_['status']}")
+    for note in ranker.status_["notes"]:
+        say("note", str(note))
+
+
+def _preferences(options: FitOptions) -> tuple[Features | FeatureFile, Any, list[str]]:
+    if options.features is None:
+        raise UsageError("--features is missing: a preference log holds no features of its items")
+    file = feature_stream(options.features, options)
+    log = options.log
+    reading = read_log(log, **asked_of(options))
+    told = [f"skipped: {reading.report()}"] if reading.rejects else []
+    if not options.quiet:
+        told += [f"{log}: {reading.preferences.facts}", *(f"note: {worded(note)}" for note in reading.notes)]
+    if file is not None:
+        return file, reading.preferences, told + ([] if options.quiet else as_written(file, reading.preferences))
+    with stage(f"reading {options.features}"):
+        features = read_feature_file(options.features, options, missing=options.missing)
+    features, converted = labelled_like(features, reading.preferences)
+    told += [] if options.quiet else converted
+    return features, reading.preferences, told
+
+
+def _labels(options: FitOptions) -> tuple[Features, Any, list[str]]:
+    """Return the rows that have a label, and the labels; a label without features is an error."""
+    log = options.log
+    if options.stream:
+        raise UsageError("--stream is for preferences; graded labels are fitted in memory")
+    if options.features is None:
+        if not is_letor(log):
+            raise UsageError(f"--features is missing: {log} holds labels only")
+        keep = "raise" if options.missing == "raise" else "keep"
+        features, labels = read_judged(log, missing=keep)
+        return features, labels, []
+    features = read_feature_file(options.features, options, missing=options.missing)
+    columns = {"query": options.query, "item": options.item, "label": options.label}
+    judged = read_valued(log, "label", columns)
+    found = match(_as_valued(features, options.features), judged, "skip")
+    rows = found.score.astype(np.int64)
+    if len(rows) < len(judged.item):
+        _say_missing(features, judged, found)
+    bare = len(features) - len(rows)
+    told = [f"{bare:,} of {len(features):,} rows have no label: nothing is learned there"] if bare else []
+    return features.take(rows), found.label, told
+
+
+def _as_valued(features: Features, name: str) -> Valued:
+    """Return the rows of the features, each with its number, as what labels can be matched with."""
+    item = features.items.take(features.item).cast(pa.large_string())
+    query = None if features.query is None else features.queries.take(features.query).cast(pa.large_string())
+    return Valued(with_columns(locate(name)), query, item, np.arange(float(len(features))))
+
+
+def _say_missing(features: Features, judged: Valued, found: Matched) -> None:
+    names = [column for column in (judged.query, judged.item) if column is not None]
+    kept = [column for column in (found.query, found.item) if column is not None]
+    there = set(zip(*[column.to_pylist() for column in kept], strict=True))
+    every = zip(*[column.to_pylist() for column in names], strict=True)
+    first = next(row for row, key in enumerate(every) if key not in there)
+    raise InputError(
+        f"{judged.log.name}: {len(judged.item) - len(found.label):,} of {len(judged.item):,} labels are of items "
+        f"without features (first: {judged.named(first)}); the features hold {counted(len(features), 'rows')}"
+    )
+
+
+def _ranker(options: FitOptions, graded: bool) -> Any:
+    """Return the unfitted ranker that the options describe; options that mean nothing for it are refused."""
+    loss, phi = options.loss, options.phi
+    member = surrogate(loss)
+    if phi is not None:
+        pair_loss(phi)
+    if options.structure is not None:
+        structure(options.structure)
+    shared: dict[str, Any] = {
+        "standardise": options.standardise,
+        "log": options.log_features,
+        "missing": options.missing,
+        "seed": options.seed,
+    }
+    if options.ridge is not None:
+        if options.regressor != "linear":
+            raise UsageError(f"--ridge is for linear scorers; --regressor {options.regressor} has settings of its own")
+        shared["ridge"] = _ridge(options.ridge)
+    if graded:
+        if options.order not in ("auto", "all"):
+            raise UsageError("--order means nothing here: graded labels are complete preferences")
+        if loss not in LOSSES:
+            _linear(options)
+            return EdgeRanker(loss, phi=phi, **shared)
+        regressor = named_regressor(options.regressor, options.seed)
+        del shared["seed"]  # the regressor has it; the rest is exact
+        return ListRanker(loss, phi=phi, gain=options.gain, regressor=regressor, **shared)
+    order = _order(options.order)
+    if loss == "gain-regression":
+        if phi is not None:
+            raise UsageError("gain-regression is least squares; --phi is for losses on pairs")
+        for name in ("structure", "gain", "informed", "subsets", "folds"):
+            if (value := getattr(options, name)) is not None:
+                shared[name] = value
+        regressor = named_regressor(options.regressor, options.seed)
+        return AggregationRanker(order=order, regressor=regressor, **shared)
+    _linear(options)
+    if options.subsets is not None:
+        shared["subsets"] = options.subsets
+    if member.reads == "scores":
+        shared |= {"structure": options.structure}
+        if options.gain is not None:
+            shared["options"] = {"gain": options.gain}
+    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **shared)
+
+
+def _linear(options: FitOptions) -> None:
+    if options.regressor != "linear":
+        raise UsageError(f"--loss {options.loss} fits a linear scorer; --regressor is for gain-regression")
+
+
+def _order(text: str) -> int | str:
+    if text in ("auto", "all"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"--order must be auto, all or a number of judgments, not {text!r}") from None
+
+
+def _ridge(text: str | None) -> float | str | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--ridge must be auto or a number of at least 0, not {text!r}") from None

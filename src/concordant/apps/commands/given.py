@@ -1,10 +1,15 @@
-"""The options of a command: which were given and which were read; what was given and would do nothing is refused."""
+"""The options of a command as one dataclass: which were given, which were read; what would do nothing is refused.
+
+A field made by ``option`` or ``argument`` is a parameter of the command line: its type says what it takes, its name how
+it is called, the dataclass's docstring is the help. The same object goes to the function that works.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, Self, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -13,16 +18,32 @@ from concordant.apps.commands.saying import say
 from concordant.errors import ConcordantError, Idle, Setting
 from concordant.preferences.notes import Note
 
-__all__ = ["ANYWHERE", "Given", "Rule", "command", "group", "say_note", "worded"]
+__all__ = ["ANYWHERE", "Options", "Rule", "argument", "command", "option", "say_note", "worded"]
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
-ANYWHERE = frozenset({"quiet", "seed"})
-"""Options that every way takes: how much is said, and a seed, which promises equal output and keeps that promise where
-nothing is drawn, too (so does --log-format, which is no option of the work at all)."""
+ANYWHERE = frozenset({"quiet", "seed", "spreadsheet_safe"})
+"""Options that every way takes: how much is said, a seed, which promises equal output and keeps that promise where
+nothing is drawn, too, and the form of texts in CSV, which is checked before anything else."""
 
-OPTIONS = {"log": "log_features", "names": "feature_columns"}
+RENAMED = {"log": "log_features", "names": "feature_columns"}
 """Options that have another name than the parameters of functions that they set, by the latter."""
+
+
+def option(metavar: str | None, help: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """Make a field of ``Options`` that is an option; ``more`` is as ``click.Option`` takes it.
+
+    ``names``: further ones such as ``-o``, or ``--x/--y``; else it is called as the field.
+    """
+    about = {"metavar": metavar, "help": help, "names": names, **more}
+    return field(default=MISSING if more.get("required") else default, metadata={"click": about})
+
+
+def argument(**more: Any) -> Any:
+    """Make a field of ``Options`` that is a positional argument; ``more`` is as ``click.Argument`` takes it."""
+    if more.get("required") is False:
+        return field(default=None, metadata={"click": more})
+    return field(metadata={"click": more})
 
 
 @dataclass(frozen=True)
@@ -31,7 +52,8 @@ class Rule:
 
     commands: str
     """Names with spaces between, such as ``rank audit``."""
-    options: tuple[str, ...]
+    options: str
+    """Names with spaces between."""
     when: Callable[[Mapping[str, Any]], Any]
     """Of the options and of the facts of the way, by name; None stands for what is not known (yet)."""
     why: str
@@ -39,66 +61,86 @@ class Rule:
     instead: str = "leave it out"
 
 
-class Given(Mapping[str, Any]):
-    """The options of a command by name: ``given`` has those of the command line, ``read`` those that were looked up.
-
-    A command says what it learns of its way (``settle``), before it writes anything. Options that were given and would
-    do nothing on that way are refused by the table of rules. What the table misses is an error at the end: nothing is
-    ever ignored in silence.
-
-    >>> given = Given("rank", {"rows": 5, "seed": 0}, {"rows"}, [Rule("rank", ("rows",), lambda at: at["pipe"], "no")])
-    >>> given.settle(pipe=False)
-    >>> given.unread()
-    ['rows']
-    >>> given.settle(pipe=True)
-    Traceback (most recent call last):
-    concordant.errors.Idle: rows does nothing here: no; leave it out
-    """
-
-    def __init__(
-        self, command: str, values: Mapping[str, Any], given: Collection[str], rules: Sequence[Rule] = ()
-    ) -> None:
-        self.given, self.read = frozenset(given), set[str]()
-        self._values, self._at = dict(values), _Known(values)
-        self._rules = [rule for rule in rules if command in rule.commands.split()]
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any], rules: Sequence[Rule] = ()) -> Given:
-        """Return the options of the command that runs now."""
-        context = click.get_current_context()
-        said = [name for name in values if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-        made = cls(" ".join(context.command_path.split()[1:]), values, said, rules)
-        context.meta[__name__] = made
-        return made
-
-    def __getitem__(self, name: str) -> Any:
-        self.read.add(name)
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def settle(self, **facts: Any) -> None:
-        """Take note of facts of the way that was chosen. Errors (Idle): an option that was given does nothing on it."""
-        self._at |= facts
-        for rule in self._rules:
-            for name in rule.options:
-                if name in self.given and rule.when(self._at):
-                    raise Idle(name, rule.why.format_map(self._at), rule.instead)
-
-    def unread(self) -> list[str]:
-        """Return the options that were given and that nobody has looked up."""
-        return sorted(self.given - self.read - ANYWHERE)
-
-
 class _Known(dict[str, Any]):
     """Options and facts by name; None for what is not known."""
 
     def __missing__(self, name: str) -> None:
         return None
+
+
+@dataclass
+class _Way:
+    """What is known of the way that a command goes."""
+
+    given: frozenset[str] = frozenset()
+    rules: Sequence[Rule] = ()
+    read: set[str] = field(default_factory=set)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option, argument))
+class Options:
+    """The options of a command; a class made of this one is a dataclass.
+
+    A command says what it learns of its way (``settle``), before it writes anything. Options that were given and would
+    do nothing on that way are refused by the table of rules. What the table misses is an error at the end: nothing is
+    ever ignored in silence.
+
+    >>> class Shown(Options):
+    ...     rows: int = option("N", "Rows of the table.", default=20)
+    >>> shown = Shown.of("rank", {"rows": 5}, {"rows"}, [Rule("rank", "rows", lambda at: at["pipe"], "no")])
+    >>> shown.settle(pipe=False)
+    >>> shown.unread(), shown.rows, shown.unread()
+    (['rows'], 5, [])
+    >>> shown.settle(pipe=True)
+    Traceback (most recent call last):
+    concordant.errors.Idle: rows does nothing here: no; leave it out
+    """
+
+    quiet: bool = option(None, "No progress and no notes.", "-q", default=False)
+    _way: _Way = field(default_factory=_Way, init=False)
+
+    def __new__(cls, **_: Any) -> Self:
+        _as_dataclass(cls)
+        return super().__new__(cls)
+
+    if not TYPE_CHECKING:  # where it would make every name an attribute
+
+        def __getattribute__(self, name: str) -> Any:
+            if not name.startswith("_"):
+                self._way.read.add(name)
+            return object.__getattribute__(self, name)
+
+    @classmethod
+    def of(cls, command: str, values: Mapping[str, Any], given: set[str], rules: Sequence[Rule] = ()) -> Self:
+        """Return the options with these values, of which some were ``given``, and the rules of the command."""
+        made = cls(**values)
+        made._way.given, made._way.facts = frozenset(given), _Known(values)
+        made._way.rules = [rule for rule in rules if command in rule.commands.split()]
+        return made
+
+    def settle(self, **facts: Any) -> None:
+        """Take note of facts of the way that was chosen. Errors (Idle): an option that was given does nothing on it."""
+        self._way.facts |= facts
+        for rule in self._way.rules:
+            for name in rule.options.split():
+                if name in self._way.given and rule.when(self._way.facts):
+                    raise Idle(name, rule.why.format_map(self._way.facts), rule.instead)
+
+    def check(self) -> None:
+        """Refuse what is wrong whatever the command does."""
+
+    def unread(self) -> list[str]:
+        """Return the options that were given and that nobody has looked up."""
+        return sorted(self._way.given - self._way.read - ANYWHERE)
+
+
+def _as_dataclass(kind: type) -> None:
+    """Make dataclasses of a class and of those that it is made of, once; only who needs it pays for it."""
+    for part in reversed(kind.__mro__):
+        if issubclass(part, Options) and "__dataclass_fields__" not in vars(part):
+            dataclass(frozen=True, kw_only=True, repr=False, eq=False)(part)
 
 
 class _Command(click.Command):
@@ -118,20 +160,18 @@ class _Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            done = super().invoke(ctx)
+            options = super().invoke(ctx)
         except ConcordantError as problem:
             raise click.UsageError(problem.said(self.option)) from None
-        given = ctx.meta.get(__name__)
-        if given is not None and (left := given.unread()):
+        if left := options.unread():
             raise click.UsageError(
                 f"{self.option(Setting(left[0]))} was given, and nothing read it: the output is one without it"
             )
-        return done
 
     def option(self, setting: Setting) -> str:
         """Return how a parameter of a function is written here; one that is no option of the command stays as it is."""
         called = setting.key or setting.name
-        name = OPTIONS.get(called, f"feature_{called}" if setting.of == "features" else called)
+        name = RENAMED.get(called, f"feature_{called}" if setting.of == "features" else called)
         own = {one.name: one for one in self.params if isinstance(one, click.Option)}
         one = own.get(name) or own.get(called)
         if one is None:
@@ -142,6 +182,63 @@ class _Command(click.Command):
 def _flag(option: click.Option) -> str:
     names = [max(names, key=len) for names in (option.opts, option.secondary_opts) if names]
     return "/".join(names)
+
+
+def command(name: str, kind: type[Options], run: Callable[[Any], None], rules: Sequence[Rule]) -> click.Command:
+    """Make the command of a dataclass: every option once, none ignored in silence."""
+
+    def callback(**values: Any) -> Options:
+        context = click.get_current_context()
+        own = [one.name for one in context.command.params if isinstance(one, click.Option)]
+        given = {one for one in own if one and context.get_parameter_source(one) is ParameterSource.COMMANDLINE}
+        options = kind.of(name, values, given & {*values}, rules)
+        options.check()
+        run(options)
+        return options
+
+    form = click.Option(
+        ["--log-format"],
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        expose_value=False,  # it is read before anything else
+        help="What is said on stderr: for a person, or one JSON object a line.",
+    )
+    return _Command(
+        name.split()[-1], callback=callback, params=[*_parameters(kind), form], help=kind.__doc__, context_settings=HELP
+    )
+
+
+def _parameters(kind: type[Options]) -> Iterator[click.Parameter]:
+    """Yield the parameters of a dataclass: its own, then those of the classes that it is made of."""
+    _as_dataclass(kind)
+    hints, known = get_type_hints(kind), {one.name: one for one in fields(kind)}
+    for name in [name for part in kind.__mro__ if issubclass(part, Options) for name in part.__annotations__]:
+        if (one := known.pop(name, None)) is None or "click" not in one.metadata:
+            continue
+        about = dict(one.metadata["click"])
+        if "names" not in about:
+            yield click.Argument([name], **about)
+            continue
+        long = [f"--{name.replace('_', '-')}"] if not any(one.startswith("--") for one in about["names"]) else []
+        names = [*long, *about.pop("names"), name]
+        if one.default is not MISSING:
+            about["default"] = one.default
+            about.setdefault(
+                "show_default", not (one.default is None or one.default is False or one.default in ((), ""))
+            )
+        yield click.Option(names, **_kind(hints[name]) | about)
+
+
+def _kind(hint: Any) -> dict[str, Any]:
+    """Return what the type of a field says of an option."""
+    if get_origin(hint) in (types.UnionType, Union):
+        (hint,) = (one for one in get_args(hint) if one is not type(None))
+    if get_origin(hint) is Literal:
+        return {"type": click.Choice(get_args(hint))}
+    if get_origin(hint) is tuple:
+        return {"multiple": True, "type": str}
+    return {"is_flag": True} if hint is bool else {"type": hint}
 
 
 def say_note(note: str) -> None:
@@ -159,17 +256,3 @@ def worded(note: str) -> str:
     if isinstance(note, Note) and context is not None and isinstance(context.command, _Command):
         return note.said(context.command.option)
     return note
-
-
-class _Group(click.Group):
-    command_class = _Command
-
-
-def command(name: str | None = None, **more: Any) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function: every option once, none ignored in silence."""
-    return click.command(name, cls=_Command, context_settings=HELP, **more)
-
-
-def group(name: str | None = None, **more: Any) -> Callable[[Callable[..., Any]], click.Group]:
-    """Make a group of such commands of a function."""
-    return click.group(name, cls=_Group, context_settings=HELP, **more)

@@ -1,4 +1,4 @@
-"""When an option of a command does nothing, and why: the table that ``Given.settle`` goes by.
+"""When an option of a command does nothing, and why: the table that ``Options.settle`` goes by.
 
 A rule speaks of the options (by their names) and of the facts that a command states on its way:
 
@@ -19,207 +19,100 @@ What functions of Python know of their own options they refuse themselves (``err
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from concordant.apps.commands.given import Rule
-from concordant.apps.commands.log_options import ROLES
+from concordant.apps.commands.shared_options import ROLES
 
 __all__ = ["RULES", "chosen_by"]
 
 
-READING = ("clicks", "on_error", "engine", "memory_limit", "threads")
-OF_LABELS = ("query", "item", "label")
-FOR_CARD = ("log", "held_out", "labels", "features", "held_out_features", "feature_item", "feature_query")
-OF_LOGS = ("kind", *ROLES, *READING, "master")
+READING = "clicks on_error engine memory_limit threads"
+OF_LOGS = f"kind {' '.join(ROLES)} {READING} master"
+OF_JUDGMENTS = f"{' '.join(role for role in ROLES if role not in ('query', 'item'))} {READING}"
+FOR_CARD = f"log held_out labels features held_out_features feature_item feature_query {OF_LOGS} license audit"
+
+
+def _surrogate(at: Mapping[str, Any]) -> bool:
+    """Whether fit minimises a surrogate on the judgments themselves."""
+    return at["graded"] is False and at["loss"] != "gain-regression"
+
 
 RULES = (
     # tables on a terminal
-    Rule(
-        "rank audit",
-        ("rows",),
-        lambda at: at["terminal"] is False,
-        "it is for the table on a terminal, and stdout is none",
-    ),
-    Rule("rank", ("rows",), lambda at: at["folder"], "executors write {output}, and no table is shown"),
-    Rule(
-        "audit",
-        ("ask",),
-        lambda at: at["shown"] is False and at["ask"],
-        "the pairs to ask stand on a terminal and in a .json file",
-        "leave it out, or add --output F.json",
-    ),
+    Rule("rank audit", "rows", lambda at: at["terminal"] is False,
+         "it is for the table on a terminal, and stdout is none"),
+    Rule("rank", "rows", lambda at: at["folder"], "executors write {output}, and no table is shown"),
+    Rule("audit", "ask", lambda at: at["shown"] is False and at["ask"],
+         "the pairs to ask stand on a terminal and in a .json file", "leave it out, or add --output F.json"),
     # columns of a log
-    Rule(
-        "rank ingest",
-        ("neutral",),
-        lambda at: not at["home"],
-        "it says where the home side has no advantage",
-        "add --home",
-    ),
-    Rule(
-        "rank",
-        ("cluster",),
-        lambda at: at["alone"],
-        "the scores do not depend on it, and these intervals take every judgment by itself",
-        "leave it out, or ask for --interval sandwich or bootstrap",
-    ),
-    Rule(
-        "rank",
-        ("covariates", "home"),
-        lambda at: at["forgets"],
-        "{structure} knows nothing of covariates and of a home side",
-        "leave it out, or rank by bradley-terry",
-    ),
+    Rule("rank ingest", "neutral", lambda at: not at["home"], "it says where the home side has no advantage",
+         "add --home"),
+    Rule("rank", "cluster", lambda at: at["alone"],
+         "the scores do not depend on it, and these intervals take every judgment by itself",
+         "leave it out, or ask for --interval sandwich or bootstrap"),
+    Rule("rank", "covariates home", lambda at: at["forgets"],
+         "{structure} knows nothing of covariates and of a home side", "leave it out, or rank by bradley-terry"),
     # labels and preferences to learn from
-    Rule(
-        "fit",
-        (*ROLES, "label", *READING),
-        lambda at: at["letor"],
-        "{log} is a LETOR file: its labels, queries and features stand where they stand in every such file",
-    ),
-    Rule(
-        "fit",
-        ("feature_item", "feature_query", "feature_columns"),
-        lambda at: at["letor"],
-        "{log} is a LETOR file, which names no columns",
-    ),
-    Rule(
-        "fit",
-        (*(role for role in ROLES if role not in OF_LABELS), *READING),
-        lambda at: at["graded"],
-        "{log} holds graded labels; of its columns --query, --item and --label can be named, and it is read in memory",
-    ),
-    Rule(
-        "fit",
-        ("label",),
-        lambda at: at["graded"] is False,
-        "{log} is a log of preferences",
-        "leave it out, or add --kind labels",
-    ),
-    Rule(
-        "fit",
-        ("structure", "informed", "subsets", "folds"),
-        lambda at: at["graded"],
-        "graded labels are complete preferences: nothing is aggregated",
-    ),
-    Rule("fit", ("gain",), lambda at: at["graded"] and at["listed"] is False, "{loss} takes differences of labels"),
-    Rule(
-        "fit",
-        ("informed",),
-        lambda at: at["graded"] is False and at["loss"] != "gain-regression",
-        "only gain-regression aggregates with the help of features, not {loss}",
-    ),
-    Rule(
-        "fit",
-        ("folds",),
-        lambda at: at["graded"] is False and at["loss"] != "gain-regression",
-        "{loss} chooses nothing by cross-validation",
-    ),
-    Rule(
-        "fit",
-        ("folds",),
-        lambda at: at["cv"] is False,
-        "nothing was left to choose by cross-validation",
-        "leave it out, or add --order auto",
-    ),
-    Rule(
-        "fit",
-        ("structure", "gain"),
-        lambda at: at["graded"] is False and at["loss"] != "gain-regression" and at["reads"] != "scores",
-        "{loss} reads the judgments themselves, not scores",
-    ),
-    Rule(
-        "fit",
-        ("subsets",),
-        lambda at: at["draws"] is False,
-        "all judgments of a query are aggregated at once, so no subsets are drawn",
-        "leave it out, or give --order a number",
-    ),
+    Rule("fit", f"{' '.join(ROLES)} label {READING}", lambda at: at["letor"],
+         "{log} is a LETOR file: its labels, queries and features stand where they stand in every such file"),
+    Rule("fit", "feature_item feature_query feature_columns", lambda at: at["letor"],
+         "{log} is a LETOR file, which names no columns"),
+    Rule("fit", OF_JUDGMENTS, lambda at: at["graded"],
+         "{log} holds graded labels; of its columns --query, --item and --label can be named, and it is read in "
+         "memory"),
+    Rule("fit", "label", lambda at: at["graded"] is False, "{log} is a log of preferences",
+         "leave it out, or add --kind labels"),
+    Rule("fit", "structure informed subsets folds", lambda at: at["graded"],
+         "graded labels are complete preferences: nothing is aggregated"),
+    Rule("fit", "gain", lambda at: at["graded"] and at["listed"] is False, "{loss} takes differences of labels"),
+    Rule("fit", "informed", _surrogate,
+         "only gain-regression aggregates with the help of features, not {loss}"),
+    Rule("fit", "folds", _surrogate, "{loss} chooses nothing by cross-validation"),
+    Rule("fit", "folds", lambda at: at["cv"] is False, "nothing was left to choose by cross-validation",
+         "leave it out, or add --order auto"),
+    Rule("fit", "structure gain", lambda at: _surrogate(at) and at["reads"] != "scores",
+         "{loss} reads the judgments themselves, not scores"),
+    Rule("fit", "subsets", lambda at: at["draws"] is False,
+         "all judgments of a query are aggregated at once, so no subsets are drawn",
+         "leave it out, or give --order a number"),
     # features
-    Rule(
-        "score",
-        ("memory_limit",),
-        lambda at: at["engine"] == "memory" and at["stream"] is False,
-        "with --in-memory all of {features} is read into memory",
-    ),
-    Rule(
-        "score",
-        ("memory_limit",),
-        lambda at: at["streamable"] is False,
-        "{features} is read into memory; only Parquet and Arrow files can stay on disk",
-    ),
-    Rule(
-        "report",
-        ("feature_item", "feature_query", "feature_columns"),
-        lambda at: at["features"] is None,
-        "it is about --features, which is not given",
-    ),
-    Rule(
-        "report",
-        ("feature_columns",),
-        lambda at: at["model"] is not None,
-        "the features of {model} are those that it was fitted on",
-    ),
-    Rule("report", ("unsafe_load_pickle",), lambda at: at["model"] is None, "it is about --model, which is not given"),
-    Rule(
-        "serve",
-        ("feature_item", "feature_query"),
-        lambda at: at["features"] is None and at["judged_features"] is None,
-        "it names a column of --features, which is missing",
-    ),
+    Rule("score", "memory_limit", lambda at: at["engine"] == "memory" and at["stream"] is False,
+         "with --in-memory all of {features} is read into memory"),
+    Rule("score", "memory_limit", lambda at: at["streamable"] is False,
+         "{features} is read into memory; only Parquet and Arrow files can stay on disk"),
+    Rule("report", "feature_item feature_query feature_columns", lambda at: at["features"] is None,
+         "it is about --features, which is not given"),
+    Rule("report", "feature_columns", lambda at: at["model"] is not None,
+         "the features of {model} are those that it was fitted on"),
+    Rule("report", "unsafe_load_pickle", lambda at: at["model"] is None, "it is about --model, which is not given"),
+    Rule("serve", "feature_item feature_query", lambda at: at["features"] is None and at["judged_features"] is None,
+         "it names a column of --features, which is missing"),
     # when not to order items
-    Rule(
-        "score serve",
-        ("norm",),
-        lambda at: at["abstain_by"] == "risk",
-        "it is the norm of a distance, and --abstain-by risk looks at none",
-    ),
+    Rule("score serve", "norm", lambda at: at["abstain_by"] == "risk",
+         "it is the norm of a distance, and --abstain-by risk looks at none"),
     # metrics
-    Rule("evaluate", ("level",), lambda at: at["per_query"], "the value of a query has no interval"),
-    Rule(
-        "evaluate",
-        ("level",),
-        lambda at: at["bounded"] is False,
-        "only differences and the AUC of one list have an interval",
-        "leave it out, or add --against SCORES",
-    ),
-    Rule("evaluate", ("convention",), lambda at: at["conventions"] is False, "none of these metrics has conventions"),
+    Rule("evaluate", "level", lambda at: at["per_query"], "the value of a query has no interval"),
+    Rule("evaluate", "level", lambda at: at["bounded"] is False,
+         "only differences and the AUC of one list have an interval", "leave it out, or add --against SCORES"),
+    Rule("evaluate", "convention", lambda at: at["conventions"] is False, "none of these metrics has conventions"),
     # models that leave the house
-    Rule(
-        "export",
-        (*FOR_CARD, *OF_LOGS, "license", "audit"),
-        lambda at: at["card"] is None,
-        "it is for --card",
-    ),
-    Rule("export", ("feature_names", "of_query"), lambda at: at["output"] is None, "it is for --output"),
-    Rule(
-        "export",
-        (*OF_LOGS, "features"),
-        lambda at: at["log"] is None and at["held_out"] is None,
-        "it is about --log and --held-out, which are not given",
-    ),
-    Rule(
-        "export",
-        ("audit",),
-        lambda at: at["log"] is None,
-        "what is audited are the judgments of --log, which is not given",
-    ),
-    Rule("export", ("held_out_features",), lambda at: at["held_out"] is None, "there is no --held-out"),
-    Rule(
-        "export",
-        ("feature_item", "feature_query"),
-        lambda at: at["features"] is None and at["held_out_features"] is None,
-        "it names a column of --features, which is missing",
-    ),
+    Rule("export", FOR_CARD, lambda at: at["card"] is None, "it is for --card"),
+    Rule("export", "feature_names of_query", lambda at: at["output"] is None, "it is for --output"),
+    Rule("export", f"{OF_LOGS} features", lambda at: at["log"] is None and at["held_out"] is None,
+         "it is about --log and --held-out, which are not given"),
+    Rule("export", "audit", lambda at: at["log"] is None,
+         "what is audited are the judgments of --log, which is not given"),
+    Rule("export", "held_out_features", lambda at: at["held_out"] is None, "there is no --held-out"),
+    Rule("export", "feature_item feature_query", lambda at: at["features"] is None and at["held_out_features"] is None,
+         "it names a column of --features, which is missing"),
     # experiments
-    Rule("reproduce", ("data",), lambda at: at["reads_data"] is False, "{name} makes its own data"),
-    Rule(
-        "counterexample",
-        ("phi", "items", "within", "votes", "budget", "seed"),
-        lambda at: at["known"],
-        "{name} is a population of the papers",
-    ),
-)
+    Rule("reproduce", "data", lambda at: at["reads_data"] is False, "{name} makes its own data"),
+    Rule("counterexample", "phi items within votes budget seed", lambda at: at["known"],
+         "{name} is a population of the papers"),
+)  # fmt: skip
+"""The first one that holds is said."""
 
 
 def chosen_by(ranker: Any) -> dict[str, bool]:

@@ -1,51 +1,52 @@
-"""``concordant ingest``: options; the work is in ``ingesting_logs``."""
+"""``concordant ingest``: one log after the other, each as a whole."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import click
-
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import reading_options, role_options
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.given import say_note
+from concordant.apps.commands.options import IngestOptions
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.saying import say
+from concordant.errors import counted, few
+from concordant.io.ingest import Store, Taken
 
 __all__ = ["ingest"]
 
 
-@command()
-@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@click.option("--store", "-s", required=True, metavar="FILE", help="The store; the first log makes it.")
-@click.option("--kind", metavar="K", help="comparisons, selections, choices, orders or ratings.")
-@role_options
-@click.option("--covariate", "covariates", multiple=True, metavar="C", help="Numeric column, left minus right.")
-@click.option("--home", is_flag=True, help="Keep which side was at home (left, first), for rank --home.")
-@click.option("--neutral", metavar="C", help="With --home: true where no side is at home.")
-@click.option("--cluster", metavar="C", help="Column of the worker or session that judgments depend on.")
-@reading_options
-@click.option("--grown", is_flag=True, help="Take in a file that begins with all of one that was taken in.")
-@click.option("--again", default="", metavar="NAME", help="Count logs that the store has once more, under NAME.")
-@click.option(
-    "--known", metavar="F", help="Of an export of a store: the list of files beside it (_X.known.json), or none."
-)
-@click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, metavar="SECONDS",
-              help="How long to wait while another process writes to the store.")  # fmt: skip
-@progress_options
-def ingest(logs: tuple[str, ...], **options: Any) -> None:
-    """Take each LOG into a store, exactly once: what is there already, by its content, is left out.
+MANY = 1_000_000
+"""Rows from which on their number in a second says something."""
 
-    LOG is what concordant rank reads; of a folder the new files are taken in. Each LOG is in the store as a whole or
-    not at all, whatever happens meanwhile, and a line says so. The first one fixes the kind of judgments and which
-    columns are query, cluster and covariates; the others have to agree. Then name the store in the place of a log:
 
-    \b
-    Examples:
-      concordant ingest votes-monday.csv votes-tuesday.csv --store votes.store
-      concordant ingest clicks/ --store clicks.store --clicks first
-      concordant rank votes.store
-      concordant store info votes.store
-    """
-    from concordant.apps.commands.ingesting_logs import run_ingest
+def ingest(options: IngestOptions) -> None:
+    """Take the logs in; after each a line on stderr says that it is in the store, or was."""
+    options.settle()
+    store, logs, reading = Store(options.store), options.logs, asked_of(options)
+    reading |= {"grown": options.grown, "again": options.again, "known": options.known, "wait": options.wait}
+    for number, log in enumerate(logs, 1):
+        place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
+        with Progress(options.quiet, f"taking in {log}{place}"):
+            taken = store.ingest(log, **reading)
+        if not options.quiet:
+            for line in _said(taken):
+                say("ingested", line)
+            for note in taken.notes:
+                say_note(note)
 
-    run_ingest(logs, Given.of(options, RULES))
+
+def _said(taken: Taken) -> list[str]:
+    lines = [f"skipped: {taken.skipped}"] if taken.skipped else []
+    if taken.new:
+        took = f"{counted(taken.rows, 'rows')} in {taken.seconds:.1f} s"
+        if taken.rows >= MANY:
+            took += f" ({taken.rows / taken.seconds:,.0f} rows/s)"
+        lines.append(f"{taken.name}: taken in, {took}: {taken.facts}")
+        if taken.exported is not None:
+            missing = taken.exported - taken.judgments
+            gone = f"{counted(missing, 'judgments')} of the {taken.exported:,} exported left out; " if missing else ""
+            lines.append(f"{taken.name}: the export of a store: {gone}{counted(taken.carried, 'files')} stay known")
+        if taken.known:
+            lines.append(f"{taken.name}: left out, known already: {few(taken.known)}")
+    else:
+        what = taken.known[0] if len(taken.known) == 1 else taken.name
+        lines.append(f"{what}: known already, nothing taken in")
+    return lines

@@ -18,7 +18,6 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from concordant.apps.commands.given import say_note
-from concordant.apps.commands.log_options import SPREADSHEET
 from concordant.apps.commands.saying import at_the_end, one_line
 from concordant.errors import UsageError
 from concordant.io.log.disk import check_replaced, in_place_of
@@ -30,7 +29,9 @@ from concordant.ranking.structures import structure
 
 __all__ = [
     "as_csv",
+    "check_folder",
     "check_output",
+    "is_folder",
     "one_line",
     "output_folder",
     "plain",
@@ -87,6 +88,22 @@ def output_folder(name: str) -> Path:
     if not os.access(there, os.W_OK | os.X_OK):
         raise UsageError(f"--output {name}: no permission to write in the folder {there}")
     return folder
+
+
+def is_folder(output: str) -> bool:
+    """Whether an output is a folder or an address for the executors to write to, and not a file for the driver."""
+    return output.endswith("/") or "://" in output or not Path(output).suffix
+
+
+def check_folder(output: str) -> None:
+    """Refuse a folder that holds something already, before any work is done."""
+    path = Path(output)
+    if "://" in output or not path.exists():
+        return
+    if not path.is_dir():
+        raise UsageError(f"--output {output} is a file; name a folder, or a file with an ending")
+    if any(path.iterdir()):
+        raise UsageError(f"--output {output}: the folder is not empty; name another one")
 
 
 def write(table: pa.Table, name: str) -> None:
@@ -188,7 +205,7 @@ def _as_text(column: pa.Array, delimiter: str) -> pa.Array:
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return text
     context = click.get_current_context(silent=True)
-    if context is not None and context.meta.get(SPREADSHEET):
+    if context is not None and context.params.get("spreadsheet_safe"):
         text = pc.replace_substring_regex(text, FORMULA, r"'\1")
     quote = pa.scalar('"', pa.large_string())
     quoted = pc.binary_join_element_wise(quote, pc.replace_substring(text, '"', '""'), quote, pa.scalar("", quote.type))

@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-import click
-
 from concordant.apps.commands.saying import as_json, began, one_line, say
 from concordant.progress import Listener, Stage, listen, stage
 
-__all__ = ["Progress", "progress_options", "tell"]
+__all__ = ["Progress", "tell"]
 
 
 DELAY = 2.0
@@ -24,20 +22,6 @@ BRIEF = 0.3
 EVERY = 1.0
 """Seconds between lines of JSON, at least."""
 Show = Callable[[tuple[Stage, ...]], object]
-
-
-def progress_options(command: Any) -> Any:
-    """Add what every command has that works for long: ``--quiet`` (parameter ``quiet``) and ``--log-format``."""
-    form = click.option(
-        "--log-format",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        expose_value=False,
-        callback=lambda ctx, _, value: ctx.meta.update({"concordant.log_format": value}),
-        help="What is said on stderr: for a person, or one JSON object a line.",
-    )
-    return click.option("--quiet", "-q", is_flag=True, help="No progress and no notes.")(form(command))
 
 
 def tell(lines: list[str]) -> None:

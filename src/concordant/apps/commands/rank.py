@@ -1,75 +1,81 @@
-"""``concordant rank``: options, reading, ranking, output."""
+"""``concordant rank``: read, rank, write; notes and progress go to stderr."""
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
-import click
-
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import reading_options, role_options, spreadsheet_option
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.options import RankOptions
+from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
+from concordant.apps.commands.progress import Progress, tell
+from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.saying import say
+from concordant.io.read import read_log
+from concordant.ranking import rank as ranking
+from concordant.ranking.structures import structure
 
 __all__ = ["rank"]
 
 
-@command()
-@click.argument("log")
-@click.option("--kind", metavar="K", help="comparisons, selections, choices, orders, ratings or labels.")
-@role_options
-@click.option(
-    "--structure",
-    default="bradley-terry",
-    show_default=True,
-    metavar="S",
-    help="bradley-terry, plackett-luce, log-odds, thurstone-mosteller, borda, budgeted-borda, eigenvector, "
-    "counting or cascade.",
-)
-@click.option(
-    "--prior",
-    type=float,
-    metavar="V",
-    help="Precision of the normal prior on scores (default 0.01); 0 is plain maximum likelihood.",
-)
-@click.option("--ties", type=click.Choice(["half", "davidson"]), help="Ties as half wins, or Davidson's model.")
-@click.option("--covariate", "covariates", multiple=True, metavar="C", help="Numeric column, left minus right.")
-@click.option("--home", is_flag=True, help="Estimate an advantage of the left (first, home) side.")
-@click.option("--neutral", metavar="C", help="With --home: true where no side is at home.")
-@click.option("--cluster", metavar="C", help="Column of the worker or session that judgments depend on.")
-@reading_options
-@click.option("--interval", default="auto", show_default=True, metavar="METHOD",
-              help="auto, hessian, sandwich, bootstrap or none.")  # fmt: skip
-@click.option("--replicates", default=1000, show_default=True, help="Bootstrap replicates.")
-@click.option("--level", default=0.95, show_default=True, help="Confidence level of the intervals.")
-@click.option("--quasi", is_flag=True, help="Add quasi-standard errors (likelihoods, up to 500 items).")
-@click.option("--pool", is_flag=True, help="One ranking over all queries.")
-@click.option("--across-components", is_flag=True,
-              help="Rank items that no chain of comparisons connects by the prior alone.")  # fmt: skip
-@click.option("--output", "-o", metavar="F", help="Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl.")
-@click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
-@click.option(
-    "--rows",
-    type=click.IntRange(min=1),
-    show_default="20, of a single query up to 60",
-    help="Rows per query of the table on a terminal.",
-)
-@progress_options
-@spreadsheet_option
-def rank(log: str, **options: Any) -> None:
-    """Rank the items of LOG, per query, and say what it cannot support.
+def rank(options: RankOptions) -> None:
+    """Read, rank, write; notes and progress go to stderr."""
+    log, output, quiet = options.log, options.output, options.quiet
+    on_spark = _on_spark(options)
+    folder = bool(on_spark and output is not None and is_folder(output))
+    options.settle(terminal=sys.stdout.isatty())
+    if output is not None and not folder:
+        check_output(output, log)
+    member = structure(options.structure)  # a wrong name should not cost the reading of a large log
+    formula = options.interval == "auto" and member.reads == "exposures"
+    options.settle(
+        alone=formula or options.interval in ("none", "hessian"),
+        folder=folder,
+        forgets="covariates" not in member.options,
+    )
+    if on_spark and on_spark.rank(options, asked(options)):
+        return
+    if output is not None:
+        check_output(output, log)
+    with Progress(quiet, f"reading {log}"):
+        reading = read_log(log, **asked_of(options))
+    told = [f"skipped: {reading.report()}"] if reading.rejects else []
+    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    if not quiet:
+        told.append(f"{log}: {prefs.facts}")
+    if sys.stderr.isatty():  # elsewhere an error should be the only line
+        tell(told)
+    with Progress(quiet, "ranking"):
+        board = ranking.rank(prefs, options.structure, **asked(options))
+    tell(told)
+    if output is not None:
+        with Progress(quiet, f"writing {output}"):
+            write(board.to_arrow(), output)
+        if not quiet:
+            say("wrote", f"wrote {output}: {len(board):,} rows", path=output)
+    show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
 
-    LOG is CSV, TSV, JSON Lines (also .gz), Parquet, Arrow, PrefLib, LETOR, a folder of files of one kind,
-    file.duckdb::table, or a store (concordant ingest). Its columns are recognised by their usual names; name others
-    with --winner, --loser, --query and so on.
 
-    \b
-    Examples:
-      concordant rank votes.csv
-      concordant rank votes.csv --query prompt --cluster worker -o ranking.parquet
-      concordant rank clicks.parquet --structure cascade --clicks first
-      concordant rank results.csv --home --neutral neutral --ties davidson
-    """
-    from concordant.apps.commands.session import run_rank
+def asked(options: RankOptions) -> dict[str, Any]:
+    """Return how the queries are to be ranked."""
+    more = {"prior": options.prior, "ties": options.ties}
+    return {
+        "interval": options.interval,
+        "level": options.level,
+        "seed": options.seed,
+        "replicates": options.replicates,
+        "quasi": options.quasi,
+        "across_components": options.across_components,
+        **{name: value for name, value in more.items() if value is not None},
+    }
 
-    run_rank(log, Given.of(options, RULES))
+
+def _on_spark(options: RankOptions) -> ModuleType | None:
+    """Return what ranks on the executors of Spark, where that is asked for and each query is ranked by itself."""
+    if options.engine != "spark" or options.pool:
+        return None
+    from concordant.apps.commands import on_spark
+
+    if options.output is not None and is_folder(options.output):
+        check_folder(options.output)
+    return on_spark

@@ -1,25 +1,30 @@
-"""Read the log of a command with the options that ``log_options`` gave it.
+"""Read the log, and the features, that the options of a command name.
 
-Read the features that a command was given, with the columns that a model knows.
-
-Whether the features of a command are read into memory or stay on disk.
+Features are read with the columns that a model knows, into memory or from disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from concordant.apps.commands.log_options import ROLES
+from concordant.apps.commands.options import FitOptions, ScoreOptions
+from concordant.apps.commands.shared_options import (
+    ROLES,
+    ChosenFeatures,
+    ClusteredLog,
+    FeatureOptions,
+    LogOptions,
+    SidedLog,
+)
 from concordant.errors import UsageError, few
 from concordant.io.engines.duckdb import Settings, memory_allowed
 from concordant.io.log.formats import locate
 from concordant.io.log.headers import with_header
-from concordant.io.read import Reading, read_log
 from concordant.io.store.catalogue import is_store
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_features
@@ -31,39 +36,37 @@ from concordant.preferences.preferences import Preferences
 __all__ = [
     "as_written",
     "asked_of",
+    "chosen_columns",
+    "columns_of",
     "feature_stream",
     "gigabytes",
     "is_letor",
     "labelled_like",
-    "listed",
     "matched_as_written",
+    "names_of",
     "read_feature_file",
-    "read_given_log",
     "said_of_names",
 ]
 
 
-def read_given_log(
-    log: str,
-    given: Mapping[str, Any],
-    cluster: str | None = None,
-    *,
-    covariates: Sequence[str] = (),
-    home: str | None = None,
-) -> Reading:
-    """Read the log; ``given`` holds the options by name."""
-    return read_log(log, **asked_of(given), cluster=cluster, covariates=covariates, home=home)
-
-
-def asked_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a log is to be read: the options of every command that reads one."""
-    roles = (*ROLES, "neutral")
-    plain = ("kind", "clicks", "on_error", "engine", "memory_limit", "threads")
-    return {
-        "columns": {role: given[role] for role in roles if given.get(role) is not None},
-        **{name: given[name] for name in plain},
-        "master": given.get("master"),
+def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
+    """Return how a log is to be read, for ``read_log``: the options of every command that reads one, and ``more``."""
+    columns = {role: getattr(options, role) for role in (*ROLES, "neutral") if getattr(options, role, None) is not None}
+    asked: dict[str, Any] = {
+        "columns": columns,
+        "kind": options.kind,
+        "clicks": options.clicks,
+        "on_error": options.on_error,
+        "engine": options.engine,
+        "memory_limit": options.memory_limit,
+        "threads": options.threads,
+        "master": options.master,
     }
+    if isinstance(options, ClusteredLog):
+        asked["cluster"] = options.cluster
+    if isinstance(options, SidedLog):
+        asked |= {"covariates": options.covariates, "home": "left" if options.home else None}
+    return asked | more
 
 
 LABELS = frozenset({"label", "labels", "relevance", "rel", "grade", "rating", "score", "target", "clicked"})
@@ -78,22 +81,39 @@ def is_letor(source: str) -> bool:
     return not log.parts and (with_header(log) if log.format == "txt" else log).format == "letor"
 
 
+def columns_of(options: FeatureOptions) -> dict[str, str]:
+    """Return the columns of features that were named, by role."""
+    named = {"item": options.feature_item, "query": options.feature_query}
+    return {role: name for role, name in named.items() if name is not None}
+
+
+def chosen_columns(options: FeatureOptions) -> list[str] | None:
+    """Return the columns that ``--feature-columns A,B,…`` names. Errors (UsageError): none, or one twice."""
+    text = options.feature_columns if isinstance(options, ChosenFeatures) else None
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"--feature-columns {text!r}: give the names of columns, each once, with commas between")
+    return names
+
+
 def read_feature_file(
-    source: str, given: Mapping[str, Any], *, missing: str, names: Sequence[str] | None = None
+    source: str, options: FeatureOptions, *, missing: str, names: Sequence[str] | None = None
 ) -> Features:
     """Read the features of a file; ``names`` are those that a model was fitted on, other columns are left unread.
 
     Errors (InputError): columns of the model that are not there, and all that ``read_features`` finds.
     """
-    if names is None and given.get("feature_columns") is not None:
-        names = listed(given["feature_columns"])
-    columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given.get(f"feature_{role}") is not None}
-    keep = "raise" if missing == "raise" else "keep"
+    chosen = chosen_columns(options)
+    if names is None:
+        names = chosen
+    columns, keep = columns_of(options), "raise" if missing == "raise" else "keep"
     if not is_letor(source):
         return read_features(source, columns=columns, names=names, missing=keep)
     if names is None:
         return read_features(source, columns=columns, missing=keep)
-    if given.get("feature_columns") is not None:
+    if chosen is not None:
         raise UsageError(f"{source} is a LETOR file: it has no column names to choose with --feature-columns")
     if list(names) != [str(place + 1) for place in range(len(names))]:
         raise UsageError(
@@ -103,10 +123,16 @@ def read_feature_file(
     return read_features(source, columns=columns, missing=keep, width=len(names))
 
 
-def said_of_names(source: str, names: Sequence[str], given: Mapping[str, Any]) -> list[str]:
+def names_of(model: Any) -> list[str] | None:
+    """Return the names of the features that a model was fitted on; None where it knows none."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def said_of_names(source: str, names: Sequence[str], options: ChosenFeatures) -> list[str]:
     """Say which columns were taken for features though they are called as labels are."""
     odd = [name for name in names if plain(name) in LABELS]
-    if not odd or given.get("feature_columns") is not None:
+    if not odd or options.feature_columns is not None:
         return []
     columns = "the columns" if len(odd) > 1 else "the column"
     return [
@@ -150,32 +176,20 @@ def matched_as_written(ours: Labels) -> str:
     return f"{inside} in the log and {outside} in the features, matched as they are written"
 
 
-def listed(text: str) -> list[str]:
-    """The names of ``--feature-columns A,B,…``. Errors (UsageError): none, or one twice."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names or len(set(names)) < len(names):
-        raise UsageError(f"--feature-columns {text!r}: give the names of columns, each once, with commas between")
-    return names
-
-
-def feature_stream(source: str, given: Mapping[str, Any], names: Sequence[str] | None = None) -> FeatureFile | None:
+def feature_stream(
+    source: str, options: FitOptions | ScoreOptions, names: Sequence[str] | None = None
+) -> FeatureFile | None:
     """Return the features as a file that stays on disk; None where they are to be read into memory.
 
     ``--stream`` and ``--in-memory`` decide; else a table stays on disk that would take more than ``--memory-limit``, or
     than DuckDB takes of the machine's memory. Errors: those of ``FeatureFile``.
     """
-    if given["stream"] is False:
+    if options.stream is False or (options.stream is None and locate(source).format not in FORMATS):
         return None
-    if given["stream"] is None and locate(source).format not in FORMATS:
-        return None
-    if names is None and given.get("feature_columns") is not None:
-        names = listed(given["feature_columns"])
-    limit = given.get("memory_limit")
-    columns = {role: given[f"feature_{role}"] for role in ("item", "query") if given.get(f"feature_{role}") is not None}
-    file = FeatureFile(source, columns=columns, names=names, memory_limit=limit, as_written=True)
-    if given["stream"] or file.size > memory_allowed(Settings(limit)):
-        return file
-    return None
+    limit = options.memory_limit
+    names = names or chosen_columns(options)
+    file = FeatureFile(source, columns=columns_of(options), names=names, memory_limit=limit, as_written=True)
+    return file if options.stream or file.size > memory_allowed(Settings(limit)) else None
 
 
 def gigabytes(file: FeatureFile) -> str:

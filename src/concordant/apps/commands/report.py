@@ -1,65 +1,103 @@
-"""``concordant report``: options; the work is in ``reporting``."""
+"""``concordant report``: read, look into all of it, write one page."""
 
 from __future__ import annotations
 
+import os
+import shlex
+from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import reading_options, role_options
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.given import say_note
+from concordant.apps.commands.options import ReportOptions
+from concordant.apps.commands.output import check_output, put_file
+from concordant.apps.commands.progress import Progress, tell
+from concordant.apps.commands.reading_log import asked_of, labelled_like, names_of, read_feature_file, said_of_names
+from concordant.apps.commands.saying import say
+from concordant.apps.models.saving import load_model
+from concordant.apps.report.annotators import groups_of
+from concordant.apps.report.report import report as make_report
+from concordant.io.read import read_log
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.structures import structure
 
 __all__ = ["report"]
 
 
-@command()
-@click.argument("log")
-@click.option("--output", "-o", required=True, metavar="F", help="The page to write: .html.")
-@click.option("--kind", metavar="K", help="comparisons, selections, choices, orders or ratings.")
-@role_options
-@click.option("--cluster", metavar="C", help="Column of the worker or session that judgments depend on.")
-@click.option("--group", metavar="C", help="Column of who judged, for the agreement of groups (default: --cluster).")
-@reading_options
-@click.option("--features", "-f", metavar="F", help="Features of the items: a scorer is fitted to them, and shown.")
-@click.option("--feature-item", metavar="C", help="Column of F with the item.")
-@click.option("--feature-query", metavar="C", help="Column of F with the query.")
-@click.option("--feature-columns", metavar="A,B,…", help="Columns of F that are features (default: all others).")
-@click.option(
-    "--model", "-m", metavar="DIR", help="A model that concordant fit wrote: shown in the place of that scorer."
-)
-@click.option(
-    "--unsafe-load-pickle", is_flag=True, help="Load a model that holds a pickle. A pickle runs whatever code is in it."
-)
-@click.option(
-    "--structure", default="bradley-terry", show_default=True, metavar="S", help="As of concordant rank."
-)  # fmt: skip
-@click.option("--interval", default="auto", show_default=True, metavar="METHOD",
-              help="auto, hessian, sandwich, bootstrap or none.")  # fmt: skip
-@click.option("--replicates", type=click.IntRange(min=1), default=1000, show_default=True,
-              help="Bootstrap replicates of the intervals.")  # fmt: skip
-@click.option("--level", default=0.95, show_default=True, help="Confidence level of the intervals.")
-@click.option("--ask", type=click.IntRange(min=0), default=10, show_default=True, metavar="N",
-              help="Pairs to ask next, a query.")  # fmt: skip
-@click.option("--audit/--no-audit", default=True, help="Without the audit a large log takes less time.")
-@click.option("--title", metavar="TEXT", help="What stands above the page; default: the name of LOG.")
-@click.option("--seed", default=0, show_default=True, help="Makes the page reproducible.")
-@progress_options
-def report(log: str, **options: Any) -> None:
-    """Write one page to look at: what LOG says, how sure that is, and what to ask next.
+PAGES = (".html", ".htm")
+UNSAID = ("output", "quiet")
+"""Options that do not change what the page shows."""
 
-    The page holds everything it needs (no network): the ranking with intervals, who beats whom, the difference graph
-    with its cycles, the audit in words, how far those who judged agree, and which pairs to ask next; with --features or
-    --model also the scorer, its risk against k, and when it should rather decline to order two items. See
-    docs/report.md.
 
-    \b
-    Examples:
-      concordant report votes.csv -o report.html
-      concordant report votes.csv --query prompt --cluster worker -o report.html
-      concordant report votes.csv --features answers.csv --model model -o report.html
-    """
-    from concordant.apps.commands.reporting import run_report
+def report(options: ReportOptions) -> None:
+    """Read, make the report, write the page; notes and progress go to stderr."""
+    log, quiet, output = options.log, options.quiet, options.output
+    read = ((log, "the log"), (options.features, "the file of features"), (options.model, "the model"))
+    for name, what in read:
+        check_output(output, name, what, endings=PAGES)
+    options.settle()
+    structure(options.structure)  # a wrong name should not cost the reading of a large log
+    model = None
+    if options.model is not None:
+        model = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
+    with Progress(quiet, f"reading {log}"):
+        reading = read_log(log, **asked_of(options))
+        prefs = reading.preferences
+        told = [f"skipped: {reading.report()}"] if reading.rejects else []
+        annotators = None
+        if options.group is not None and options.group != options.cluster:
+            annotators = groups_of(read_log(log, **asked_of(options, cluster=options.group)).preferences)
+        features, said = _features(options, model, prefs)
+    told += [] if quiet else [f"{log}: {prefs.facts}", *said]
+    with Progress(quiet, "making the report"):
+        made = make_report(
+            prefs,
+            features=features,
+            model=model,
+            annotators=annotators,
+            column=options.group or options.cluster,
+            title=Path(log).name if options.title is None else options.title,
+            command=_as_written(click.get_current_context()),
+            structure=options.structure,
+            interval=options.interval,
+            level=options.level,
+            replicates=options.replicates,
+            ask=options.ask,
+            audit=options.audit,
+            seed=options.seed,
+        )
+        text = made.html.encode()
+        put_file(output, lambda temporary: Path(temporary).write_bytes(text))
+    tell(told)
+    if not quiet:
+        for note in (*prefs.notes, *made.data["left_out"]):
+            say_note(note)
+        say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
 
-    run_report(log, Given.of(options, RULES))
+
+def _features(options: ReportOptions, model: Any, prefs: Preferences) -> tuple[Any, list[str]]:
+    if options.features is None:
+        return None, []
+    names = names_of(model)
+    missing = "keep" if model is None else str(getattr(model, "missing", "raise"))
+    features = read_feature_file(options.features, options, missing=missing, names=names)
+    features, said = labelled_like(features, prefs)
+    return features, said + ([] if names else said_of_names(options.features, features.names, options))
+
+
+def _as_written(ctx: click.Context) -> str:
+    """Return the command that makes the page again, with the options that were given, in their order."""
+    log = os.fspath(ctx.params["log"])
+    words = ["concordant", str(ctx.info_name), f"./{log}" if log.startswith("-") else log]
+    known = {str(one.name): one for one in ctx.command.params if isinstance(one, click.Option)}
+    for name, value in ctx.params.items():
+        if name in UNSAID or name not in known or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        option = known[name]
+        if option.is_flag:
+            words.append(option.opts[0] if value or not option.secondary_opts else option.secondary_opts[0])
+        else:
+            words += [max(option.opts, key=len), str(value)]
+    return shlex.join([*words, "-o", "report.html"])

@@ -1,47 +1,61 @@
-"""``concordant reproduce``: options; the work is in ``reproducing``."""
+"""``concordant reproduce``: run, write, say what agrees."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.options import ReproduceOptions
+from concordant.apps.commands.output import output_folder
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.saying import say
+from concordant.apps.commands.standard import beside_the_result
+from concordant.apps.reproduction.experiments import EXPERIMENTS, Experiment, experiment
+from concordant.apps.reproduction.outcome import Setting, find, found, write_figure, write_numbers
+from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.preferences.sampling import whole_seed
 
 __all__ = ["reproduce"]
 
 
-@command()
-@click.argument("name", required=False)
-@click.option("--data", metavar="DIR", help="Folder of the data sets (ml-100k, mslr, mq2008, "
-              "cifar-10-batches-bin, each in its own folder), or of the one that is needed; full MSLR-WEB10K too. "
-              "Default: data, ../shared/data.")  # fmt: skip
-@click.option("--quick", is_flag=True, help="Fewer runs on less data: seconds instead of minutes.")
-@click.option("--device", default="cpu", show_default=True, metavar="D", help="Where to compute: abstention on "
-              "CIFAR-10 can use cuda; the others run on the cpu.")  # fmt: skip
-@click.option("--output", "-o", default="reproduction-output", show_default=True, metavar="DIR",
-              help="Folder for the tables and figures.")  # fmt: skip
-@click.option("--seed", default=0, show_default=True, help="Makes every output reproducible.")
-@progress_options
-def reproduce(name: str | None, **options: Any) -> None:
-    """Run an experiment of the papers again and set its numbers beside the published ones.
+def reproduce(options: ReproduceOptions) -> None:
+    """Run one experiment, or all whose data are there; the tables go to files, the words to stdout."""
+    name, data, device, seed = options.name, options.data, options.device, options.seed
+    chosen = list(EXPERIMENTS.values()) if name is None else [experiment(name)]
+    options.settle(reads_data=any(each.data for each in chosen))
+    if device != "cpu" and not (name is not None and chosen[0].devices):
+        able = " and ".join(each.name for each in EXPERIMENTS.values() if each.devices)
+        raise UsageError(f"--device {device}: only {able} computes elsewhere than on the cpu; name it")
+    if whole_seed(seed) < 0:
+        raise UsageError(f"--seed must be at least 0, not {seed}")
+    folder, root = output_folder(options.output), None if data is None else Path(data)
+    if root is not None and not root.is_dir():
+        raise InputError(f"--data {data} is not a folder")
+    failed: list[str] = []
+    for each in chosen:
+        if each.needs and not any(found(need, root) for need in each.needs):
+            if name is not None:
+                find(each.needs[0], root)
+            say("note", f"{each.name} is left out: no data set {' or '.join(each.needs)}")
+            continue
+        failed += _run(each, Setting(root, options.quick, seed, device=device, output=folder), folder, options.quiet)
+    if failed:
+        raise ConcordantError(failed[0])
 
-    NAME is one of: table1 (ICML Table 1, MovieLens-100K), fig2, fig3, fig4 (Annals of Statistics 2013, Figures 2 to 4,
-    MSLR and MQ2008), images (one ranker per query), consistency (risk as judgments grow), abstention (Ranking with
-    Abstention 2023, Table 1: digits, and CIFAR-10 with --data DIR, which keeps its state in the output folder and goes
-    on from it). Without NAME all are run for which the data are there.
 
-    Each writes NAME.csv and further tables, NAME.md (the table with the paper's values and what agrees), NAME.svg and
-    NAME.png; figures need the extra concordant[figures].
-
-    \b
-    Examples:
-      concordant reproduce table1 --quick
-      concordant reproduce fig3 --data MSLR-WEB10K --output figures
-      concordant reproduce abstention --data cifar-10-batches-bin --device cuda
-    """
-    from concordant.apps.commands.reproducing import run_reproduce
-
-    run_reproduce(name, Given.of(options, RULES))
+def _run(each: Experiment, setting: Setting, folder: Path, quiet: bool) -> list[str]:
+    """Run an experiment and write it; return what went wrong with the figure."""
+    with Progress(quiet, each.name) as progress:
+        outcome = each.run(setting if progress is None else replace(setting, progress=progress))
+    written, failed = write_numbers(outcome, folder), []
+    try:
+        written += write_figure(outcome, folder)
+    except ConcordantError as error:
+        failed.append(str(error))
+    with beside_the_result():
+        click.echo(outcome.markdown())
+    if not quiet:
+        say("wrote", f"written to {folder}: {', '.join(path.name for path in written)}", path=str(folder))
+    return failed

@@ -1,56 +1,174 @@
-"""``concordant score``: options; the work is in ``scoring``."""
+"""``concordant score``: load, read, score, rank, write; features that stay on disk are ranked over a stream."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
-import click
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import abstention_options, spreadsheet_option
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.abstaining import careful, said_of
+from concordant.apps.commands.options import ScoreOptions
+from concordant.apps.commands.output import as_csv, check_output, show_table, write, write_parts
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import feature_stream, gigabytes, names_of, read_feature_file
+from concordant.apps.commands.saying import say
+from concordant.apps.commands.standard import reader_gone
+from concordant.apps.models.saving import load_model
+from concordant.errors import UsageError, counted
+from concordant.io.engines.duckdb import Settings, over_stream
+from concordant.io.log.formats import locate
+from concordant.learning.features.key_index import refuse_repeats
+from concordant.learning.features.matrix import Features
+from concordant.learning.features.reading import column_labels
+from concordant.learning.features.streamed import FORMATS, FeatureFile
+from concordant.preferences.ragged import Ragged
+from concordant.progress import stage
 
-__all__ = ["score"]
+__all__ = ["ranked", "score"]
 
 
-@command()
-@click.option("--model", "-m", required=True, metavar="DIR", help="A model that concordant fit wrote.")
-@click.option("--features", "-f", required=True, metavar="F", help="Features of the items to score.")
-@click.option("--output", "-o", metavar="F", help="Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl; with "
-              "--engine spark also a folder, for Parquet that the executors write.")  # fmt: skip
-@click.option("--stream/--in-memory", default=None,
-              help="Leave F on disk (Parquet, Arrow or a folder of them) and read it block by block. Default: where F "
-              "would not fit into memory.")  # fmt: skip
-@click.option("--memory-limit", metavar="SIZE", help="Memory for F, such as 4GB; a larger one stays on disk.")
-@click.option("--feature-item", metavar="C", help="Column of F with the item.")
-@click.option("--feature-query", metavar="C", help="Column of F with the query.")
-@abstention_options(
-    "Order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1). "
-    "Adds the column tier: items of one tier are not ordered."
+ROWS = 1 << 18
+RANKED = (
+    'SELECT query, item, score, rank() OVER (PARTITION BY query ORDER BY score DESC) AS "rank" '
+    "FROM stream ORDER BY place"
 )
-@click.option(
-    "--unsafe-load-pickle", is_flag=True, help="Load a model that holds a pickle. A pickle runs whatever code is in it."
-)
-@click.option("--engine", type=click.Choice(["memory", "spark"]), default="memory", show_default=True,
-              help="Where the work is done; see docs/spark.md for spark.")  # fmt: skip
-@click.option("--master", metavar="URL", help="Master of Spark, such as local[4] or spark://HOST:PORT.")
-@progress_options
-@spreadsheet_option
-def score(model: str, **options: Any) -> None:
-    """Score and rank items by a fitted model: columns query, item, score, rank (1 = best of its query).
+"""What DuckDB makes of the scores, as ``ranked`` does in memory."""
+READ = {
+    "features": "the file of features",
+    "judgments": "the file of judgments",
+    "judged_features": "the file of judged features",
+}
+"""Options that name files which are read, and which the output must not replace."""
 
-    Columns of F are matched with the model's features by name; others are left unread. Equal scores share a rank.
 
-    With --abstain, or a model kept as an AbstainingRanker, there is a column tier (1 = best of its query). Of two items
-    in different tiers the model says which is better; of two in the same tier it does not.
+def score(options: ScoreOptions) -> None:
+    """Write query, item, score, rank (and tier, with abstention) in the order of the features."""
+    options.settle()
+    if options.engine == "spark":
+        from concordant.apps.commands import on_spark
 
-    \b
-    Examples:
-      concordant score --model model --features new-items.csv
-      concordant score -m model -f test.txt -o scores.parquet
-      concordant score -m model -f new-items.csv --abstain 0.2 --judgments held-out.csv --judged-features items.csv
-    """
-    from concordant.apps.commands.scoring import run_score
+        with Progress(options.quiet, "scoring"):
+            found = on_spark.score(options)
+        _put(*found, options)
+        return
+    if options.master is not None:
+        raise UsageError(f"--master {options.master} belongs to --engine spark")
+    if options.output is not None:
+        for name, what in READ.items():
+            if (read := getattr(options, name)) is not None:
+                check_output(options.output, read, what)
+    ranker = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
+    if options.stream is None:
+        options.settle(streamable=locate(options.features).format in FORMATS)
+    names = names_of(ranker)
+    with Progress(options.quiet, "choosing when to abstain"):
+        abstaining = careful(ranker, options, names)
+    file = feature_stream(options.features, options, names)
+    if file is not None:
+        if abstaining is not None:
+            raise UsageError(f"{options.features}: abstention needs the features in memory (--in-memory)")
+        _score_stream(ranker, file, options)
+        return
+    with Progress(options.quiet, "scoring"):
+        with stage(f"reading {options.features}"):
+            features = read_feature_file(options.features, options, missing=ranker.missing, names=names)
+        with stage(counted(len(features), "rows")):
+            table = ranked(features, ranker.predict(features))
+        if abstaining is not None:
+            with stage("tiers"):
+                table = table.append_column("tier", pa.array(abstaining.tiers(features)))
+    if abstaining is not None and not options.quiet:
+        for said in said_of(abstaining):
+            say("note", said)
+    _put(table, len(table), options)
 
-    run_score(model, Given.of(options, RULES))
+
+def _score_stream(ranker: Any, file: FeatureFile, options: ScoreOptions) -> None:
+    if not options.quiet:
+        say("log", f"{options.features}: streamed from disk, {gigabytes(file)}")
+    with Progress(options.quiet, "scoring"):
+        with stage("looking for rows that repeat"):
+            refuse_repeats(file)
+        with stage("scores"):
+            scores = ranker.predict(file)
+        with stage("ranks"):
+            rows = _put_stream(file, scores, options)
+    if options.output is not None:
+        _put(None, rows, options)
+
+
+def _put(table: pa.Table | None, rows: int, options: ScoreOptions) -> None:
+    """Write the table where it is wanted; None was written already."""
+    if options.output is not None:
+        if table is not None:
+            with Progress(options.quiet, f"writing {options.output}"):
+                write(table, options.output)
+        if not options.quiet:
+            say("wrote", f"wrote {options.output}: {rows:,} rows", path=options.output)
+    elif sys.stdout.isatty():
+        show_table(table)
+    else:
+        sys.stdout.buffer.write(as_csv(table))
+        sys.stdout.buffer.flush()
+
+
+def ranked(features: Features, scores: NDArray[np.float64]) -> pa.Table:
+    """Return query, item, score and rank of each row; the best of a query has rank 1, equal scores share the best."""
+    query = np.zeros(len(features), np.int64) if features.query is None else features.query
+    order = np.lexsort((-scores, query))
+    queries = Ragged.runs(query[order])
+    new = np.diff(scores[order], prepend=np.nan) != 0
+    new[queries.first] = True
+    place = np.arange(len(order))
+    shared = np.maximum.accumulate(np.where(new, place, 0))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = shared - queries.spread(queries.first) + 1
+    items = features.items.take(features.item)
+    names = pa.nulls(len(features), pa.string()) if features.query is None else features.queries.take(features.query)
+    return pa.table({"query": names, "item": items, "score": scores, "rank": rank})
+
+
+def _ranked_stream(file: FeatureFile, scores: Any) -> Iterator[pa.Table]:
+    """Yield query, item, score and rank of every row, in the order of the file (see ``ranked``)."""
+    kinds = [pa.string() if file.query is None else file.label_type("query"), file.label_type("item")]
+    schema = pa.schema([("query", kinds[0]), ("item", kinds[1]), ("score", pa.float64()), ("place", pa.int64())])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for begin, batch in file.labels():
+            labels = [_labels(file, role, begin, batch, place) for place, role in enumerate(("item", "query"))]
+            columns = [labels[1].cast(kinds[0]), labels[0].cast(kinds[1])]
+            places = pa.array(range(begin, begin + len(batch)), pa.int64())
+            columns += [pa.array(scores[begin : begin + len(batch)]), places]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    out = schema.remove(3).append(pa.field("rank", pa.int64()))
+    for batch in over_stream(rows(), schema, RANKED, Settings(file.memory_limit), rows=ROWS):
+        yield pa.Table.from_batches([batch]).cast(out)
+
+
+def _labels(file: FeatureFile, role: str, begin: int, batch: pa.RecordBatch, place: int) -> pa.Array:
+    if role == "query" and file.query is None:
+        return pa.nulls(len(batch), pa.string())
+    return column_labels(pa.chunked_array([batch.column(place)]), role, file.log, begin)
+
+
+def _put_stream(file: FeatureFile, scores: Any, options: ScoreOptions) -> int:
+    """Write the table to ``--output`` or into a pipe and return its number of rows."""
+    parts = _ranked_stream(file, scores)
+    if options.output is not None:
+        return write_parts(parts, options.output)
+    if sys.stdout.isatty():
+        raise UsageError("a table that is streamed is not shown on a terminal; name a file with --output")
+    rows = 0
+    for part in parts:
+        text = as_csv(part)
+        sys.stdout.buffer.write(text if rows == 0 else text[text.index(b"\n") + 1 :])
+        rows += len(part)
+        if reader_gone():
+            break
+    sys.stdout.buffer.flush()
+    return rows

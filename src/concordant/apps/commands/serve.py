@@ -1,62 +1,142 @@
-"""``concordant serve``: options; the work is in ``serving``."""
+"""``concordant serve``: load, listen, answer until told to stop."""
 
 from __future__ import annotations
 
+import os
+import re
+import socket
+import stat
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-import click
-
-from concordant.apps.commands.given import Given, command
-from concordant.apps.commands.idle import RULES
-from concordant.apps.commands.log_options import abstention_options
-from concordant.apps.commands.progress import progress_options
+from concordant.apps.commands.abstaining import careful, said_of
+from concordant.apps.commands.options import ServeOptions
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import names_of, read_feature_file
+from concordant.apps.commands.saying import as_json, say
+from concordant.apps.models.saving import load_model
+from concordant.apps.serve.access_log import Lines
+from concordant.apps.serve.app import create_app
+from concordant.apps.serve.limits import Access, Limits, host_name
+from concordant.apps.serve.running import BACKLOG, answer, answer_in_workers, bound
+from concordant.errors import UsageError
 
 __all__ = ["serve"]
 
 
-@command()
-@click.option("--model", "-m", required=True, metavar="DIR", help="A model that concordant fit wrote.")
-@click.option(
-    "--features", "-f", metavar="F", help="Features of the items that may be asked for by their labels; without it, "
-    "requests bring features of their own."
-)  # fmt: skip
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True,
-              help="Where to listen; 0.0.0.0 is every interface of this machine.")  # fmt: skip
-@click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=8080, show_default=True,
-              help="0 takes a free one.")  # fmt: skip
-@click.option("--host-name", metavar="NAME", multiple=True,
-              help="A name that clients call this server by, beside localhost and --host; repeatable.")  # fmt: skip
-@click.option("--token-file", metavar="FILE", help="Answer only whoever shows the token in FILE (authorization: "
-              "Bearer …); CONCORDANT_SERVE_TOKEN may hold it, too.")  # fmt: skip
-@click.option("--workers", metavar="N", type=click.IntRange(1, 256), default=1, show_default=True,
-              help="Processes, each with model and features of its own.")  # fmt: skip
-@click.option("--max-items", metavar="N", type=click.IntRange(min=1), default=1000, show_default=True,
-              help="Items, or pairs, in one request.")  # fmt: skip
-@click.option("--max-body", metavar="SIZE", default="4MB", show_default=True, help="Size of a request's body.")
-@click.option("--limit-concurrency", metavar="N", type=click.IntRange(min=1), default=64, show_default=True,
-              help="Requests taken at once in a worker; others are refused (503).")  # fmt: skip
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), default=10.0,
-              show_default=True, help="In which a whole request must have arrived.")  # fmt: skip
-@click.option("--feature-item", metavar="C", help="Column of F with the item.")
-@click.option("--feature-query", metavar="C", help="Column of F with the query.")
-@abstention_options(
-    "Compare and order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1)."
-)
-@click.option(
-    "--unsafe-load-pickle", is_flag=True, help="Load a model that holds a pickle. A pickle runs whatever code is in it."
-)
-@progress_options
-def serve(model: str, **options: Any) -> None:
-    """Answer requests over HTTP by a fitted model: POST /score, /rank, /compare; GET /health, /openapi.json.
+TOKEN, LONGEST = "CONCORDANT_SERVE_TOKEN", 4096
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
-    There is no TLS, and no login but a token: for others than this machine, put it behind a proxy. Ctrl-C and SIGTERM
-    end it when the requests that have begun are answered. --abstain and what belongs to it are as for concordant score.
 
-    \b
-    Examples:
-      concordant serve --model model --features items.csv
-      concordant serve -m model -f items.parquet --host 0.0.0.0 --port 9000 --workers 2 --log-format json
-    """
-    from concordant.apps.commands.serving import run_serve
+def serve(options: ServeOptions) -> None:
+    """Load model and features, listen, answer until told to stop."""
+    options.settle()
+    token = _token(options.token_file)
+    model, quiet, workers = options.model, options.quiet, options.workers
+    form = "json" if as_json() else "text"
+    _limits(options)
+    access(options, token)
+    listener = bound(options.host, options.port, shared=workers > 1)
+    with listener:
+        with Progress(quiet, f"loading {model}"):
+            app, limits, lines = application(options, token, form, notes=not quiet)
+        if workers == 1:
+            listener.listen(BACKLOG)
+            answer(app, listener, limits, lines, lambda: _tell(listener, options))
+        else:
+            del app  # it was made to see that it can be; each worker makes its own
+            make = partial(application, replace(options), token, form)
+            answer_in_workers(make, listener, workers, lambda: _tell(listener, options))
+    if not quiet:
+        say("stopped", "stopped")
 
-    run_serve(model, Given.of(options, RULES))
+
+def application(
+    options: ServeOptions, token: str | None, form: str, *, notes: bool = False
+) -> tuple[Any, Limits, Lines]:
+    """Return the application that answers as the options say, with its limits and its log."""
+    limits = _limits(options)
+    ranker = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
+    names = names_of(ranker)
+    abstaining = careful(ranker, options, names)
+    if notes and abstaining is not None:
+        for said in said_of(abstaining):
+            say("note", said)
+    features = None
+    if options.features is not None:
+        missing = getattr(ranker, "missing", "raise")
+        features = read_feature_file(options.features, options, missing=missing, names=names)
+    lines = Lines(form)
+    name, told = Path(options.model).resolve().name, None if options.quiet else lines
+    app = create_app(
+        abstaining or ranker, features, name=name, limits=limits, lines=told, access=access(options, token)
+    )
+    return app, limits, lines
+
+
+def access(options: ServeOptions, token: str | None) -> Access:
+    """Whom the server answers, as the options say. Errors: UsageError for names that are none."""
+    for name in options.host_name:
+        if host_name(name) is None or re.search(r":\d*$", name.rpartition("]")[2]):
+            raise UsageError(f"--host-name {name}: a name or an address, without scheme and port")
+    host = str(options.host)
+    own = [host] if host_name(f"[{host}]" if ":" in host else host) is not None else []
+    everywhere = host.strip("[]") in ("", "0.0.0.0", "::", "0", "*")
+    return Access([*own, *(str(host_name(name)) for name in options.host_name)], addresses=everywhere, token=token)
+
+
+def _token(file: str | None) -> str | None:
+    """The token of the file or of the environment. Errors (UsageError), which never show it."""
+    said = os.environ.get(TOKEN)
+    if file is not None and said is not None:
+        raise UsageError(f"--token-file and {TOKEN} both give a token; leave one out")
+    if file is None:
+        return None if said is None else _checked(said, TOKEN)
+    option = f"--token-file {file}"
+    try:
+        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe is not waited for
+        with os.fdopen(handle, "rb") as opened:
+            there = os.fstat(handle)
+            if not stat.S_ISREG(there.st_mode):
+                raise UsageError(f"{option} is no file")
+            if os.name == "posix" and there.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise UsageError(f"{option}: others may change it; chmod go-w, or better 600")
+            raw = opened.read(LONGEST + 3)
+    except OSError as error:
+        raise UsageError(f"{option}: {error.strerror or error}") from None
+    if os.name == "posix" and there.st_mode & stat.S_IROTH:
+        say("note", f"every user of this machine may read {file}: chmod 600 keeps the token to its owner")
+    return _checked(raw.decode("latin-1").removesuffix("\n").removesuffix("\r"), option)
+
+
+def _checked(token: str, where: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._~+/=-]{16,4096}", token):
+        raise UsageError(
+            f"{where}: a token is one line of 16 to {LONGEST:,} letters, digits and the marks . _ ~ + / = - "
+            "(openssl rand -hex 32 makes one)"
+        )
+    return token
+
+
+def _limits(options: ServeOptions) -> Limits:
+    return Limits(options.max_items, _bytes(options.max_body), options.limit_concurrency, options.timeout)
+
+
+def _bytes(text: str) -> int:
+    """The bytes of a size such as 4MB. Errors (UsageError)."""
+    found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in UNITS:
+        raise UsageError(f"--max-body must be a size such as 500KB or 4MB, not {text!r}")
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+def _tell(listener: socket.socket, options: ServeOptions) -> None:
+    """Say that the port is open: all that answers is there."""
+    if options.quiet:
+        return
+    host, port = listener.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    model, workers = options.model, "" if options.workers == 1 else f", {options.workers} workers"
+    say("serving", f"serving {model} at {address}{workers}; Ctrl-C ends it", host=host, port=port, model=model)

@@ -1,0 +1,210 @@
+"""``--engine spark``: rank, fit, score and evaluate where the rows lie, the same numbers from what the tasks send."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from concordant.apps.commands.abstaining import ALONE
+from concordant.apps.commands.idle import chosen_by
+from concordant.apps.commands.matching import column_of_role
+from concordant.apps.commands.options import EvaluateOptions, FitOptions, RankOptions, ScoreOptions
+from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import asked_of, chosen_columns, columns_of, said_of_names
+from concordant.apps.commands.saying import say
+from concordant.apps.models.saving import load_model, save_model
+from concordant.apps.spark import learning, metrics, ranking, scoring
+from concordant.apps.spark.frames import JudgedQueries, Table, TooLarge
+from concordant.apps.spark.telling import told
+from concordant.errors import InputError, UsageError
+from concordant.io.engines.spark_session import session, without_pandas_warning
+from concordant.io.log.formats import Log, locate
+from concordant.io.store.catalogue import is_store
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.preferences.values import say as problems
+from concordant.ranking.rank import Ranking
+
+__all__ = ["evaluate", "fit", "rank", "score"]
+
+
+@without_pandas_warning()
+def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
+    """Rank on the executors and write; False, with nothing done, where that is the driver's work: a log that is one
+    query, a store, or a PrefLib file.
+    """
+    log, output, quiet = options.log, options.output, options.quiet
+    if is_store(Path(log)) or locate(log).format == "preflib":
+        return False
+    reading = asked_of(options)
+    with told(log):
+        with Progress(quiet, f"counting {log}"):
+            judged = JudgedQueries.opened(log, **reading)
+            if not judged.by_query:
+                return False
+            judged = judged.sized(look=False)  # a look at each query costs more than what it saves from
+            skipped = judged.rejects() if "skip" in (options.on_error, options.clicks) else ()
+        if refused := judged.checks.stopping(skipped):
+            raise InputError(problems(judged.name, refused))
+        said = [f"skipped: {problems(judged.name, skipped)}"] if skipped else []
+        if not quiet:
+            said.append(f"{log}: {judged.kind}, {judged.total:,} rows, {judged.buckets:,} tasks on Spark")
+        with Progress(quiet, "ranking queries"):
+            try:
+                board, number, notes = _ranked(judged, options.structure, asked, output)
+            except TooLarge:
+                board, number, notes = _ranked(judged.sized(), options.structure, asked, output)
+        if number == 0:
+            raise InputError(f"{judged.name}: no judgment is left")
+        for line in said:
+            say("log", line)
+        if board is not None and output is not None:
+            write(board.to_arrow(), output)
+        if output is not None and not quiet:
+            say("wrote", f"wrote {output}: {number:,} rows", path=output)
+        if board is not None:
+            show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
+        elif not quiet:
+            for note in notes:
+                say("note", note)
+    return True
+
+
+def _ranked(
+    judged: JudgedQueries, structure: str, asked: Mapping[str, Any], output: str | None
+) -> tuple[Ranking | None, int, list[str]]:
+    """Return the ranking (None: the executors have written it), the number of its rows and what to note of it."""
+    with judged.explained():
+        frame = ranking.ranked(judged, structure, **asked)
+    if output is not None and is_folder(output):
+        return None, *ranking.write_ranking(frame, judged, output)
+    board = ranking.ranking_of(frame, judged, structure, asked["interval"], asked["level"])
+    return board, len(board), []
+
+
+def fit(ranker: Any, options: FitOptions) -> None:
+    """Fit and keep the model. Errors: InputError; UsageError for what is done in memory only, before any work."""
+    log, features = options.log, options.features
+    if not isinstance(ranker, AggregationRanker):
+        raise UsageError(
+            "on Spark preferences are fitted by --loss gain-regression; graded labels and other losses are fitted in "
+            "memory"
+        )
+    if features is None:
+        raise UsageError("--features is missing: a preference log holds no features of its items")
+    if is_store(Path(log)):
+        raise UsageError(
+            f"{log} is a store, whose counts are learned from on one machine: leave out --engine spark, or give Spark "
+            "the file that concordant store export writes"
+        )
+    if options.stream is not None:
+        raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
+    reading = asked_of(options)
+    sizes = {name: reading.pop(name) for name in ("memory_limit", "threads")}
+    master = reading.pop("master")
+    del reading["engine"]
+    reading |= {"feature_columns": columns_of(options), "feature_names": chosen_columns(options)}
+    with Progress(options.quiet, "learning"), without_pandas_warning(), told(log):
+        learning.fit(ranker, log, features, session=session(master, **sizes), **reading)
+    options.settle(**chosen_by(ranker))
+    place = save_model(ranker, options.model, about={"log": log, "features": features})
+    if not options.quiet:
+        found = ranker.status_
+        say("fitted", f"{log}: {found['rows']:,} items of {found['queries']:,} queries; solver: {found['status']}")
+        odd = said_of_names(features, [str(name) for name in ranker.feature_names_in_], options)
+        for note in (*found["notes"], *odd):
+            say("note", str(note))
+        say("wrote", f"wrote {place}/", path=str(place))
+
+
+def score(options: ScoreOptions) -> tuple[pa.Table | None, int]:
+    """Return the scored rows, or None where the executors have written them, and how many there are.
+
+    Errors: InputError, UsageError.
+    """
+    for name in ("abstain", *ALONE):
+        if getattr(options, name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is done in memory only: tiers need all items of a query at once"
+            )
+    if options.stream is not None:
+        raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
+    output = options.output
+    folder = output if output is not None and is_folder(output) else None
+    if folder is not None:
+        check_folder(folder)
+    elif output is not None:
+        check_output(output, options.features if os.path.isfile(options.features) else None, "the file of features")
+    ranker = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
+    with without_pandas_warning(), told(options.features):
+        spark = session(options.master, memory_limit=options.memory_limit)
+        scored = scoring.score(ranker, options.features, columns=columns_of(options), session=spark)
+        if folder is not None:
+            return None, scored.save(folder.rstrip("/"))
+        table = scored.table()
+    return table, len(table)
+
+
+def evaluate(options: EvaluateOptions, names: list[str]) -> tuple[pa.Table, list[str]]:
+    """Return what is printed, and what was left out on the way, in words."""
+    scores, labels = options.scores, options.labels
+    named = {"query": options.query, "item": options.item, "score": options.score, "label": options.label}
+    with without_pandas_warning(), told(scores):
+        spark = session(options.master)
+
+        def judged(scorer: str) -> metrics.Evaluated:
+            columns: dict[str, Any] = {}
+            for source, role in ((scorer, "score"), (labels, "label")):
+                table = Table.of(source, spark)
+                columns[role] = column_of_role(Log(table.name, "table", table.columns), role, named[role])
+            columns |= {role: named[role] for role in ("query", "item") if named[role] is not None}
+            how: dict[str, Any] = {"convention": options.convention, "unmatched": options.unmatched}
+            return metrics.evaluate(scorer, labels, names, columns=columns, session=spark, **how)
+
+        first = judged(scores)
+        second = judged(options.against) if options.against else None
+        said = [one.left_out for one in (first, second) if one is not None and one.left_out]
+        table = _by_query(first, second) if options.per_query else _means(first, second, options.level)
+        return table, said + _undefined(first)
+
+
+def _means(first: metrics.Evaluated, second: metrics.Evaluated | None, level: float) -> pa.Table:
+    rows = []
+    pairs = {} if second is None else first.against(second, level=level)
+    for name, one in first.summaries().items():
+        row: dict[str, Any] = {"name": name, "mean": one.mean, "standard_error": one.standard_error}
+        row["queries"] = one.queries
+        if second is not None:
+            other, pair = pairs[name]
+            row |= {"against": other.mean, "difference": pair.mean}
+            row |= {"lower": pair.lower, "upper": pair.upper, "p_value": pair.p_value}
+        rows.append(row)
+    return pa.Table.from_pylist(rows)
+
+
+def _undefined(first: metrics.Evaluated) -> list[str]:
+    return [
+        f"{name}: {one.undefined:,} of {one.queries + one.undefined:,} queries have no value and are left out"
+        for name, one in first.summaries().items()
+        if one.undefined
+    ]
+
+
+def _by_query(first: metrics.Evaluated, second: metrics.Evaluated | None) -> pa.Table:
+    values = first.by_query(second)
+    parts = []
+    for place, name in enumerate(first.names):
+        columns = {
+            "name": pa.array([name] * len(values), pa.large_string()),
+            "query": values["query"].cast(pa.large_string()),
+            "value": values[f"m{place}"],
+        }
+        if second is not None:
+            columns["against"] = values[f"n{place}"]
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts)

@@ -1,0 +1,548 @@
+"""What can be said to each command: one dataclass of options for each, whose docstring is its help.
+
+The function of the same name in the file of the same name does the work, with that dataclass. Nothing heavy is imported
+here: ``--help`` is made of this file. When an option does nothing beside others, ``idle`` says.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Literal
+
+import click
+
+from concordant.apps.commands.given import HELP, Options, argument, command, option
+from concordant.apps.commands.idle import RULES
+from concordant.apps.commands.shared_options import (
+    ONE,
+    PICKLE,
+    TABLE,
+    AbstentionOptions,
+    ChosenFeatures,
+    ClusteredLog,
+    FeatureOptions,
+    LogOptions,
+    ModelOptions,
+    SidedLog,
+    SparkOptions,
+    TableOptions,
+    TextOptions,
+)
+from concordant.auditing.settings import AuditSettings
+
+__all__ = ["OPTIONS", "command_of"]
+
+
+NONE = click.IntRange(min=0)
+SECONDS = click.FloatRange(min=0, min_open=True)
+SEED = "Makes every output reproducible."
+INTERVALS = "auto, hessian, sandwich, bootstrap or none."
+
+
+# -- rankings ----------------------------------------------------------------------------------------------------------
+class RankOptions(TableOptions, SidedLog):
+    """Rank the items of LOG, per query, and say what it cannot support.
+
+    LOG is CSV, TSV, JSON Lines (also .gz), Parquet, Arrow, PrefLib, LETOR, a folder of files of one kind,
+    file.duckdb::table, or a store (concordant ingest). Its columns are recognised by their usual names; name others
+    with --winner, --loser, --query and so on.
+
+    \b
+    Examples:
+      concordant rank votes.csv
+      concordant rank votes.csv --query prompt --cluster worker -o ranking.parquet
+      concordant rank clicks.parquet --structure cascade --clicks first
+      concordant rank results.csv --home --neutral neutral --ties davidson
+    """
+
+    log: str = argument()
+    structure: str = option(
+        "S",
+        "bradley-terry, plackett-luce, log-odds, thurstone-mosteller, borda, budgeted-borda, eigenvector, counting or "
+        "cascade.",
+        default="bradley-terry",
+    )
+    prior: float | None = option(
+        "V", "Precision of the normal prior on scores (default 0.01); 0 is plain maximum likelihood."
+    )
+    ties: Literal["half", "davidson"] | None = option(None, "Ties as half wins, or Davidson's model.")
+    interval: str = option("METHOD", INTERVALS, default="auto")
+    replicates: int = option(None, "Bootstrap replicates.", default=1000)
+    level: float = option(None, "Confidence level of the intervals.", default=0.95)
+    quasi: bool = option(None, "Add quasi-standard errors (likelihoods, up to 500 items).", default=False)
+    pool: bool = option(None, "One ranking over all queries.", default=False)
+    across_components: bool = option(
+        None, "Rank items that no chain of comparisons connects by the prior alone.", default=False
+    )
+    seed: int = option(None, SEED, default=0)
+    rows: int | None = option(
+        None,
+        "Rows per query of the table on a terminal.",
+        type=ONE,
+        show_default="20, of a single query up to 60",
+    )
+
+
+class AuditOptions(TableOptions, ClusteredLog, AuditSettings):
+    """Say whether the preferences of LOG, with a loss, can lead to the right order.
+
+    Per query: is the population low-noise, where are the cycles, what is the best achievable pairwise loss, which
+    surrogate losses reach it with infinite data like this and what do the others cost, is any of that more than
+    sampling noise, and which pairs should be asked next.
+
+    \b
+    Examples:
+      concordant audit votes.csv
+      concordant audit votes.csv --query prompt -o audit.json
+      concordant audit votes.csv --surrogate ranknet --surrogate difference-graph
+      concordant audit elections.soc --exact
+    """
+
+    log: str = argument()
+    surrogates: tuple[str, ...] = option(
+        "NAME[:PHI]",
+        "Audit this surrogate (again for more; default: all), such as ranknet or difference-graph:hinge.",
+        "--surrogate",
+        default=(),
+    )
+    ties: Literal["heavier", "paper"] = option(
+        None,
+        "How the pairwise loss charges tied scores: the heavier direction, or the formula literally.",
+        default="heavier",
+    )
+    exact: bool = option(
+        None,
+        "Best orders by dynamic programming up to 20 items that hang together in cycles, then by an integer programme.",
+        default=False,
+    )
+    time_limit: float = option("SECONDS", "With --exact: time for each integer programme.", default=10.0, type=SECONDS)
+    structure: str | None = option(
+        "S", "Structure whose scores NDCG and ERR are judged by (default: log-odds; cascade for selections)."
+    )
+    order: str = option("K", "Judgments aggregated at a time for NDCG and ERR: all, or a number.", default="all")
+    replicates: int = option(
+        None, "Bootstrap replicates of the judgments; 0: nothing about sampling noise.", default=200, type=NONE
+    )
+    level: float = option(
+        None,
+        "Confidence of the statements about noise.",
+        default=0.95,
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    )
+    top: int | None = option(
+        "K",
+        "Settle the top K: how many more judgments that takes, and which pairs to ask (default: the first place; "
+        "pairs for the whole order).",
+        type=ONE,
+    )
+    ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
+    pool: bool = option(None, "One population over all queries.", default=False)
+    output: str | None = option(
+        "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.", "-o"
+    )
+    edges: str | None = option("F", "Write every net preference and how sure its direction is to F.")
+    seed: int = option(None, SEED, default=0)
+    rows: int = option(None, "Queries in the table on a terminal.", default=20, type=ONE)
+
+
+class ReportOptions(ChosenFeatures, ClusteredLog):
+    """Write one page to look at: what LOG says, how sure that is, and what to ask next.
+
+    The page holds everything it needs (no network): the ranking with intervals, who beats whom, the difference graph
+    with its cycles, the audit in words, how far those who judged agree, and which pairs to ask next; with --features or
+    --model also the scorer, its risk against k, and when it should rather decline to order two items. See
+    docs/report.md.
+
+    \b
+    Examples:
+      concordant report votes.csv -o report.html
+      concordant report votes.csv --query prompt --cluster worker -o report.html
+      concordant report votes.csv --features answers.csv --model model -o report.html
+    """
+
+    log: str = argument()
+    output: str = option("F", "The page to write: .html.", "-o", required=True)
+    group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
+    features: str | None = option("F", "Features of the items: a scorer is fitted to them, and shown.", "-f")
+    model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
+    unsafe_load_pickle: bool = option(None, PICKLE, default=False)
+    structure: str = option("S", "As of concordant rank.", default="bradley-terry")
+    interval: str = option("METHOD", INTERVALS, default="auto")
+    replicates: int = option(None, "Bootstrap replicates of the intervals.", default=1000, type=ONE)
+    level: float = option(None, "Confidence level of the intervals.", default=0.95)
+    ask: int = option("N", "Pairs to ask next, a query.", default=10, type=NONE)
+    audit: bool = option(
+        None, "Without the audit a large log takes less time.", "--audit/--no-audit", default=True, show_default=False
+    )
+    title: str | None = option("TEXT", "What stands above the page; default: the name of LOG.")
+    seed: int = option(None, "Makes the page reproducible.", default=0)
+
+
+class DemoOptions(Options):
+    """Rank 59 language models by 8,931 votes of 124 people on their answers to 13 prompts.
+
+    The votes are those of LLMFAO (D. Ustalov, CC BY 4.0) and come with the package. GPT-4 judged the same pairs; the
+    demonstration shows where the two agree. Tables go to the folder, and report.html, a page to look at.
+    """
+
+    output: str = option("DIR", "Folder for the files.", "-o", default="demo-output")
+    seed: int = option(None, SEED, default=0)
+
+
+# -- stores ------------------------------------------------------------------------------------------------------------
+WAIT = "How long to wait while another process writes to the store."
+
+
+class IngestOptions(SidedLog):
+    """Take each LOG into a store, exactly once: what is there already, by its content, is left out.
+
+    LOG is what concordant rank reads; of a folder the new files are taken in. Each LOG is in the store as a whole or
+    not at all, whatever happens meanwhile, and a line says so. The first one fixes the kind of judgments and which
+    columns are query, cluster and covariates; the others have to agree. Then name the store in the place of a log:
+
+    \b
+    Examples:
+      concordant ingest votes-monday.csv votes-tuesday.csv --store votes.store
+      concordant ingest clicks/ --store clicks.store --clicks first
+      concordant rank votes.store
+      concordant store info votes.store
+    """
+
+    logs: tuple[str, ...] = argument(metavar="LOG...", nargs=-1, required=True)
+    store: str = option("FILE", "The store; the first log makes it.", "-s", required=True)
+    grown: bool = option(None, "Take in a file that begins with all of one that was taken in.", default=False)
+    again: str = option("NAME", "Count logs that the store has once more, under NAME.", default="")
+    known: str | None = option("F", "Of an export of a store: the list of files beside it (_X.known.json), or none.")
+    wait: float = option("SECONDS", WAIT, default=10.0, type=click.FloatRange(min=0))
+
+
+class StoreOptions(Options):
+    """Read all of the store FILE and check that it is what was written.
+
+    Every segment is held against its SHA-256, every number counted again. What is wrong is an error.
+    """
+
+    file: str = argument()
+
+
+class InfoOptions(StoreOptions):
+    """Say what the store FILE holds."""
+
+    batches: bool = option(
+        None, "The logs that were taken in, a row each (in files and pipes: how each was read, too).", default=False
+    )
+    output: str | None = option("F", "Write the table to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl.", "-o")
+
+
+class CompactOptions(StoreOptions):
+    """Merge the segments of the store FILE into one: the same judgments, read faster."""
+
+    wait: float = option("SECONDS", WAIT, default=10.0, type=click.FloatRange(min=0))
+    memory_limit: str | None = option("SIZE", "Memory for merging, such as 4GB; beyond it goes to disk.")
+    threads: int | None = option(None, "Threads for merging.", type=ONE)
+
+
+class StoreExportOptions(StoreOptions):
+    """Write the judgments of the store FILE as a log that concordant reads: equal judgments once, with their count."""
+
+    output: str = option("F", "A log: .parquet, .csv, .tsv or .arrow.", "-o", required=True)
+
+
+# -- scorers -----------------------------------------------------------------------------------------------------------
+class FitOptions(ChosenFeatures, LogOptions):
+    """Learn a scoring function of item features from the preferences in LOG and keep it in a directory.
+
+    LOG is what concordant rank reads, or graded labels (LETOR, qrels, a table with --kind labels). Items of LOG are
+    matched with the rows of F by item and, where F has a query, by query.
+
+    \b
+    Examples:
+      concordant fit votes.csv --features items.csv --model model
+      concordant fit clicks.parquet --features docs.txt --model model --structure cascade --clicks first
+      concordant fit votes.csv -f items.csv -m trees --regressor hist-gradient-boosting
+      concordant fit train.txt --model model          (LETOR: labels and features in one file)
+      concordant fit votes.parquet -f huge.parquet -m model --structure log-odds --stream
+    """
+
+    log: str = argument()
+    features: str | None = option(
+        "F",
+        "Features of the items: a table with item, optionally query, and numeric columns, or a LETOR file. Default: "
+        "LOG itself, when it is LETOR.",
+        "-f",
+    )
+    model: str = option("DIR", "Where the model is kept: a directory.", "-m", required=True)
+    loss: str = option(
+        "L",
+        "gain-regression, difference-graph, linear, ndcg-pairwise, err-pairwise, ranksvm, ranknet, rankboost or "
+        "margin-based.",
+        default="gain-regression",
+    )
+    phi: str | None = option("P", "Margin function of the loss: hinge, squared-hinge, logistic, exponential.")
+    structure: str | None = option("S", "What is aggregated: log-odds, bradley-terry, borda, cascade, …", "-s")
+    order: str = option(
+        "K",
+        "Judgments aggregated at a time: a number, all, or auto (all when informed, else by cross-validation).",
+        default="auto",
+    )
+    subsets: int | None = option(None, "Subsets of K judgments drawn of each query (default 32).", type=ONE)
+    gain: str | None = option("G", "Gain of a score: 2^s-1, 2^s or identity.")
+    informed: bool | None = option(
+        None,
+        "Let the features inform the aggregation where judgments are few. Default: informed, unless a structure is "
+        "given or LOG is a log of clicks.",
+        "--informed/--not-informed",
+    )
+    regressor: str = option(
+        "R", "linear, hist-gradient-boosting, random-forest, lightgbm, xgboost or network.", "-r", default="linear"
+    )
+    ridge: str | None = option("V", "Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.")
+    log_features: bool = option(None, "Take sign(x)·log(1 + |x|) of every feature.", default=False)
+    standardise: bool = option(None, "Standardise the features.", "--standardise/--as-given", default=True)
+    missing: Literal["raise", "mean", "median", "zero"] = option(
+        None, "What a missing feature becomes.", default="raise"
+    )
+    stream: bool | None = option(
+        None,
+        "Leave F on disk (Parquet, Arrow or a folder of them) and read it block by block: linear scorers with a named "
+        "structure. Default: where F would not fit into memory.",
+        "--stream/--in-memory",
+    )
+    label: str | None = option("C", "Column of the label, with --kind labels.")
+    folds: int | None = option(None, "Folds of the cross-validation (default 3).", type=click.IntRange(min=2))
+    seed: int = option(None, "Makes the model reproducible.", default=0)
+
+
+class ScoreOptions(TableOptions, AbstentionOptions, SparkOptions):
+    """Score and rank items by a fitted model: columns query, item, score, rank (1 = best of its query).
+
+    Columns of F are matched with the model's features by name; others are left unread. Equal scores share a rank.
+
+    With --abstain, or a model kept as an AbstainingRanker, there is a column tier (1 = best of its query). Of two items
+    in different tiers the model says which is better; of two in the same tier it does not.
+
+    \b
+    Examples:
+      concordant score --model model --features new-items.csv
+      concordant score -m model -f test.txt -o scores.parquet
+      concordant score -m model -f new-items.csv --abstain 0.2 --judgments held-out.csv --judged-features items.csv
+    """
+
+    features: str = option("F", "Features of the items to score.", "-f", required=True)
+    output: str | None = option(
+        "F", f"{TABLE}; with --engine spark also a folder, for Parquet that the executors write.", "-o"
+    )
+    stream: bool | None = option(
+        None,
+        "Leave F on disk (Parquet, Arrow or a folder of them) and read it block by block. Default: where F would not "
+        "fit into memory.",
+        "--stream/--in-memory",
+    )
+    memory_limit: str | None = option("SIZE", "Memory for F, such as 4GB; a larger one stays on disk.")
+    abstain: float | None = option(
+        "COST",
+        "Order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1). Adds the "
+        "column tier: items of one tier are not ordered.",
+    )
+
+
+class EvaluateOptions(TextOptions, SparkOptions):
+    """Judge SCORES by the graded LABELS: mean and standard error of each metric over queries.
+
+    SCORES is a table with columns query, item, score, as concordant score writes it; LABELS is LETOR, qrels or a table
+    with columns query, item, label. Rows are matched by query and item; without a query in both files all rows are one
+    query. Equal scores are taken in the order of SCORES unless the convention has another rule.
+
+    \b
+    Examples:
+      concordant evaluate scores.csv test.txt --metric ndcg@10 map err@10
+      concordant evaluate scores.csv test.qrels --metric ndcg@10 --convention trec --per-query
+      concordant evaluate new.parquet test.txt --against old.parquet
+    """
+
+    scores: str = argument()
+    labels: str = argument()
+    more: tuple[str, ...] = argument(nargs=-1, metavar="")
+    metrics: tuple[str, ...] = option(
+        "M",
+        "ndcg, err, precision, average-precision, reciprocal-rank, auc, kendall-tau, pairwise-loss; a cut-off is "
+        "written as in ndcg@10. Several: --metric ndcg@10 map, or --metric again.",
+        "--metric",
+        default=("ndcg@10",),
+        show_default="ndcg@10",
+    )
+    convention: str | None = option("C", "burges (default), sklearn, trec, xgboost, lightgbm or letor4.")
+    against: str | None = option("SCORES", "A second scorer on the same rows: paired differences, first minus second.")
+    per_query: bool = option(None, "One row per metric and query.", default=False)
+    unmatched: Literal["raise", "skip"] = option(None, "Rows of one file that the other lacks.", default="raise")
+    query: str | None = option("C", "Column of the query, in both files.")
+    item: str | None = option("C", "Column of the item, in both files.")
+    score: str | None = option("C", "Column of the score.")
+    label: str | None = option("C", "Column of the label.")
+    level: float = option(None, "Confidence level of --against, and of the AUC of one list (DeLong).", default=0.95)
+
+
+class ServeOptions(AbstentionOptions):
+    """Answer requests over HTTP by a fitted model: POST /score, /rank, /compare; GET /health, /openapi.json.
+
+    There is no TLS, and no login but a token: for others than this machine, put it behind a proxy. Ctrl-C and SIGTERM
+    end it when the requests that have begun are answered. --abstain and what belongs to it are as for concordant score.
+
+    \b
+    Examples:
+      concordant serve --model model --features items.csv
+      concordant serve -m model -f items.parquet --host 0.0.0.0 --port 9000 --workers 2 --log-format json
+    """
+
+    features: str | None = option(
+        "F",
+        "Features of the items that may be asked for by their labels; without it, requests bring features of their "
+        "own.",
+        "-f",
+    )
+    host: str = option("ADDRESS", "Where to listen; 0.0.0.0 is every interface of this machine.", default="127.0.0.1")
+    port: int = option("N", "0 takes a free one.", default=8080, type=click.IntRange(0, 65535))
+    host_name: tuple[str, ...] = option(
+        "NAME", "A name that clients call this server by, beside localhost and --host; repeatable.", default=()
+    )
+    token_file: str | None = option(
+        "FILE",
+        "Answer only whoever shows the token in FILE (authorization: Bearer …); CONCORDANT_SERVE_TOKEN may hold it, "
+        "too.",
+    )
+    workers: int = option(
+        "N", "Processes, each with model and features of its own.", default=1, type=click.IntRange(1, 256)
+    )
+    max_items: int = option("N", "Items, or pairs, in one request.", default=1000, type=ONE)
+    max_body: str = option("SIZE", "Size of a request's body.", default="4MB")
+    limit_concurrency: int = option(
+        "N", "Requests taken at once in a worker; others are refused (503).", default=64, type=ONE
+    )
+    timeout: float = option("SECONDS", "In which a whole request must have arrived.", default=10.0, type=SECONDS)
+
+
+class ExportOptions(ModelOptions, FeatureOptions, LogOptions):
+    """Write a model for other software, its normaliser included, or a model card, or both.
+
+    onnx takes every regressor that has a converter, in float64; elasticsearch and solr take linear scorers and trees
+    (solr networks too), in float32; json is documented in docs/export.md.
+
+    \b
+    Examples:
+      concordant export --model model --to onnx -o model.onnx
+      concordant export -m model --to elasticsearch -o model.json --feature-names title,body,age
+      concordant export -m model --card README.md --log votes.csv --features items.csv --labels test.txt
+    """
+
+    to: str | None = option("FORMAT", "onnx, elasticsearch (and OpenSearch), solr or json.")
+    output: str | None = option("FILE", "Write the model to FILE.", "-o")
+    card: str | None = option("FILE", "Write a model card to FILE, such as README.md.")
+    name: str | None = option("N", "Name of the model (default: FILE without its ending; in the card DIR).")
+    feature_names: str | None = option("A,B,…", "What the features are called there, in the order of the model's.")
+    of_query: str | None = option("Q", "Of a model with a scoring function for each query: which one.")
+    log: str | None = option("LOG", "For the card: the judgments that the model learned from.")
+    held_out: str | None = option("LOG", "For the card: judgments that it has not seen.")
+    labels: str | None = option("F", "For the card: a LETOR file with graded labels that it has not seen.")
+    features: str | None = option("F", "For the card: features of the items of --log and --held-out.", "-f")
+    held_out_features: str | None = option("F", "Features of the items of --held-out, if not those of --features.")
+    license: str = option(
+        "ID", "For the card: licence of the model, as the hub calls it (mit, cc-by-4.0, …).", default="unknown"
+    )
+    audit: bool = option(None, "For the card: audit the judgments of --log.", "--audit/--no-audit", default=True)
+
+
+# -- experiments -------------------------------------------------------------------------------------------------------
+class ReproduceOptions(Options):
+    """Run an experiment of the papers again and set its numbers beside the published ones.
+
+    NAME is one of: table1 (ICML Table 1, MovieLens-100K), fig2, fig3, fig4 (Annals of Statistics 2013, Figures 2 to 4,
+    MSLR and MQ2008), images (one ranker per query), consistency (risk as judgments grow), abstention (Ranking with
+    Abstention 2023, Table 1: digits, and CIFAR-10 with --data DIR, which keeps its state in the output folder and goes
+    on from it). Without NAME all are run for which the data are there.
+
+    Each writes NAME.csv and further tables, NAME.md (the table with the paper's values and what agrees), NAME.svg and
+    NAME.png; figures need the extra concordant[figures].
+
+    \b
+    Examples:
+      concordant reproduce table1 --quick
+      concordant reproduce fig3 --data MSLR-WEB10K --output figures
+      concordant reproduce abstention --data cifar-10-batches-bin --device cuda
+    """
+
+    name: str | None = argument(required=False)
+    data: str | None = option(
+        "DIR",
+        "Folder of the data sets (ml-100k, mslr, mq2008, cifar-10-batches-bin, each in its own folder), or of the one "
+        "that is needed; full MSLR-WEB10K too. Default: data, ../shared/data.",
+    )
+    quick: bool = option(None, "Fewer runs on less data: seconds instead of minutes.", default=False)
+    device: str = option(
+        "D", "Where to compute: abstention on CIFAR-10 can use cuda; the others run on the cpu.", default="cpu"
+    )
+    output: str = option("DIR", "Folder for the tables and figures.", "-o", default="reproduction-output")
+    seed: int = option(None, SEED, default=0)
+
+
+class CounterexampleOptions(Options):
+    """Find votes that the surrogate NAME, with any amount of data, ranks wrongly, and write them as a log.
+
+    NAME is a surrogate that reads preferences (ranknet, ranksvm, rankboost, margin-based, difference-graph, linear), or
+    a counterexample of the papers: theorem-2, theorem-3, orderings. Printed are the votes, the order that contradicts
+    the fewest of them, what every surrogate makes of them, and what that costs.
+
+    votes.csv is a log for concordant rank and fit, items.csv has features for fit with which a linear scorer can give
+    every item any score, and right.csv has the right order as labels for concordant evaluate.
+
+    \b
+    Examples:
+      concordant counterexample ranknet -o ranknet
+      concordant counterexample ranksvm --items 4 --within acyclic
+      concordant counterexample theorem-3 -o theorem-3
+    """
+
+    name: str = argument()
+    phi: str | None = option("P", "Margin function: hinge, squared-hinge, logistic, exponential.")
+    items: int | None = option("M", "Number of items, 2 to 6 (default 3).")
+    within: str | None = option("C", "Populations to search: low-noise (default), acyclic or any.")
+    votes: int | None = option("N", "Number of votes (default 1000; more where they are needed).")
+    budget: int | None = option("N", "Linear programmes to solve in the search (default 2000).")
+    output: str | None = option("DIR", "Folder for votes.csv, items.csv and right.csv.", "-o")
+    seed: int | None = option("S", "Makes a search that cannot try all scores reproducible (default 0).")
+
+
+OPTIONS: dict[str, type[Options]] = {
+    "rank": RankOptions,
+    "fit": FitOptions,
+    "score": ScoreOptions,
+    "evaluate": EvaluateOptions,
+    "report": ReportOptions,
+    "audit": AuditOptions,
+    "export": ExportOptions,
+    "serve": ServeOptions,
+    "ingest": IngestOptions,
+    "store info": InfoOptions,
+    "store verify": StoreOptions,
+    "store compact": CompactOptions,
+    "store export": StoreExportOptions,
+    "reproduce": ReproduceOptions,
+    "counterexample": CounterexampleOptions,
+    "demo": DemoOptions,
+}
+GROUPS = {
+    "store": "Look into a store, verify it, make it smaller, write it out.\n\nA store is made by concordant ingest LOG "
+    "--store FILE, and read wherever a log is."
+}
+
+
+def command_of(name: str) -> click.Command:
+    """Return a command, or a group of them."""
+    if name in GROUPS:
+        inner = [command_of(one) for one in OPTIONS if one.startswith(f"{name} ")]
+        return click.Group(name, inner, help=GROUPS[name], context_settings=HELP)
+    file, *_, function = [*name.split(), *name.split()]
+
+    def run(options: Any) -> None:
+        getattr(importlib.import_module(f"concordant.apps.commands.{file}"), function)(options)
+
+    return command(name, OPTIONS[name], run, RULES)

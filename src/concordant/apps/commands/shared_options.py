@@ -1,0 +1,154 @@
+"""Options that several commands have, as parts of their dataclasses: columns, reading, features, models, abstention."""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal
+
+import click
+
+from concordant.apps.commands.given import Options, option
+
+__all__ = [
+    *("ONE", "PICKLE", "ROLES", "TABLE", "AbstentionOptions", "ChosenFeatures", "ClusteredLog", "FeatureOptions"),
+    *("LogOptions", "ModelOptions", "SidedLog", "SparkOptions", "TableOptions", "TextOptions"),
+]
+
+
+ONE = click.IntRange(min=1)
+TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl"
+PICKLE = "Load a model that holds a pickle. A pickle runs whatever code is in it."
+
+
+class Columns(Options):
+    """The roles that columns of a log can play."""
+
+    query: str | None = option("C", "Column of the query.")
+    winner: str | None = option("C", "Column of the winning item (or, with two sides, of the outcome).")
+    loser: str | None = option("C", "Column of the losing item.")
+    left: str | None = option("C", "Column of the first side.")
+    right: str | None = option("C", "Column of the second side.")
+    outcome: str | None = option("C", "Column that names the winning side or item, or a tie.")
+    weight: str | None = option("C", "Column of the strength (> 0) of a comparison.")
+    count: str | None = option("C", "Column of the number of times a row was seen.")
+    left_score: str | None = option("C", "Column of the first side's score; the higher one wins, equal ones tie.")
+    right_score: str | None = option("C", "Column of the second side's score.")
+    left_wins: str | None = option("C", "Column of the number of times the first side won.")
+    right_wins: str | None = option("C", "Column of the number of times the second side won.")
+    session: str | None = option("C", "Column of the shown list (selections, choices).")
+    position: str | None = option("C", "Column of the position in the list, 1 = top.")
+    item: str | None = option("C", "Column of the item.")
+    clicked: str | None = option("C", "Column that says whether the item was clicked or chosen (0/1).")
+    judgment: str | None = option("C", "Column of the ranking (orders) or of the rater (ratings).")
+    rank: str | None = option("C", "Column of the rank, 1 = best, equal = tied.")
+    rating: str | None = option("C", "Column of the rating.")
+
+
+ROLES = tuple(Columns.__annotations__)
+
+
+class LogOptions(Columns):
+    """How a log is read."""
+
+    kind: str | None = option("K", "comparisons, selections, choices, orders, ratings or labels.")
+    clicks: Literal["raise", "first", "last", "skip"] = option(None, "Lists with more than one click.", default="raise")
+    on_error: Literal["raise", "skip"] = option(None, "Rows that cannot be understood.", default="raise")
+    engine: Literal["duckdb", "memory", "spark"] | None = option(None, "Default: duckdb.")
+    master: str | None = option("URL", "Master of Spark, such as spark://HOST:7077 or yarn; default: this machine.")
+    memory_limit: str | None = option(
+        "SIZE", "Memory of the engine (of Spark’s executors), such as 4GB; beyond it goes to disk."
+    )
+    threads: int | None = option(None, "Threads of the engine (of Spark’s executors).", type=ONE)
+
+
+class ClusteredLog(LogOptions):
+    """A log whose judgments depend on each other."""
+
+    cluster: str | None = option("C", "Column of the worker or session that judgments depend on.")
+
+
+class SidedLog(ClusteredLog):
+    """A log whose sides have covariates."""
+
+    covariates: tuple[str, ...] = option("C", "Numeric column, left minus right.", "--covariate", default=())
+    home: bool = option(None, "The left (first, home) side has an advantage, which rank estimates.", default=False)
+    neutral: str | None = option("C", "With --home: true where no side is at home.")
+
+
+class TextOptions(Options):
+    """How texts are written."""
+
+    spreadsheet_safe: bool = option(
+        None, "In CSV and TSV put ' before texts that a spreadsheet would take for formulas.", default=False
+    )
+
+    def check(self) -> None:
+        """Refuse ``--spreadsheet-safe``, which ``output.as_csv`` heeds, where no CSV or TSV would be written."""
+        values = vars(self)
+        written = [name for name in (values.get("output"), values.get("edges")) if name is not None]
+        some = any(name.lower().endswith((".csv", ".tsv")) for name in written) or (
+            values.get("output") is None and not sys.stdout.isatty()
+        )
+        if self.spreadsheet_safe and not some:
+            raise click.UsageError(
+                "--spreadsheet-safe is for CSV and TSV; here "
+                + (f"{written[0]} is written" if written else "a table is shown (--output F.csv writes one)")
+            )
+
+
+class TableOptions(TextOptions):
+    """Where a table goes."""
+
+    output: str | None = option("F", f"{TABLE}.", "-o")
+
+
+class FeatureOptions(Options):
+    """Features of items."""
+
+    features: str | None = option("F", "Features of the items.", "-f")
+    feature_item: str | None = option("C", "Column of F with the item.")
+    feature_query: str | None = option("C", "Column of F with the query.")
+
+
+class ChosenFeatures(FeatureOptions):
+    """Features of items, of which some columns are chosen."""
+
+    feature_columns: str | None = option("A,B,…", "Columns of F that are features (default: all others).")
+
+
+class ModelOptions(Options):
+    """A model to use."""
+
+    model: str = option("DIR", "A model that concordant fit wrote.", "-m", required=True)
+    unsafe_load_pickle: bool = option(None, PICKLE, default=False)
+
+
+class AbstentionOptions(ModelOptions, FeatureOptions):
+    """When a command leaves pairs without order."""
+
+    abstain: float | None = option(
+        "COST", "Order no two items where that is too risky: COST of that, from 0 to 1 (a wrong order costs 1)."
+    )
+    abstain_by: Literal["distance", "risk"] | None = option(
+        None, "What makes it risky: items near to each other (default), or a high estimated risk."
+    )
+    gamma: str | None = option(
+        "G",
+        "Distance up to which items are too near, in standardised features, whatever COST is; auto (default) chooses "
+        "it by --judgments.",
+    )
+    norm: Literal["1", "2", "inf"] | None = option(None, "Of the distance; default: inf.")
+    share: float | None = option("S", "Share of the judged pairs left without order, at most.")
+    judgments: str | None = option(
+        "LOG", "Held-out judgments (any preference log, or labels in a LETOR file) to choose when by."
+    )
+    judged_features: str | None = option("F", "Features of the items of LOG; default: those of --features.")
+
+
+class SparkOptions(Options):
+    """Where the work is done."""
+
+    engine: Literal["memory", "spark"] = option(
+        None, "Where the work is done; see docs/spark.md for spark.", default="memory"
+    )
+    master: str | None = option("URL", "Master of Spark, such as local[4] or spark://HOST:PORT.")

@@ -1,0 +1,26 @@
+"""What an audit is asked for, without what it needs to answer: the command reads it for its help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["AuditSettings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings:
+    """The parameters of ``audit``, which says what each means."""
+
+    surrogates: Sequence[str] | None = None
+    ties: str = "heavier"
+    exact: bool = False
+    time_limit: float = 10.0
+    structure: str | None = None
+    order: int | str = "all"
+    subsets: int = 32
+    replicates: int = 200
+    level: float = 0.95
+    top: int | None = None
+    ask: int = 10
+    seed: int = 0
