@@ -11,15 +11,14 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from concordant.apps.commands.given import say_note
 from concordant.apps.commands.options import AuditOptions
-from concordant.apps.commands.output import as_csv, check_output, one_line, plain, show_table, write, write_json
+from concordant.apps.commands.output import check_output, one_line, plain, print_csv, show_table, write, write_json
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import say
 from concordant.auditing.audit import audited
 from concordant.auditing.findings import Audit
-from concordant.errors import UsageError
+from concordant.errors import UsageError, counted
 from concordant.io.read import read_log
 from concordant.losses.surrogates import choose
 from concordant.ranking.structures import structure
@@ -155,9 +154,7 @@ def audit(options: AuditOptions) -> None:
         reading = read_log(log, **asked_of(options))
     if reading.rejects:
         tell([f"skipped: {reading.report()}"])
-    if not quiet:
-        for note in reading.notes:
-            say_note(note)
+    options.say_notes(reading.notes)
     prefs = reading.preferences.pool() if options.pool else reading.preferences
     with Progress(quiet, "auditing"):
         found = audited(prefs, options)
@@ -166,27 +163,21 @@ def audit(options: AuditOptions) -> None:
             write_json({"file": log} | found.to_dict(), output)
         else:
             write(_flat(found.to_arrow()), output)
-        if not quiet:
-            number = f"{len(found.queries):,} {'query' if len(found.queries) == 1 else 'queries'}"
-            say("wrote", f"wrote {output}: {number}", path=output)
+        options.say("wrote", f"wrote {output}: {counted(len(found.queries), 'queries')}", path=output)
     if found.edges is not None and edges is not None:
         write(found.edges, edges)
-        if not quiet:
-            say("wrote", f"wrote {edges}: {len(found.edges):,} preferences", path=edges)
+        options.say("wrote", f"wrote {edges}: {len(found.edges):,} preferences", path=edges)
     if sys.stdout.isatty():
         show_audit(found, options.rows)
     elif output is None:
-        sys.stdout.buffer.write(as_csv(_flat(found.to_arrow())))
-        sys.stdout.buffer.flush()
+        print_csv(_flat(found.to_arrow()))
     if not quiet or sys.stdout.isatty():
         for line in found.summary:
             if sys.stdout.isatty():
                 click.echo(one_line(line))
             else:
                 say("summary", line)
-    if not quiet:
-        for note in found.notes:
-            say_note(note)
+    options.say_notes(found.notes)
 
 
 def _flat(table: pa.Table) -> pa.Table:

@@ -16,7 +16,6 @@ import pyarrow as pa
 from concordant.apps.commands.options import CounterexampleOptions
 from concordant.apps.commands.output import output_folder, write
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.saying import say
 from concordant.apps.commands.standard import beside_the_result
 from concordant.auditing.counterexamples import KNOWN, Counterexample, find_counterexample
 from concordant.auditing.small_populations import Verdict, preference_surrogates
@@ -47,8 +46,8 @@ def counterexample(options: CounterexampleOptions) -> None:
         click.echo(_nothing(name, chosen))
         return
     asked, taken = chosen.get("votes", found.votes.sum()), int(found.votes.sum())
-    if taken != asked and not options.quiet:
-        say("note", f"{asked} votes are too few to show it; taken are {taken:,}")
+    if taken != asked:
+        options.say("note", f"{asked} votes are too few to show it; taken are {taken:,}")
     if folder is not None:
         _write(found, folder)  # before anything is printed: the reader of a pipe may be gone after some lines
     with beside_the_result() if folder is not None else nullcontext():

@@ -14,16 +14,15 @@ import pyarrow.compute as pc
 
 from concordant.apps.commands.matching import Matched, match, query_names, read_valued
 from concordant.apps.commands.options import EvaluateOptions
-from concordant.apps.commands.output import as_csv, one_line
+from concordant.apps.commands.output import one_line, print_csv
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.saying import say
 from concordant.errors import InputError, UsageError
 from concordant.losses.metrics.auc import auc_difference, auc_interval
 from concordant.losses.metrics.judged_lists import Floats
-from concordant.losses.metrics.metrics import METRICS, canonical, compare, metric, summarise
+from concordant.losses.metrics.metrics import METRICS, Comparison, Summary, canonical, compare, metric, summarise
 from concordant.progress import stage, steps
 
-__all__ = ["evaluate", "of_one_list"]
+__all__ = ["evaluate", "mean_row", "of_one_list"]
 
 
 def of_one_list(
@@ -70,8 +69,7 @@ def evaluate(options: EvaluateOptions) -> None:
         with Progress(options.quiet, "evaluating"):
             table, told = on_spark.evaluate(options, names)
         _show(table)
-        for text in told:
-            _note(text, options.quiet)
+        options.say_notes(told)
         return
     if options.master is not None:
         raise UsageError(f"--master {options.master} belongs to --engine spark")
@@ -85,7 +83,7 @@ def evaluate(options: EvaluateOptions) -> None:
         with stage("matching rows"):
             lists = match(valued, judged, options.unmatched)
         values = {name: _values(judges[name], lists) for name in steps("metrics", list(judges))}
-    _note(lists.left_out, options.quiet)
+    options.say_notes([lists.left_out] if lists.left_out else [])
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
     second: Matched | None = None
@@ -94,18 +92,18 @@ def evaluate(options: EvaluateOptions) -> None:
             second = match(read_valued(options.against, "score", columns), judged, options.unmatched)
             at = _places(queries, second, options)
             other = {name: _values(judges[name], second)[at] for name in steps("metrics", list(judges))}
-        _note(second.left_out, options.quiet)
+        options.say_notes([second.left_out] if second.left_out else [])
     if options.per_query:
         table = _by_query(values, other, queries)
     else:
         alone, note = of_one_list(list(values), lists, second, options.level)
         options.settle(bounded=bool(alone or note or (other and len(queries) > 1)))
-        _note(note, options.quiet)
+        options.say_notes([note] if note else [])
         table = _means(values, other, options.level, alone)
     _show(table)
     for name, found in values.items():
         if missing := int(np.isnan(found).sum()):
-            _note(f"{name}: {missing:,} of {len(found):,} queries have no value and are left out", options.quiet)
+            options.say("note", f"{name}: {missing:,} of {len(found):,} queries have no value and are left out")
 
 
 def _simple(name: str) -> bool:
@@ -118,8 +116,7 @@ def _show(table: pa.Table) -> None:
     if sys.stdout.isatty():
         _print(table)
     else:
-        sys.stdout.buffer.write(as_csv(table))
-        sys.stdout.buffer.flush()
+        print_csv(table)
 
 
 def _values(judge: Any, lists: Matched) -> Floats:
@@ -144,15 +141,19 @@ def _means(
     rows = []
     bounds = dict.fromkeys(("lower", "upper"), float("nan")) if alone and not other else {}
     for name, found in values.items():
-        one = summarise(found)
-        row: dict[str, Any] = {"name": name, "mean": one.mean, "standard_error": one.standard_error}
-        row |= {"queries": one.queries} | bounds
-        if other:
-            pair = compare(found, other[name], level=level)
-            row |= {"against": summarise(other[name]).mean, "difference": pair.mean}
-            row |= {"lower": pair.lower, "upper": pair.upper, "p_value": pair.p_value}
-        rows.append(row | alone.get(name, {}))
+        second = (summarise(other[name]), compare(found, other[name], level=level)) if other else None
+        rows.append(mean_row(name, summarise(found), second) | bounds | alone.get(name, {}))
     return pa.Table.from_pylist(rows)
+
+
+def mean_row(name: str, one: Summary, second: tuple[Summary, Comparison] | None) -> dict[str, Any]:
+    """Return the row of a metric, beside that of a second scorer and their difference."""
+    row = {"name": name, "mean": one.mean, "standard_error": one.standard_error, "queries": one.queries}
+    if second is None:
+        return row
+    other, pair = second
+    row |= {"against": other.mean, "difference": pair.mean}
+    return row | {"lower": pair.lower, "upper": pair.upper, "p_value": pair.p_value}
 
 
 def _by_query(values: dict[str, Floats], other: dict[str, Floats], queries: list[str]) -> pa.Table:
@@ -184,8 +185,3 @@ def _cell(value: Any, text: Any) -> Any:
     if isinstance(value, float):
         return "–" if np.isnan(value) else f"{value:.4f}"
     return text(one_line(str(value))) if isinstance(value, str) else f"{value:,}"
-
-
-def _note(text: str, quiet: bool) -> None:
-    if text and not quiet:
-        say("note", text)

@@ -10,7 +10,6 @@ from concordant.apps.commands.options import ExportOptions
 from concordant.apps.commands.output import put_file
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, is_letor, labelled_like, names_of, read_feature_file
-from concordant.apps.commands.saying import say
 from concordant.apps.export.card import model_card
 from concordant.apps.export.export import FORMATS, check_place, exported
 from concordant.apps.export.terms import terms_of
@@ -40,15 +39,12 @@ def export(options: ExportOptions) -> None:
         with Progress(options.quiet, f"converting {model}"):
             terms = terms_of(ranker, query=options.of_query, names=names)
             made[options.output], notes = exported(terms, options.to, name)
-        if not options.quiet:
-            for note in notes:
-                say("note", note)
+        options.say_notes(notes)
     if options.card is not None:
         made[options.card] = _card(ranker, options).encode()
     for name, data in made.items():
         put_file(name, lambda temporary, data=data: Path(temporary).write_bytes(data))  # type: ignore[misc]
-        if not options.quiet:
-            say("wrote", f"wrote {name}: {len(data):,} bytes", path=name)
+        options.say("wrote", f"wrote {name}: {len(data):,} bytes", path=name)
 
 
 def _check(options: ExportOptions) -> None:
@@ -92,8 +88,8 @@ def _card(ranker: Any, options: ExportOptions) -> str:
             return None, rows
         with Progress(options.quiet, f"reading {log}"):
             reading = read_log(log, **asked_of(options))
-        if reading.rejects and not options.quiet:
-            say("log", f"{log}: skipped: {reading.report()}")
+        if reading.rejects:
+            options.say("log", f"{log}: skipped: {reading.report()}")
         found = reading.preferences
         return found, rows if rows is None else labelled_like(rows, found)[0]
 

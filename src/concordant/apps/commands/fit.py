@@ -12,7 +12,7 @@ from concordant.apps.commands.given import worded
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import Matched, Valued, match, read_valued
 from concordant.apps.commands.options import FitOptions
-from concordant.apps.commands.output import as_csv, show_table
+from concordant.apps.commands.output import put_table
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import (
     as_written,
@@ -25,7 +25,6 @@ from concordant.apps.commands.reading_log import (
     said_of_names,
 )
 from concordant.apps.commands.regressors import named_regressor
-from concordant.apps.commands.saying import say
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.models.directory import check_target
 from concordant.apps.models.saving import save_model
@@ -63,9 +62,9 @@ def fit(options: FitOptions) -> None:
         raise UsageError(f"--master {options.master} belongs to --engine spark")
     with Progress(quiet, f"reading {log}"):
         features, judged, told = _labels(options) if graded else _preferences(options)
-    if not quiet and isinstance(features, FeatureFile):
-        told.append(f"{options.features}: streamed from disk, {gigabytes(features)}")
     if not quiet:
+        if isinstance(features, FeatureFile):
+            told.append(f"{options.features}: streamed from disk, {gigabytes(features)}")
         size = f"{counted(len(features), 'rows')} of {counted(len(features.names), 'features')}"
         source = options.features or log
         told.append(f"{source}: {size}")
@@ -80,14 +79,11 @@ def fit(options: FitOptions) -> None:
     place = save_model(ranker, options.model, about={"log": log, "features": options.features or log})
     if not quiet:
         tell(told)
-        _say(ranker, agreement, graded)
-        say("wrote", f"wrote {place}/", path=str(place))
+    _say(ranker, agreement, graded, options)
+    options.say("wrote", f"wrote {place}/", path=str(place))
     if hasattr(ranker, "cv_"):
         with beside_the_result():
-            if sys.stdout.isatty():
-                show_table(ranker.curve())
-            else:
-                sys.stdout.buffer.write(as_csv(ranker.curve()))
+            put_table(ranker.curve())
 
 
 def _settle(options: FitOptions, graded: bool) -> None:
@@ -122,12 +118,11 @@ def _agreement(ranker: Any, features: Features | FeatureFile, judged: Any) -> fl
         return None
 
 
-def _say(ranker: Any, agreement: float | None, graded: bool) -> None:
+def _say(ranker: Any, agreement: float | None, graded: bool, options: FitOptions) -> None:
     what = "nDCG@10" if graded else "concordance (pairs in the order of the judgments)"
     found = "nothing to compare the scores with" if agreement is None else f"{what} {agreement:.4f}"
-    say("fitted", f"on the training data: {found}; solver: {ranker.status_['status']}")
-    for note in ranker.status_["notes"]:
-        say("note", str(note))
+    options.say("fitted", f"on the training data: {found}; solver: {ranker.status_['status']}")
+    options.say_notes(ranker.status_["notes"])
 
 
 def _preferences(options: FitOptions) -> tuple[Features | FeatureFile, Any, list[str]]:

@@ -7,7 +7,7 @@ it is called, the dataclass's docstring is the help. The same object goes to the
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Self, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -127,6 +127,16 @@ class Options:
             for name in rule.options.split():
                 if name in self._way.given and rule.when(self._way.facts):
                     raise Idle(name, rule.why.format_map(self._way.facts), rule.instead)
+
+    def say(self, event: str, message: str, **more: Any) -> None:
+        """Say a line on stderr, unless --quiet."""
+        if not self.quiet:
+            say(event, message, **more)
+
+    def say_notes(self, notes: Iterable[str]) -> None:
+        """Say each note, unless --quiet."""
+        for note in () if self.quiet else notes:
+            say_note(note)
 
     def check(self) -> None:
         """Refuse what is wrong whatever the command does."""

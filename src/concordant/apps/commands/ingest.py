@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from concordant.apps.commands.given import say_note
 from concordant.apps.commands.options import IngestOptions
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of
-from concordant.apps.commands.saying import say
 from concordant.errors import counted, few
 from concordant.io.ingest import Store, Taken
 
@@ -26,11 +24,9 @@ def ingest(options: IngestOptions) -> None:
         place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
         with Progress(options.quiet, f"taking in {log}{place}"):
             taken = store.ingest(log, **reading)
-        if not options.quiet:
-            for line in _said(taken):
-                say("ingested", line)
-            for note in taken.notes:
-                say_note(note)
+        for line in _said(taken):
+            options.say("ingested", line)
+        options.say_notes(taken.notes)
 
 
 def _said(taken: Taken) -> list[str]:

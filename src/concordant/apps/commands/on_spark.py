@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from concordant.apps.commands.abstaining import ALONE
+from concordant.apps.commands.evaluate import mean_row
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import column_of_role
 from concordant.apps.commands.options import EvaluateOptions, FitOptions, RankOptions, ScoreOptions
 from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.reading_log import asked_of, chosen_columns, columns_of, said_of_names
+from concordant.apps.commands.reading_log import asked_of, chosen_columns, columns_of, names_of, said_of_names
 from concordant.apps.commands.saying import say
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
@@ -65,13 +66,12 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             say("log", line)
         if board is not None and output is not None:
             write(board.to_arrow(), output)
-        if output is not None and not quiet:
-            say("wrote", f"wrote {output}: {number:,} rows", path=output)
+        if output is not None:
+            options.say("wrote", f"wrote {output}: {number:,} rows", path=output)
         if board is not None:
             show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
-        elif not quiet:
-            for note in notes:
-                say("note", note)
+        else:
+            options.say_notes(notes)
     return True
 
 
@@ -113,13 +113,10 @@ def fit(ranker: Any, options: FitOptions) -> None:
         learning.fit(ranker, log, features, session=session(master, **sizes), **reading)
     options.settle(**chosen_by(ranker))
     place = save_model(ranker, options.model, about={"log": log, "features": features})
-    if not options.quiet:
-        found = ranker.status_
-        say("fitted", f"{log}: {found['rows']:,} items of {found['queries']:,} queries; solver: {found['status']}")
-        odd = said_of_names(features, [str(name) for name in ranker.feature_names_in_], options)
-        for note in (*found["notes"], *odd):
-            say("note", str(note))
-        say("wrote", f"wrote {place}/", path=str(place))
+    found = ranker.status_
+    options.say("fitted", f"{log}: {found['rows']:,} items of {found['queries']:,} queries; solver: {found['status']}")
+    options.say_notes((*found["notes"], *said_of_names(features, names_of(ranker) or [], options)))
+    options.say("wrote", f"wrote {place}/", path=str(place))
 
 
 def score(options: ScoreOptions) -> tuple[pa.Table | None, int]:
@@ -169,30 +166,16 @@ def evaluate(options: EvaluateOptions, names: list[str]) -> tuple[pa.Table, list
         first = judged(scores)
         second = judged(options.against) if options.against else None
         said = [one.left_out for one in (first, second) if one is not None and one.left_out]
-        table = _by_query(first, second) if options.per_query else _means(first, second, options.level)
-        return table, said + _undefined(first)
-
-
-def _means(first: metrics.Evaluated, second: metrics.Evaluated | None, level: float) -> pa.Table:
-    rows = []
-    pairs = {} if second is None else first.against(second, level=level)
-    for name, one in first.summaries().items():
-        row: dict[str, Any] = {"name": name, "mean": one.mean, "standard_error": one.standard_error}
-        row["queries"] = one.queries
-        if second is not None:
-            other, pair = pairs[name]
-            row |= {"against": other.mean, "difference": pair.mean}
-            row |= {"lower": pair.lower, "upper": pair.upper, "p_value": pair.p_value}
-        rows.append(row)
-    return pa.Table.from_pylist(rows)
-
-
-def _undefined(first: metrics.Evaluated) -> list[str]:
-    return [
-        f"{name}: {one.undefined:,} of {one.queries + one.undefined:,} queries have no value and are left out"
-        for name, one in first.summaries().items()
-        if one.undefined
-    ]
+        summaries = first.summaries()
+        said += [
+            f"{name}: {one.undefined:,} of {one.queries + one.undefined:,} queries have no value and are left out"
+            for name, one in summaries.items()
+            if one.undefined
+        ]
+        if options.per_query:
+            return _by_query(first, second), said
+        pairs = {} if second is None else first.against(second, level=options.level)
+        return pa.Table.from_pylist([mean_row(name, one, pairs.get(name)) for name, one in summaries.items()]), said
 
 
 def _by_query(first: metrics.Evaluated, second: metrics.Evaluated | None) -> pa.Table:

@@ -35,7 +35,9 @@ __all__ = [
     "one_line",
     "output_folder",
     "plain",
+    "print_csv",
     "put_file",
+    "put_table",
     "remarks",
     "show",
     "show_table",
@@ -212,6 +214,20 @@ def _as_text(column: pa.Array, delimiter: str) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(text, f'[\r\n"{delimiter}]|^ | $'), quoted, text)
 
 
+def put_table(table: pa.Table) -> None:
+    """Show a table on a terminal, print CSV into a pipe."""
+    if sys.stdout.isatty():
+        show_table(table)
+    else:
+        print_csv(table)
+
+
+def print_csv(table: pa.Table) -> None:
+    """Write a table to standard output."""
+    sys.stdout.buffer.write(as_csv(table))
+    sys.stdout.buffer.flush()
+
+
 def plain(value: Any) -> Any:
     """Return nested data as JSON can hold it: infinities become the texts "inf" and "-inf", NaN becomes null."""
     if isinstance(value, dict):
@@ -229,8 +245,7 @@ def show(board: Ranking, *, rows: int | None, quiet: bool, table: bool) -> None:
         if sys.stdout.isatty():
             _print_table(board, rows)
         else:
-            sys.stdout.buffer.write(as_csv(board.to_arrow()))
-            sys.stdout.buffer.flush()
+            print_csv(board.to_arrow())
     if not quiet:
         for note in remarks(board):
             say_note(note)

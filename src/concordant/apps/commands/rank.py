@@ -10,7 +10,6 @@ from concordant.apps.commands.options import RankOptions
 from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
-from concordant.apps.commands.saying import say
 from concordant.io.read import read_log
 from concordant.ranking import rank as ranking
 from concordant.ranking.structures import structure
@@ -51,8 +50,7 @@ def rank(options: RankOptions) -> None:
     if output is not None:
         with Progress(quiet, f"writing {output}"):
             write(board.to_arrow(), output)
-        if not quiet:
-            say("wrote", f"wrote {output}: {len(board):,} rows", path=output)
+        options.say("wrote", f"wrote {output}: {len(board):,} rows", path=output)
     show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
 
 

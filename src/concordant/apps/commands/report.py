@@ -10,12 +10,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from concordant.apps.commands.given import say_note
 from concordant.apps.commands.options import ReportOptions
 from concordant.apps.commands.output import check_output, put_file
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, labelled_like, names_of, read_feature_file, said_of_names
-from concordant.apps.commands.saying import say
 from concordant.apps.models.saving import load_model
 from concordant.apps.report.annotators import groups_of
 from concordant.apps.report.report import report as make_report
@@ -71,10 +69,8 @@ def report(options: ReportOptions) -> None:
         text = made.html.encode()
         put_file(output, lambda temporary: Path(temporary).write_bytes(text))
     tell(told)
-    if not quiet:
-        for note in (*prefs.notes, *made.data["left_out"]):
-            say_note(note)
-        say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
+    options.say_notes((*prefs.notes, *made.data["left_out"]))
+    options.say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
 
 
 def _features(options: ReportOptions, model: Any, prefs: Preferences) -> tuple[Any, list[str]]:

@@ -40,14 +40,14 @@ def reproduce(options: ReproduceOptions) -> None:
                 find(each.needs[0], root)
             say("note", f"{each.name} is left out: no data set {' or '.join(each.needs)}")
             continue
-        failed += _run(each, Setting(root, options.quick, seed, device=device, output=folder), folder, options.quiet)
+        failed += _run(each, Setting(root, options.quick, seed, device=device, output=folder), folder, options)
     if failed:
         raise ConcordantError(failed[0])
 
 
-def _run(each: Experiment, setting: Setting, folder: Path, quiet: bool) -> list[str]:
+def _run(each: Experiment, setting: Setting, folder: Path, options: ReproduceOptions) -> list[str]:
     """Run an experiment and write it; return what went wrong with the figure."""
-    with Progress(quiet, each.name) as progress:
+    with Progress(options.quiet, each.name) as progress:
         outcome = each.run(setting if progress is None else replace(setting, progress=progress))
     written, failed = write_numbers(outcome, folder), []
     try:
@@ -56,6 +56,5 @@ def _run(each: Experiment, setting: Setting, folder: Path, quiet: bool) -> list[
         failed.append(str(error))
     with beside_the_result():
         click.echo(outcome.markdown())
-    if not quiet:
-        say("wrote", f"written to {folder}: {', '.join(path.name for path in written)}", path=str(folder))
+    options.say("wrote", f"written to {folder}: {', '.join(path.name for path in written)}", path=str(folder))
     return failed

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from concordant.apps.commands.abstaining import careful, said_of
 from concordant.apps.commands.options import ScoreOptions
-from concordant.apps.commands.output import as_csv, check_output, show_table, write, write_parts
+from concordant.apps.commands.output import as_csv, check_output, put_table, write, write_parts
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import feature_stream, gigabytes, names_of, read_feature_file
-from concordant.apps.commands.saying import say
 from concordant.apps.commands.standard import reader_gone
 from concordant.apps.models.saving import load_model
 from concordant.errors import UsageError, counted
@@ -81,15 +80,13 @@ def score(options: ScoreOptions) -> None:
         if abstaining is not None:
             with stage("tiers"):
                 table = table.append_column("tier", pa.array(abstaining.tiers(features)))
-    if abstaining is not None and not options.quiet:
-        for said in said_of(abstaining):
-            say("note", said)
+    if abstaining is not None:
+        options.say_notes(said_of(abstaining))
     _put(table, len(table), options)
 
 
 def _score_stream(ranker: Any, file: FeatureFile, options: ScoreOptions) -> None:
-    if not options.quiet:
-        say("log", f"{options.features}: streamed from disk, {gigabytes(file)}")
+    options.say("log", f"{options.features}: streamed from disk, {gigabytes(file)}")
     with Progress(options.quiet, "scoring"):
         with stage("looking for rows that repeat"):
             refuse_repeats(file)
@@ -107,13 +104,9 @@ def _put(table: pa.Table | None, rows: int, options: ScoreOptions) -> None:
         if table is not None:
             with Progress(options.quiet, f"writing {options.output}"):
                 write(table, options.output)
-        if not options.quiet:
-            say("wrote", f"wrote {options.output}: {rows:,} rows", path=options.output)
-    elif sys.stdout.isatty():
-        show_table(table)
+        options.say("wrote", f"wrote {options.output}: {rows:,} rows", path=options.output)
     else:
-        sys.stdout.buffer.write(as_csv(table))
-        sys.stdout.buffer.flush()
+        put_table(table)
 
 
 def ranked(features: Features, scores: NDArray[np.float64]) -> pa.Table:

@@ -49,8 +49,7 @@ def serve(options: ServeOptions) -> None:
             del app  # it was made to see that it can be; each worker makes its own
             make = partial(application, replace(options), token, form)
             answer_in_workers(make, listener, workers, lambda: _tell(listener, options))
-    if not quiet:
-        say("stopped", "stopped")
+    options.say("stopped", "stopped")
 
 
 def application(

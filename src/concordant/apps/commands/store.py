@@ -11,9 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from concordant.apps.commands.options import CompactOptions, InfoOptions, StoreExportOptions, StoreOptions
-from concordant.apps.commands.output import as_csv, check_output, show_table, write
+from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.saying import say
 from concordant.errors import counted, few
 from concordant.io.ingest import Store
 from concordant.io.store.catalogue import Catalogue, Ingestion
@@ -41,24 +40,23 @@ def info(options: InfoOptions) -> None:
         wide = [name for name in ("segment", "options", "sha256") if name in table.column_names]
         show_table(table.drop_columns(wide), len(table))  # these are for files and pipes
     else:
-        sys.stdout.buffer.write(as_csv(table))
-        sys.stdout.buffer.flush()
-    if not batches and not options.quiet and len(catalogue.segments) >= MANY:
-        say("note", f"{len(catalogue.segments):,} segments; concordant store compact {file} merges them")
+        print_csv(table)
+    if not batches and len(catalogue.segments) >= MANY:
+        options.say("note", f"{len(catalogue.segments):,} segments; concordant store compact {file} merges them")
 
 
 def verify(options: StoreOptions) -> None:
     """Read everything; say that all is well, and what lies about."""
-    file, quiet = options.file, options.quiet
-    with Progress(quiet, f"verifying {file}"):
+    file = options.file
+    with Progress(options.quiet, f"verifying {file}"):
         found = Store(file).verify()
-    if quiet:
-        return
     size = f"{counted(found.segments, 'segments')}, {found.bytes:,} bytes"
     held = f"{counted(found.judgments, 'judgments')} of {counted(found.batches, 'logs')}"
-    say("verified", f"{file}: all is as it was written: {held} in {size}")
+    options.say("verified", f"{file}: all is as it was written: {held} in {size}")
     if found.leftovers:
-        say("note", f"harmless leftovers of a stopped writer, which the next one removes: {few(found.leftovers)}")
+        options.say(
+            "note", f"harmless leftovers of a stopped writer, which the next one removes: {few(found.leftovers)}"
+        )
 
 
 def compact(options: CompactOptions) -> None:
@@ -66,31 +64,30 @@ def compact(options: CompactOptions) -> None:
     file = options.file
     with Progress(options.quiet, f"merging {file}"):
         done = Store(file).compact(wait=options.wait, memory_limit=options.memory_limit, threads=options.threads)
-    if not options.quiet:
-        what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
-        said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)
-        say("compacted", f"{file}: {said}" if done.segments[0] > 1 else f"{file}: one segment already")
+    what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
+    said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)
+    options.say("compacted", f"{file}: {said}" if done.segments[0] > 1 else f"{file}: one segment already")
 
 
 def export(options: StoreExportOptions) -> None:
     """Write a log; say how it is read again where that needs options."""
-    file, output, quiet = options.file, options.output, options.quiet
+    file, output = options.file, options.output
     check_ending(Path(output))
     check_output(output, file, "the store")
     store, listed = Store(file), str(beside(Path(output)))
     check_output(listed, file, "the store")
-    with Progress(quiet, f"writing {output}"):
+    with Progress(options.quiet, f"writing {output}"):
         left_out = store.export(output)
-    if quiet:
-        return
     facts = store.info().facts
     asked = [] if facts.clusters is None else ["--cluster cluster"]
     asked += [f"--covariate {shlex.quote(name)}" for name in facts.covariates]
     how = f"; read it with {' '.join(asked)}" if asked else ""
-    say("wrote", f"wrote {output}{how}", path=output)
-    say("wrote", f"wrote {listed}: the files that the store knows, for ingest", path=listed)
+    options.say("wrote", f"wrote {output}{how}", path=output)
+    options.say("wrote", f"wrote {listed}: the files that the store knows, for ingest", path=listed)
     if left_out:
-        say("note", f"{counted(left_out, 'items')} known but in no judgment are not in it: a log has no row for them")
+        options.say(
+            "note", f"{counted(left_out, 'items')} known but in no judgment are not in it: a log has no row for them"
+        )
 
 
 def _facts(catalogue: Catalogue, *, grouped: bool) -> pa.Table:
