@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 import concordant as cc
 from concordant.apps.commands.options import command_of
+from concordant.errors import in_order
 from concordant.losses.metrics.metrics import METRICS
 from concordant.losses.pair_losses import PAIR_LOSSES
 from concordant.losses.surrogates import SURROGATES
@@ -54,6 +57,18 @@ def test_every_member_is_named(place: str, text: str, names: list[str]) -> None:
     assert not [name for name in names if name not in words(text)], place
 
 
+@pytest.mark.parametrize(
+    "registry", [STRUCTURES, SURROGATES, METRICS, PAIR_LOSSES], ids=["structure", "loss", "metric", "phi"]
+)
+def test_no_member_is_registered_without_a_name_and_none_is_only_named(registry: Mapping[str, Any]) -> None:
+    """The help of a command is made of names alone, and a registry holds its members to them."""
+    names, members = [*registry], dict(registry)
+    assert [*in_order(names, members)] == names
+    for wrong in ([*names, "toy"], names[1:]):
+        with pytest.raises(LookupError, match="named and not registered, or the reverse"):
+            in_order(wrong, members)
+
+
 def test_every_column_that_is_known_without_a_flag_is_on_the_page() -> None:
     page = (DOCS / "rankings.md").read_text()
     assert not [role for role in ALIASES if role not in page]
@@ -66,7 +81,7 @@ def test_a_structure_is_one_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     def function(batch: cc.Batch) -> Scores:
         return STRUCTURES["counting"].function(batch)
 
-    toy = Structure("toy", function, "pairs", "0.5", "none", "share of wins", "here", "shares")
+    toy = Structure("toy", function, "pairs", "0.5", "none", "here", "shares")
     monkeypatch.setattr(structures, "STRUCTURES", {**STRUCTURES, "toy": toy})
     found = cc.rank(votes, structure="toy", interval="none")
     assert found.score.tolist() == cc.rank(votes, structure="counting", interval="none").score.tolist()

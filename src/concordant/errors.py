@@ -17,15 +17,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 __all__ = [
     *("CannotRank", "ConcordantError", "Idle", "InputError", "NoMaximumLikelihood", "UsageError", "refuse_idle"),
-    *("Setting", "counted", "did_you_mean", "few", "twice", "whole_number"),
+    *("Setting", "counted", "did_you_mean", "few", "in_order", "twice", "whole_number"),
 ]
 
 
 _Name = TypeVar("_Name", str, int)
+_Member = TypeVar("_Member")
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name)[:200], names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}Known: {', '.join(names)}."
+
+
+def in_order(names: Iterable[str], members: Mapping[str, _Member]) -> Mapping[str, _Member]:
+    """Return the members of a registry in the order of their names. Errors: one without a name there, or the reverse.
+
+    >>> list(in_order(["b", "a"], {"a": 1, "b": 2}).items())
+    [('b', 2), ('a', 1)]
+    """
+    named = list(names)
+    if odd := {*named} ^ {*members}:
+        raise LookupError(f"named and not registered, or the reverse: {few(sorted(odd))}")
+    return MappingProxyType({name: members[name] for name in named})
 
 
 def whole_number(value: object, what: str, least: int = 1, most: int = 1 << 31) -> int:

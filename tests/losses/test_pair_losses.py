@@ -156,6 +156,7 @@ def test_without_a_form_on_tensors_it_is_said():
 
 
 ELSEWHERE = {
+    "losses/names.py": "the names of the registry, which holds to them",
     "losses/pair_losses.py": "the registry",
     "kernels/newton_blocks.py": "compiled ways; any other φ takes the plain one",
     "losses/gains_to_all.py": "closed forms; any other φ is minimised",

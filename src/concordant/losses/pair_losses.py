@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from concordant.errors import UsageError, did_you_mean
+from concordant.errors import UsageError, did_you_mean, in_order
+from concordant.losses.names import MARGIN_FUNCTIONS
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Floats]
@@ -189,7 +190,7 @@ def register(phi: PairLoss) -> None:
 _LOSSES = (
     PairLoss(
         "hinge",
-        "max(0, 1 − t)",
+        MARGIN_FUNCTIONS["hinge"],
         lambda t: np.maximum(1.0 - t, 0.0),
         lambda t: np.where(t < 1.0, -1.0, 0.0),
         lambda t: np.zeros_like(t),
@@ -201,7 +202,7 @@ _LOSSES = (
     ),
     PairLoss(
         "squared-hinge",
-        "max(0, 1 − t)²",
+        MARGIN_FUNCTIONS["squared-hinge"],
         lambda t: np.maximum(1.0 - t, 0.0) ** 2,
         lambda t: -2.0 * np.maximum(1.0 - t, 0.0),
         lambda t: np.where(t < 1.0, 2.0, 0.0),
@@ -212,7 +213,7 @@ _LOSSES = (
     ),
     PairLoss(
         "logistic",
-        "log(1 + e^(−t))",
+        MARGIN_FUNCTIONS["logistic"],
         lambda t: np.asarray(np.logaddexp(0.0, -t), np.float64),
         lambda t: np.asarray(-expit(-t), np.float64),
         lambda t: np.asarray(expit(t) * expit(-t), np.float64),
@@ -223,7 +224,7 @@ _LOSSES = (
     ),
     PairLoss(
         "exponential",
-        "e^(−t)",
+        MARGIN_FUNCTIONS["exponential"],
         lambda t: np.exp(-t),
         lambda t: -np.exp(-t),
         lambda t: np.exp(-t),
@@ -233,7 +234,7 @@ _LOSSES = (
     ),
     PairLoss(
         "linear",
-        "−t",
+        MARGIN_FUNCTIONS["linear"],
         lambda t: -t,
         lambda t: -np.ones_like(t),
         lambda t: np.zeros_like(t),
@@ -266,6 +267,6 @@ _PENALTIES = (
     ),
 )
 
-_REGISTERED = {phi.name: phi for phi in _LOSSES}
+_REGISTERED = dict(in_order(MARGIN_FUNCTIONS, {phi.name: phi for phi in _LOSSES}))
 PAIR_LOSSES: Mapping[str, PairLoss] = MappingProxyType(_REGISTERED)
 PENALTIES: Mapping[str, Penalty] = MappingProxyType({r.name: r for r in _PENALTIES})

@@ -18,8 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError, did_you_mean
+from concordant.errors import UsageError, did_you_mean, in_order
 from concordant.losses.expected_gains import expected_gains
+from concordant.losses.names import SURROGATES as MEANINGS
 from concordant.losses.objective import GainsToAll, Objective, Population, Relevance, WeightedEdges
 from concordant.losses.pair_losses import PAIR_LOSSES, Function, PairLoss, pair_loss, value_penalty
 from concordant.preferences.connectivity import Differences
@@ -113,7 +114,6 @@ class Surrogate:
     """Each judgment's own edges; only their mean adjacency; scores of the items."""
     phi: str
     """Default margin function; "linear" where there are no edges."""
-    meaning: str
     source: str
     takes: tuple[Property, ...] | None = None
     """What another margin function must be to be asked for; None: there is none but the default."""
@@ -131,6 +131,11 @@ class Surrogate:
     """Whether values are penalised."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Options with their default values."""
+
+    @property
+    def meaning(self) -> str:
+        """What is minimised, in short."""
+        return MEANINGS[self.name]
 
     @property
     def phis(self) -> tuple[str, ...]:
@@ -200,7 +205,6 @@ _MEMBERS = (
         "judgments",
         phi="hinge",
         takes=("ends",),
-        meaning="each judgment's edges, hinge; no aggregation",
         source="Joachims 2002; AoS (12), Theorem 2",
         right_on=("two items",),
         defaults={"h": "identity"},
@@ -210,7 +214,6 @@ _MEMBERS = (
         each_judgment,
         "judgments",
         phi="logistic",
-        meaning="each judgment's edges, logistic; no aggregation. Maximum likelihood under Bradley–Terry",
         source="Burges et al. 2005; AoS (12), Theorem 2",
         right_on=("two items", "bradley-terry"),
         defaults={"h": "identity"},
@@ -220,7 +223,6 @@ _MEMBERS = (
         each_judgment,
         "judgments",
         phi="exponential",
-        meaning="each judgment's edges, exponential; no aggregation",
         source="Freund et al. 2003; AoS (12), Theorem 2",
         right_on=("two items", "bradley-terry"),
         defaults={"h": "identity"},
@@ -231,7 +233,6 @@ _MEMBERS = (
         "judgments",
         phi="hinge",
         takes=("bounded",),
-        meaning="every edge of a judgment asks for a margin that grows with its strength; no aggregation",
         source="Shashua & Levin 2002; AoS (13), Theorem 3",
         defaults={"h": "identity"},
     ),
@@ -241,7 +242,6 @@ _MEMBERS = (
         "adjacency",
         phi="logistic",
         takes=("bounded",),
-        meaning="mean preferences, opposite ones cancelled, before φ",
         source="AoS (23)",
         consistent_for="pairwise",
         condition="acyclic",
@@ -253,7 +253,6 @@ _MEMBERS = (
         summed_preferences,
         "adjacency",
         phi="linear",
-        meaning="mean preferences, linear, with a penalty on values: orders by net preference (row sums)",
         source="ICML (14), (15), Theorem 13, Corollary 15",
         consistent_for="pairwise",
         condition="low noise",
@@ -267,7 +266,6 @@ _MEMBERS = (
         "scores",
         phi="logistic",
         takes=("bounded",),
-        meaning="normalised gain of each item against every other",
         source="Buffoni et al. 2011; AoS §3.3 (argument corrected)",
         consistent_for="ndcg",
         condition="any law",
@@ -280,7 +278,6 @@ _MEMBERS = (
         "scores",
         phi="logistic",
         takes=("bounded",),
-        meaning="chance of satisfying of each item against every other",
         source="AoS §3.3, Lemma 1 (argument corrected)",
         consistent_for="err",
         condition="point or product law",
@@ -292,7 +289,6 @@ _MEMBERS = (
         pulled_to_gains,
         "scores",
         phi="linear",
-        meaning="least squares to the normalised gains",
         source="Cossock & Zhang 2008; AoS (28)",
         consistent_for="ndcg",
         condition="any law",
@@ -301,7 +297,7 @@ _MEMBERS = (
     ),
 )
 
-SURROGATES: Mapping[str, Surrogate] = MappingProxyType({member.name: member for member in _MEMBERS})
+SURROGATES: Mapping[str, Surrogate] = in_order(MEANINGS, {member.name: member for member in _MEMBERS})
 
 
 @dataclass(frozen=True)

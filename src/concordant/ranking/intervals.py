@@ -20,6 +20,7 @@ from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import quasi_errors
 from concordant.ranking.curvature import Curvature
+from concordant.ranking.names import INTERVALS as METHODS
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends
 from concordant.ranking.ranked_lists import examinations
 from concordant.ranking.scores import Scores
@@ -28,7 +29,6 @@ from concordant.ranking.structures import STRUCTURES, Structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-METHODS = ("auto", "hessian", "sandwich", "bootstrap", "none")
 CHEAP, DEAR = 2e7, 1e8
 """Work (distinct judgments or list entries × replicates) to which ``auto`` keeps a bootstrap by drawing fewer
 replicates, 200 at least; beyond the second bound it draws none and says so."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from types import MappingProxyType
 from typing import Any, Literal
 
-from concordant.errors import UsageError, did_you_mean
+from concordant.errors import UsageError, did_you_mean, in_order
 from concordant.preferences.graphs import Batch
 from concordant.preferences.layouts import KINDS
 from concordant.ranking.bradley_terry import bradley_terry
@@ -16,6 +15,7 @@ from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_bo
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
+from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import cascade
 from concordant.ranking.scores import Scores
@@ -39,7 +39,6 @@ class Structure:
     """Value of an item that no judgment touches."""
     gauge: Literal["sum zero", "geometric mean one", "none"]
     """What the scores of a component (geometric mean: of a graph) are normalised to (borda: scores from pairs)."""
-    meaning: str
     source: str
     unlimited: Unlimited
     """What the score of an item rests on that never lost, never won or is separated: an option, or on nothing but its
@@ -54,6 +53,11 @@ class Structure:
     """Second derivatives and gradients at a fit, for Hessian and sandwich intervals."""
     reversal: Literal["negated", "complement", "none"] = "none"
     """What the scores become when winners and losers of comparisons are swapped."""
+
+    @property
+    def meaning(self) -> str:
+        """What a score is."""
+        return MEANINGS[self.name]
 
     def __call__(self, batch: Batch, **options: Any) -> Scores:
         """Compute the scores of every graph of the batch; unknown options and kinds are a UsageError."""
@@ -96,7 +100,6 @@ _MEMBERS = (
         "pairs",
         neutral="0",
         gauge="sum zero",
-        meaning="log-ability; the difference of two is the log-odds that one beats the other",
         source="Bradley & Terry 1952; AoS (26)",
         unlimited="prior",
         options=("prior", "ties", "covariates", "tolerance", "max_iterations", "mean"),
@@ -110,7 +113,6 @@ _MEMBERS = (
         "orders",
         neutral="0",
         gauge="sum zero",
-        meaning="log-ability; e^score is proportional to the chance of being picked first from any set",
         source="Luce 1959; Plackett 1975; Hunter 2004",
         unlimited="prior",
         options=("prior", "iterations"),
@@ -126,7 +128,6 @@ _MEMBERS = (
         "pairs",
         neutral="0",
         gauge="sum zero",
-        meaning="mean log-odds of beating the other items; pairs never judged count as even",
         source="AoS §6.2, (27)",
         unlimited="c0",
         options=("c0",),
@@ -138,7 +139,6 @@ _MEMBERS = (
         "pairs",
         neutral="0",
         gauge="sum zero",
-        meaning="least-squares scores whose differences match the log-odds of the judged pairs",
         source="AoS (22)",
         unlimited="c0",
         options=("c0", "weights"),
@@ -150,7 +150,6 @@ _MEMBERS = (
         "pairs",
         neutral="0",
         gauge="sum zero",
-        meaning="sum of net win shares over the opponents met; for orders the mean net share of items below",
         source="Borda 1781; AoS §5.1",
         unlimited="shares",
         positions=True,
@@ -162,7 +161,6 @@ _MEMBERS = (
         "pairs",
         neutral="1/2",
         gauge="none",
-        meaning="chance of beating an opponent drawn evenly from those met",
         source="Ammar & Shah 2011; AoS §5.1",
         unlimited="shares",
         reversal="complement",
@@ -173,7 +171,6 @@ _MEMBERS = (
         "pairs",
         neutral="ratio 1 against all",
         gauge="geometric mean one",
-        meaning="Perron vector of the win ratios; the ratio of two scores approximates their win ratio",
         source="Saaty 2003; AoS §5.1",
         unlimited="c0",
         options=("c0", "iterations"),
@@ -184,7 +181,6 @@ _MEMBERS = (
         "pairs",
         neutral="1/2",
         gauge="none",
-        meaning="plain win rate, whoever the opponents were",
         source="method: what users start from",
         unlimited="shares",
         reversal="complement",
@@ -195,7 +191,6 @@ _MEMBERS = (
         "exposures",
         neutral="the query's pooled click rate",
         gauge="none",
-        meaning="chance that the item satisfies a user who examines it",
         source="AoS §5.2; Craswell et al. 2008",
         unlimited="shares",
         kinds=("selections",),
@@ -203,4 +198,4 @@ _MEMBERS = (
     ),
 )
 
-STRUCTURES: Mapping[str, Structure] = MappingProxyType({member.name: member for member in _MEMBERS})
+STRUCTURES: Mapping[str, Structure] = in_order(MEANINGS, {member.name: member for member in _MEMBERS})

@@ -13,6 +13,7 @@ import click
 
 from concordant.apps.commands.given import HELP, Options, argument, command, option
 from concordant.apps.commands.idle import RULES
+from concordant.apps.commands.regressors import REGRESSORS
 from concordant.apps.commands.shared_options import (
     ONE,
     PICKLE,
@@ -27,8 +28,11 @@ from concordant.apps.commands.shared_options import (
     SparkOptions,
     TableOptions,
     TextOptions,
+    any_of,
 )
 from concordant.auditing.settings import AuditSettings
+from concordant.losses.names import MARGIN_FUNCTIONS, METRICS, SURROGATES
+from concordant.ranking.names import INTERVALS, STRUCTURES
 
 __all__ = ["OPTIONS", "command_of"]
 
@@ -36,7 +40,8 @@ __all__ = ["OPTIONS", "command_of"]
 NONE = click.IntRange(min=0)
 SECONDS = click.FloatRange(min=0, min_open=True)
 SEED = "Makes every output reproducible."
-INTERVALS = "auto, hessian, sandwich, bootstrap or none."
+METHODS = f"{any_of(INTERVALS)}."
+PHIS = any_of(name for name in MARGIN_FUNCTIONS if name != "linear")
 
 
 # -- rankings ----------------------------------------------------------------------------------------------------------
@@ -58,15 +63,14 @@ class RankOptions(TableOptions, SidedLog):
     log: str = argument()
     structure: str = option(
         "S",
-        "bradley-terry, plackett-luce, log-odds, thurstone-mosteller, borda, budgeted-borda, eigenvector, counting or "
-        "cascade.",
+        f"{any_of(STRUCTURES)}.",
         default="bradley-terry",
     )
     prior: float | None = option(
         "V", "Precision of the normal prior on scores (default 0.01); 0 is plain maximum likelihood."
     )
     ties: Literal["half", "davidson"] | None = option(None, "Ties as half wins, or Davidson's model.")
-    interval: str = option("METHOD", INTERVALS, default="auto")
+    interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates.", default=1000)
     level: float = option(None, "Confidence level of the intervals.", default=0.95)
     quasi: bool = option(None, "Add quasi-standard errors (likelihoods, up to 500 items).", default=False)
@@ -167,7 +171,7 @@ class ReportOptions(ChosenFeatures, ClusteredLog):
     model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
     unsafe_load_pickle: bool = option(None, PICKLE, default=False)
     structure: str = option("S", "As of concordant rank.", default="bradley-terry")
-    interval: str = option("METHOD", INTERVALS, default="auto")
+    interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates of the intervals.", default=1000, type=ONE)
     level: float = option(None, "Confidence level of the intervals.", default=0.95)
     ask: int = option("N", "Pairs to ask next, a query.", default=10, type=NONE)
@@ -274,12 +278,11 @@ class FitOptions(ChosenFeatures, LogOptions):
     model: str = option("DIR", "Where the model is kept: a directory.", "-m", required=True)
     loss: str = option(
         "L",
-        "gain-regression, difference-graph, linear, ndcg-pairwise, err-pairwise, ranksvm, ranknet, rankboost or "
-        "margin-based.",
+        f"{any_of(SURROGATES)}.",
         default="gain-regression",
     )
-    phi: str | None = option("P", "Margin function of the loss: hinge, squared-hinge, logistic, exponential.")
-    structure: str | None = option("S", "What is aggregated: log-odds, bradley-terry, borda, cascade, …", "-s")
+    phi: str | None = option("P", f"Margin function of the loss: {PHIS}.")
+    structure: str | None = option("S", f"What is aggregated: {any_of(STRUCTURES)}.", "-s")
     order: str = option(
         "K",
         "Judgments aggregated at a time: a number, all, or auto (all when informed, else by cross-validation).",
@@ -293,9 +296,7 @@ class FitOptions(ChosenFeatures, LogOptions):
         "given or LOG is a log of clicks.",
         "--informed/--not-informed",
     )
-    regressor: str = option(
-        "R", "linear, hist-gradient-boosting, random-forest, lightgbm, xgboost or network.", "-r", default="linear"
-    )
+    regressor: str = option("R", f"{any_of(['linear', *REGRESSORS])}.", "-r", default="linear")
     ridge: str | None = option("V", "Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.")
     log_features: bool = option(None, "Take sign(x)·log(1 + |x|) of every feature.", default=False)
     standardise: bool = option(None, "Standardise the features.", "--standardise/--as-given", default=True)
@@ -365,8 +366,7 @@ class EvaluateOptions(TextOptions, SparkOptions):
     more: tuple[str, ...] = argument(nargs=-1, metavar="")
     metrics: tuple[str, ...] = option(
         "M",
-        "ndcg, err, precision, average-precision, reciprocal-rank, auc, kendall-tau, pairwise-loss; a cut-off is "
-        "written as in ndcg@10. Several: --metric ndcg@10 map, or --metric again.",
+        f"{any_of(METRICS)}; a cut-off is written as in ndcg@10. Several: --metric ndcg@10 map, or --metric again.",
         "--metric",
         default=("ndcg@10",),
         show_default="ndcg@10",
@@ -487,8 +487,8 @@ class ReproduceOptions(Options):
 class CounterexampleOptions(Options):
     """Find votes that the surrogate NAME, with any amount of data, ranks wrongly, and write them as a log.
 
-    NAME is a surrogate that reads preferences (ranknet, ranksvm, rankboost, margin-based, difference-graph, linear), or
-    a counterexample of the papers: theorem-2, theorem-3, orderings. Printed are the votes, the order that contradicts
+    NAME is a surrogate that reads preferences, as fit --loss lists them, or a counterexample of the papers: theorem-2,
+    theorem-3, orderings. Printed are the votes, the order that contradicts
     the fewest of them, what every surrogate makes of them, and what that costs.
 
     votes.csv is a log for concordant rank and fit, items.csv has features for fit with which a linear scorer can give
@@ -502,7 +502,7 @@ class CounterexampleOptions(Options):
     """
 
     name: str = argument()
-    phi: str | None = option("P", "Margin function: hinge, squared-hinge, logistic, exponential.")
+    phi: str | None = option("P", f"Margin function: {PHIS}.")
     items: int | None = option("M", "Number of items, 2 to 6 (default 3).")
     within: str | None = option("C", "Populations to search: low-noise (default), acyclic or any.")
     votes: int | None = option("N", "Number of votes (default 1000; more where they are needed).")

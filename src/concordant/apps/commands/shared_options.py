@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Literal
 
 import click
 
 from concordant.apps.commands.given import Options, option
+from concordant.preferences.layouts import KINDS
 
 __all__ = [
     *("ONE", "PICKLE", "ROLES", "TABLE", "AbstentionOptions", "ChosenFeatures", "ClusteredLog", "FeatureOptions"),
-    *("LogOptions", "ModelOptions", "SidedLog", "SparkOptions", "TableOptions", "TextOptions"),
+    *("LogOptions", "ModelOptions", "SidedLog", "SparkOptions", "TableOptions", "TextOptions", "any_of"),
 ]
 
 
 ONE = click.IntRange(min=1)
 TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl"
+
+
+def any_of(names: Iterable[str]) -> str:
+    """Return names as a help lists them.
+
+    >>> any_of(["a", "b", "c"])
+    'a, b or c'
+    """
+    *others, last = names
+    return f"{', '.join(others)} or {last}"
+
+
 PICKLE = "Load a model that holds a pickle. A pickle runs whatever code is in it."
 
 
@@ -50,7 +64,7 @@ ROLES = tuple(Columns.__annotations__)
 class LogOptions(Columns):
     """How a log is read."""
 
-    kind: str | None = option("K", "comparisons, selections, choices, orders, ratings or labels.")
+    kind: str | None = option("K", f"{any_of([*KINDS, 'labels'])}.")
     clicks: Literal["raise", "first", "last", "skip"] = option(None, "Lists with more than one click.", default="raise")
     on_error: Literal["raise", "skip"] = option(None, "Rows that cannot be understood.", default="raise")
     engine: Literal["duckdb", "memory", "spark"] | None = option(None, "Default: duckdb.")

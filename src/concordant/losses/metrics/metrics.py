@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import InputError, UsageError, did_you_mean, in_order
+from concordant.losses import names
 from concordant.losses.metrics.auc import auc
 from concordant.losses.metrics.conventions import convention_of
 from concordant.losses.metrics.err import err
@@ -32,16 +33,19 @@ class Metric:
     higher_is_better: bool = True
 
 
-METRICS = {
-    "ndcg": Metric(ndcg),
-    "err": Metric(err),
-    "precision": Metric(precision, ("p", "prec", "pre")),
-    "average-precision": Metric(average_precision, ("ap", "map")),
-    "reciprocal-rank": Metric(reciprocal_rank, ("rr", "mrr")),
-    "auc": Metric(auc, ("roc-auc", "auroc"), cutoff=False),
-    "kendall-tau": Metric(kendall_tau, ("tau", "kendall"), cutoff=False),
-    "pairwise-loss": Metric(pairwise_loss, ("pairwise",), cutoff=False, higher_is_better=False),
-}
+METRICS: Mapping[str, Metric] = in_order(
+    names.METRICS,
+    {
+        "ndcg": Metric(ndcg),
+        "err": Metric(err),
+        "precision": Metric(precision, ("p", "prec", "pre")),
+        "average-precision": Metric(average_precision, ("ap", "map")),
+        "reciprocal-rank": Metric(reciprocal_rank, ("rr", "mrr")),
+        "auc": Metric(auc, ("roc-auc", "auroc"), cutoff=False),
+        "kendall-tau": Metric(kendall_tau, ("tau", "kendall"), cutoff=False),
+        "pairwise-loss": Metric(pairwise_loss, ("pairwise",), cutoff=False, higher_is_better=False),
+    },
+)
 
 
 def metric(name: str, convention: str | None = None) -> Callable[..., Floats]:

@@ -1,0 +1,20 @@
+"""Structures and intervals by name, for help that is shown without loading numbers; the registries hold to it."""
+
+from __future__ import annotations
+
+__all__ = ["INTERVALS", "STRUCTURES"]
+
+
+STRUCTURES = {
+    "bradley-terry": "log-ability; the difference of two is the log-odds that one beats the other",
+    "plackett-luce": "log-ability; e^score is proportional to the chance of being picked first from any set",
+    "log-odds": "mean log-odds of beating the other items; pairs never judged count as even",
+    "thurstone-mosteller": "least-squares scores whose differences match the log-odds of the judged pairs",
+    "borda": "sum of net win shares over the opponents met; for orders the mean net share of items below",
+    "budgeted-borda": "chance of beating an opponent drawn evenly from those met",
+    "eigenvector": "Perron vector of the win ratios; the ratio of two scores approximates their win ratio",
+    "counting": "plain win rate, whoever the opponents were",
+    "cascade": "chance that the item satisfies a user who examines it",
+}
+"""What a score is."""
+INTERVALS = ("auto", "hessian", "sandwich", "bootstrap", "none")
