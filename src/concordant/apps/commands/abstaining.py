@@ -34,7 +34,11 @@ def careful(ranker: Any, options: AbstentionOptions, names: Sequence[str] | None
         return kept
     if kept is not None and not asked:
         return kept.with_cost(options.abstain)
-    how: dict[str, Any] = {"cost": options.abstain, "gamma": _gamma(options.gamma), "share": options.share}
+    how: dict[str, Any] = {
+        "cost": options.abstain,
+        "gamma": "auto" if options.gamma is None else options.gamma,
+        "share": options.share,
+    }
     for name, value in (("by", options.abstain_by), ("norm", options.norm)):
         if value is not None or kept is not None:
             how[name] = getattr(kept.rule_, name) if value is None and kept is not None else value
@@ -81,18 +85,6 @@ def said_of(ranker: AbstainingRanker) -> list[str]:
         )
     known = set(getattr(ranker.ranker_, "status_", {}).get("notes", ()))
     return [*said, *(note for note in status["notes"] if note not in known)]
-
-
-def _gamma(text: str | None) -> float | str:
-    if text is None or text == "auto":
-        return "auto"
-    try:
-        gamma = float(text)
-    except ValueError:
-        gamma = math.nan
-    if not gamma >= 0:
-        raise UsageError(f"--gamma must be auto or a distance of at least 0, not {text!r}")
-    return gamma
 
 
 def _judged(options: AbstentionOptions, log: str, missing: str, names: Sequence[str] | None) -> tuple[Any, Any]:

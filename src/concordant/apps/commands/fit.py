@@ -202,7 +202,7 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
     if options.ridge is not None:
         if options.regressor != "linear":
             raise UsageError(f"--ridge is for linear scorers; --regressor {options.regressor} has settings of its own")
-        shared["ridge"] = _ridge(options.ridge)
+        shared["ridge"] = options.ridge
     if graded:
         if options.order not in ("auto", "all"):
             raise UsageError("--order means nothing here: graded labels are complete preferences")
@@ -212,7 +212,7 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
         regressor = named_regressor(options.regressor, options.seed)
         del shared["seed"]  # the regressor has it; the rest is exact
         return ListRanker(loss, phi=phi, gain=options.gain, regressor=regressor, **shared)
-    order = _order(options.order)
+    order = options.order
     if loss == "gain-regression":
         if phi is not None:
             raise UsageError("gain-regression is least squares; --phi is for losses on pairs")
@@ -234,21 +234,3 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
 def _linear(options: FitOptions) -> None:
     if options.regressor != "linear":
         raise UsageError(f"--loss {options.loss} fits a linear scorer; --regressor is for gain-regression")
-
-
-def _order(text: str) -> int | str:
-    if text in ("auto", "all"):
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"--order must be auto, all or a number of judgments, not {text!r}") from None
-
-
-def _ridge(text: str | None) -> float | str | None:
-    if text is None or text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"--ridge must be auto or a number of at least 0, not {text!r}") from None

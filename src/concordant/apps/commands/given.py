@@ -237,7 +237,7 @@ def _parameters(kind: type[Options]) -> Iterator[click.Parameter]:
             about.setdefault(
                 "show_default", not (one.default is None or one.default is False or one.default in ((), ""))
             )
-        yield click.Option(names, **_kind(hints[name]) | about)
+        yield click.Option(names, **({} if "type" in about else _kind(hints[name])) | about)
 
 
 def _kind(hint: Any) -> dict[str, Any]:

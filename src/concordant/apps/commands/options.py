@@ -24,11 +24,13 @@ from concordant.apps.commands.shared_options import (
     FeatureOptions,
     LogOptions,
     ModelOptions,
+    Said,
     SidedLog,
     SparkOptions,
     TableOptions,
     TextOptions,
     any_of,
+    size,
 )
 from concordant.auditing.settings import AuditSettings
 from concordant.losses.names import MARGIN_FUNCTIONS, METRICS, SURROGATES
@@ -283,10 +285,11 @@ class FitOptions(ChosenFeatures, LogOptions):
     )
     phi: str | None = option("P", f"Margin function of the loss: {PHIS}.")
     structure: str | None = option("S", f"What is aggregated: {any_of(STRUCTURES)}.", "-s")
-    order: str = option(
+    order: int | str = option(
         "K",
         "Judgments aggregated at a time: a number, all, or auto (all when informed, else by cross-validation).",
         default="auto",
+        type=Said("auto, all or a number of judgments", int, "auto", "all"),
     )
     subsets: int | None = option(None, "Subsets of K judgments drawn of each query (default 32).", type=ONE)
     gain: str | None = option("G", "Gain of a score: 2^s-1, 2^s or identity.")
@@ -297,7 +300,11 @@ class FitOptions(ChosenFeatures, LogOptions):
         "--informed/--not-informed",
     )
     regressor: str = option("R", f"{any_of(['linear', *REGRESSORS])}.", "-r", default="linear")
-    ridge: str | None = option("V", "Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.")
+    ridge: float | str | None = option(
+        "V",
+        "Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.",
+        type=Said("auto or a number of at least 0", float, "auto"),
+    )
     log_features: bool = option(None, "Take sign(x)·log(1 + |x|) of every feature.", default=False)
     standardise: bool = option(None, "Standardise the features.", "--standardise/--as-given", default=True)
     missing: Literal["raise", "mean", "median", "zero"] = option(
@@ -414,7 +421,12 @@ class ServeOptions(AbstentionOptions):
         "N", "Processes, each with model and features of its own.", default=1, type=click.IntRange(1, 256)
     )
     max_items: int = option("N", "Items, or pairs, in one request.", default=1000, type=ONE)
-    max_body: str = option("SIZE", "Size of a request's body.", default="4MB")
+    max_body: int = option(
+        "SIZE",
+        "Size of a request's body.",
+        default="4MB",
+        type=Said("a size such as 500KB or 4MB", size),
+    )
     limit_concurrency: int = option(
         "N", "Requests taken at once in a worker; others are refused (503).", default=64, type=ONE
     )

@@ -27,7 +27,6 @@ __all__ = ["serve"]
 
 
 TOKEN, LONGEST = "CONCORDANT_SERVE_TOKEN", 4096
-UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
 def serve(options: ServeOptions) -> None:
@@ -120,15 +119,7 @@ def _checked(token: str, where: str) -> str:
 
 
 def _limits(options: ServeOptions) -> Limits:
-    return Limits(options.max_items, _bytes(options.max_body), options.limit_concurrency, options.timeout)
-
-
-def _bytes(text: str) -> int:
-    """The bytes of a size such as 4MB. Errors (UsageError)."""
-    found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([a-z]*)\s*", text.lower())
-    if found is None or found[2] not in UNITS:
-        raise UsageError(f"--max-body must be a size such as 500KB or 4MB, not {text!r}")
-    return int(float(found[1]) * UNITS[found[2]])
+    return Limits(options.max_items, options.max_body, options.limit_concurrency, options.timeout)
 
 
 def _tell(listener: socket.socket, options: ServeOptions) -> None:

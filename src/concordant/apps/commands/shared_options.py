@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 import click
 
@@ -13,12 +14,62 @@ from concordant.preferences.layouts import KINDS
 
 __all__ = [
     *("ONE", "PICKLE", "ROLES", "TABLE", "AbstentionOptions", "ChosenFeatures", "ClusteredLog", "FeatureOptions"),
-    *("LogOptions", "ModelOptions", "SidedLog", "SparkOptions", "TableOptions", "TextOptions", "any_of"),
+    *(
+        "LogOptions",
+        "ModelOptions",
+        "SidedLog",
+        "SparkOptions",
+        "TableOptions",
+        "Said",
+        "TextOptions",
+        "any_of",
+        "size",
+    ),
 ]
 
 
 ONE = click.IntRange(min=1)
 TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl"
+
+
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+class Said(click.ParamType):  # type: ignore[type-arg]
+    """A text that ``read`` understands; where it raises ValueError, what the text ``must`` be is said."""
+
+    name = "text"
+
+    def __init__(self, must: str, read: Callable[[str], Any], *words: str) -> None:
+        self.must, self.read, self.words = must, read, words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or value in self.words:
+            return value
+        try:
+            return self.read(value)
+        except ValueError:
+            option = max(param.opts, key=len) if param else ""
+            raise click.UsageError(f"{option} must be {self.must}, not {value!r}") from None
+
+
+def distance(text: str) -> float:
+    """Read a number of at least 0."""
+    if not (number := float(text)) >= 0:
+        raise ValueError
+    return number
+
+
+def size(text: str) -> int:
+    """Read the bytes of a size such as 4MB.
+
+    >>> size("500 KB")
+    500000
+    """
+    found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in UNITS:
+        raise ValueError
+    return int(float(found[1]) * UNITS[found[2]])
 
 
 def any_of(names: Iterable[str]) -> str:
@@ -146,10 +197,11 @@ class AbstentionOptions(ModelOptions, FeatureOptions):
     abstain_by: Literal["distance", "risk"] | None = option(
         None, "What makes it risky: items near to each other (default), or a high estimated risk."
     )
-    gamma: str | None = option(
+    gamma: float | str | None = option(
         "G",
         "Distance up to which items are too near, in standardised features, whatever COST is; auto (default) chooses "
         "it by --judgments.",
+        type=Said("auto or a distance of at least 0", distance, "auto"),
     )
     norm: Literal["1", "2", "inf"] | None = option(None, "Of the distance; default: inf.")
     share: float | None = option("S", "Share of the judged pairs left without order, at most.")
