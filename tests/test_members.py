@@ -11,17 +11,23 @@ import click
 import pytest
 
 import concordant as cc
-from concordant.apps.commands.options import command_of
+from concordant.apps.commands import rank as rank_command
+from concordant.apps.commands.given import option
+from concordant.apps.commands.options import OPTIONS, RankOptions, command_of
 from concordant.errors import in_order
+from concordant.io.engines.counting import Counter
+from concordant.io.layouts import FORMS, Columns, Form, Reading
+from concordant.io.read import read_log
 from concordant.losses.metrics.metrics import METRICS
 from concordant.losses.pair_losses import PAIR_LOSSES
 from concordant.losses.surrogates import SURROGATES
-from concordant.preferences.layouts import ALIASES, KINDS
+from concordant.preferences.layouts import ALIASES, KINDS, Layout
 from concordant.preferences.preferences import Preferences
 from concordant.ranking import structures
 from concordant.ranking.intervals import METHODS
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import STRUCTURES, Structure
+from running import exit_status
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -93,3 +99,65 @@ def test_a_structure_is_one_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert [line.split(",")[2] for line in out.read_text().splitlines()[1:]] == ["a", "b", "c"]
     with pytest.raises(cc.UsageError, match="did you mean 'toy'"):
         cc.rank(votes, structure="tooy")
+
+
+def test_a_layout_is_one_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A toy layout, registered in one place, is recognised and read: a row is a ballot of three items."""
+    places = ("first", "second", "third")
+
+    def fit(there: Columns, roles: dict[str, str], _: str | None) -> dict[str, str] | str:
+        found = {name: there.find((name,), name) for name in places}
+        return (
+            {**roles, **{name: column for name, column in found.items() if column}} if all(found.values()) else "first"
+        )
+
+    def read(counter: Counter, layout: Layout, _: str, on_error: str) -> Reading:
+        raw, times = counter.count_rows(layout.roles)
+        rows = [(n, raw[name][n].as_py(), at, int(k)) for n, k in enumerate(times) for at, name in enumerate(places, 1)]
+        named = zip(("judgment", "item", "rank", "count"), zip(*rows, strict=True), strict=True)
+        return read_log({name: list(values) for name, values in named}, kind=layout.kind, on_error=on_error)
+
+    log = tmp_path / "ballots.csv"
+    log.write_text("first,second,third\na,b,c\na,b,c\nb,a,c\n")
+    with pytest.raises(cc.InputError, match="no layout fits"):
+        cc.read(log)
+    monkeypatch.setitem(FORMS, "ballots", Form("orders", "first, second, third", fit, read))
+    found = cc.read(log)
+    long = {"judgment": [1, 1, 1, 2, 2, 2, 3, 3, 3], "item": list("abcabcbac"), "rank": [1, 2, 3] * 3}
+    assert found == cc.read(long) and found.kind == "orders" and len(found) == 3
+    assert cc.read(log, kind="orders", engine="memory") == found
+    out = tmp_path / "out.csv"
+    command_of("rank").main([str(log), "--structure", "borda", "-o", str(out)], standalone_mode=False)
+    assert [line.split(",")[2] for line in out.read_text().splitlines()[1:]] == ["a", "b", "c"]
+    with pytest.raises(
+        cc.InputError, match=r"orders: query/.*, judgment/.*, item, rank; ballots: first, second, third"
+    ):
+        cc.read({"x": [1]}, kind="orders")
+
+
+def test_every_layout_is_of_a_kind_and_every_kind_has_one() -> None:
+    assert {one.kind for one in FORMS.values()} == set(KINDS) and all(one.known for one in FORMS.values())
+
+
+def test_an_option_of_rank_is_one_field(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A toy option is in the help, arrives typed, and is refused where nothing reads it."""
+
+    class Toy(RankOptions):
+        """Rank."""
+
+        times: int | None = option("N", "How often.", "-x")
+
+    log = tmp_path / "votes.csv"
+    log.write_text("winner,loser\na,b\na,c\nb,c\n")
+    monkeypatch.setitem(OPTIONS, "rank", Toy)
+    assert exit_status("rank", "--help") == 0
+    assert re.search(r"-x, --times N +How often", capsys.readouterr().out)
+    assert exit_status("rank", log, "-x", 3) == 2
+    assert "--times was given, and nothing read it" in capsys.readouterr().err
+    seen: list[Any] = []
+    ranked = rank_command.rank
+    monkeypatch.setattr(rank_command, "rank", lambda options: (seen.append(options.times), ranked(options)))
+    assert exit_status("rank", log, "-x", 3) == 0 and seen == [3]
+    assert exit_status("rank", log) == 0 and seen == [3, None]

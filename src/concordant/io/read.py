@@ -4,58 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from concordant.errors import Idle, InputError, UsageError, refuse_idle
-from concordant.io.engines.counting import Counter, open_log, with_columns
+from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
+from concordant.io.layouts import FORMS, Reading, find_layout, notes_of
 from concordant.io.log.formats import Log, locate
-from concordant.io.log.layouts import find_layout, notes_of
 from concordant.io.log.preflib import read_preflib
-from concordant.io.log.rows import Sought, find
 from concordant.io.log.tables import from_object
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
-from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import Layout
-from concordant.preferences.lists import CLICKS, MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
-from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
-from concordant.preferences.values import Reason, Reject, Verdict, say
-from concordant.progress import stage
+from concordant.preferences.lists import CLICKS
+from concordant.preferences.preferences import Preferences, counted_lists
 
 __all__ = ["Reading", "layout_of", "read", "read_log"]
-
-
-MANY = 4_000_000
-MOST_SOUGHT = 100_000
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What came out of a log: the preferences, the number of its rows, and what was refused.
-
-    ``roles`` says which column was read as what; ``str(reject)`` says one reason in a sentence.
-    """
-
-    preferences: Preferences
-    rows: int
-    name: str
-    roles: Mapping[str, str]
-    rejects: tuple[Reject, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know of how the log was read, and labels that look alike."""
-        return self.preferences.notes
-
-    def report(self) -> str:
-        """Return one line about all that was refused; empty when nothing was."""
-        return say(self.name, self.rejects) if self.rejects else ""
 
 
 def read(
@@ -169,10 +137,7 @@ def read_log(
     if clicks != "raise" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
     try:
-        if layout.kind == "comparisons":
-            reading = _read_comparisons(counter, layout, on_error)
-        else:
-            reading = _read_lists(counter, layout, clicks, on_error)
+        reading = FORMS[layout.form].read(counter, layout, clicks, on_error)
         told = notes_of(log, layout.roles, columns or {})
         return replace(reading, preferences=replace(reading.preferences, told=told)) if told else reading
     except InputError as error:
@@ -214,118 +179,3 @@ def _only_orders(log: Log, kind: str | None, *others: Any) -> None:
         raise UsageError(f"{log.name}: a PrefLib file holds orders, not {kind}")
     if any(others):
         raise UsageError(f"{log.name}: a PrefLib file has no columns to name")
-
-
-# -- comparisons ---------------------------------------------------------------------------------------------------
-def _read_comparisons(counter: Counter, layout: Layout, on_error: str) -> Reading:
-    log = counter.log
-    roles = {**layout.roles, **{f"covariate {name}": name for name in layout.covariates}}
-    found, rows = counter.count_rows(roles)
-    total = int(rows.sum(dtype=np.int64))
-    _some(log, total)
-    raw = dict(found) if len(rows) <= MANY else None
-    with stage("checking rows"):
-        checked = check_comparisons(found, rows, layout, as_json=log.as_json)
-    rejects: tuple[Reject, ...] = ()
-    if checked.verdict.code is not None:
-        if raw is None:  # count again: the columns of a clean log are not kept for this
-            raw, rows = counter.count_rows(roles)
-            checked = check_comparisons(dict(raw), rows, layout, as_json=log.as_json)
-        samples = _places(counter, roles, _sought_tuples(raw, checked.verdict, log.as_json))
-        rejects = tuple(
-            Reject(reason, number, total, samples.get(reason, ())) for reason, number in checked.verdict.rows(rows)
-        )
-        if on_error == "raise" or checked.empty:
-            raise InputError(say(log.name, rejects))
-        del raw
-    pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
-    with stage("adding up judgments"):
-        prefs = counted_comparisons(**checked.arguments)
-    return Reading(prefs, total, log.name, roles, rejects)
-
-
-def _some(log: Log, total: int) -> None:
-    if total == 0:
-        raise InputError(f"{log.name}: there is a header but no rows" if log.path else f"{log.name}: there are no rows")
-
-
-def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> list[Sought]:
-    """Seek the refused tuples themselves."""
-    sought = Sought(tuple(raw))
-    for reason, at in verdict.refused:
-        columns = [column.take(at[:MOST_SOUGHT]).to_pylist() for column in raw.values()]
-        for values in zip(*columns, strict=True):
-            sought.add(values, reason, as_json=as_json)
-    return [sought]
-
-
-def _places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) -> dict[Reason, Any]:
-    log = counter.log
-    columns = list(dict.fromkeys(roles.values()))
-    with stage("looking for the lines of refused rows"):
-        return find(counter.placed_rows(columns), roles, columns, sought, place=log.place, as_json=log.as_json)
-
-
-# -- lists ---------------------------------------------------------------------------------------------------------
-def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) -> Reading:
-    log = counter.log
-    whose = ("query", "cluster", "session", "judgment")
-    keys: dict[str, str] = {role: layout.roles[role] for role in whose if role in layout.roles}
-    entries = {role: column for role, column in layout.roles.items() if role not in keys}
-    order = ("position", "item", "clicked", "rank", "rating", "count")
-    entries = dict(sorted(entries.items(), key=lambda pair: order.index(pair[0])))
-    lists = counter.count_lists(keys, entries)
-    total = lists.rows
-    _some(log, total)
-    with stage("checking lists"):
-        checked, verdicts = check_lists(lists, layout, clicks=clicks, as_json=log.as_json)
-    rejects: tuple[Reject, ...] = ()
-    if verdicts.rows.code is not None or verdicts.lists.code is not None:
-        samples = _places(counter, layout.roles, _sought_lists(lists, verdicts, log.as_json))
-        rejects = tuple(_list_rejects(lists, verdicts, layout.kind, samples))
-        stops = on_error == "raise"
-        ours = [r for r in rejects if stops or r.reason in (MANY_CLICKS, MANY_CHOSEN)]
-        ours = [r for r in ours if clicks != "skip" or r.reason not in (MANY_CLICKS, MANY_CHOSEN)]
-        if ours or checked.empty:
-            raise InputError(say(log.name if ours else f"{log.name}: no judgment is left", ours or rejects))
-    if checked.empty:
-        raise InputError(f"{log.name}: no judgment is left, every entry is missing")
-    with stage("adding up judgments"):
-        prefs = counted_lists(**checked.arguments)
-    return Reading(prefs, total, log.name, layout.roles, rejects)
-
-
-def _list_rejects(
-    lists: RawLists, verdicts: ListVerdicts, kind: str, samples: Mapping[Reason, tuple[tuple[str, object], ...]]
-) -> list[Reject]:
-    rows = lists.times[lists.owner]
-    found = [Reject(reason, number, lists.rows, samples.get(reason, ())) for reason, number in verdicts.rows.rows(rows)]
-    total = int(lists.times.sum())
-    return found + [
-        Reject(reason, number, total, samples.get(reason, ()), UNITS[kind])
-        for reason, number in verdicts.lists.rows(lists.times)
-    ]
-
-
-def _sought_lists(lists: RawLists, verdicts: ListVerdicts, as_json: bool) -> list[Sought]:
-    """Seek rows with the keys of a refused list and, where one is known, the values of the entry to blame."""
-    by_keys, by_entry = Sought(tuple(lists.keys)), Sought((*lists.keys, *lists.entries))
-    owner = lists.owner
-    for verdict, whole in ((verdicts.rows, False), (verdicts.lists, True)):
-        for reason, refused in verdict.refused:
-            at = refused[:MOST_SOUGHT]
-            blamed = verdicts.blame[at] if whole else at
-            which = at if whole else owner[at]
-            keys = _tuples(lists.keys.values(), which)
-            entries = _tuples(lists.entries.values(), np.maximum(blamed, 0))
-            for key, entry, known in zip(keys, entries, blamed >= 0, strict=True):
-                if known:
-                    by_entry.add((*key, *entry), reason, as_json=as_json)
-                else:
-                    by_keys.add(key, reason, as_json=as_json)
-    return [each for each in (by_keys, by_entry) if each.reasons]
-
-
-def _tuples(columns: Any, at: Any) -> list[tuple[Any, ...]]:
-    taken = [column.take(at).to_pylist() for column in columns]
-    return list(zip(*taken, strict=True)) if taken else [()] * len(at)

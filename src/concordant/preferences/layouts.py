@@ -59,6 +59,8 @@ class Layout:
     covariates: tuple[str, ...] = ()
     home: str | None = None
     side_names: tuple[frozenset[str], frozenset[str]] = field(default=(frozenset(), frozenset()))
+    form: str = ""
+    """The name of the layout, of which a kind may have several."""
 
     @property
     def sided(self) -> bool:

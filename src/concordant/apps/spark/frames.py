@@ -45,13 +45,14 @@ from concordant.io.engines.counting import open_log
 from concordant.io.engines.spark_session import session as engine_session
 from concordant.io.engines.spark_sources import Unread
 from concordant.io.engines.spark_sources import source as rows_of
+from concordant.io.layouts import find_layout, notes_of
 from concordant.io.log.formats import Log, locate
-from concordant.io.log.layouts import find_layout, notes_of
 from concordant.io.log.rows import SAMPLES
 from concordant.io.log.tables import from_object
 from concordant.io.read import read as read_by
 from concordant.preferences.comparisons import side_words
 from concordant.preferences.labels import Labels, look_alikes, plain_form
+from concordant.preferences.layouts import KINDS
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
 
@@ -173,6 +174,8 @@ class JudgedQueries:
             raise UsageError(
                 f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}"
             )
+        if layout.form not in KINDS:
+            raise UsageError(f"{log.name}: {layout.form} are read with another engine than spark")
         checks = Checks(layout, clicks, on_error, log.as_json)
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
         checks = replace(checks, unsigned=unsigned)

@@ -1,0 +1,538 @@
+"""The layouts of a log: which columns each is recognised by, and how its rows become judgments.
+
+A log has the layout whose columns are there, by their usual names or as they were given.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from concordant.errors import InputError, Setting, UsageError, few
+from concordant.io.engines.counting import Counter
+from concordant.io.log.formats import Log
+from concordant.io.log.rows import Sought, find
+from concordant.preferences.comparisons import check_comparisons
+from concordant.preferences.layouts import ALIASES, KINDS, PAIRS, Layout, plain
+from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.preferences.values import Reason, Reject, Verdict, say
+from concordant.progress import stage
+
+__all__ = ["FORMS", "Columns", "Form", "Reading", "find_layout", "notes_of"]
+
+
+CONTRACT_PAIRS = 4
+MANY = 4_000_000
+MOST_SOUGHT = 100_000
+
+
+TOLD_BY = (
+    frozenset({"winner", "loser"}),
+    *(frozenset({*told, "left", "right"}) for told in (("outcome",), ("left_score", "right_score"))),
+    frozenset({"left_wins", "right_wins", "left", "right"}),
+)
+
+
+"""Roles by which a comparison is told, each way with nothing of the others."""
+
+
+QUERY_OF_RATINGS = (*ALIASES["query"], "user", "user_id")
+
+
+ROLE_NAMES = {
+    **{left: "left" for left, _ in PAIRS if left != "chosen"},
+    **{right: "right" for _, right in PAIRS if right != "rejected"},
+    "rejected": "loser",
+    "label": "outcome",
+    "user": "query",
+    "home_score": "left_score",
+    "away_score": "right_score",
+    "home_wins": "left_wins",
+    "away_wins": "right_wins",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What came out of a log: the preferences, the number of its rows, and what was refused.
+
+    ``roles`` says which column was read as what; ``str(reject)`` says one reason in a sentence.
+    """
+
+    preferences: Preferences
+    rows: int
+    name: str
+    roles: Mapping[str, str]
+    rejects: tuple[Reject, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of how the log was read, and labels that look alike."""
+        return self.preferences.notes
+
+    def report(self) -> str:
+        """Return one line about all that was refused; empty when nothing was."""
+        return say(self.name, self.rejects) if self.rejects else ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to lay out judgments of one kind in rows: what it is recognised by, and how its rows are read.
+
+    ``fit`` returns the column of each role, or what is missing. ``read`` takes the log and its engine, the columns, and
+    what to do with lists of several clicks and with rows that cannot be understood; a row may be several entries.
+    """
+
+    kind: str
+    known: str
+    """The columns that it is recognised by, in words."""
+    fit: Callable[[Columns, dict[str, str], str | None], dict[str, str] | str]
+    """Of the columns there, the roles that were given and ``home``."""
+    read: Callable[[Counter, Layout, str, str], Reading]
+
+
+def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what a log was taken for without being asked."""
+    said = []
+    if log.trimmed:
+        text = "{log}: every field after the first begins with a space; fields are read trimmed"
+        said.append(Note("read trimmed", text, log=log.name))
+    if "weight" in roles and "weight" not in given:
+        text = (
+            "{log}: the column {column!r} is read as the strength of each comparison (weight); name it as the count "
+            "({count}) where it says how often a row was seen"
+        )
+        count = Setting("columns", key="count")
+        said.append(Note("read as weight", text, log=log.name, column=roles["weight"], count=count))
+    return tuple(said)
+
+
+class Columns:
+    """The columns of a log, looked up by alias; a column given for one role is not found again for another."""
+
+    def __init__(self, columns: Sequence[str], taken: Sequence[str], name: str) -> None:
+        self.all = tuple(columns)
+        self.taken = set(taken)
+        self.name = name
+
+    def find(self, aliases: Sequence[str], role: str, *, several: bool = False) -> str | None:
+        """Return the column that one of the aliases names, exactly or else in plain spelling."""
+        exact = [alias for alias in aliases if alias in self.all and alias not in self.taken]
+        loose = [c for c in self.all if c not in self.taken and plain(c) in aliases and c not in exact]
+        found = exact or loose
+        if len(found) > 1 and not several:
+            raise InputError(
+                f"{self.name}: {few(found)} could each be the {role}; say which one with ",
+                Setting("columns", key=role),
+            )
+        return found[0] if found else None
+
+
+def find_layout(
+    columns: Sequence[str],
+    *,
+    name: str,
+    kind: str | None = None,
+    given: Mapping[str, str] | None = None,
+    cluster: str | None = None,
+    covariates: Sequence[str] = (),
+    home: str | None = None,
+) -> Layout:
+    """Return the kind and the roles of a log with these columns.
+
+    ``given`` maps roles to columns and goes before the aliases. Errors: a column that is not there, an unknown role,
+    no layout that fits, or several that fit.
+    """
+    kind = "ratings" if kind == "labels" else kind
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"unknown kind {kind!r}; known: {', '.join(KINDS)} (labels are ratings)")
+    roles = _given_roles(columns, {} if given is None else given, name)
+    if cluster is not None:
+        roles["cluster"] = _present(columns, cluster, "cluster", name)
+    if isinstance(covariates, str):
+        covariates = (covariates,)
+    covariates = tuple(_present(columns, column, "covariate", name) for column in dict.fromkeys(covariates))
+    there = Columns(columns, [column for role, column in roles.items() if role != "cluster"], name)
+    attempts = {name: one.fit(there, dict(roles), home) for name, one in FORMS.items() if kind in (None, one.kind)}
+    fitting = {one: found for one, found in attempts.items() if isinstance(found, dict)}
+    if not fitting:
+        raise InputError(_nothing_fits(columns, name, kind, attempts, roles))
+    if len(fitting) > 1:
+        raise InputError(
+            f"{name}: the columns {few(columns, 20)} could be {' or '.join(fitting)}; say which with ",
+            Setting("kind"),
+        )
+    form, found = next(iter(fitting.items()))
+    chosen = FORMS[form].kind
+    if chosen != "comparisons":
+        if covariates or home or "neutral" in roles:
+            raise UsageError(f"{name}: covariates, home and neutral belong to comparisons, this log holds {chosen}")
+        if "weight" in found:
+            raise UsageError(f"{name}: a weight belongs to comparisons, this log holds {chosen}")
+    if home is not None:
+        _check_home(home, found, name)
+    elif "neutral" in found:
+        raise UsageError(f"{name}: neutral says where nobody is at home; it needs home='left' or 'right'")
+    return Layout(chosen, found, covariates, home, _side_names(found), form)
+
+
+def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) -> dict[str, str]:
+    roles: dict[str, str] = {}
+    if not isinstance(given, Mapping):
+        raise UsageError(f"columns= is a mapping of roles to columns, not {type(given).__name__}")
+    for role, column in given.items():
+        known = role if role in ALIASES else ROLE_NAMES.get(role)
+        if known is None:
+            close = difflib.get_close_matches(role, ALIASES, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise UsageError(f"unknown role {role!r}; {hint}Known: {', '.join(sorted(ALIASES))}.")
+        if known in roles:
+            raise UsageError(f"the role {known!r} is given twice")
+        roles[known] = _present(columns, column, known, name)
+    if "chosen" in roles and "loser" in roles and "winner" not in roles:
+        roles["winner"] = roles.pop("chosen")
+    if "left" in roles and "right" in roles and "winner" in roles and "loser" not in roles and "outcome" not in roles:
+        roles["outcome"] = roles.pop("winner")
+    return roles
+
+
+def _present(columns: Sequence[str], column: str, role: str, name: str) -> str:
+    if isinstance(column, str) and column in columns:
+        return column
+    close = difflib.get_close_matches(str(column), columns, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise InputError(f"{name}: no column {column!r} (asked for as {role}); {hint}columns there: {few(columns, 40)}")
+
+
+def _entries(kind: str, *needed: str) -> Callable[[Columns, dict[str, str], str | None], dict[str, str] | str]:
+    """Return what finds the columns of lists with an entry in each row."""
+
+    def fit(there: Columns, roles: dict[str, str], _: str | None) -> dict[str, str] | str:
+        if "chosen" in roles and kind in ("selections", "choices"):
+            roles["clicked"] = roles.pop("chosen")
+        if set(roles) & ({"winner", "loser", "left", "right", "outcome", "weight"}):
+            return "roles of comparisons were given"
+        missing = []
+        for role in needed:
+            if role not in roles:
+                aliases = ALIASES[role] + (ALIASES["chosen"] if role == "clicked" and kind == "choices" else ())
+                column = there.find(aliases, role)
+                if column is None:
+                    missing.append(role)
+                else:
+                    roles[role] = column
+        if kind == "choices" and "position" not in roles and there.find(ALIASES["position"], "position", several=True):
+            return "there is a position, so these are selections"
+        if missing:
+            return " and ".join(missing)
+        _optional(there, roles, "count")
+        if "query" not in roles:
+            aliases = QUERY_OF_RATINGS if kind == "ratings" else ALIASES["query"]
+            column = there.find(aliases, "query")
+            if column is not None:
+                roles["query"] = column
+        if kind == "ratings":
+            _optional(there, roles, "judgment")
+            if "query" not in roles and "judgment" not in roles:
+                return "query (or user, or judgment)"
+        unused = set(roles) - {*needed, "query", "count", "cluster", "judgment" if kind == "ratings" else ""}
+        return f"a use for {', '.join(sorted(unused))}" if unused else roles
+
+    return fit
+
+
+def _optional(there: Columns, roles: dict[str, str], role: str) -> None:
+    if role not in roles:
+        column = there.find(ALIASES[role], role)
+        if column is not None:
+            roles[role] = column
+
+
+def _comparison(there: Columns, roles: dict[str, str], home: str | None) -> dict[str, str] | str:
+    if set(roles) & {"session", "position", "item", "clicked", "chosen", "rank", "rating", "judgment"}:
+        return "roles of another kind were given"
+    sides = _sides(there, roles)
+    if isinstance(sides, str):
+        return sides
+    told = next(names for names in TOLD_BY if names <= set(sides))
+    if unused := set(sides) & frozenset().union(*TOLD_BY) - told:
+        return f"a use for {', '.join(sorted(unused))}"
+    roles = sides
+    for role in ("query", "weight", "count"):
+        _optional(there, roles, role)
+    if home is not None:
+        _optional(there, roles, "neutral")
+    return roles
+
+
+def _sides(there: Columns, roles: dict[str, str]) -> dict[str, str] | str:
+    """Find winner and loser, or two sides and what says who won."""
+    if "winner" in roles and "loser" in roles:
+        return roles if not {"left", "right"} & set(roles) else "either winner and loser, or left and right"
+    if "loser" in roles:
+        column = there.find(ALIASES["winner"], "winner")
+        return {**roles, "winner": column} if column else "winner"
+    if "left" in roles or "right" in roles:
+        for one, other, place in (("left", "right", 1), ("right", "left", 0)):
+            if one in roles and other not in roles:
+                column = there.find([pair[place] for pair in PAIRS], other)
+                if column is None:
+                    return other
+                roles[other] = column
+        return _outcome(there, roles)
+    told = {"outcome", "left_score", "right_score", "left_wins", "right_wins"} & set(roles)
+    fits: list[tuple[int, dict[str, str]]] = []
+    missing = "winner and loser (or two sides and an outcome)"
+    if not told and ("winner" in roles or there.find(ALIASES["winner"], "winner", several=True)):
+        loser = there.find(ALIASES["loser"], "loser")
+        if loser is not None:
+            winner = roles.get("winner") or str(there.find(ALIASES["winner"], "winner"))
+            fits.append((-1, {**roles, "winner": winner, "loser": loser}))
+    for place, (one, other) in enumerate(PAIRS):
+        left, right = there.find([one], "left"), there.find([other], "right")
+        if left is None or right is None:
+            continue
+        outcome = _outcome(there, {**roles, "left": left, "right": right})
+        if isinstance(outcome, dict):
+            fits.append((place, outcome))
+        elif (one, other) == ("chosen", "rejected") and not told and "winner" not in roles:
+            fits.append((place, {**roles, "winner": left, "loser": right}))
+        else:
+            missing = f"{outcome} to go with {left!r} and {right!r}"
+    ours = [found for place, found in fits if place < CONTRACT_PAIRS]
+    if len(ours) > 1:
+        pairs = [
+            f"{found.get('left') or found['winner']!r}, {found.get('right') or found['loser']!r}" for _, found in fits
+        ]
+        raise InputError(
+            f"{there.name}: two layouts fit ({'; '.join(pairs)}); say which columns to use with ",
+            Setting("columns", key="left"),
+            " and ",
+            Setting("columns", key="right"),
+            ", or with ",
+            Setting("columns", key="winner"),
+            " and ",
+            Setting("columns", key="loser"),
+        )
+    return fits[0][1] if fits else missing
+
+
+def _outcome(there: Columns, roles: dict[str, str]) -> dict[str, str] | str:
+    """Add to two sides the outcome, the two scores or the two numbers of wins."""
+    roles = dict(roles)
+    if "winner" in roles:
+        roles["outcome"] = roles.pop("winner")
+    if "outcome" in roles:
+        return roles
+    for pair in (("left_score", "right_score"), ("left_wins", "right_wins")):
+        if set(pair) <= set(roles):
+            return roles
+        if set(pair) & set(roles):
+            return f"both {pair[0]} and {pair[1]}"
+    column = there.find(ALIASES["outcome"], "outcome")
+    if column is not None:
+        return {**roles, "outcome": column}
+    for what in ("score", "wins"):
+        found = {side: there.find(ALIASES[f"{side}_{what}"], f"{side}_{what}") for side in ("left", "right")}
+        if found["left"] and found["right"]:
+            return {**roles, f"left_{what}": found["left"], f"right_{what}": found["right"]}
+    return "an outcome (winner, label, outcome, or two scores)"
+
+
+def _check_home(home: str, roles: dict[str, str], name: str) -> None:
+    if home not in ("left", "right"):
+        raise UsageError(f"home must be 'left' or 'right', not {home!r}")
+    if "left" not in roles:
+        raise UsageError(f"{name}: home needs two sides (left and right), this log has a winner and a loser")
+
+
+def _side_names(roles: dict[str, str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words that name the left and the right side in an outcome, in lower case."""
+    if "left" not in roles:
+        return frozenset(), frozenset()
+    left, right = roles["left"].strip().lower(), roles["right"].strip().lower()
+    lefts, rights = {"left", "model_a", "player1", "1", left}, {"right", "model_b", "player2", "2", right}
+    if plain(left).startswith("home") and plain(right).startswith("away"):
+        lefts |= {"home", "home_team", "h"}
+        rights |= {"away", "away_team", "a"}
+    else:
+        lefts |= {"a", "first"}
+        rights |= {"b", "second"}
+    return frozenset(lefts - rights), frozenset(rights - lefts)
+
+
+def _nothing_fits(
+    columns: Sequence[str], name: str, kind: str | None, attempts: Mapping[str, object], roles: Mapping[str, str]
+) -> str:
+    there = f"columns there: {few(columns, 40) or 'none'}"
+    if len(columns) == 1 and (mark := next((mark for mark in ";|\t," if mark in columns[0]), "")):
+        there += f" (fields seem to be separated by {mark!r}; a .csv file has commas, a .tsv file tabs)"
+    if kind is not None:
+        wanted = f"{name}: missing for {kind}: {'; or '.join(map(str, attempts.values()))}; {there}"
+    else:
+        wanted = f"{name}: no layout fits these columns; {there}"
+        partly = [f"{one} lacks {what}" for one, what in attempts.items() if " to go with " in str(what)]
+        wanted += f" ({'; '.join(partly)})" if partly else ""
+    if roles:
+        wanted += f"; given: {', '.join(f'{role}={column}' for role, column in roles.items())}"
+    return f"{wanted}. {known_aliases(kind)}"
+
+
+# -- comparisons ---------------------------------------------------------------------------------------------------
+def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -> Reading:
+    log = counter.log
+    roles = {**layout.roles, **{f"covariate {name}": name for name in layout.covariates}}
+    found, rows = counter.count_rows(roles)
+    total = int(rows.sum(dtype=np.int64))
+    _some(log, total)
+    raw = dict(found) if len(rows) <= MANY else None
+    with stage("checking rows"):
+        checked = check_comparisons(found, rows, layout, as_json=log.as_json)
+    rejects: tuple[Reject, ...] = ()
+    if checked.verdict.code is not None:
+        if raw is None:  # count again: the columns of a clean log are not kept for this
+            raw, rows = counter.count_rows(roles)
+            checked = check_comparisons(dict(raw), rows, layout, as_json=log.as_json)
+        samples = _places(counter, roles, _sought_tuples(raw, checked.verdict, log.as_json))
+        rejects = tuple(
+            Reject(reason, number, total, samples.get(reason, ())) for reason, number in checked.verdict.rows(rows)
+        )
+        if on_error == "raise" or checked.empty:
+            raise InputError(say(log.name, rejects))
+        del raw
+    pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
+    with stage("adding up judgments"):
+        prefs = counted_comparisons(**checked.arguments)
+    return Reading(prefs, total, log.name, roles, rejects)
+
+
+def _some(log: Log, total: int) -> None:
+    if total == 0:
+        raise InputError(f"{log.name}: there is a header but no rows" if log.path else f"{log.name}: there are no rows")
+
+
+def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> list[Sought]:
+    """Seek the refused tuples themselves."""
+    sought = Sought(tuple(raw))
+    for reason, at in verdict.refused:
+        columns = [column.take(at[:MOST_SOUGHT]).to_pylist() for column in raw.values()]
+        for values in zip(*columns, strict=True):
+            sought.add(values, reason, as_json=as_json)
+    return [sought]
+
+
+def _places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) -> dict[Reason, Any]:
+    log = counter.log
+    columns = list(dict.fromkeys(roles.values()))
+    with stage("looking for the lines of refused rows"):
+        return find(counter.placed_rows(columns), roles, columns, sought, place=log.place, as_json=log.as_json)
+
+
+# -- lists ---------------------------------------------------------------------------------------------------------
+def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) -> Reading:
+    log = counter.log
+    whose = ("query", "cluster", "session", "judgment")
+    keys: dict[str, str] = {role: layout.roles[role] for role in whose if role in layout.roles}
+    entries = {role: column for role, column in layout.roles.items() if role not in keys}
+    order = ("position", "item", "clicked", "rank", "rating", "count")
+    entries = dict(sorted(entries.items(), key=lambda pair: order.index(pair[0])))
+    lists = counter.count_lists(keys, entries)
+    total = lists.rows
+    _some(log, total)
+    with stage("checking lists"):
+        checked, verdicts = check_lists(lists, layout, clicks=clicks, as_json=log.as_json)
+    rejects: tuple[Reject, ...] = ()
+    if verdicts.rows.code is not None or verdicts.lists.code is not None:
+        samples = _places(counter, layout.roles, _sought_lists(lists, verdicts, log.as_json))
+        rejects = tuple(_list_rejects(lists, verdicts, layout.kind, samples))
+        stops = on_error == "raise"
+        ours = [r for r in rejects if stops or r.reason in (MANY_CLICKS, MANY_CHOSEN)]
+        ours = [r for r in ours if clicks != "skip" or r.reason not in (MANY_CLICKS, MANY_CHOSEN)]
+        if ours or checked.empty:
+            raise InputError(say(log.name if ours else f"{log.name}: no judgment is left", ours or rejects))
+    if checked.empty:
+        raise InputError(f"{log.name}: no judgment is left, every entry is missing")
+    with stage("adding up judgments"):
+        prefs = counted_lists(**checked.arguments)
+    return Reading(prefs, total, log.name, layout.roles, rejects)
+
+
+def _list_rejects(
+    lists: RawLists, verdicts: ListVerdicts, kind: str, samples: Mapping[Reason, tuple[tuple[str, object], ...]]
+) -> list[Reject]:
+    rows = lists.times[lists.owner]
+    found = [Reject(reason, number, lists.rows, samples.get(reason, ())) for reason, number in verdicts.rows.rows(rows)]
+    total = int(lists.times.sum())
+    return found + [
+        Reject(reason, number, total, samples.get(reason, ()), UNITS[kind])
+        for reason, number in verdicts.lists.rows(lists.times)
+    ]
+
+
+def _sought_lists(lists: RawLists, verdicts: ListVerdicts, as_json: bool) -> list[Sought]:
+    """Seek rows with the keys of a refused list and, where one is known, the values of the entry to blame."""
+    by_keys, by_entry = Sought(tuple(lists.keys)), Sought((*lists.keys, *lists.entries))
+    owner = lists.owner
+    for verdict, whole in ((verdicts.rows, False), (verdicts.lists, True)):
+        for reason, refused in verdict.refused:
+            at = refused[:MOST_SOUGHT]
+            blamed = verdicts.blame[at] if whole else at
+            which = at if whole else owner[at]
+            keys = _tuples(lists.keys.values(), which)
+            entries = _tuples(lists.entries.values(), np.maximum(blamed, 0))
+            for key, entry, known in zip(keys, entries, blamed >= 0, strict=True):
+                if known:
+                    by_entry.add((*key, *entry), reason, as_json=as_json)
+                else:
+                    by_keys.add(key, reason, as_json=as_json)
+    return [each for each in (by_keys, by_entry) if each.reasons]
+
+
+def _tuples(columns: Any, at: Any) -> list[tuple[Any, ...]]:
+    taken = [column.take(at).to_pylist() for column in columns]
+    return list(zip(*taken, strict=True)) if taken else [()] * len(at)
+
+
+# -- the layouts -----------------------------------------------------------------------------------------------------
+QUERY = "/".join(ALIASES["query"])
+FORMS = {
+    "comparisons": Form(
+        "comparisons",
+        f"(winner,loser), or one of {', '.join(f'({left},{right})' for left, right in PAIRS)} with "
+        f"{'/'.join(ALIASES['outcome'])} or two scores; optional {QUERY}, weight, count",
+        _comparison,
+        _read_comparisons,
+    ),
+    "selections": Form(
+        "selections",
+        f"{QUERY}, session, position, item, clicked",
+        _entries("selections", "session", "position", "item", "clicked"),
+        _read_lists,
+    ),
+    "choices": Form(
+        "choices",
+        f"{QUERY}, session, item, clicked/chosen",
+        _entries("choices", "session", "item", "clicked"),
+        _read_lists,
+    ),
+    "orders": Form(
+        "orders",
+        f"{QUERY}, {'/'.join(ALIASES['judgment'][:4])}, item, rank",
+        _entries("orders", "judgment", "item", "rank"),
+        _read_lists,
+    ),
+    "ratings": Form("ratings", f"{QUERY}/user, item, rating", _entries("ratings", "item", "rating"), _read_lists),
+}
+"""The layouts by name; the first that fits is not taken where another fits, too."""
+
+
+def known_aliases(kind: str | None = None) -> str:
+    """Return the columns that each layout is recognised by, in one line."""
+    return f"Known: {'; '.join(f'{name}: {one.known}' for name, one in FORMS.items() if kind in (None, one.kind))}."
