@@ -66,7 +66,7 @@ def test_the_page_says_how_it_can_be_made_again(folder, capsys):
     made = data_in(folder / "a.html")
     assert made["title"] == "It's <b>"
     words = made["command"]
-    assert words == "concordant report votes.csv --level 0.9 --no-audit --title 'It'\"'\"'s <b>' -o report.html"
+    assert words == "concordant report votes.csv --title 'It'\"'\"'s <b>' --no-audit --level 0.9 -o report.html"
 
 
 def test_a_log_whose_name_looks_like_an_option_can_be_made_again(folder, capsys):
