@@ -18,7 +18,7 @@ from concordant.apps.commands.saying import say
 from concordant.errors import ConcordantError, Idle, Setting
 from concordant.preferences.notes import Note
 
-__all__ = ["ANYWHERE", "Options", "Rule", "argument", "command", "option", "say_note", "worded"]
+__all__ = ["ANYWHERE", "Options", "Rule", "argument", "command", "flag", "option", "say_note", "worded"]
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -37,6 +37,11 @@ def option(metavar: str | None, help: str, *names: str, default: Any = None, **m
     """
     about = {"metavar": metavar, "help": help, "names": names, **more}
     return field(default=MISSING if more.get("required") else default, metadata={"click": about})
+
+
+def flag(help: str, *names: str, default: bool = False) -> Any:
+    """Make a field of ``Options`` that is said or not."""
+    return option(None, help, *names, default=default)
 
 
 def argument(**more: Any) -> Any:
@@ -79,7 +84,7 @@ class _Way:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option, argument))
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option, flag, argument))
 class Options:
     """The options of a command; a class made of this one is a dataclass.
 
@@ -98,7 +103,7 @@ class Options:
     concordant.errors.Idle: rows does nothing here: no; leave it out
     """
 
-    quiet: bool = option(None, "No progress and no notes.", "-q", default=False)
+    quiet: bool = flag("No progress and no notes.", "-q")
     _way: _Way = field(default_factory=_Way, init=False)
 
     def __new__(cls, **_: Any) -> Self:

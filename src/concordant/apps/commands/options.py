@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import click
 
-from concordant.apps.commands.given import HELP, Options, argument, command, option
+from concordant.apps.commands.given import HELP, Options, argument, command, flag, option
 from concordant.apps.commands.idle import RULES
 from concordant.apps.commands.regressors import REGRESSORS
 from concordant.apps.commands.shared_options import (
@@ -75,11 +75,9 @@ class RankOptions(TableOptions, SidedLog):
     interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates.", default=1000)
     level: float = option(None, "Confidence level of the intervals.", default=0.95)
-    quasi: bool = option(None, "Add quasi-standard errors (likelihoods, up to 500 items).", default=False)
-    pool: bool = option(None, "One ranking over all queries.", default=False)
-    across_components: bool = option(
-        None, "Rank items that no chain of comparisons connects by the prior alone.", default=False
-    )
+    quasi: bool = flag("Add quasi-standard errors (likelihoods, up to 500 items).")
+    pool: bool = flag("One ranking over all queries.")
+    across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
     seed: int = option(None, SEED, default=0)
     rows: int | None = option(
         None,
@@ -116,10 +114,8 @@ class AuditOptions(TableOptions, ClusteredLog, AuditSettings):
         "How the pairwise loss charges tied scores: the heavier direction, or the formula literally.",
         default="heavier",
     )
-    exact: bool = option(
-        None,
-        "Best orders by dynamic programming up to 20 items that hang together in cycles, then by an integer programme.",
-        default=False,
+    exact: bool = flag(
+        "Best orders by dynamic programming up to 20 items that hang together in cycles, then by an integer programme."
     )
     time_limit: float = option("SECONDS", "With --exact: time for each integer programme.", default=10.0, type=SECONDS)
     structure: str | None = option(
@@ -142,7 +138,7 @@ class AuditOptions(TableOptions, ClusteredLog, AuditSettings):
         type=ONE,
     )
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
-    pool: bool = option(None, "One population over all queries.", default=False)
+    pool: bool = flag("One population over all queries.")
     output: str | None = option(
         "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.", "-o"
     )
@@ -171,7 +167,7 @@ class ReportOptions(ChosenFeatures, ClusteredLog):
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
     features: str | None = option("F", "Features of the items: a scorer is fitted to them, and shown.", "-f")
     model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
-    unsafe_load_pickle: bool = option(None, PICKLE, default=False)
+    unsafe_load_pickle: bool = flag(PICKLE)
     structure: str = option("S", "As of concordant rank.", default="bradley-terry")
     interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates of the intervals.", default=1000, type=ONE)
@@ -216,16 +212,16 @@ class IngestOptions(SidedLog):
 
     logs: tuple[str, ...] = argument(metavar="LOG...", nargs=-1, required=True)
     store: str = option("FILE", "The store; the first log makes it.", "-s", required=True)
-    grown: bool = option(None, "Take in a file that begins with all of one that was taken in.", default=False)
+    grown: bool = flag("Take in a file that begins with all of one that was taken in.")
     again: str = option("NAME", "Count logs that the store has once more, under NAME.", default="")
     known: str | None = option("F", "Of an export of a store: the list of files beside it (_X.known.json), or none.")
     wait: float = option("SECONDS", WAIT, default=10.0, type=click.FloatRange(min=0))
 
 
 class StoreOptions(Options):
-    """Read all of the store FILE and check that it is what was written.
+    """Check that the store FILE is what was written.
 
-    Every segment is held against its SHA-256, every number counted again. What is wrong is an error.
+    All of it is read, every segment held against its SHA-256, every number counted again. What is wrong is an error.
     """
 
     file: str = argument()
@@ -234,14 +230,15 @@ class StoreOptions(Options):
 class InfoOptions(StoreOptions):
     """Say what the store FILE holds."""
 
-    batches: bool = option(
-        None, "The logs that were taken in, a row each (in files and pipes: how each was read, too).", default=False
-    )
+    batches: bool = flag("The logs that were taken in, a row each (in files and pipes: how each was read, too).")
     output: str | None = option("F", "Write the table to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl.", "-o")
 
 
 class CompactOptions(StoreOptions):
-    """Merge the segments of the store FILE into one: the same judgments, read faster."""
+    """Merge the segments of the store FILE into one.
+
+    The judgments are the same, and read faster.
+    """
 
     wait: float = option("SECONDS", WAIT, default=10.0, type=click.FloatRange(min=0))
     memory_limit: str | None = option("SIZE", "Memory for merging, such as 4GB; beyond it goes to disk.")
@@ -249,7 +246,10 @@ class CompactOptions(StoreOptions):
 
 
 class StoreExportOptions(StoreOptions):
-    """Write the judgments of the store FILE as a log that concordant reads: equal judgments once, with their count."""
+    """Write the judgments of the store FILE as a log.
+
+    It is one that concordant reads; equal judgments stand in it once, with their count.
+    """
 
     output: str = option("F", "A log: .parquet, .csv, .tsv or .arrow.", "-o", required=True)
 
@@ -305,7 +305,7 @@ class FitOptions(ChosenFeatures, LogOptions):
         "Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.",
         type=Said("auto or a number of at least 0", float, "auto"),
     )
-    log_features: bool = option(None, "Take sign(x)·log(1 + |x|) of every feature.", default=False)
+    log_features: bool = flag("Take sign(x)·log(1 + |x|) of every feature.")
     standardise: bool = option(None, "Standardise the features.", "--standardise/--as-given", default=True)
     missing: Literal["raise", "mean", "median", "zero"] = option(
         None, "What a missing feature becomes.", default="raise"
@@ -380,7 +380,7 @@ class EvaluateOptions(TextOptions, SparkOptions):
     )
     convention: str | None = option("C", "burges (default), sklearn, trec, xgboost, lightgbm or letor4.")
     against: str | None = option("SCORES", "A second scorer on the same rows: paired differences, first minus second.")
-    per_query: bool = option(None, "One row per metric and query.", default=False)
+    per_query: bool = flag("One row per metric and query.")
     unmatched: Literal["raise", "skip"] = option(None, "Rows of one file that the other lacks.", default="raise")
     query: str | None = option("C", "Column of the query, in both files.")
     item: str | None = option("C", "Column of the item, in both files.")
@@ -488,7 +488,7 @@ class ReproduceOptions(Options):
         "Folder of the data sets (ml-100k, mslr, mq2008, cifar-10-batches-bin, each in its own folder), or of the one "
         "that is needed; full MSLR-WEB10K too. Default: data, ../shared/data.",
     )
-    quick: bool = option(None, "Fewer runs on less data: seconds instead of minutes.", default=False)
+    quick: bool = flag("Fewer runs on less data: seconds instead of minutes.")
     device: str = option(
         "D", "Where to compute: abstention on CIFAR-10 can use cuda; the others run on the cpu.", default="cpu"
     )

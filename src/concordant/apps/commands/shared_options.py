@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import click
 
-from concordant.apps.commands.given import Options, option
+from concordant.apps.commands.given import Options, flag, option
 from concordant.preferences.layouts import KINDS
 
 __all__ = [
@@ -136,16 +136,14 @@ class SidedLog(ClusteredLog):
     """A log whose sides have covariates."""
 
     covariates: tuple[str, ...] = option("C", "Numeric column, left minus right.", "--covariate", default=())
-    home: bool = option(None, "The left (first, home) side has an advantage, which rank estimates.", default=False)
+    home: bool = flag("The left (first, home) side has an advantage, which rank estimates.")
     neutral: str | None = option("C", "With --home: true where no side is at home.")
 
 
 class TextOptions(Options):
     """How texts are written."""
 
-    spreadsheet_safe: bool = option(
-        None, "In CSV and TSV put ' before texts that a spreadsheet would take for formulas.", default=False
-    )
+    spreadsheet_safe: bool = flag("In CSV and TSV put ' before texts that a spreadsheet would take for formulas.")
 
     def check(self) -> None:
         """Refuse ``--spreadsheet-safe``, which ``output.as_csv`` heeds, where no CSV or TSV would be written."""
@@ -185,7 +183,7 @@ class ModelOptions(Options):
     """A model to use."""
 
     model: str = option("DIR", "A model that concordant fit wrote.", "-m", required=True)
-    unsafe_load_pickle: bool = option(None, PICKLE, default=False)
+    unsafe_load_pickle: bool = flag(PICKLE)
 
 
 class AbstentionOptions(ModelOptions, FeatureOptions):
