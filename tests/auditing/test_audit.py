@@ -204,7 +204,6 @@ def test_a_new_member_of_the_registry_is_audited(monkeypatch):
         lambda source: each_judgment(source, h="identity"),
         "judgments",
         phi="squared-hinge",
-        meaning="made up",
         source="nowhere",
     )
     members = dict(registry.SURROGATES) | {"doubled": doubled}
