@@ -17,7 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from concordant import Preferences
-from concordant.io.read import Reading
+from concordant.io.layouts import Reading
 
 MOST = (1 << 63) - 1
 """What is counted at most."""

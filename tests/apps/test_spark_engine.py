@@ -16,7 +16,8 @@ import pytest
 
 from concordant.apps.commands import main
 from concordant.errors import InputError, UsageError
-from concordant.io.read import Reading, read, read_log
+from concordant.io.layouts import Reading
+from concordant.io.read import read, read_log
 from spark_session import spark_tests
 
 pytestmark = spark_tests

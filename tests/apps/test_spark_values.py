@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from concordant.apps.commands.options import command_of
 from concordant.errors import InputError
-from concordant.io.read import Reading, read_log
+from concordant.io.layouts import Reading
+from concordant.io.read import read_log
 from spark_session import spark_tests, why_not
 from value_cases import CASES, Case, check
 

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from concordant import Preferences
 from concordant.errors import ConcordantError
 from concordant.io.engines import sql
-from concordant.io.read import Reading, read, read_log
+from concordant.io.layouts import Reading
+from concordant.io.read import read, read_log
 
 FEW = settings(max_examples=25)
 SOME = settings(max_examples=60)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from concordant.errors import InputError
-from concordant.io.read import Reading, read_log
+from concordant.io.layouts import Reading
+from concordant.io.read import read_log
 from value_cases import CASES, Case, check
 
 ENGINES = ("duckdb", "memory")

@@ -15,9 +15,10 @@ from concordant import __version__
 from concordant.errors import InputError, Setting, UsageError, few
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
+from concordant.io.layouts import Reading
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
-from concordant.io.read import Reading, layout_of, read_log
+from concordant.io.read import layout_of, read_log
 from concordant.io.store.catalogue import Catalogue, Content, Facts, Ingestion, is_store, read_catalogue
 from concordant.io.store.commits import HERE, check_place, commit, confirm, now, told
 from concordant.io.store.files import WAIT
@@ -41,9 +42,6 @@ from concordant.io.store.stored import (
     words,
 )
 from concordant.preferences.preferences import Preferences
-
-__all__ = ["Store", "Taken"]
-
 
 READ_AS = ("kind", "columns", "clicks", "on_error", "cluster", "covariates", "home")
 """Options of reading that say what a log means: they are written down with a batch."""

@@ -23,8 +23,6 @@ from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
 from concordant.preferences.preferences import Preferences, counted_lists
 
-__all__ = ["Reading", "layout_of", "read", "read_log"]
-
 
 def read(
     source: Any,

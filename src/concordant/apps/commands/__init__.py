@@ -14,9 +14,6 @@ import click
 from concordant.apps.commands.saying import Watch, as_json, said_as, say, watched
 from concordant.apps.commands.standard import standard_streams
 
-__all__ = ["main"]
-
-
 COMMANDS = {
     "rank": "Rank the items of a preference log, per query, with intervals.",
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",

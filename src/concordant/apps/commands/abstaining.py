@@ -13,9 +13,6 @@ from concordant.errors import UsageError
 from concordant.io.read import read_log
 from concordant.learning.features.reading import read_judged
 
-__all__ = ["careful", "said_of"]
-
-
 ALONE = ("abstain_by", "gamma", "norm", "share", "judgments", "judged_features")
 """Options that say how to abstain."""
 

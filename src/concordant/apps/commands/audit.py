@@ -12,19 +12,16 @@ import click
 import pyarrow as pa
 
 from concordant.apps.commands.options import AuditOptions
-from concordant.apps.commands.output import check_output, one_line, plain, print_csv, show_table, write, write_json
+from concordant.apps.commands.output import check_output, plain, print_csv, show_table, write, write_json
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
-from concordant.apps.commands.saying import say
+from concordant.apps.commands.saying import one_line, say
 from concordant.auditing.audit import audited
 from concordant.auditing.findings import Audit
 from concordant.errors import UsageError, counted
 from concordant.io.read import read_log
 from concordant.losses.surrogates import choose
 from concordant.ranking.structures import structure
-
-__all__ = ["audit", "show_audit"]
-
 
 SHORT = {"infimum not attained": "not attained", "stopped before convergence": "stopped early"}
 """What a minimiser's status is called where there is little room."""

@@ -14,9 +14,6 @@ from rich.text import Text
 from concordant.apps.commands.saying import at_the_end, one_line
 from concordant.progress import Stage
 
-__all__ = ["clock", "drawn", "line_of", "rows_of"]
-
-
 ROWS = 3
 """Stages that are shown at most."""
 PAUSE = 0.2

@@ -22,9 +22,6 @@ from concordant.auditing.small_populations import Verdict, preference_surrogates
 from concordant.errors import UsageError, counted, did_you_mean
 from concordant.losses.surrogates import SURROGATES, surrogate
 
-__all__ = ["counterexample"]
-
-
 SEARCHED = ("phi", "items", "within", "votes", "budget", "seed")
 CLASSES = {"low noise": "low-noise", "acyclic": "acyclic", "any": "cyclic"}
 

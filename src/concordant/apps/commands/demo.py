@@ -22,8 +22,6 @@ from concordant.preferences.connectivity import majority_agreement, within_agree
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.ranking.rank import Ranking, rank
 
-__all__ = ["demo"]
-
 
 def demo(options: DemoOptions) -> None:
     """Rank people's votes and GPT-4's, compare them, write tables and a page."""

@@ -14,15 +14,14 @@ import pyarrow.compute as pc
 
 from concordant.apps.commands.matching import Matched, match, query_names, read_valued
 from concordant.apps.commands.options import EvaluateOptions
-from concordant.apps.commands.output import one_line, print_csv
+from concordant.apps.commands.output import print_csv
 from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.saying import one_line
 from concordant.errors import InputError, UsageError
 from concordant.losses.metrics.auc import auc_difference, auc_interval
 from concordant.losses.metrics.judged_lists import Floats
 from concordant.losses.metrics.metrics import METRICS, Comparison, Summary, canonical, compare, metric, summarise
 from concordant.progress import stage, steps
-
-__all__ = ["evaluate", "mean_row", "of_one_list"]
 
 
 def of_one_list(

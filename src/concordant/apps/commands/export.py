@@ -20,9 +20,6 @@ from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_judged
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["export"]
-
-
 READ = ("log", "held_out", "labels", "features", "held_out_features")
 """Options of the card that name files which are read, and which no output may replace."""
 

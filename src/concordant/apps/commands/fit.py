@@ -43,8 +43,6 @@ from concordant.losses.surrogates import surrogate
 from concordant.progress import stage
 from concordant.ranking.structures import structure
 
-__all__ = ["fit"]
-
 
 def fit(options: FitOptions) -> None:
     """Fit and keep the model; what is worth knowing goes to stderr, the curve of order='auto' to stdout."""

@@ -18,9 +18,6 @@ from concordant.apps.commands.saying import say
 from concordant.errors import ConcordantError, Idle, Setting
 from concordant.preferences.notes import Note
 
-__all__ = ["ANYWHERE", "Options", "Rule", "argument", "command", "flag", "option", "say_note", "worded"]
-
-
 HELP = {"help_option_names": ["-h", "--help"]}
 ANYWHERE = frozenset({"quiet", "seed", "spreadsheet_safe"})
 """Options that every way takes: how much is said, a seed, which promises equal output and keeps that promise where

@@ -25,9 +25,6 @@ from typing import Any
 from concordant.apps.commands.given import Rule
 from concordant.apps.commands.shared_options import ROLES
 
-__all__ = ["RULES", "chosen_by"]
-
-
 READING = "clicks on_error engine memory_limit threads"
 OF_LOGS = f"kind {' '.join(ROLES)} {READING} master"
 OF_JUDGMENTS = f"{' '.join(role for role in ROLES if role not in ('query', 'item'))} {READING}"

@@ -8,9 +8,6 @@ from concordant.apps.commands.reading_log import asked_of
 from concordant.errors import counted, few
 from concordant.io.ingest import Store, Taken
 
-__all__ = ["ingest"]
-
-
 MANY = 1_000_000
 """Rows from which on their number in a second says something."""
 

@@ -22,9 +22,6 @@ from concordant.preferences.labels import Labels, look_alike
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.values import INFINITE, MISSING, NULL_BYTE, labels, numbers
 
-__all__ = ["Matched", "Valued", "column_of_role", "match", "query_names", "read_valued"]
-
-
 NAMES = {
     "query": ALIASES["query"],
     "item": ALIASES["item"],

@@ -31,8 +31,6 @@ from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.preferences.values import say as problems
 from concordant.ranking.rank import Ranking
 
-__all__ = ["evaluate", "fit", "rank", "score"]
-
 
 @without_pandas_warning()
 def rank(options: RankOptions, asked: dict[str, Any]) -> bool:

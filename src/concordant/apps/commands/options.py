@@ -36,9 +36,6 @@ from concordant.auditing.settings import AuditSettings
 from concordant.losses.names import MARGIN_FUNCTIONS, METRICS, SURROGATES
 from concordant.ranking.names import INTERVALS, STRUCTURES
 
-__all__ = ["OPTIONS", "command_of"]
-
-
 NONE = click.IntRange(min=0)
 SECONDS = click.FloatRange(min=0, min_open=True)
 SEED = "Makes every output reproducible."

@@ -27,26 +27,6 @@ from concordant.ranking.flags import FLAGS, flag_said
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure
 
-__all__ = [
-    "as_csv",
-    "check_folder",
-    "check_output",
-    "is_folder",
-    "one_line",
-    "output_folder",
-    "plain",
-    "print_csv",
-    "put_file",
-    "put_table",
-    "remarks",
-    "show",
-    "show_table",
-    "write",
-    "write_json",
-    "write_parts",
-]
-
-
 FORMULA = "^('*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
 """What a spreadsheet takes for a formula, or for one after what it leaves out; and what looks as if it were escaped."""
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")

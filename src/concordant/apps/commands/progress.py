@@ -12,9 +12,6 @@ from typing import Any
 from concordant.apps.commands.saying import as_json, began, one_line, say
 from concordant.progress import Listener, Stage, listen, stage
 
-__all__ = ["Progress", "tell"]
-
-
 DELAY = 2.0
 """Seconds of a command before which it shows nothing."""
 BRIEF = 0.3

@@ -14,8 +14,6 @@ from concordant.io.read import read_log
 from concordant.ranking import rank as ranking
 from concordant.ranking.structures import structure
 
-__all__ = ["rank"]
-
 
 def rank(options: RankOptions) -> None:
     """Read, rank, write; notes and progress go to stderr."""

@@ -33,21 +33,6 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.layouts import plain
 from concordant.preferences.preferences import Preferences
 
-__all__ = [
-    "as_written",
-    "asked_of",
-    "chosen_columns",
-    "columns_of",
-    "feature_stream",
-    "gigabytes",
-    "is_letor",
-    "labelled_like",
-    "matched_as_written",
-    "names_of",
-    "read_feature_file",
-    "said_of_names",
-]
-
 
 def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
     """Return how a log is to be read, for ``read_log``: the options of every command that reads one, and ``more``."""

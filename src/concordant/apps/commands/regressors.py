@@ -7,9 +7,6 @@ from typing import Any
 
 from concordant.errors import UsageError, did_you_mean
 
-__all__ = ["REGRESSORS", "named_regressor"]
-
-
 REGRESSORS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "hist-gradient-boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {"max_iter": 150}),
     "random-forest": ("sklearn.ensemble", "RandomForestRegressor", {"n_estimators": 200, "min_samples_leaf": 5}),

@@ -21,9 +21,6 @@ from concordant.io.read import read_log
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import structure
 
-__all__ = ["report"]
-
-
 PAGES = (".html", ".htm")
 UNSAID = ("output", "quiet")
 """Options that do not change what the page shows."""

@@ -17,8 +17,6 @@ from concordant.apps.reproduction.outcome import Setting, find, found, write_fig
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.preferences.sampling import whole_seed
 
-__all__ = ["reproduce"]
-
 
 def reproduce(options: ReproduceOptions) -> None:
     """Run one experiment, or all whose data are there; the tables go to files, the words to stdout."""

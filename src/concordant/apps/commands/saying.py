@@ -22,9 +22,6 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any
 
-__all__ = ["Interrupted", "Watch", "as_json", "at_the_end", "began", "one_line", "said_as", "say", "watched"]
-
-
 OPTION = "--log-format"
 LEADS = {"note": "note: ", "error": "error: "}
 """What stands before the words in a line for a person."""

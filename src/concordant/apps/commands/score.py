@@ -27,9 +27,6 @@ from concordant.learning.features.streamed import FORMATS, FeatureFile
 from concordant.preferences.ragged import Ragged
 from concordant.progress import stage
 
-__all__ = ["ranked", "score"]
-
-
 ROWS = 1 << 18
 RANKED = (
     'SELECT query, item, score, rank() OVER (PARTITION BY query ORDER BY score DESC) AS "rank" '

@@ -23,9 +23,6 @@ from concordant.apps.serve.limits import Access, Limits, host_name
 from concordant.apps.serve.running import BACKLOG, answer, answer_in_workers, bound
 from concordant.errors import UsageError
 
-__all__ = ["serve"]
-
-
 TOKEN, LONGEST = "CONCORDANT_SERVE_TOKEN", 4096
 
 

@@ -12,22 +12,6 @@ import click
 from concordant.apps.commands.given import Options, flag, option
 from concordant.preferences.layouts import KINDS
 
-__all__ = [
-    *("ONE", "PICKLE", "ROLES", "TABLE", "AbstentionOptions", "ChosenFeatures", "ClusteredLog", "FeatureOptions"),
-    *(
-        "LogOptions",
-        "ModelOptions",
-        "SidedLog",
-        "SparkOptions",
-        "TableOptions",
-        "Said",
-        "TextOptions",
-        "any_of",
-        "size",
-    ),
-]
-
-
 ONE = click.IntRange(min=1)
 TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl"
 

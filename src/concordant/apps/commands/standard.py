@@ -25,8 +25,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Streams", "beside_the_result", "reader_gone", "standard_streams"]
-
 
 class _Lasting(io.RawIOBase):
     """A stream whose writing never fails; ``lost`` is why not all was written, ``missed`` whether it was a result."""

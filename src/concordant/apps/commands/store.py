@@ -20,9 +20,6 @@ from concordant.io.store.known import beside
 from concordant.io.store.maintenance import check_ending
 from concordant.io.store.migrations import UNKNOWN
 
-__all__ = ["compact", "export", "info", "verify"]
-
-
 MANY = 16
 """Segments from which on merging them is worth a word."""
 

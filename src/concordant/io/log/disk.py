@@ -17,9 +17,6 @@ from uuid import uuid4
 
 from concordant.errors import InputError, UsageError
 
-__all__ = ["check_regular", "check_replaced", "in_place_of", "open_regular", "read_regular", "what_is"]
-
-
 KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",

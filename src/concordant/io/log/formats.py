@@ -23,9 +23,6 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, few
 from concordant.io.log.disk import check_regular, open_regular
 
-__all__ = ["ENDINGS", "Log", "intact", "locate", "opened", "parquet_file", "unpacked"]
-
-
 BLOCK = 1 << 22
 PAGES = 1 << 18
 """Bytes of each column of a Parquet file that are read ahead."""

@@ -16,9 +16,6 @@ from concordant.io.log.letor import read_letor, read_qrels
 from concordant.io.log.rows import with_columns
 from concordant.preferences.values import is_text
 
-__all__ = ["arrow_batches", "joined", "with_header"]
-
-
 END = b"\xff\xff\xff\xff\0\0\0\0"
 """What ends an Arrow stream; a file that was cut between two batches lacks it."""
 

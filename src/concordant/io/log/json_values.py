@@ -9,8 +9,6 @@ from typing import Any
 
 from concordant.errors import InputError, few, twice
 
-__all__ = ["Fields", "json_value", "unicode_text"]
-
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)

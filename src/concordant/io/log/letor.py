@@ -11,9 +11,6 @@ import pyarrow as pa
 from concordant.errors import InputError
 from concordant.io.log.formats import Log, opened
 
-__all__ = ["read_letor", "read_qrels"]
-
-
 DOCID = re.compile(r"docid\s*[=:]\s*(\S+)", re.IGNORECASE)
 
 

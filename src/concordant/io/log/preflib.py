@@ -18,9 +18,6 @@ from concordant.io.log.formats import Log, opened
 from concordant.preferences.counts import refuse_beyond
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["read_preflib"]
-
-
 TYPES = {
     "soc": "strict orders, complete",
     "soi": "strict orders, incomplete",

@@ -18,20 +18,6 @@ from concordant.io.log.formats import Log, opened
 from concordant.io.log.json_values import json_value
 from concordant.preferences.values import Reason
 
-__all__ = [
-    "BLANK",
-    "SAMPLES",
-    "Sought",
-    "delimited_rows",
-    "find",
-    "is_array",
-    "json_object",
-    "json_row",
-    "json_rows",
-    "with_columns",
-]
-
-
 csv.field_size_limit(1 << 30)
 SURROGATE = re.compile("[\ud800-\udfff]")
 Row = tuple[str | None, ...]

@@ -12,8 +12,6 @@ from concordant.io.log.formats import Log
 from concordant.io.log.json_values import unicode_text
 from concordant.preferences.frames import as_columns
 
-__all__ = ["from_object"]
-
 
 def from_object(source: Any) -> Log:
     """Return the log that an object in memory is, without a copy where Arrow allows.
