@@ -1,11 +1,11 @@
-"""Which pairs to ask next: a ranked list for annotators.
+"""Which pairs to ask next: a ranked list for annotators, with what is known of each pair and why it should be asked.
 
-What is known of a pair so far, and in words why it should be asked.
+First come pairs that connect the components of a query, then those whose judgments gain most. How many votes make the
+majority on one pair right is said by the binomial law, without a model.
 
-What one more judgment on a pair would gain, for all pairs of a stack of components at once.
-
-Scores s with covariance V; v_ab = V_aa + V_bb − 2V_ab, d_ab = s_a − s_b. Once V has shrunk to V', the expected number
-of pairs of a set C that stand in the wrong order, averaged over the truth given the data, is for small V' about
+What one more judgment gains, for all pairs of a stack of components at once: scores s with covariance V;
+v_ab = V_aa + V_bb − 2V_ab, d_ab = s_a − s_b. Once V has shrunk to V', the expected number of pairs of a set C that
+stand in the wrong order, averaged over the truth given the data, is for small V' about
 
     E(V') = √(2/π) Σ_{ab in C} p_ab √v'_ab,   p_ab = φ(d_ab/√v_ab)/√v_ab,
 
@@ -17,12 +17,6 @@ the information w(e_i − e_j)(e_i − e_j)ᵀ, w = k π_ij(1 − π_ij), and by
 
 L the Laplacian with the weights p_ab/√(2π v_ab) on C: a c-optimal design for many contrasts (Atkinson, Donev and
 Tobias, Optimum Experimental Designs, 2007, ch. 10), weighted by what is undecided.
-
-The list of questions for annotators.
-
-Pairs that connect the components of a query: what has to be asked before anything else.
-
-How many votes on one pair make their majority right: the binomial law, no model.
 """
 
 from __future__ import annotations
@@ -139,10 +133,7 @@ def _places(fit: Fitted) -> Ints:
     """Place of each node in its component, 1 the best."""
     group = fit.gauge.group
     order = np.lexsort((-fit.scores.value, group))
-    place = np.empty(len(order), np.int64)
-    sorted_group = group[order]
-    place[order] = np.arange(len(order)) - np.searchsorted(sorted_group, sorted_group) + 1
-    return place
+    return Ragged.runs(group[order]).place[np.argsort(order)] + 1
 
 
 def _between(graphs: Graphs, better: Ints, worse: Ints, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -433,15 +424,14 @@ def pairs_to_ask(
     graph, better, worse, gain = (np.concatenate(column) for column in zip(*rows, strict=True))
     order = np.lexsort((np.arange(len(graph)), -gain, graph))
     order = order[gain[order] > 0]
-    begin = np.searchsorted(graph[order], graph[order])
-    order = order[np.arange(len(order)) - begin < most]
+    order = order[Ragged.runs(graph[order]).place < most]
     graph, better, worse, gain = graph[order], better[order], worse[order], gain[order]
     judged, share = tallies(batch.graphs, better, worse)
     needed = votes_for_majority((share * judged + 1.0) / (judged + 2.0), level)
     return Questions(
         batch=batch,
         graph=graph,
-        number=np.arange(len(graph)) - np.searchsorted(graph, graph) + 1,
+        number=Ragged.runs(graph).place + 1,
         better=better,
         worse=worse,
         judgments=judged,

@@ -31,13 +31,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from concordant.auditing.edge_tests import EdgeTests, edge_tests
-from concordant.preferences.connectivity import Differences
+from concordant.preferences.connectivity import Differences, strong_components
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.ragged import Ragged
 
 __all__ = [
     "CycleTest",
@@ -79,28 +78,17 @@ class CycleTest:
 def cycle_test(batch: Batch, net: Differences) -> CycleTest:
     """Test the cycles of the difference graphs ``net`` of a batch."""
     graphs, tests = batch.graphs, edge_tests(batch)
-    forward = net.winner < net.loser
-    key = np.where(forward, net.winner, net.loser) * net.nodes + np.where(forward, net.loser, net.winner)
-    pair = np.searchsorted(graphs.first * net.nodes + graphs.second, key)
-    edge_p = np.where(forward, tests.above[pair], tests.below[pair])
+    pair = graphs.pair_of(net.winner, net.loser)
+    edge_p = np.where(net.winner < net.loser, tests.above[pair], tests.below[pair])
     threshold = bottlenecks(net, edge_p)
     return CycleTest(tests, edge_p, threshold, p_values(graphs, tests, threshold))
 
 
 def has_cycle(node_start: Nodes, owner: Nodes, winner: Nodes, loser: Nodes) -> Flags:
     """Whether the edges winner → loser of each graph contain a directed cycle; shape (graphs,)."""
-    _, parts = _strong(node_start, owner, winner, loser)
-    return parts < Ragged(node_start).sizes
-
-
-def _strong(node_start: Nodes, owner: Nodes, winner: Nodes, loser: Nodes) -> tuple[NDArray[np.int32], Nodes]:
-    """Strong component of each node, and how many each graph has."""
-    nodes = int(node_start[-1])
-    links = csr_array((np.ones(len(winner), np.int8), (winner, loser)), shape=(nodes, nodes))
-    count, label = connected_components(links, directed=True, connection="strong")
-    graph = np.zeros(count, np.int64)
-    graph[label] = owner
-    return label, np.bincount(graph, minlength=len(node_start) - 1)
+    strong = strong_components(int(node_start[-1]), winner, loser)
+    on_cycle = winner[strong[winner] == strong[loser]]
+    return np.bincount(owner[on_cycle], minlength=len(node_start) - 1) > 0
 
 
 def bottlenecks(net: Differences, p: Floats) -> Floats:
@@ -109,8 +97,8 @@ def bottlenecks(net: Differences, p: Floats) -> Floats:
     Shapes: ``p`` (edges,), the result (graphs,). By halving, for all graphs at once.
     """
     threshold = np.full(len(net), np.inf)
-    label, _ = _strong(net.node_start, net.owner, net.winner, net.loser)
-    inside = np.flatnonzero(label[net.winner] == label[net.loser])  # others are on no cycle
+    strong = strong_components(net.nodes, net.winner, net.loser)
+    inside = np.flatnonzero(strong[net.winner] == strong[net.loser])  # others are on no cycle
     graph = net.graph[inside]
     order = np.lexsort((p[inside], graph))
     inside, graph = inside[order], graph[order]
@@ -150,11 +138,9 @@ def chance_of_cycle(graphs: Graphs, tests: EdgeTests, threshold: Floats, doubt: 
     if tests.independent:
         weight = -np.log1p(-size)
         down = tests.below[pairs] < tests.above[pairs]
-        ways = ~sure | ~down, ~sure | down
-        block, _ = _strong(
-            graphs.node_start, graphs.owner,
-            np.concatenate([first[ways[0]], second[ways[1]]]), np.concatenate([second[ways[0]], first[ways[1]]]),
-        )  # fmt: skip
+        up, back = ~sure | ~down, ~sure | down
+        source, target = np.concatenate([first[up], second[back]]), np.concatenate([second[up], first[back]])
+        block = strong_components(graphs.nodes, source, target)
         one = block[first] == block[second]
         ends = first[one].astype(np.int32), second[one].astype(np.int32)  # older SciPy asks for these
         links = csr_array((weight[one], ends), shape=(graphs.nodes, graphs.nodes))
@@ -206,10 +192,10 @@ def cycle_at(net: Differences, p: Floats, graph: int, threshold: float) -> Nodes
     edges = slice(int(net.edge_start[graph]), int(net.edge_start[graph + 1]))
     kept = p[edges] <= threshold
     winner, loser, value = net.winner[edges][kept] - begin, net.loser[edges][kept] - begin, p[edges][kept]
-    links = coo_array((np.ones(len(winner), np.int8), (winner, loser)), shape=(end - begin, end - begin)).tocsr()
-    _, label = connected_components(links, directed=True, connection="strong")
+    links = csr_array((np.ones(len(winner), np.int8), (winner, loser)), shape=(end - begin, end - begin))
+    strong = strong_components(end - begin, winner, loser)
     best: Nodes | None = None
-    weakest = np.flatnonzero((label[winner] == label[loser]) & (value == threshold))
+    weakest = np.flatnonzero((strong[winner] == strong[loser]) & (value == threshold))
     for edge in weakest[:PEELS].tolist():
         _, previous = breadth_first_order(links, int(loser[edge]), directed=True, return_predecessors=True)
         path = [int(winner[edge])]

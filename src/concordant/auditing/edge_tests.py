@@ -127,11 +127,8 @@ def sides_taken(up: Floats, down: Floats) -> tuple[Whole, Whole, Whole]:
 def _draws(batch: Batch) -> tuple[Whole, Floats, Floats]:
     """(pair, net strength for first ≻ second, how many draws) of the draws that take a side."""
     graphs, edges, prefs = batch.graphs, batch.edges, batch.prefs
-    nodes = graphs.nodes
-    swap = edges.winner > edges.loser
-    low, high = np.where(swap, edges.loser, edges.winner), np.where(swap, edges.winner, edges.loser)
-    pair = np.searchsorted(graphs.first * nodes + graphs.second, low * nodes + high)
-    net = np.where(edges.tie, 0.0, np.where(swap, -edges.strength, edges.strength))
+    pair = graphs.pair_of(edges.winner, edges.loser)
+    net = np.where(edges.tie, 0.0, np.where(edges.winner > edges.loser, -edges.strength, edges.strength))
     times = batch.multiplicity[edges.holder].astype(np.float64)
     if prefs.cluster is None:
         kept = net != 0

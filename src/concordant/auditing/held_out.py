@@ -135,7 +135,4 @@ def _lots(batch: Batch, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _broken(batch: Batch, alpha: Floats, lot: NDArray[np.uint64]) -> Floats:
     """Scores 0, −1, −2, … in the order of α, ties (within rounding of a minimiser) in the order of the lots."""
-    order = np.lexsort((lot, -np.rint(alpha / CLOSE), batch.owner))
-    place = np.empty(len(order))
-    place[order] = np.arange(len(order))
-    return -place
+    return -np.argsort(np.lexsort((lot, -np.rint(alpha / CLOSE), batch.owner))).astype(np.float64)

@@ -1,15 +1,15 @@
 """How much of the net preferences, of their cycles and of the winner is more than sampling noise.
 
-Replicates of difference graphs: the multinomial bootstrap of judgments, and draws from an acyclic population nearby.
-
-A replicate of a query with n judgments is n draws from its judgments (clusters, where they are known), with
-probabilities count/n: the judgment is the unit, never its edges.
+Replicates come from the multinomial bootstrap, and from an acyclic population nearby. One of a query with n judgments
+is n draws from its judgments (clusters, where they are known), with probabilities count/n: the judgment is the unit,
+never its edges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from concordant.errors import UsageError
 from concordant.preferences.connectivity import LEVEL, Differences
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Comparisons
+from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders
@@ -30,14 +31,12 @@ __all__ = [
     "ACYCLIC",
     "CYCLIC",
     "Noise",
-    "Replicates",
     "VERDICTS",
     "WITHIN_NOISE",
     "condorcet",
     "cyclic_tables",
     "explained",
     "noise",
-    "replicated",
 ]
 
 
@@ -52,20 +51,6 @@ FEW = 12
 """Items up to which replicates are tables of who beats whom."""
 NEARBY = 1 << 62
 """Number of the stream that draws from the acyclic population; those of the bootstrap count from 0."""
-
-
-@dataclass(frozen=True, eq=False)
-class Replicates:
-    """What stays as it is from replicate to replicate: ``edge_sign`` (edges,), the others (graphs,)."""
-
-    edge_sign: Floats
-    acyclic: Floats
-    winner: Floats
-    """NaN where the data have no Condorcet winner."""
-    nearby_cyclic: Floats
-    """Share of cyclic ones among samples of an acyclic population nearby."""
-    number: Nodes
-    """Replicates that were drawn; shares are NaN where it is 0: too many pairs."""
 
 
 def cyclic_tables(beats: Flags) -> Flags:
@@ -87,8 +72,6 @@ class Pairs:
     nodes: int
     winner: Nodes
     loser: Nodes
-    edges: int
-    """The first so many have a net preference, the others are level."""
     votes: Floats
     """Strength for and against, shape (2, pairs), ties left out."""
     rounding: Floats
@@ -129,8 +112,8 @@ class Pairs:
         """Net votes in samples of the acyclic population, each pair with as many votes as take a side in the data."""
         total = sides_taken(*self.votes)[2]
         chance = (self.votes[0] + 0.5) / (total + 1.0)
-        chance[: self.edges][backward] = 0.5
-        chance[self.edges :] = 0.5
+        chance[: len(backward)][backward] = 0.5
+        chance[len(backward) :] = 0.5
         some = max(1, CELLS // max(len(total), 1))
         for begin in range(0, replicates, some):
             wins = rng.binomial(total, chance, size=(min(some, replicates - begin), len(total)))
@@ -146,8 +129,8 @@ def condorcet(net: Differences) -> Nodes:
     return winner
 
 
-def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, seed: int) -> Replicates:
-    """Draw and look at the replicates of each graph; ``place`` (nodes,) orders its items, best first.
+def _replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, seed: int) -> dict[str, NDArray[Any]]:
+    """Draw and look at the replicates of each graph, for ``Noise``; ``place`` (nodes,) orders its items, best first.
 
     The acyclic population has the pairs that ``place`` puts the wrong way round level, and the others as they are:
     each vote of a pair that takes a side is a win with chance (wins + ½)/(votes + 1). Where pairs are not independent
@@ -160,21 +143,21 @@ def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, se
     best = condorcet(net)
     prefs = batch.prefs
     parametric = isinstance(prefs, Comparisons) and prefs.cluster is None and prefs.weight is None
-    pieces = steps("graphs", zip(Atoms.of(batch, seed), _pairs(batch, net), strict=True), len(net))
-    for graph, (atoms, pairs) in enumerate(pieces):
-        edges = slice(int(net.edge_start[graph]), int(net.edge_start[graph + 1]))
+    pieces = steps("graphs", zip(Atoms.of(batch, seed), _pairs(batch, net), net.edges.slices, strict=True), len(net))
+    for graph, (atoms, pairs, edges) in enumerate(pieces):
         drawn = min(int(number[graph]), 1) if len(atoms.count) == 1 else int(number[graph])  # all would be alike
         if drawn == 0:
             sign[edges] = acyclic[graph] = nearby[graph] = np.nan
-        if pairs.edges == 0 or drawn == 0:
-            continue
         backward = place[net.winner[edges]] > place[net.loser[edges]]
+        some = len(backward)
+        if some == 0 or drawn == 0:
+            continue
         shift = np.zeros(len(pairs.winner))
-        shift[: pairs.edges][backward] = (pairs.votes[0] - pairs.votes[1])[: pairs.edges][backward]
+        shift[:some][backward] = (pairs.votes[0] - pairs.votes[1])[:some][backward]
         top = int(best[graph] - net.node_start[graph])
-        same, cyclic, shifted, won = np.zeros(pairs.edges), 0, 0, 0
+        same, cyclic, shifted, won = np.zeros(some), 0, 0, 0
         for row in _counted("replicates", pairs.drawn(atoms, drawn), drawn):
-            same += (row > pairs.rounding).sum(axis=0)[: pairs.edges]
+            same += (row > pairs.rounding).sum(axis=0)[:some]
             cyclic += pairs.cyclic(row)
             won += pairs.wins_all(top, row) if best[graph] >= 0 else 0
             shifted += 0 if parametric else pairs.cyclic(row - shift)
@@ -184,7 +167,8 @@ def replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, se
             shifted = sum(pairs.cyclic(row) for row in nearby_rows)
         sign[edges], acyclic[graph], nearby[graph] = same / drawn, 1 - cyclic / drawn, shifted / drawn
         held[graph] = won / drawn if best[graph] >= 0 else np.nan
-    return Replicates(sign, acyclic, held, nearby, number)
+    shares = {"edge_sign": sign, "acyclic_share": acyclic, "winner_share": held, "expected_cyclic": nearby}
+    return shares | {"replicates": number}
 
 
 def _counted(what: str, blocks: Iterator[Floats], replicates: int) -> Iterator[Floats]:
@@ -202,39 +186,20 @@ def _pairs(batch: Batch, net: Differences) -> Iterator[Pairs]:
     loser = np.concatenate([net.loser, net.level_second])
     order = np.argsort(net.owner[winner], kind="stable")  # edges of each graph before its level pairs
     winner, loser = winner[order], loser[order]
-    key = np.minimum(winner, loser) * graphs.nodes + np.maximum(winner, loser)
-    known = graphs.first * graphs.nodes + graphs.second
-    pair = np.searchsorted(known, key)
-    column = np.empty(len(pair), np.int64)
-    column[pair] = np.arange(len(pair))
-    swap = edges.winner > edges.loser
-    low, high = np.where(swap, edges.loser, edges.winner), np.where(swap, edges.winner, edges.loser)
-    of_edge = column[np.searchsorted(known, low * graphs.nodes + high)]
+    pair = graphs.pair_of(winner, loser)
+    of_edge = np.argsort(pair)[graphs.pair_of(edges.winner, edges.loser)]
     net_strength = np.where(edges.tie, 0.0, np.where(edges.winner == winner[of_edge], edges.strength, -edges.strength))
     up = winner < loser
     wins, losses = graphs.wins[pair], graphs.losses[pair]
     votes = np.stack([np.where(up, wins, losses), np.where(up, losses, wins)])
     rounding = LEVEL * (graphs.above + graphs.below)[pair]
-    bounds = np.searchsorted(edges.holder, batch.start)
-    for graph in range(len(net)):
-        nodes, here = (
-            int(net.node_start[graph]),
-            slice(int(graphs.pair_start[graph]), int(graphs.pair_start[graph + 1])),
-        )
-        rows = slice(int(bounds[graph]), int(bounds[graph + 1]))
-        table = csr_array(
-            (net_strength[rows], (of_edge[rows] - here.start, edges.holder[rows] - batch.start[graph])),
-            shape=(here.stop - here.start, int(batch.start[graph + 1] - batch.start[graph])),
-        )
-        yield Pairs(
-            int(net.node_start[graph + 1]) - nodes,
-            winner[here] - nodes,
-            loser[here] - nodes,
-            int(net.edge_start[graph + 1] - net.edge_start[graph]),
-            votes[:, here],
-            rounding[here],
-            table,
-        )
+    held = Ragged(np.searchsorted(edges.holder, batch.start)), batch.groups
+    columns = net.node_groups, graphs.pairs, *held
+    for nodes, here, rows, judged in zip(*(groups.slices for groups in columns), strict=True):
+        cells = of_edge[rows] - here.start, edges.holder[rows] - judged.start
+        table = csr_array((net_strength[rows], cells), shape=(here.stop - here.start, judged.stop - judged.start))
+        one, other = winner[here] - nodes.start, loser[here] - nodes.start
+        yield Pairs(nodes.stop - nodes.start, one, other, votes[:, here], rounding[here], table)
 
 
 ACYCLIC, WITHIN_NOISE, CYCLIC = 0, 1, 2
@@ -321,13 +286,12 @@ def noise(
         graph: cycle_at(net, test.edge_p, graph, float(test.threshold[graph]))
         for graph in np.flatnonzero(verdict == CYCLIC).tolist()
     }
-    drawn = replicated(batch, net, best_orders(mean).place if place is None else place, replicates, seed)
     exact = np.ones(len(net), bool)
     np.logical_and.at(exact, mean.graph, test.edges.exact)
     return Noise(
-        net, drawn.edge_sign, test.edge_p, drawn.acyclic, condorcet(net), drawn.winner, p, verdict,
-        cycles, drawn.nearby_cyclic, exact, test.edges.independent,
-        drawn.number, level, seed,
+        net=net, edge_p=test.edge_p, winner=condorcet(net), p=p, verdict=verdict, cycles=cycles, exact=exact,
+        independent=test.edges.independent, level=level, seed=seed,
+        **_replicated(batch, net, best_orders(mean).place if place is None else place, replicates, seed),
     )  # fmt: skip
 
 

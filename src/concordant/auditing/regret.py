@@ -12,6 +12,7 @@ from concordant.errors import UsageError
 from concordant.losses.minimum import Minimum
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Graphs
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 
 __all__ = ["CLOSE", "Regrets", "TIES", "check_ties", "order_loss", "regrets", "worse_minimisers"]
@@ -129,7 +130,7 @@ def _heaviest(net: Differences, ends: Nodes, wrong: NDArray[np.bool_]) -> tuple[
     weight = np.bincount(ends[wrong], net.weight[wrong], net.nodes)
     nodes = np.flatnonzero(weight > 0)
     nodes = nodes[np.lexsort((-weight[nodes], net.owner[nodes]))]
-    return nodes, np.arange(len(nodes)) - np.searchsorted(net.owner[nodes], net.owner[nodes])
+    return nodes, Ragged.runs(net.owner[nodes]).place
 
 
 def mean_floor(mean: Graphs) -> Floats:

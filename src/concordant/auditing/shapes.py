@@ -1,8 +1,7 @@
 """The facts of each query's population that decide which losses can lead to the right order.
 
-Strong components of difference graphs, and a shortest cycle of each as evidence that no order agrees with them.
-
-Who beats whom: the row-sum condition (16) of ICML, the Condorcet winner, the Smith set.
+Strong components of difference graphs, with a shortest cycle of each as evidence; the row-sum condition (16) of ICML;
+the Condorcet winner and the Smith set.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from concordant.auditing.transitivity import (
     FAILS,
@@ -25,7 +22,7 @@ from concordant.auditing.transitivity import (
     triples,
 )
 from concordant.kernels.arrays import in_threads, read_only
-from concordant.preferences.connectivity import LEVEL, connectivity
+from concordant.preferences.connectivity import LEVEL, connectivity, strong_components
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
 
@@ -85,13 +82,9 @@ def cycles(judged: Neighbours) -> Cycles:
     """Find the strong components, and a shortest cycle of up to ``MOST_CYCLES`` of each graph's."""
     winner, loser, entry = judged.edges
     graphs, nodes = len(judged), judged.nodes
-    strong = np.zeros(0, np.int64)
-    if nodes:
-        beats = csr_array((np.ones(len(winner), np.int8), (winner, loser)), shape=(nodes, nodes))
-        strong = connected_components(beats, directed=True, connection="strong")[1].astype(np.int64)
+    strong = strong_components(nodes, winner, loser)
     size = np.bincount(strong)
-    largest = np.zeros(graphs, np.int64)
-    np.maximum.at(largest, judged.owner, size[strong])
+    largest = judged.node_groups.most(size[strong])
     head = np.full(len(size), nodes, np.int64)
     np.minimum.at(head, strong, np.arange(nodes))
     block = np.flatnonzero(size > 1)
@@ -106,7 +99,7 @@ def cycles(judged: Neighbours) -> Cycles:
     return Cycles(largest, blocks.sizes, owner[shown], start, parts.node[node], least, proven)
 
 
-def _components(block: Nodes, strong: Nodes, winner: Nodes, loser: Nodes, weight: Floats) -> _Components:
+def _components(block: Nodes, strong: NDArray[np.int32], winner: Nodes, loser: Nodes, weight: Floats) -> _Components:
     number = np.full(int(strong.max(initial=-1)) + 1, -1, np.int64)
     number[block] = np.arange(len(block))
     node = np.flatnonzero(number[strong] >= 0)
@@ -258,8 +251,7 @@ def _smith(judged: Neighbours) -> tuple[Nodes, Flags]:
     """
     start, owner, wins = judged.node_start, judged.owner, judged.beaten
     order = np.lexsort((-wins, owner))
-    place = np.empty(judged.nodes, np.int64)
-    place[order] = np.arange(judged.nodes)
+    place = np.argsort(order)
     i, k, _ = judged.edges
     inside = np.bincount(np.maximum(place[i], place[k]), minlength=judged.nodes)  # joins at the later of both
     leaving = np.concatenate(([0], np.cumsum(wins[order] - inside)))
@@ -358,7 +350,7 @@ def shapes(mean: Graphs) -> Shapes:
         mean.sizes,
         pairs,
         pairs - edges,
-        _components_shape(mean),
+        mean.node_groups.most(connectivity(mean).component + 1).astype(np.int64),
         acyclic,
         ways,
         np.where(fails, FAILS, np.where(open_, UNDETERMINED, HOLDS)).astype(np.int8),
@@ -367,10 +359,3 @@ def shapes(mean: Graphs) -> Shapes:
         row_sums(judged),
         winners(judged),
     )
-
-
-def _components_shape(mean: Graphs) -> Nodes:
-    """How many components each graph has."""
-    most = np.zeros(len(mean), np.int64)
-    np.maximum.at(most, mean.owner, connectivity(mean).component.astype(np.int64) + 1)
-    return most

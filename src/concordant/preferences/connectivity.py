@@ -74,13 +74,21 @@ def _connectivity(graphs: Graphs) -> Connectivity:
     _, strong = connected_components(beats, directed=True, connection="strong")
     compared = np.zeros(nodes, bool)
     compared[source] = compared[target] = True
-    component = _by_size(weak, graphs.owner)
+    component = by_size(weak, graphs.owner)
     main = _largest_blocks(strong, weak)
     above, below = _beyond(strong, main, source, target)
     return Connectivity(component, strong.astype(np.int32), compared, above, below)
 
 
-def _by_size(group: Ints, owner: NDArray[np.int64]) -> Ints:
+def strong_components(nodes: int, source: NDArray[np.int64], target: NDArray[np.int64]) -> Ints:
+    """Number the strong components of the graph with edges source → target; shape (nodes,)."""
+    if nodes == 0:
+        return np.zeros(0, np.int32)
+    links = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
+    return np.asarray(connected_components(links, directed=True, connection="strong")[1], np.int32)
+
+
+def by_size(group: Ints, owner: NDArray[np.int64]) -> Ints:
     """Number the groups of each graph from 0, the largest first, equal ones by their first node."""
     labels, first, inverse, size = np.unique(group, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -size, owner[first]))

@@ -234,6 +234,11 @@ class Graphs(OnNodes):
         """The graph of each pair."""
         return self.pairs.owner
 
+    def pair_of(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the pair of two nodes that were judged against each other, whichever comes first; shape as theirs."""
+        key = np.minimum(one, other) * self.nodes + np.maximum(one, other)
+        return np.searchsorted(self.first * self.nodes + self.second, key)
+
     def add_to_nodes(self, to_first: Floats, to_second: Floats) -> Floats:
         """Sum a value of each pair into its first node and another into its second; shape (nodes,)."""
         return np.asarray(

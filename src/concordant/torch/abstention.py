@@ -161,7 +161,7 @@ def fit_pairs(
     steps = epochs * -(-number // size)
     course = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps)
     values: list[float] = []
-    best, kept, taken = data.value(None), data.weights(), 0
+    best, kept = data.value(), data.weights()
     for _ in range(epochs):
         parts = [None] if size == number else torch.randperm(number, generator=draw).split(size)
         total = torch.zeros((), dtype=data.x.dtype, device=data.x.device)
@@ -173,18 +173,17 @@ def fit_pairs(
             scorer.project_()
             course.step()
             total += value.detach() / len(parts)
-            taken += 1
         values.append(float(total))
         if not math.isfinite(values[-1]):
             raise ConcordantError(f"the loss became {values[-1]} in epoch {len(values)}; take a lower rate or bounds")
-        now = data.value(None)
+        now = data.value()
         if now <= best:
             best, kept = now, data.weights()
     data.restore(kept)
     residual = data.residual()
     data.restore(kept)
     return BoundedFit(
-        (Status.LOCAL if residual <= tolerance else Status.STOPPED).word, taken, best, residual, tuple(values)
+        (Status.LOCAL if residual <= tolerance else Status.STOPPED).word, steps, best, residual, tuple(values)
     )
 
 
@@ -204,7 +203,7 @@ class _Pairs:
             raise UsageError(f"X must be (items, {like.shape[1]}), not {tuple(self.x.shape)}")
         if self.lower.shape != (number,) or self.weight.shape != (number,) or not number:
             raise UsageError("higher, lower and weight must be columns of one length, at least 1")
-        low, high = int(min(self.higher.min(), self.lower.min())), int(max(self.higher.max(), self.lower.max()))
+        low, high = (int(end) for end in torch.cat((self.higher, self.lower)).aminmax())
         if low < 0 or high >= len(self.x):
             raise UsageError(f"places must lie in 0…{len(self.x) - 1}; found {low}…{high}")
         if not bool((self.weight >= 0).all()) or not float(self.weight.sum()) > 0:
@@ -221,8 +220,8 @@ class _Pairs:
         return (weight * pair_losses(margin, phi=self.phi, k=self.k)).mean() / self.weight.mean()
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def value(self, part: Tensor | None) -> float:
-        return float(self.loss(part))
+    def value(self) -> float:
+        return float(self.loss(None))
 
     def weights(self) -> list[Tensor]:
         return [p.detach().clone() for p in self.scorer.parameters()]

@@ -170,10 +170,8 @@ def _lbfgs(training: _Training, steps: int, tolerance: float) -> tuple[int, list
 
     slopes: list[float] = []
 
-    def closure() -> Tensor:
-        training.clear()
-        value = training.value(None)
-        value.backward()
+    def closure() -> float:
+        value = training.backward(None)
         slopes.append(training.slope())
         return value
 
@@ -181,7 +179,7 @@ def _lbfgs(training: _Training, steps: int, tolerance: float) -> tuple[int, list
     lowest, flattest, idle = np.inf, np.inf, 0
     for taken in range(steps):
         slopes.clear()
-        before = float(search.step(closure).detach())  # value and, in slopes[0], derivative where the step began
+        before = float(search.step(closure))  # value and, in slopes[0], derivative where the step began
         _finite(before, taken)
         idle = 0 if before < lowest or slopes[0] < flattest else idle + 1
         lowest, flattest = min(lowest, before), min(flattest, slopes[0])

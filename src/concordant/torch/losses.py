@@ -100,12 +100,7 @@ def edge_loss(
             raise UsageError(f"{name} has shape {tuple(column.shape)}, there are {len(winner):,} edges")
     term = edge_terms(scores, winner, loser, weight, phi, margin)
     if reduction == "graph":
-        if graph is None or graphs is None:
-            raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")
-        places(graphs, graph=graph)
-        if graph.shape != scores.shape:
-            raise UsageError(f"graph has shape {tuple(graph.shape)}, scores {tuple(scores.shape)}")
-        return per_graph(term, graph.index_select(0, winner), graphs)
+        return per_graph(term, *_graph_of(scores, graph, graphs, winner))
     return _reduced(term, None if weight is None else weight.to(scores.dtype), reduction)
 
 
@@ -151,12 +146,7 @@ def value_penalty(
     away = scores if target is None else scores - target.to(scores.dtype)
     term = pull * on_tensors(numpy_penalty(penalty))(away)
     if reduction == "graph":
-        if graph is None or graphs is None:
-            raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")
-        places(graphs, graph=graph)
-        if graph.shape != scores.shape:
-            raise UsageError(f"graph has shape {tuple(graph.shape)}, scores {tuple(scores.shape)}")
-        return per_graph(term, graph, graphs)
+        return per_graph(term, *_graph_of(scores, graph, graphs))
     return _reduced(term, pull, reduction)
 
 
@@ -216,6 +206,18 @@ def real_scores(scores: Tensor, nodes: int | None = None, device: Any = None) ->
         raise UsageError(f"there are {len(scores):,} scores for {nodes:,} nodes")
     if device is not None and scores.device != device:
         raise UsageError(f"the scores are on {scores.device}, the objective on {device}; move one with .to(…)")
+
+
+def _graph_of(
+    scores: Tensor, graph: Tensor | None, graphs: int | None, nodes: Tensor | None = None
+) -> tuple[Tensor, int]:
+    """Return the graph of each of these nodes (None: of all) and the number of graphs, once they are checked."""
+    if graph is None or graphs is None:
+        raise UsageError("reduction 'graph' needs graph, the graph of each node, and graphs, their number")
+    places(graphs, graph=graph)
+    if graph.shape != scores.shape:
+        raise UsageError(f"graph has shape {tuple(graph.shape)}, scores {tuple(scores.shape)}")
+    return graph if nodes is None else graph.index_select(0, nodes), graphs
 
 
 def _reduced(term: Tensor, weight: Tensor | None, reduction: str) -> Tensor:

@@ -130,8 +130,7 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
         _same_length(winner, loser=loser, tie=tie, count=count)
         of_prompt = _array(prompt)
         order = np.argsort(of_prompt, kind="stable")
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
+        place = np.argsort(order)
         sides = [_array(side) for side in (winner, loser)]
         for name, side in zip(("winner", "loser"), sides, strict=True):
             wrong = int(((side < 0) | (side >= len(order))).sum())

@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from concordant.apps.report.views import QueryGroup, View, fair, nearest_top, short, work_of
 from concordant.auditing.active_pairs import pairs_to_ask
@@ -19,7 +17,7 @@ from concordant.auditing.audit import audit
 from concordant.auditing.findings import Audit
 from concordant.auditing.shapes import Cycles, cycles
 from concordant.auditing.transitivity import Neighbours
-from concordant.preferences.connectivity import Differences
+from concordant.preferences.connectivity import Differences, by_size, strong_components
 from concordant.preferences.labels import Labels
 from concordant.ranking.adjacency import mean_adjacency
 
@@ -167,32 +165,15 @@ def graphs_of(views: list[View], edges: dict[int, pa.Table | None]) -> list[dict
 def _found(group: QueryGroup, known: pa.Table | None) -> _Graphs:
     mean = mean_adjacency(group.batch)
     net = Differences.of(mean)
-    graphs, nodes = group.batch.graphs, group.batch.graphs.nodes
-    total = graphs.wins + graphs.losses + graphs.ties
-    pair = np.searchsorted(
-        graphs.first * nodes + graphs.second,
-        np.minimum(net.winner, net.loser) * nodes + np.maximum(net.winner, net.loser),
-    )
+    graphs = group.batch.graphs
+    judgments = (graphs.wins + graphs.losses + graphs.ties)[graphs.pair_of(net.winner, net.loser)]
     # rows of an audit stand as the edges do: by query, winner, loser
     holds = np.full(len(net.winner), np.nan)
     if known is not None:
         holds = known["sign_holds"].to_numpy().astype(np.float64)
-    return _Graphs(net, _components(net), cycles(Neighbours.of(mean)), total[pair], holds)
-
-
-def _components(net: Differences) -> Ints:
-    """Number the strong components of more than one node in each graph, the largest first."""
-    if not net.nodes:
-        return np.zeros(0, np.int64)
-    beats = csr_array((np.ones(len(net.winner), np.int8), (net.winner, net.loser)), shape=(net.nodes, net.nodes))
-    strong = connected_components(beats, directed=True, connection="strong")[1].astype(np.int64)
-    name, first, size = np.unique(strong, return_index=True, return_counts=True)
-    owner = net.owner[first]
-    order = np.lexsort((first, -size, owner))
-    begin = np.searchsorted(owner[order], owner[order])
-    number = np.empty(len(name), np.int64)
-    number[order] = np.arange(len(order)) - begin + 1
-    return np.asarray(np.where(size > 1, number, 0)[strong], np.int64)
+    strong = strong_components(net.nodes, net.winner, net.loser)
+    number = np.where(np.bincount(strong)[strong] > 1, by_size(strong, net.owner) + 1, 0).astype(np.int64)
+    return _Graphs(net, number, cycles(Neighbours.of(mean)), judgments, holds)
 
 
 def _graph(view: View, found: _Graphs, most: int) -> dict[str, Any]:
