@@ -27,6 +27,7 @@ from concordant.io.store.catalogue import Catalogue, Segment, contradictions, pa
 from concordant.io.store.commits import HERE, commit
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import HEAD, MARK, KnownFiles, belongs, beside, save
+from concordant.io.store.segments import last_columns
 from concordant.io.store.stored import checked, read_stored
 from concordant.preferences.counts import exact_sum
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
@@ -217,7 +218,7 @@ def _comparisons(prefs: Comparisons, begin: int, end: int) -> dict[str, Any]:
     if prefs.covariates is not None and end > begin:
         for name, values in zip(prefs.covariate_names, prefs.covariates[rows].T, strict=True):
             columns[name] = pa.array(np.ascontiguousarray(values))
-    return columns | _shared(prefs, np.arange(begin, end))
+    return columns | last_columns(prefs, rows)
 
 
 def _lists(prefs: Lists, begin: int, end: int) -> dict[str, Any]:
@@ -232,11 +233,4 @@ def _lists(prefs: Lists, begin: int, end: int) -> dict[str, Any]:
     columns["item"] = prefs.items.take(prefs.list_item[rows])
     values = prefs.list_value[rows]
     columns[value] = pa.array(values if prefs.kind == "ratings" else values.astype(np.int64))
-    return columns | _shared(prefs, owner)
-
-
-def _shared(prefs: Preferences, owner: Any) -> dict[str, Any]:
-    columns = {}
-    if prefs.clusters is not None and prefs.cluster is not None:
-        columns["cluster"] = prefs.clusters.take(prefs.cluster[owner])
-    return columns | {"count": pa.array(prefs.count[owner].astype(np.int64))}
+    return columns | last_columns(prefs, owner)

@@ -27,6 +27,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -65,60 +66,41 @@ def digest(path: Path) -> str:
 
 def write_segment(prefs: Preferences, path: Path) -> None:
     """Write preferences as a segment; the file is a function of the preferences."""
-    columns: Iterable[pa.Table] = ()
-    if isinstance(prefs, Comparisons):
-        columns = _comparisons(prefs)
-    elif isinstance(prefs, Lists):
-        columns = _lists(prefs)
-    writer = None
-    try:
-        for block in steps("writing judgments", columns, -(-max(prefs.distinct, 1) // BLOCK)):
-            if writer is None:
-                writer = pa.parquet.ParquetWriter(path, block.schema, compression="zstd", write_page_checksum=True)
-            writer.write_table(block)
-    finally:
-        if writer is not None:
-            writer.close()
+    assert isinstance(prefs, Comparisons | Lists)  # there is a judgment
+    tables = _comparisons(prefs) if isinstance(prefs, Comparisons) else _lists(prefs)
+    first = next(tables)
+    with pa.parquet.ParquetWriter(path, first.schema, compression="zstd", write_page_checksum=True) as writer:
+        for table in steps("writing judgments", chain([first], tables), -(-max(prefs.distinct, 1) // BLOCK)):
+            writer.write_table(table)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Some judgments in a row."""
-
-    prefs: Preferences
-    rows: slice
-
-    def labels(self, labels: Labels, codes: NDArray[Any]) -> pa.Array:
-        return labels.take(codes[self.rows])
-
-    def shared(self) -> dict[str, Any]:
-        """Return what judgments of every kind have after their own columns."""
-        cluster = {}
-        if self.prefs.clusters is not None and self.prefs.cluster is not None:
-            cluster["cluster"] = self.labels(self.prefs.clusters, self.prefs.cluster)
-        return cluster | {"count": pa.array(self.prefs.count[self.rows].astype(np.int64))}
+def last_columns(prefs: Preferences, rows: slice | NDArray[np.int64]) -> dict[str, Any]:
+    """Return what judgments of every kind have after their own columns, of some of them."""
+    columns = {}
+    if prefs.clusters is not None and prefs.cluster is not None:
+        columns["cluster"] = prefs.clusters.take(prefs.cluster[rows])
+    return columns | {"count": pa.array(prefs.count[rows].astype(np.int64))}
 
 
-def _blocks(prefs: Preferences) -> Iterator[_Block]:
-    for begin in range(0, max(prefs.distinct, 1), BLOCK):
-        yield _Block(prefs, slice(begin, begin + BLOCK))
+def _blocks(prefs: Preferences) -> list[slice]:
+    return [slice(begin, begin + BLOCK) for begin in range(0, max(prefs.distinct, 1), BLOCK)]
 
 
 def _comparisons(prefs: Comparisons) -> Iterator[pa.Table]:
     ones, none = np.ones(BLOCK), np.zeros(BLOCK, bool)
-    for block in _blocks(prefs):
-        rows, size = block.rows, len(prefs.count[block.rows])
+    for rows in _blocks(prefs):
+        size = len(prefs.count[rows])
         named = {} if prefs.covariates is None else dict(zip(prefs.covariate_names, prefs.covariates[rows].T))
         columns = {
-            "query": block.labels(prefs.queries, prefs.query),
-            "winner": block.labels(prefs.items, prefs.winner),
-            "loser": block.labels(prefs.items, prefs.loser),
+            "query": prefs.queries.take(prefs.query[rows]),
+            "winner": prefs.items.take(prefs.winner[rows]),
+            "loser": prefs.items.take(prefs.loser[rows]),
             "tie": none[:size] if prefs.tie is None else prefs.tie[rows],
             "weight": ones[:size] if prefs.weight is None else prefs.weight[rows],
             **{f"{COVARIATE}{name}": np.ascontiguousarray(values) for name, values in named.items()},
+            **last_columns(prefs, rows),
         }
-        table = pa.table({**columns, **block.shared()})
-        yield table
+        yield (table := pa.table(columns))
     if len(prefs.declared):
         item = prefs.items.take(prefs.declared[:, 1])
         known = {"query": prefs.queries.take(prefs.declared[:, 0]), "winner": item, "loser": item}
@@ -126,15 +108,15 @@ def _comparisons(prefs: Comparisons) -> Iterator[pa.Table]:
 
 
 def _lists(prefs: Lists) -> Iterator[pa.Table]:
-    for block in _blocks(prefs):
-        lists, entries = prefs.lists.take(np.arange(prefs.distinct)[block.rows])
+    for rows in _blocks(prefs):
+        lists, entries = prefs.lists.take(np.arange(prefs.distinct)[rows])
         columns = {
-            "query": block.labels(prefs.queries, prefs.query),
+            "query": prefs.queries.take(prefs.query[rows]),
             "items": _list_array(lists.start, prefs.items.take(prefs.list_item[entries])),
             VALUES[prefs.kind]: _list_array(lists.start, pa.array(prefs.list_value[entries])),
+            **last_columns(prefs, rows),
         }
-        table = pa.table({**columns, **block.shared()})
-        yield table
+        yield (table := pa.table(columns))
     if len(prefs.declared):
         query, item = prefs.declared.T
         queries = Ragged.runs(query)
@@ -171,8 +153,7 @@ def fingerprint(prefs: Preferences) -> str:
 
     sign.update(f"{prefs.kind} {prefs.covariate_names!r}\n".encode())
     for name in ("queries", "items", "clusters"):
-        labels = getattr(prefs, name)
-        if labels is not None:
+        if (labels := getattr(prefs, name)) is not None:
             for part, values in _label_columns(labels).items():
                 add(f"{name} {part}", values)
     for name in (
