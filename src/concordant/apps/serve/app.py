@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import pydantic_core
@@ -26,6 +27,7 @@ from concordant.apps.serve.limits import (
     Refused,
     Scope,
     Send,
+    answered,
     body_of,
     error_bytes,
 )
@@ -129,7 +131,6 @@ class Refusal(_Answer):
 
 
 Asked = Mapping[str, tuple[type[RowsRequest], Callable[[Any], Any]]]
-TYPE = (b"content-type", b"application/json")
 
 
 class Endpoints:
@@ -157,9 +158,7 @@ class Endpoints:
             status, body, headers = refused.status, error_bytes(refused.line), refused.headers
         except ConcordantError as error:
             status, body = 422, error_bytes(str(error))
-        size = (b"content-length", b"%d" % len(body))
-        await send({"type": "http.response.start", "status": status, "headers": [TYPE, size, *headers]})
-        return await send({"type": "http.response.body", "body": body})
+        return await answered(send, status, body, headers)
 
     async def _answer(
         self, model: type[RowsRequest], work: Callable[[Any], Any], scope: Scope, receive: Receive
@@ -182,6 +181,11 @@ WHY = {
     503: "Too many requests at once; retry-after says when to try again.",
 }
 PATHS = "POST /score, /rank and /compare, GET /health and /openapi.json"
+DESCRIPTION = (
+    "Scores, ranks and compares items by a fitted model. Items are named by the labels of the features that are "
+    "loaded, or come with features of their own. A request holds at most {items:,} items or pairs and {body:,} bytes. "
+    'Every error is `{{"error": "one line"}}`.'
+)
 
 
 def create_app(
@@ -221,7 +225,7 @@ def create_app(
     app = FastAPI(
         title="concordant",
         version=concordant.__version__,
-        description=_description(limits),
+        description=DESCRIPTION.format(items=limits.items, body=limits.body),
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -288,21 +292,8 @@ def _health(served: Served, name: str, limits: Limits) -> Health:
             "query": served.by_query or bool(served.loaded and served.loaded.queries),
             "loaded": loaded,
             "rule": served.rule_said,
-            "limits": {
-                "items": limits.items,
-                "body": limits.body,
-                "concurrency": limits.concurrency,
-                "timeout": limits.timeout,
-            },
+            "limits": asdict(limits),
         }
-    )
-
-
-def _description(limits: Limits) -> str:
-    return (
-        "Scores, ranks and compares items by a fitted model. Items are named by the labels of the features that are "
-        f"loaded, or come with features of their own. A request holds at most {limits.items:,} items or pairs and "
-        f'{limits.body:,} bytes. Every error is `{{"error": "one line"}}`.'
     )
 
 

@@ -74,6 +74,13 @@ def error_bytes(line: str) -> bytes:
     return TEXTS.dump_json({"error": " ".join(line.split())})
 
 
+async def answered(send: Send, status: int, body: bytes, headers: Headers = ()) -> None:
+    """Send an answer whose body is JSON."""
+    told = [(b"content-type", JSON.encode()), (b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": told})
+    await send({"type": "http.response.body", "body": body})
+
+
 async def body_of(headers: Headers, receive: Receive, limits: Limits) -> bytes:
     """Return the body of a request.
 
@@ -135,13 +142,6 @@ def host_name(text: str) -> str | None:
     return None if found is None else found["name"].strip("[]").lower().removesuffix(".")
 
 
-def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        return None
-
-
 class Access:
     """Whom the server answers: requests that name one of its hosts and, where there is one, show the token.
 
@@ -178,12 +178,12 @@ class Access:
 
     def _knows(self, names: Collection[str], host: str) -> bool:
         name = host_name(host)
-        if name is None:
+        if name is None or name in names:
+            return name is not None
+        try:
+            return ipaddress.ip_address(name).is_loopback or self.addresses
+        except ValueError:  # a name, and none of ours
             return False
-        if name in names:
-            return True
-        address = _address(name)
-        return address is not None and (self.addresses or address.is_loopback)
 
 
 def _shown(digest: bytes, scope: Scope) -> bool:
@@ -205,10 +205,7 @@ class Door:
         refused = self.access.refusal(scope) if scope["type"] == "http" else None
         if refused is None:
             return await self.app(scope, receive, send)
-        body = error_bytes(refused.line)
-        headers = [(b"content-type", JSON.encode()), (b"content-length", b"%d" % len(body)), *refused.headers]
-        await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-        return await send({"type": "http.response.body", "body": body})
+        return await answered(send, refused.status, error_bytes(refused.line), refused.headers)
 
 
 class ConcurrencyLimit:
@@ -222,21 +219,13 @@ class ConcurrencyLimit:
         self.app = app
         self.most = most
         self.inside = 0
-        body = error_bytes(f"busy: {most:,} requests are taken at once; try again in a second")
-        headers = [
-            (b"content-type", JSON.encode()),
-            (b"content-length", str(len(body)).encode()),
-            (b"retry-after", b"1"),
-        ]
-        self.start = {"type": "http.response.start", "status": 503, "headers": headers}
-        self.body = {"type": "http.response.body", "body": body, "more_body": False}
+        self.busy = error_bytes(f"busy: {most:,} requests are taken at once; try again in a second")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] == "GET":
             return await self.app(scope, receive, send)
         if self.inside >= self.most:
-            await send(self.start)
-            return await send(self.body)
+            return await answered(send, 503, self.busy, [(b"retry-after", b"1")])
         self.inside += 1
         try:
             await asyncio.sleep(0)

@@ -255,8 +255,8 @@ class Served:
         names = getattr(ranker, "feature_names_in_", None)
         self.names = None if names is None else tuple(str(name) for name in names)
         self.width = int(ranker.n_features_in_)
-        self.queries = LabelCodes(Labels.encode(list(inner.rankers_))[0]) if self.by_query else None
-        self.known_queries = list(Labels.encode(list(inner.rankers_))[0]) if self.by_query else []
+        self.known_queries = Labels.encode(list(inner.rankers_))[0] if self.by_query else Labels.empty()
+        self.queries = LabelCodes(self.known_queries) if self.by_query else None
         self.near = self.abstains and self.rule.by == "distance"
         self.foreign = getattr(inner, "foreign_", inner) is not None
         self.loaded: RowsByLabel | None = None
@@ -290,20 +290,15 @@ class Served:
         """Return the items from best to worst, with tiers where the model abstains."""
         rows = self._rows(asked)
         order, rank = ordered(rows.scores)
-        tiers = tiers_of(self.rule, rows.scores, rows.Z)[order].tolist() if self.abstains else None
+        tiers = tiers_of(self.rule, rows.scores, rows.Z)[order].tolist() if self.abstains else []
         order = order[: asked.top]
         places = order.tolist()
         labels = [place + 1 for place in places] if rows.labels is None else [rows.labels[place] for place in places]
-        scores, ranks = rows.scores[order].tolist(), rank.tolist()
-        if tiers is None:
-            columns = zip(labels, scores, ranks)
-            return {"ranking": [{"item": item, "score": score, "rank": place} for item, score, place in columns]}
-        return {
-            "ranking": [
-                {"item": item, "score": score, "rank": place, "tier": tier}
-                for item, score, place, tier in zip(labels, scores, ranks, tiers)
-            ]
-        }
+        columns = zip(labels, rows.scores[order].tolist(), rank.tolist())
+        ranking = [{"item": item, "score": score, "rank": place} for item, score, place in columns]
+        for row, tier in zip(ranking, tiers):
+            row["tier"] = tier
+        return {"ranking": ranking}
 
     def compare(self, asked: CompareRequest) -> dict[str, Any]:
         """Return of each pair which item is better, or that the model declines to say, and why."""
@@ -406,17 +401,16 @@ class Served:
         if len(X) == 0:
             return _Rows(labels, np.zeros(0), np.zeros((0, self.width)) if self.near else None)
         given: Any = X
-        names = self.names or tuple(str(place + 1) for place in range(self.width))
+        owner: list[Any] | None = None
         if self.queries is not None:
             code = int(self.queries.of([query])[0])
             if code < 0:
                 raise Refused(404, f"query {shown(query)} has no ranker: nothing was judged about it")
-            keep = "raise" if self.missing == "raise" else "keep"
             owner = [self.known_queries[code]] * len(X)
-            given = Features.of(X, np.arange(len(X)), owner, names, missing=keep, name="features")
-        elif self.names is not None:
+        if owner is not None or self.names is not None:
+            names = self.names or tuple(str(place + 1) for place in range(self.width))
             keep = "raise" if self.missing == "raise" else "keep"
-            given = Features.of(X, np.arange(len(X)), None, names, missing=keep, name="features")
+            given = Features.of(X, np.arange(len(X)), owner, names, missing=keep, name="features")
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 scores = np.asarray(self.ranker.predict(given), np.float64)
