@@ -73,14 +73,8 @@ class Block:
 
     def some(self, part: slice) -> Block:
         """Return some of the components."""
-        return replace(
-            self,
-            graph=self.graph[part],
-            nodes=self.nodes[part],
-            place=self.place[part],
-            value=self.value[part],
-            covariance=self.covariance[part],
-        )
+        columns = ("graph", "nodes", "place", "value", "covariance")
+        return replace(self, **{name: getattr(self, name)[part] for name in columns})
 
 
 def fitted(source: Preferences | Batch | Fitted, *, prior: float = 0.01, ties: str = "half") -> Fitted:

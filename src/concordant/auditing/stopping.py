@@ -9,7 +9,7 @@ What is said of the top of each query: how sure it is, and what would settle it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,16 +135,12 @@ def multiple_with_truth_unknown(value: Floats, now: Draws, later: Draws, top: in
     floor = 0.25 / now.shape[1]
     target = np.log(1.0 - level)
 
-    def wrong(c: Floats, rows: NDArray[np.int64]) -> Floats:
-        if len(rows) == len(scores):
-            agreed = _agreement(scores, now, later, top, c)
-        else:
-            agreed = _agreement(scores[rows], now[rows], later[rows], top, c)
+    def wrong(c: Floats, rows: NDArray[np.int64] | slice) -> Floats:
+        agreed = _agreement(scores[rows], now[rows], later[rows], top, c)
         return np.asarray(np.log(np.maximum(1.0 - agreed, floor)))
 
-    everyone = np.arange(len(value))
     low, high = np.zeros(len(value)), np.full(len(value), np.log(most))
-    at_low, at_high = wrong(np.exp(low), everyone), wrong(np.exp(high), everyone)
+    at_low, at_high = wrong(np.exp(low), slice(None)), wrong(np.exp(high), slice(None))
     settled, never = at_low <= target, at_high > target
     for step in range(STEPS):
         rows = np.flatnonzero(~settled & ~never & (high - low > CLOSE))
@@ -261,6 +257,8 @@ class TopStopping:
         return as_pandas(self.to_arrow())
 
 
+MULTIPLES = ("assured", "extra", "low", "high")
+"""What is said as a multiple of the data first, then as so many more judgments."""
 MOST = 1000.0
 """Times the data beyond which no number is given."""
 SHARE = 0.8
@@ -313,7 +311,8 @@ def settling(
     size = batch.sizes
     check_tops(tops, size)
     shape = (len(batch), len(tops))
-    found = _Found(*(np.full(shape, np.nan) for _ in range(6)), *(np.full(shape, -1) for _ in range(2)))
+    found: dict[str, NDArray[Any]] = {name: np.full(shape, np.nan) for name in ("probability", *MULTIPLES, "lead")}
+    found |= {name: np.full(shape, -1) for name in ("inside", "beyond")}
     approximate = np.zeros(len(batch), bool)
     connected = np.bincount(batch.owner[fit.links.component == 0], minlength=len(batch))
     if draws is None:
@@ -326,36 +325,21 @@ def settling(
         step = max(1, HELD // normal[0].size)
         for begin in range(0, len(block.graph), step):
             _settle(found, block.some(slice(begin, begin + step)), normal, tops, level, connected)
-    for column in (found.probability, found.assured, found.extra, found.low, found.high):
-        column[fit.single] = np.nan
-    judged = batch.judgments[:, None].astype(float)
-    assured, extra, low, high = (_more(c, judged) for c in (found.assured, found.extra, found.low, found.high))
-    status = _status(found, assured, level)
-    status[fit.single[:, None] & (found.inside >= 0)] = SINGLE
-    node = np.maximum(found.inside, 0), np.maximum(found.beyond, 0)
+    for name in ("probability", *MULTIPLES):
+        found[name][fit.single] = np.nan
+    for name in MULTIPLES:
+        found[name] = _more(found[name], batch.judgments[:, None].astype(float))
+    status = _status(found, level)
+    there = found["inside"] >= 0
+    status[fit.single[:, None] & there] = SINGLE
     loose = fit.links.separated
-    unlimited = (found.inside >= 0) & (loose[node[0]] | loose[node[1]])
+    unlimited = there & (loose[np.maximum(found["inside"], 0)] | loose[np.maximum(found["beyond"], 0)])
     outside = size - connected
     return TopStopping(
-        batch,
-        tops,
-        level,
-        status,
-        found.probability,
-        assured,
-        extra,
-        low,
-        high,
-        found.inside,
-        found.beyond,
-        found.lead,
-        outside,
-        unlimited,
-        approximate,
-        draws,
-        fit.method,
-        _notes(fit, outside, unlimited, approximate, status),
-    )
+        batch=batch, top=tops, level=level, status=status, outside=outside, unlimited=unlimited,
+        approximate=approximate, draws=draws, method=fit.method, **found,
+        notes=_notes(fit, outside, unlimited, approximate, status),
+    )  # fmt: skip
 
 
 def check_tops(tops: tuple[int, ...], size: Ints) -> None:
@@ -384,21 +368,10 @@ def nearest(tops: tuple[int, ...]) -> Chooser:
     return choose
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """Multiples of the data, filled in block by block; shape (graphs, tops)."""
-
-    probability: Floats
-    assured: Floats
-    extra: Floats
-    low: Floats
-    high: Floats
-    lead: Floats
-    inside: Ints
-    beyond: Ints
-
-
-def _settle(found: _Found, block: Block, normal: Draws, tops: tuple[int, ...], level: float, connected: Ints) -> None:
+def _settle(
+    found: dict[str, NDArray[Any]], block: Block, normal: Draws, tops: tuple[int, ...], level: float, connected: Ints
+) -> None:
+    """Fill in the multiples of the data of the graphs of a block."""
     error, later = (errors(block.covariance, some) for some in normal)
     own = np.einsum("gii->gi", block.covariance)
     square = np.maximum(own[:, :, None] + own[:, None, :] - 2.0 * block.covariance, 0.0)
@@ -415,16 +388,16 @@ def _settle(found: _Found, block: Block, normal: Draws, tops: tuple[int, ...], l
         least = int(inside[0].sum())  # of the items at hand: a large component comes without those surely inside
         unknown = multiple_with_truth_unknown(block.value, error, later, least, level, MOST)
         at = (block.graph[asked], column)
-        found.probability[at] = (root <= 1.0).mean(axis=1)[asked]
-        found.assured[at], found.extra[at] = unknown[asked], extra[asked]
-        found.low[at], found.high[at] = low[asked], high[asked]
+        found["probability"][at] = (root <= 1.0).mean(axis=1)[asked]
+        for name, multiple in zip(MULTIPLES, (unknown, extra, low, high), strict=True):
+            found[name][at] = multiple[asked]
         with np.errstate(divide="ignore", invalid="ignore"):
             lead = np.where(square > 0, gap / np.sqrt(square), np.where(gap > 0, np.inf, 0.0))
         lead = np.where(inside[:, :, None] & ~inside[:, None, :], lead, np.inf)
         weakest = lead.reshape(len(each), -1).argmin(axis=1)
         first, second = np.divmod(weakest, lead.shape[2])
-        found.lead[at] = lead[each, first, second][asked]
-        found.inside[at], found.beyond[at] = block.nodes[each, first][asked], block.nodes[each, second][asked]
+        found["lead"][at] = lead[each, first, second][asked]
+        found["inside"][at], found["beyond"][at] = (block.nodes[each, side][asked] for side in (first, second))
 
 
 def _more(multiple: Floats, judged: Floats) -> Floats:
@@ -433,11 +406,11 @@ def _more(multiple: Floats, judged: Floats) -> Floats:
     return np.where(multiple > MOST, np.inf, more)
 
 
-def _status(found: _Found, assured: Floats, level: float) -> NDArray[np.int8]:
-    status = np.where(np.isinf(assured), FAR, OPEN)
-    status[found.lead <= SAME] = LEVEL
-    status[found.probability >= level] = SETTLED
-    status[np.isnan(found.probability)] = NOTHING
+def _status(found: Mapping[str, NDArray[Any]], level: float) -> NDArray[np.int8]:
+    status = np.where(np.isinf(found["assured"]), FAR, OPEN)
+    status[found["lead"] <= SAME] = LEVEL
+    status[found["probability"] >= level] = SETTLED
+    status[np.isnan(found["probability"])] = NOTHING
     return status.astype(np.int8)
 
 

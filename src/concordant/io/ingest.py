@@ -142,7 +142,7 @@ class Store(os.PathLike[str]):
         writer, a disk that is full or may not be written. After an error the store is as it was.
         """
         with told(self.path):
-            return _Intake(self.path, source, name, _How(grown, again, known, wait), options).run()
+            return _Intake(self.path, source, name, options, grown=grown, again=again, known=known, wait=wait).run()
 
     def preferences(self, *, memory_limit: str | None = None, threads: int | None = None) -> Preferences:
         """Return the sum of all that was taken in. Errors (InputError): no store; a segment missing or damaged."""
@@ -177,25 +177,19 @@ class Store(os.PathLike[str]):
             return export(prefs, Path(path), known_files(catalogue))
 
 
-@dataclass(frozen=True)
-class _How:
-    """How a log is taken in, whatever it is."""
-
-    grown: bool
-    again: str
-    known: str | os.PathLike[str] | None
-    wait: float
-
-
 class _Intake:
     """One log on its way into a store."""
 
-    def __init__(self, path: Path, source: Any, name: str | None, how: _How, options: Mapping[str, Any]) -> None:
-        self.path, self.how, self.options = path, how, dict(options)
+    def __init__(
+        self, path: Path, source: Any, name: str | None, options: Mapping[str, Any], *, grown: bool, again: str,
+        known: str | os.PathLike[str] | None, wait: float,
+    ) -> None:  # fmt: skip
+        self.path, self.options = path, options
+        self.grown, self.again, self.known, self.wait = grown, again, known, wait
         self.exported: KnownFiles | None = None
         self.prefs = source if isinstance(source, Preferences) else None
-        if not isinstance(how.again, str):
-            raise UsageError(f"again is a name for what is counted once more, not {how.again!r}")
+        if not isinstance(again, str):
+            raise UsageError(f"again is a name for what is counted once more, not {again!r}")
         if self.prefs is not None:
             if options:
                 raise UsageError(f"{', '.join(options)}: Preferences are read already")
@@ -215,39 +209,37 @@ class _Intake:
     def run(self) -> Taken:
         begun = time.perf_counter()
         check_place(self.path)  # what cannot be written should not cost the reading of a large log
-        while True:
-            old = read_catalogue(self.path) if self.path.exists() else None
-            there = old.contents if old else ()
-            looked = [look(part, there, grown=self.how.grown) for part in self._files()]
-            fresh, had = self._sorted_out(looked, there)
-            if old is not None and looked and not fresh:
-                if not self._confirmed(old):
-                    continue
-                return Taken(self.name, known=had, seconds=time.perf_counter() - begun)
-            log = self._fresh_log(fresh)
-            self.exported = self._export(log, fresh)
-            options = self.options if self.exported is None else self.exported.options(self.options)
-            if old is not None and self.prefs is None:
-                agree_columns(old.facts, options.get("cluster") is not None, covariates_of(options), self.name)
-            reading = self._read(log, options)
-            unchanged(looked)
-            prefs = reading.preferences
-            contents = [self._content(file.sha256, file.bytes, file.log.name) for file in fresh]
-            if not looked:
-                contents = [self._content(fingerprint(prefs), 0, self.name)]
-                if old is not None and (said := self._sorted(contents[0], there)):
-                    if not self._confirmed(old):
-                        continue
-                    return Taken(self.name, known=(said,), seconds=time.perf_counter() - begun)
-            change = partial(self._added, reading=reading, contents=contents)
-            if commit(self.path, change, by=__version__, wait=self.how.wait):
-                found = (prefs.facts, reading.report(), reading.notes)
-                taken = Taken(self.name, reading.rows, len(prefs), 0.0, had, *found)
-                if self.exported is not None:
-                    carried = len(self.exported.contents)
-                    taken = replace(taken, exported=self.exported.judgments, carried=carried)
-                return replace(taken, seconds=time.perf_counter() - begun)
-            # another process took some of it in meanwhile: look again
+        while (taken := self._tried()) is None:
+            pass  # another process wrote meanwhile: look again
+        return replace(taken, seconds=time.perf_counter() - begun)
+
+    def _tried(self) -> Taken | None:
+        old = read_catalogue(self.path) if self.path.exists() else None
+        there = old.contents if old else ()
+        looked = [look(part, there, grown=self.grown) for part in self._files()]
+        fresh, had = self._sorted_out(looked, there)
+        if old is not None and looked and not fresh:
+            return Taken(self.name, known=had) if self._confirmed(old) else None
+        log = self._fresh_log(fresh)
+        self.exported = self._export(log, fresh)
+        options = self.options if self.exported is None else self.exported.options(self.options)
+        if old is not None and self.prefs is None:
+            agree_columns(old.facts, options.get("cluster") is not None, covariates_of(options), self.name)
+        reading = self._read(log, options)
+        unchanged(looked)
+        prefs = reading.preferences
+        contents = [self._content(file.sha256, file.bytes, file.log.name) for file in fresh]
+        if not looked:
+            contents = [self._content(fingerprint(prefs), 0, self.name)]
+            if old is not None and (said := self._sorted(contents[0], there)):
+                return Taken(self.name, known=(said,)) if self._confirmed(old) else None
+        change = partial(self._added, reading=reading, contents=contents)
+        if commit(self.path, change, by=__version__, wait=self.wait) is None:
+            return None
+        taken = Taken(self.name, reading.rows, len(prefs), 0.0, had, prefs.facts, reading.report(), reading.notes)
+        if self.exported is None:
+            return taken
+        return replace(taken, exported=self.exported.judgments, carried=len(self.exported.contents))
 
     def _confirmed(self, old: Catalogue) -> bool:
         """Return whether the store is still what it was when something was known; refuse one that is not whole."""
@@ -283,14 +275,14 @@ class _Intake:
     def _sorted(self, content: Content, there: Sequence[Content], log: Log | None = None) -> str:
         """Return what is said of a content that the store has; nothing of one that is to be taken in."""
         same = [one for one in there if one.sha256 == content.sha256]
-        if self.how.again:
+        if self.again:
             if not same:
                 raise InputError(
                     f"{content.name}: the store does not have it yet, so it cannot be counted again; leave out ",
-                    Setting("again", self.how.again),
+                    Setting("again", self.again),
                 )
-            if self.how.again in [one.again for one in same]:
-                return f"{content.name} (again, as {self.how.again!r})"
+            if self.again in [one.again for one in same]:
+                return f"{content.name} (again, as {self.again!r})"
             return ""
         if not same:
             return ""
@@ -315,7 +307,7 @@ class _Intake:
 
     def _content(self, sha256: str, size: int, name: str) -> Content:
         said = {each: value for each in READ_AS if (value := self.options.get(each)) and value != "raise"}
-        return Content(sha256, size, name, 0, self.how.again, json.dumps(said, ensure_ascii=False))
+        return Content(sha256, size, name, 0, self.again, json.dumps(said, ensure_ascii=False))
 
     # -- exports of stores -------------------------------------------------------------------------------------------
     def _export(self, log: Log, fresh: Sequence[Looked]) -> KnownFiles | None:
@@ -325,13 +317,13 @@ class _Intake:
         places = sorted(
             {beside(path) for file in fresh if (path := file.log.path) is not None and beside(path).exists()}
         )
-        if self.how.known == "none":
+        if self.known == "none":
             if not marks and not places:
                 raise UsageError(
                     f"{self.name}: ", Setting("known", "none"), " is for the export of a store; this is none"
                 )
             return None
-        lists = [load(place) for place in places] if self.how.known is None else [load(Path(self.how.known))]
+        lists = [load(place) for place in places] if self.known is None else [load(Path(self.known))]
         if missing := marks - {one.mark for one in lists}:
             raise InputError(
                 f"{self.name}: holds rows exported from a store ({MARK}: {few(sorted(missing), 3)}) without the "
@@ -390,7 +382,7 @@ class _Intake:
         fits(old, prefs, carried, self.name)
         number = len(old.batches) + 1
         how: dict[str, Any] = json.loads(contents[0].options)
-        how |= {"again": self.how.again} if self.how.again else {}
+        how |= {"again": self.again} if self.again else {}
         if self.exported is not None:
             how |= {"exported_from": self.exported.mark, "exported": self.exported.judgments}
         batch = Ingestion(number, self.name, reading.rows, len(prefs), HERE, now(), json.dumps(how, ensure_ascii=False))

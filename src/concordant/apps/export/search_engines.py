@@ -200,7 +200,7 @@ SLACK = np.float32(1e-6)
 ACTIVATIONS = {"identity": "identity", "relu": "relu", "tanh": "tanh", "logistic": "sigmoid"}
 
 
-def solr_json(terms: Terms, name: str, store: str = "_DEFAULT_") -> tuple[dict[str, Any], tuple[str, ...]]:
+def solr_json(terms: Terms, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the body of the model and what a reader should know.
 
     Linear scorers and networks have a StandardNormalizer for each feature, trees have it in their thresholds. Errors
@@ -223,7 +223,7 @@ def solr_json(terms: Terms, name: str, store: str = "_DEFAULT_") -> tuple[dict[s
     model = {
         "class": f"{MODEL}.{kind}",
         "name": name,
-        "store": store,
+        "store": "_DEFAULT_",
         "features": [{"name": one, **({"norm": norms[one]} if one in norms else {})} for one in terms.names],
         "params": params,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,20 +44,13 @@ class Audited:
         return None if edges is None else edges.filter(pc.is_in(edges["query"], group.prefs.queries.values))
 
 
-def audited(
-    group: QueryGroup, *, level: float, seed: int, ask: int, progress: Callable[[int, int], None] | None = None
-) -> Audited:
+def audited(group: QueryGroup, *, level: float, seed: int, ask: int) -> Audited:
     """Audit the queries of a group, or all of a log of few; large ones without resampling, which is said."""
     all_of_them = len(group.whole.queries) <= QUERIES and work_of(group.whole) <= JUDGMENTS
     pairs = int(group.batch.graphs.pairs.sizes.max(initial=0))
     large = pairs > LARGE
     noise: dict[str, Any] = {"replicates": 0} if large else {"replicates": REPLICATES, "level": level, "ask": ask}
-    found = audit(
-        group.whole if all_of_them else group.prefs,
-        **noise,
-        seed=seed,
-        progress=progress,
-    )
+    found = audit(group.whole if all_of_them else group.prefs, **noise, seed=seed)
     if not large:
         return Audited(found, found.ask, found.notes)
     said = (

@@ -28,14 +28,9 @@ def in_short(views: list[View], shown: list[dict[str, Any]], level: float) -> li
     return [*_first(views, first, level), *rest]
 
 
-def _rows(view: View) -> slice:
-    start = view.group.start
-    return slice(int(start[view.query]), int(start[view.query + 1]))
-
-
 def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[Sentence]:
     """Who has the best score of the largest group, and how many cannot be told from it."""
-    view, board, rows = views[0], views[0].group.board, _rows(views[0])
+    view, board, rows = views[0], views[0].group.board, views[0].span()
     largest = board.component[rows] == 1
     size, best = int(largest.sum()), int((board.rank[rows][largest] == 1).sum())
     if size < 2:
@@ -82,7 +77,7 @@ def _untold(untold: int, others: int) -> str:
 def _groups(view: View, shown: dict[str, Any]) -> Iterator[str]:
     groups = shown["components"]
     if groups > 1:
-        size = np.bincount(view.group.board.component[_rows(view)])[1:]
+        size = np.bincount(view.group.board.component[view.span()])[1:]
         yield (
             f"The items fall into {groups:,} groups that were never compared with each other: nothing says how an item "
             f"of one stands to an item of another. The largest holds {int(size[0]):,} of {view.size:,} items."
@@ -94,7 +89,7 @@ def _settled(views: list[View]) -> Iterator[str]:
     each = [view for view in views if not view.pooled]
     if len(each) < 2:
         return
-    last = [int(view.group.board.rank_upper[_rows(view)][0]) for view in each]
+    last = [int(view.group.board.rank_upper[view.span()][0]) for view in each]
     if max(last) < 1:
         return
     surely = sum(one == 1 for one in last)

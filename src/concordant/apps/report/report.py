@@ -45,6 +45,7 @@ __all__ = ["Report", "ReportInputs", "Settings", "data_of", "page", "report"]
 
 
 SCHEMA = 1
+NO_AUDIT: dict[str, Any] = {"audit": None, "settling": None, "ask": None}
 NO_PAIRS: dict[str, Any] = {"pairs": [], "left_out": 0}
 NO_GRAPH: dict[str, Any] = {"nodes": [], "edges": [], "cycles": [], "components": 0, "left_out": 0}
 
@@ -104,21 +105,15 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
 def _views(known: ReportInputs, views: list[View]) -> list[dict[str, Any]]:
     audits = {id(one): done for one, done in zip(known.groups, known.audits, strict=False)}
     if known.pairs is None:
-        pairs, graphs = (
-            beats_of(views),
-            graphs_of(
-                views, {id(one): done.edges_of(one) for one, done in zip(known.groups, known.audits, strict=False)}
-            ),
-        )
+        edges = {id(one): audits[id(one)].edges_of(one) for one in known.groups if id(one) in audits}
+        pairs, graphs = beats_of(views), graphs_of(views, edges)
     else:
         pairs, graphs = [dict(NO_PAIRS) for _ in views], [dict(NO_GRAPH) for _ in views]
         known.absent |= {"beats": known.pairs, "graph": known.pairs}
     found = []
     for view, beats, graph in zip(views, pairs, graphs, strict=True):
         done = audits.get(id(view.group))
-        said = (
-            {"audit": None, "settling": None, "ask": None} if done is None else parts_of(view, done, known.prefs.items)
-        )
+        said = dict(NO_AUDIT) if done is None else parts_of(view, done, known.prefs.items)
         found.append(view.head() | {"beats": beats, "graph": graph} | said)
     return found
 
@@ -241,7 +236,7 @@ def _script() -> str:
 
 def _policy(*, scripts: tuple[str, ...], styles: tuple[str, ...]) -> str:
     allowed = {"script-src": scripts, "style-src": styles}
-    sources = [f"{name} {' '.join(_hash(text) for text in texts)}" for name, texts in allowed.items()]
+    sources = [f"{name} {' '.join(map(_hash, texts))}" for name, texts in allowed.items()]
     return "; ".join(["default-src 'none'", *sources, "base-uri 'none'", "form-action 'none'"])
 
 

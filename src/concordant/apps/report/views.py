@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,6 @@ __all__ = [
     "query_groups",
     "texts",
     "thinned",
-    "too_large_to_pool",
     "views_of",
     "work_of",
 ]
@@ -113,7 +112,7 @@ def thinned(steps: int, most: int, kept: NDArray[np.integer[Any]]) -> NDArray[np
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Progress = Callable[[int, int], None] | None
+
 VIEWS = 100
 """Views of a report at most."""
 WORK = 300_000
@@ -193,10 +192,14 @@ class View:
         """Items of the view."""
         return int(self.group.start[self.query + 1] - self.group.start[self.query])
 
+    def span(self, most: int | None = None) -> slice:
+        """Its rows in the ranking of the group, or the first of them."""
+        begin = int(self.group.start[self.query])
+        return slice(begin, begin + (self.size if most is None else most))
+
     def ranking(self) -> dict[str, Any]:
         """Return the rows of the ranking, column by column; items are codes of the whole log."""
-        board, begin = self.group.board, int(self.group.start[self.query])
-        rows = slice(begin, begin + self.rows)
+        board, rows = self.group.board, self.span(self.rows)
         bounded = board.rank_lower[rows] > 0
         return {
             "item": self.group.code[board.item[rows]],
@@ -208,8 +211,7 @@ class View:
 
     def head(self) -> dict[str, Any]:
         """Return what a reader sees first, and what he should know of the ranking."""
-        board = self.group.board
-        rows = slice(int(self.group.start[self.query]), int(self.group.start[self.query + 1]))
+        board, rows = self.group.board, self.span()
         return {
             "name": self.name,
             "query": self.label,
@@ -242,31 +244,24 @@ def recurring(prefs: Preferences) -> bool:
     return bool((queries > 1).sum() * 2 >= (queries > 0).sum())
 
 
-def too_large_to_pool(prefs: Preferences) -> bool:
-    """Whether the judgments of all queries together make more pairs than a report works through."""
-    return work_of(prefs) > LIMIT
-
-
 def work_of(prefs: Preferences) -> int:
     """Distinct judgments, or pairs of lists, of all queries."""
     return int(prefs.work.sum())
 
 
-def query_groups(
-    prefs: Preferences, structure: str, how: Mapping[str, Any], progress: Progress = None
-) -> list[QueryGroup]:
+def query_groups(prefs: Preferences, structure: str, how: Mapping[str, Any]) -> list[QueryGroup]:
     """Rank all queries together, where items recur in them, and each of the most judged; ``how``: options of rank."""
     found = []
     if how.get("interval") == "none":  # the level of a report is that of the audit, too
         how = {name: value for name, value in how.items() if name != "level"}
-    if recurring(prefs) and not too_large_to_pool(prefs):
+    if recurring(prefs) and work_of(prefs) <= LIMIT:
         whole = prefs.pool()
         found.append(_group(prefs, whole, rank(whole, structure, **how), pooled=True))
     most = np.argsort(-prefs.judgments, kind="stable")[: VIEWS - len(found)]
     affordable = int((np.cumsum(prefs.work[most]) <= WORK).sum())
     most = most[: max(affordable, 1)]
     some = prefs if len(most) == len(prefs.queries) else prefs.select(prefs.queries.take(np.sort(most)).to_pylist())
-    found.append(_group(prefs, some, rank(some, structure, progress=progress, **how), pooled=False))
+    found.append(_group(prefs, some, rank(some, structure, **how), pooled=False))
     return found
 
 

@@ -80,9 +80,7 @@ class FeatureFrame:
             if integers != (kind in INTEGERS):
                 ours, theirs = ("integers", "texts") if integers else ("texts", "integers")
                 told.append(f"{role}: {ours} in the log and {theirs} in the features, matched as they are written")
-            frame = frame.withColumn(
-                role, column.cast("bigint" if integers else "string")
-            )  # of one width, to be hashed
+            frame = frame.withColumn(role, column.cast("bigint" if integers else "string"))  # of one width: hashed
         return replace(self, frame=frame), told
 
 
@@ -130,16 +128,13 @@ class Examined:
     missing: tuple[int, tuple[str, ...]] = (0, ())
 
     def __add__(self, other: Examined) -> Examined:
-        def both(one: tuple[int, tuple[str, ...]], two: tuple[int, tuple[str, ...]]) -> tuple[int, tuple[str, ...]]:
-            return one[0] + two[0], tuple(sorted((*one[1], *two[1]))[:SHOWN])
-
         return Examined(
             self.rows + other.rows,
             self.moments + other.moments,
             self.unlabelled + other.unlabelled,
-            both(self.wrong, other.wrong),
-            both(self.infinite, other.infinite),
-            both(self.missing, other.missing),
+            _both(self.wrong, other.wrong),
+            _both(self.infinite, other.infinite),
+            _both(self.missing, other.missing),
         )
 
     def check(self, name: str, width: int, missing: str) -> None:
@@ -154,15 +149,14 @@ class Examined:
                 "features with ",
                 Setting("names"),
             )
-        refused = self.infinite
-        if missing == "raise":
-            refused = (
-                self.infinite[0] + self.missing[0],
-                tuple(sorted((*self.infinite[1], *self.missing[1]))[:SHOWN]),
-            )
+        refused = _both(self.infinite, self.missing) if missing == "raise" else self.infinite
         if refused[0]:
             hint = FILL if missing == "raise" and self.missing[0] else ()
             raise InputError(f"{name}: {_values(refused, self.rows * width, 'not finite')}", *hint)
+
+
+def _both(one: tuple[int, tuple[str, ...]], two: tuple[int, tuple[str, ...]]) -> tuple[int, tuple[str, ...]]:
+    return one[0] + two[0], tuple(sorted((*one[1], *two[1]))[:SHOWN])
 
 
 def _values(found: tuple[int, tuple[str, ...]], of: int, what: str = "") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,15 +71,17 @@ class _Equations:
     def of_two(self, key: tuple[Any, ...], targets: pa.Table, features: pa.Table) -> pa.Table:
         """Match the rows of a bucket, then add them up."""
         if not targets.num_rows:
-            return _blob(int(key[0].as_py()), None)
+            return _blob(0, None)
         features = features.drop_columns(["bucket"]).append_column(HERE, pa.repeat(True, features.num_rows))
         labels = ("query", "item")
-        kinds = {name: _wide(targets.schema.field(name).type) for name in labels}
+        integers = {name: pa.types.is_integer(targets.schema.field(name).type) for name in labels}
+        kinds = {name: pa.int64() if integer else pa.large_string() for name, integer in integers.items()}
         joined = _cast(targets, kinds).join(_cast(features, kinds), list(labels), join_type="left outer")
         return self.of_one(key, joined)
 
     def of_one(self, key: tuple[Any, ...], joined: pa.Table) -> pa.Table:
         """Add up the nodes of a bucket, each with its features beside it."""
+        bucket = int(key[0].as_py())
         joined = joined.sort_by([("query", "ascending"), ("item", "ascending")])
         query = joined["query"].combine_chunks()
         begins = np.append(True, pc.not_equal(query[1:], query[:-1]).to_numpy(zero_copy_only=False))
@@ -88,16 +90,10 @@ class _Equations:
         if bare.any():
             lacking = joined.select(["query", "item"]).filter(pa.array(bare))
             first = [(row["query"], row["item"]) for row in lacking.slice(0, SHOWN).to_pylist()]
-            return _blob(int(key[0].as_py()), Part(0, len(query), lacking.num_rows, tuple(first)))
+            return _blob(bucket, Part(0, len(query), lacking.num_rows, tuple(first)))
         Z = self.normaliser.apply(matrix(joined, self.width)[0])
         each = joined["judgments"].to_numpy()[start[:-1]] / (self.judgments * np.diff(start))
-        return _blob(
-            int(key[0].as_py()), Part(NormalEquations.of(Z, joined["target"].to_numpy(), start, each), len(query))
-        )
-
-
-def _wide(kind: pa.DataType) -> pa.DataType:
-    return pa.int64() if pa.types.is_integer(kind) else pa.large_string()
+        return _blob(bucket, Part(NormalEquations.of(Z, joined["target"].to_numpy(), start, each), len(query)))
 
 
 def _cast(table: pa.Table, kinds: dict[str, pa.DataType]) -> pa.Table:
@@ -132,30 +128,31 @@ def partial_sums(
     return joined.groupBy("bucket").applyInArrow(lambda key, both: task.of_one(key, both), SCHEMA)
 
 
-def _added(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add the parts of a partition up, in the order of their buckets, so that the sum has the same bits every time."""
-    rows = [(bucket, found) for batch in batches for bucket, found in zip(*_columns(batch), strict=True)]
+def _sum(rows: Iterable[tuple[int, bytes]]) -> Part | None:
+    """Add parts up in the order of their buckets, so that the sum has the same bits every time."""
     total: Part | None = None
     for _, found in sorted(rows):
         part = pickle.loads(found)
         total = part if total is None else total + part
-    if total is not None:
-        yield from _blob(min(rows)[0], total).to_batches()
+    return total
 
 
-def _columns(batch: pa.RecordBatch | pa.Table) -> tuple[list[int], list[bytes]]:
-    return batch.column("bucket").to_pylist(), batch.column("found").to_pylist()
+def _rows(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[int, bytes]]:
+    return zip(batch.column("bucket").to_pylist(), batch.column("found").to_pylist(), strict=True)
+
+
+def _added(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Add the parts of a partition up."""
+    rows = [row for batch in batches for row in _rows(batch)]
+    if rows:
+        yield from _blob(min(rows)[0], _sum(rows)).to_batches()
 
 
 def add_up(parts: DataFrame, buckets: int) -> Part:
     """Return the sum of all parts; at most ``PARTS`` of them reach the driver. Errors (InputError): none."""
     if buckets > PARTS:
         parts = parts.repartition(PARTS, "bucket").mapInArrow(_added, SCHEMA)
-    found = parts.toArrow()
-    total: Part | None = None
-    for _, each in sorted(zip(*_columns(found), strict=True)):
-        part = pickle.loads(each)
-        total = part if total is None else total + part
+    total = _sum(_rows(parts.toArrow()))
     if total is None:
         raise InputError("there are no judgments to learn from")
     return total
@@ -192,11 +189,9 @@ class MakeTargets:
     def __call__(self, prefs: Preferences) -> pa.Table:
         """Return one row for each judged item of each query."""
         made = self.recipe.targets([self.plan], prefs)[0]
-        start, item = prefs.members
-        size = np.diff(start)
-        query = np.repeat(np.arange(len(size)), size)
-        head = np.zeros(len(item), bool)
-        head[start[:-1][size > 0]] = True
+        members, item = prefs.member_groups, prefs.members[1]
+        query, size = members.owner, members.sizes
+        head = members.place == 0
         stopped = np.zeros(len(item), np.int64)
         stopped[:1] = made.stopped
         found = {

@@ -8,7 +8,6 @@ narrow as their values allow (4 bytes for a comparison of small integers).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +59,7 @@ def _packed(table: pa.Table, roles: Sequence[str], counting: bool) -> pa.RecordB
     if counting:
         found, rows = memory.count_rows(table, {name: name for name in (*roles, BUCKET)})
         table = pa.table({**found, ROWS: rows})
-    bucket = _integers(table[BUCKET])
+    bucket = table[BUCKET].to_numpy()
     order = np.argsort(bucket.astype(np.uint16) if bucket.max() < 1 << 16 else bucket, kind="stable")
     columns = {name: _narrow(table[name]) for name in table.column_names if name != BUCKET}
     table = pa.table(columns).take(pa.array(order))
@@ -68,10 +67,6 @@ def _packed(table: pa.Table, roles: Sequence[str], counting: bool) -> pa.RecordB
     begin = np.flatnonzero(np.diff(ordered, prepend=-1))
     blocks = [_stream(table.slice(at, end - at)) for at, end in zip(begin, [*begin[1:], len(order)], strict=True)]
     return pa.record_batch([pa.array(ordered[begin], pa.int32()), pa.array(blocks, pa.binary())], schema=PACKED)
-
-
-def _integers(column: pa.ChunkedArray) -> Any:
-    return column.to_numpy()
 
 
 def _narrow(column: pa.ChunkedArray) -> pa.ChunkedArray:

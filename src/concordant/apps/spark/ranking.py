@@ -160,14 +160,11 @@ def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any]) -> pa.Ta
     """A task: the ranking of some queries; the note stands in the first row."""
     board = rank_here(prefs, structure, **asked)
     table = board.to_arrow()
-    for name in STATUS:
-        table = table.append_column(name, pa.array(board.status[name][board.query]))
     note = np.full(len(board), None, object)
     note[:1] = "; ".join(note for note in board.notes if note not in prefs.notes) or None  # labels: of all tasks
-    method = np.full(len(board), board.interval, object)
-    return table.append_column("note", pa.array(note, pa.string())).append_column(
-        "interval", pa.array(method, pa.string())
-    )
+    beside: dict[str, Any] = {name: board.status[name][board.query] for name in STATUS}
+    beside |= {"note": pa.array(note, pa.string()), "interval": pa.repeat(board.interval, len(board))}
+    return pa.table(dict(zip(table.column_names, table.columns, strict=True)) | beside)
 
 
 # -- the method of intervals ---------------------------------------------------------------------------------------
