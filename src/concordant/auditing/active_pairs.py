@@ -41,18 +41,6 @@ from concordant.preferences.notes import Note, of_queries
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 
-__all__ = [
-    "Questions",
-    "chosen_pairs",
-    "connecting_pairs",
-    "pairs_to_ask",
-    "reasons",
-    "tallies",
-    "undecided_weights",
-    "votes_for_majority",
-]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -34,9 +34,6 @@ from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import BestOrders, best_orders, improved
 
-__all__ = ["audit", "audited", "left_out"]
-
-
 WHY = {
     Status.STOPPED: "{queries:was|were} still moving when the time for them was spent",
     Status.LEFT_OUT: "{queries:has|have} too many items and preferences",

@@ -35,17 +35,6 @@ from concordant.losses.objective import Objective, Population
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.preferences import Preferences
 
-__all__ = [
-    "Candidate",
-    "Counterexample",
-    "KNOWN",
-    "MOST_ITEMS",
-    "PopulationSearch",
-    "find_counterexample",
-    "known_counterexample",
-]
-
-
 Floats = NDArray[np.float64]
 Build = Callable[[Population], Objective]
 CLEAR = 0.05

@@ -38,18 +38,6 @@ from concordant.auditing.edge_tests import EdgeTests, edge_tests
 from concordant.preferences.connectivity import Differences, strong_components
 from concordant.preferences.graphs import Batch, Graphs
 
-__all__ = [
-    "CycleTest",
-    "benjamini_hochberg",
-    "bottlenecks",
-    "chance_of_cycle",
-    "cycle_at",
-    "cycle_test",
-    "has_cycle",
-    "p_values",
-]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -25,9 +25,6 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Lists
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["BETS", "EdgeTests", "edge_tests", "sides_taken"]
-
-
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]

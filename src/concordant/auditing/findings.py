@@ -15,9 +15,6 @@ import pyarrow as pa
 from concordant.auditing.noise import explained
 from concordant.preferences.frames import as_pandas
 
-__all__ = ["Audit", "summary"]
-
-
 TITLES = {
     "ranknet": "ranknet (pairwise logistic)",
     "ranksvm": "ranksvm (pairwise hinge)",

@@ -20,9 +20,6 @@ from concordant.losses.gains import inverse_discount
 from concordant.losses.objective import Relevance
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["GainRegrets", "MOST_ITEMS", "TARGETS", "arranged", "gain_regrets", "mixed_best", "value_of"]
-
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Nodes = NDArray[np.int64]

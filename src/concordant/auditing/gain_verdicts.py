@@ -17,8 +17,6 @@ from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["Law", "judge_by_gains"]
-
 
 @dataclass(frozen=True)
 class Law:

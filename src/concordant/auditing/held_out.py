@@ -22,9 +22,6 @@ from concordant.progress import Stage, stage
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders
 
-__all__ = ["HeldOut", "held_out_regrets"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 HALVES = 2

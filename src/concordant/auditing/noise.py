@@ -27,19 +27,6 @@ from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders
 from concordant.ranking.multinomial import Atoms, streams
 
-__all__ = [
-    "ACYCLIC",
-    "CYCLIC",
-    "Noise",
-    "VERDICTS",
-    "WITHIN_NOISE",
-    "condorcet",
-    "cyclic_tables",
-    "explained",
-    "noise",
-]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -15,9 +15,6 @@ from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 
-__all__ = ["CLOSE", "Regrets", "TIES", "check_ties", "order_loss", "regrets", "worse_minimisers"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 TIES = ("heavier", "paper")

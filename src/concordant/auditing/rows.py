@@ -22,9 +22,6 @@ from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.ranking.best_orders import METHODS, BestOrders
 
-__all__ = ["edge_rows", "held_out_rows", "order_rows", "query_rows", "surrogate_rows"]
-
-
 Nodes = NDArray[np.int64]
 WORDS = {"holds": "true", "fails": "false", "undetermined": "undetermined"}
 

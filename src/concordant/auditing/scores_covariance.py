@@ -22,9 +22,6 @@ from concordant.ranking.large_variances import large_variances
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import SILENT, default_method
 
-__all__ = ["Block", "Fitted", "LARGEST", "blocks", "fitted"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Chooser = Callable[[Floats, Floats], Ints]

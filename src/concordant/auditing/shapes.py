@@ -26,9 +26,6 @@ from concordant.preferences.connectivity import LEVEL, connectivity, strong_comp
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
 
-__all__ = ["Cycles", "RowSums", "Shapes", "Winners", "cycles", "row_sums", "shapes", "winners"]
-
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Nodes = NDArray[np.int64]

@@ -29,23 +29,6 @@ from concordant.losses.surrogates import SURROGATES, surrogate
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.status import Status
 
-__all__ = [
-    "Programme",
-    "Verdict",
-    "WITHIN",
-    "best_order_of",
-    "class_rows",
-    "every_pair",
-    "graph_of",
-    "in_class",
-    "judge",
-    "preference_surrogates",
-    "unit_populations",
-    "whole_votes",
-    "written_order",
-]
-
-
 Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 WITHIN = ("low noise", "acyclic", "any")

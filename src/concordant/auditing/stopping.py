@@ -26,26 +26,6 @@ from concordant.preferences.notes import Note, of_queries
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import whole_seed
 
-__all__ = [
-    "FAR",
-    "LEVEL",
-    "NOTHING",
-    "OPEN",
-    "SETTLED",
-    "SINGLE",
-    "STATUS",
-    "TopStopping",
-    "check_tops",
-    "errors",
-    "least_multiples",
-    "multiple_at",
-    "multiple_with_truth_unknown",
-    "nearest",
-    "range_of_multiples",
-    "settling",
-]
-
-
 Floats = NDArray[np.float64]
 Draws = NDArray[np.float32]
 STEPS = 5

@@ -21,20 +21,6 @@ from concordant.preferences.connectivity import LEVEL, net_weights
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Grouped, OnNodes, Ragged
 
-__all__ = [
-    "FAILS",
-    "HOLDS",
-    "HeavierPaths",
-    "MOST_PATHS",
-    "Neighbours",
-    "Triples",
-    "UNDETERMINED",
-    "VERDICTS",
-    "heavier_paths",
-    "triples",
-]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 

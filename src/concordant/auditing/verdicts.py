@@ -14,9 +14,6 @@ from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.ranking.best_orders import BestOrders
 
-__all__ = ["NO", "UNKNOWN", "YES", "SurrogateVerdict", "judge_by_pairs"]
-
-
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 NO, YES, UNKNOWN = 0, 1, -1

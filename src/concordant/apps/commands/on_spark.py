@@ -21,7 +21,8 @@ from concordant.apps.commands.reading_log import asked_of, chosen_columns, colum
 from concordant.apps.commands.saying import say
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
-from concordant.apps.spark.frames import JudgedQueries, Table, TooLarge
+from concordant.apps.spark.frames import JudgedQueries, Table
+from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session, without_pandas_warning

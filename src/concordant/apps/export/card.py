@@ -26,19 +26,6 @@ from concordant.learning.rankers.per_query import QueryRankers
 from concordant.losses.metrics.metrics import metric, summarise
 from concordant.preferences.preferences import Preferences
 
-__all__ = [
-    "Figure",
-    "METRICS",
-    "bulleted",
-    "escaped",
-    "figures_of_judgments",
-    "figures_of_labels",
-    "model_card",
-    "quoted",
-    "table",
-]
-
-
 METRICS = ("ndcg@10", "map", "err@10")
 
 

@@ -16,9 +16,6 @@ from concordant.apps.models.saving import load_model
 from concordant.errors import UsageError, did_you_mean
 from concordant.io.log.disk import check_replaced, in_place_of
 
-__all__ = ["Exported", "FORMATS", "check_place", "export_model", "exported", "loaded"]
-
-
 FORMATS = ("onnx", "elasticsearch", "solr", "json")
 
 

@@ -16,9 +16,6 @@ from concordant.apps.export.terms import Terms
 from concordant.apps.models.regressors import Network, Trees
 from concordant.errors import UsageError
 
-__all__ = ["onnx_bytes"]
-
-
 try:
     import onnx
     import onnx.compose

@@ -11,9 +11,6 @@ from concordant.apps.export.terms import Terms
 from concordant.apps.models.regressors import Network, Trees
 from concordant.errors import UsageError
 
-__all__ = ["FORMAT", "VERSION", "plain_json"]
-
-
 FORMAT, VERSION = "concordant scorer", 1
 
 

@@ -25,20 +25,6 @@ from concordant.apps.models.regressors import Network, Trees
 from concordant.errors import UsageError, few
 from concordant.preferences.ragged import Ragged
 
-__all__ = [
-    "Split",
-    "built",
-    "check_names",
-    "check_terms",
-    "cuts",
-    "elasticsearch_json",
-    "notes_of",
-    "shifted",
-    "single",
-    "solr_json",
-]
-
-
 Floats = NDArray[np.float64]
 SINGLE = np.finfo(np.float32)
 DEEPEST = 200

@@ -27,9 +27,6 @@ from concordant.learning.rankers.estimator import LinearRanker, Ranker
 from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.solvers.rankboost import RankBoost
 
-__all__ = ["Terms", "of_query", "terms_of", "trees_of_given", "trees_of_rules"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Normalised = Callable[[Floats, Any], Floats]

@@ -21,15 +21,11 @@ from concordant.errors import InputError, UsageError, few
 from concordant.io.log.disk import check_regular, read_regular
 from concordant.io.log.json_values import Fields, json_value
 
-__all__ = ["Contents", "check_target", "is_model", "read_directory", "write_directory"]
-
-
 STATE, HASHES = "model.json", "hashes.json"
 LARGEST = 4 << 30
 """Bytes of a model that is read; a forest of 500 deep trees on 10^5 rows takes less than a tenth."""
 LONGEST_LIST = 1 << 20
 """Bytes of the list of hashes."""
-Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)

@@ -24,19 +24,6 @@ from concordant.errors import InputError, UsageError, few
 from concordant.io.log.json_values import Fields, json_value
 from concordant.kernels.arrays import in_ranges
 
-__all__ = [
-    "Network",
-    "PlainLinear",
-    "PlainRegressor",
-    "Trees",
-    "booster_text",
-    "booster_trees",
-    "joined",
-    "plain_regressor",
-    "restored_regressor",
-]
-
-
 Floats = NDArray[np.float64]
 FORESTS = (RandomForestRegressor, ExtraTreesRegressor)
 BLOCK = 1 << 16

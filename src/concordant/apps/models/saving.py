@@ -16,9 +16,6 @@ from concordant.apps.models.regressors import plain_regressor, restored_regresso
 from concordant.errors import ConcordantError, InputError, UsageError, did_you_mean
 from concordant.learning.rankers.kept import RANKERS
 
-__all__ = ["FORMAT", "load_model", "save_model"]
-
-
 FORMAT = 1
 """Version of the layout; a reader refuses what is newer than itself."""
 PICKLE = "regressor.pickle"

@@ -19,9 +19,6 @@ from concordant.preferences.preferences import Preferences, keep
 from concordant.ranking.standard_errors import wilson
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["agreement_of", "groups_of"]
-
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 GROUPS = 100

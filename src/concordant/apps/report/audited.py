@@ -20,9 +20,6 @@ from concordant.preferences.connectivity import Differences, by_size, strong_com
 from concordant.preferences.labels import Labels
 from concordant.ranking.adjacency import mean_adjacency
 
-__all__ = ["Audited", "audited", "graphs_of", "overall", "parts_of"]
-
-
 LARGE = 60_000
 """Judged pairs of one query beyond which nothing is resampled: 5,000 items took four minutes, and take one so."""
 QUERIES, JUDGMENTS = 2_000, 100_000

@@ -12,9 +12,6 @@ from concordant.errors import counted
 from concordant.ranking.flags import FLAGS, SUPPORTS
 from concordant.ranking.structures import structure
 
-__all__ = ["in_short"]
-
-
 Sentence = list[str | int]
 """Parts of a sentence: texts, and items as their numbers in the data."""
 

@@ -26,9 +26,6 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["Learned", "by_kept_scorer", "by_ranking", "by_scorer", "coverage_of", "learned", "order_of", "scorer_of"]
-
-
 Floats = NDArray[np.float64]
 FEATURES = 200
 """Features that are listed, those of most weight."""

@@ -41,9 +41,6 @@ from concordant.preferences.ragged import affordable
 from concordant.progress import stage
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["Report", "ReportInputs", "Settings", "data_of", "page", "report"]
-
-
 SCHEMA = 1
 NO_AUDIT: dict[str, Any] = {"audit": None, "settling": None, "ask": None}
 NO_PAIRS: dict[str, Any] = {"pairs": [], "left_out": 0}

@@ -19,24 +19,6 @@ from concordant.ranking.flags import FLAGS, LABELS, flag_said
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.structures import structure
 
-__all__ = [
-    "LIMIT",
-    "QueryGroup",
-    "View",
-    "beats_of",
-    "fair",
-    "nearest_top",
-    "plain",
-    "recurring",
-    "short",
-    "query_groups",
-    "texts",
-    "thinned",
-    "views_of",
-    "work_of",
-]
-
-
 LONGEST = 2_000
 """Letters of one line of words, or of one label, that a report shows."""
 LETTERS = 1_000_000

@@ -15,21 +15,6 @@ from concordant.apps.reproduction.digits import HIDDEN, PIXEL, TRAIN, PairProfil
 from concordant.apps.reproduction.outcome import SOURCES, Outcome, Row, Setting, find, found
 from concordant.errors import ConcordantError, counted
 
-__all__ = [
-    "GAMMAS",
-    "Measured",
-    "PAPER",
-    "RUNS",
-    "SHARES",
-    "draw",
-    "paper_rows",
-    "paper_said",
-    "paper_table",
-    "run",
-    "said",
-]
-
-
 GAMMAS = (0.0, 0.3, 0.5, 0.7, 0.9)
 COSTS = (0.1, 0.3, 0.5)
 PAPER = {

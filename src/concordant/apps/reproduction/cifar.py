@@ -26,23 +26,6 @@ from concordant.apps.reproduction.outcome import Setting
 from concordant.errors import ConcordantError, InputError, UsageError, few
 from concordant.io.log.disk import check_regular, in_place_of
 
-__all__ = [
-    "Block",
-    "Images",
-    "ResNet",
-    "Schedule",
-    "TEST",
-    "TRAIN",
-    "augmented",
-    "cifar_profiles",
-    "device_profile",
-    "pairwise_exponential",
-    "read_cifar",
-    "scores_of",
-    "train",
-]
-
-
 TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST = "test_batch.bin"
 SIDE = 32

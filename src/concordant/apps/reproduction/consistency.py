@@ -26,9 +26,6 @@ from concordant.losses.surrogates import net_preferences, surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["POPULATIONS", "run"]
-
-
 Floats = NDArray[np.float64]
 EDGES = np.array([(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)])
 """Outcomes (winner, loser) of a judgment."""

@@ -18,9 +18,6 @@ from concordant.losses.gains import best_value, inverse_discount
 from concordant.preferences.preferences import Comparisons, counted_comparisons
 from concordant.preferences.ragged import Grouped, Ragged
 
-__all__ = ["GradedLists", "limit_scores", "read_graded"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 LEAST = {"mslr": 20, "mq2008": 5}

@@ -14,19 +14,6 @@ from sklearn.datasets import load_digits
 
 from concordant.abstention.losses import pairwise_abstention_loss
 
-__all__ = [
-    "JudgedDigits",
-    "PIXEL",
-    "PairProfile",
-    "SmallNetwork",
-    "digits_runs",
-    "distances",
-    "exponential_loss",
-    "profile",
-    "train_small",
-]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

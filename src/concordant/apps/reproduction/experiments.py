@@ -10,8 +10,6 @@ from concordant.apps.reproduction import abstention, consistency, fig2, fig3, fi
 from concordant.apps.reproduction.outcome import Outcome, Setting
 from concordant.errors import UsageError, did_you_mean
 
-__all__ = ["EXPERIMENTS", "Experiment", "experiment"]
-
 
 @dataclass(frozen=True)
 class Experiment:

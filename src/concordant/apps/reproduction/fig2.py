@@ -17,9 +17,6 @@ from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.solvers.stochastic import stochastic_fit
 from concordant.learning.targets.mean_targets import mean_targets
 
-__all__ = ["gaps", "run", "whitened"]
-
-
 Floats = NDArray[np.float64]
 DATA = ("mq2008", "mslr")
 """The first that is there: short lists need fewer comparisons to say as much."""

@@ -22,9 +22,6 @@ from concordant.apps.reproduction.fitting import (
 from concordant.apps.reproduction.outcome import Outcome, Row, Setting, found
 from concordant.losses.metrics.metrics import Comparison, compare
 
-__all__ = ["run"]
-
-
 Floats = NDArray[np.float64]
 PER_QUERY = (20, 40, 80, 160, 320, 640)
 """Comparisons a query. The paper's 2·10⁵ … 1.6·10⁶ on 10⁴ queries are the first four."""

@@ -12,9 +12,6 @@ from concordant.apps.reproduction.fitting import equations, order_targets, risks
 from concordant.apps.reproduction.outcome import Outcome, Row, Setting, found
 from concordant.losses.metrics.metrics import compare
 
-__all__ = ["run"]
-
-
 DATA = ("mslr", "mq2008")
 PER_QUERY = 80
 """n = 8·10⁵ on 10⁴ queries."""

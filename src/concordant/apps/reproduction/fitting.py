@@ -18,9 +18,6 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import structure
 
-__all__ = ["equations", "informed_targets", "likelihood_targets", "limit_targets", "logistic", "order_targets", "risks"]
-
-
 Floats = NDArray[np.float64]
 GAIN = "2^s-1"
 """Of gain regression: free of the scale of small scores."""

@@ -26,9 +26,6 @@ from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.structures import structure
 
-__all__ = ["run"]
-
-
 Floats = NDArray[np.float64]
 Fit = Callable[["_Query", float], Floats]
 DATA = ("mslr", "mq2008")

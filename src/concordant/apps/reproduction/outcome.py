@@ -12,9 +12,6 @@ from typing import Any
 from concordant.errors import ConcordantError, InputError, few
 from concordant.io.log.disk import in_place_of
 
-__all__ = ["Outcome", "Row", "SOURCES", "Setting", "find", "found", "markdown_table", "write_figure", "write_numbers"]
-
-
 Row = Mapping[str, Any]
 DPI = 150
 

@@ -18,9 +18,6 @@ from concordant.learning.solvers.edges import fit_edges
 from concordant.losses.objective import Objective, WeightedEdges
 from concordant.losses.pair_losses import pair_loss, value_penalty
 
-__all__ = ["Ratings", "linear_weights", "movie_features", "read_movielens", "run", "sample_pairs"]
-
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

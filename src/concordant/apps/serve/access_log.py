@@ -13,9 +13,6 @@ from typing import Any
 
 from concordant.apps.serve.limits import App, Receive, Scope, Send
 
-__all__ = ["AccessLog", "Lines", "access_log_handler"]
-
-
 BUSY = 503
 EACH = 1.0
 """Seconds between two lines about refused requests: a flood of requests is no flood of lines."""

@@ -35,8 +35,6 @@ from concordant.apps.serve.requests import Label, RowsRequest, examples, parsed,
 from concordant.apps.serve.served import Served
 from concordant.errors import ConcordantError
 
-__all__ = ["Asked", "CompareAnswer", "Endpoints", "Health", "RankAnswer", "Refusal", "ScoreAnswer", "create_app"]
-
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")

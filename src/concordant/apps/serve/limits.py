@@ -15,9 +15,6 @@ import pydantic
 
 from concordant.errors import UsageError
 
-__all__ = ["Access", "Door", "ConcurrencyLimit", "Limits", "Refused", "body_of", "error_bytes", "host_name"]
-
-
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -12,9 +12,6 @@ from concordant.apps.serve.limits import Limits, Refused
 from concordant.errors import InputError, counted, few
 from concordant.io.log.json_values import json_value
 
-__all__ = ["CompareRequest", "RankRequest", "RowsRequest", "ScoreRequest", "examples", "parsed", "request_models"]
-
-
 Text = Annotated[str, Field(strict=True)]
 Integer = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
 Label = Annotated[Text | Integer, Field(union_mode="left_to_right")]

@@ -32,9 +32,6 @@ from concordant.apps.serve.access_log import Lines, access_log_handler
 from concordant.apps.serve.limits import Limits, error_bytes
 from concordant.errors import ConcordantError, UsageError
 
-__all__ = ["BACKLOG", "BoundedProtocol", "MOST_CONNECTIONS", "answer", "answer_in_workers", "bound"]
-
-
 HEAD = 64 << 10
 """Bytes of a request's line and headers; of a chunk's size with its extensions, and of trailers, too."""
 TIMES = 8

@@ -24,9 +24,6 @@ from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.rankers.validation import matched, rows_of
 from concordant.preferences.labels import Labels
 
-__all__ = ["LabelCodes", "NEVER", "RowsByLabel", "Served", "decided", "matrix_of", "ordered", "refuse_twice"]
-
-
 Ints = NDArray[np.int64]
 
 

@@ -20,9 +20,6 @@ from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, check_
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
 from concordant.preferences.values import Reason, Reject, flat
 
-__all__ = ["Checks", "Fault", "ROWS", "Refused"]
-
-
 ROWS = "rows"
 """Column that says how many rows of the log each tuple of values stands for."""
 KEYS = ("query", "cluster", "session", "judgment")

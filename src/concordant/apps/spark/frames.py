@@ -36,7 +36,7 @@ from pyspark.sql import types as sparks
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
-from concordant.apps.spark.partitioning import BUCKET, PACKED, TooLarge, put_together, spread
+from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, UsageError, counted
 from concordant.io.engines import memory
@@ -55,21 +55,6 @@ from concordant.preferences.labels import Labels, look_alikes, plain_form
 from concordant.preferences.layouts import KINDS
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
-
-__all__ = [
-    "FAULTS",
-    "JudgedQueries",
-    "PLACE",
-    "Table",
-    "TooLarge",
-    "as_rows",
-    "gathered",
-    "located",
-    "raw_frame",
-    "read",
-    "whole_or_gone",
-]
-
 
 REASON = ("says", "role", "hint", "unit")
 FAULTS = pa.schema(

@@ -24,9 +24,6 @@ from concordant.learning.rankers.plans import Plan, Recipe, plans_asked
 from concordant.learning.rankers.validation import said_of_rows
 from concordant.preferences.values import say
 
-__all__ = ["fit", "targets"]
-
-
 WHERE = "is done in memory only; on Spark"
 
 

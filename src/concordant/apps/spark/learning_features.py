@@ -23,9 +23,6 @@ from concordant.learning.features.normalising import Moments
 from concordant.learning.features.reading import chosen_columns
 from concordant.preferences.values import CLEAN, MISSING, numbers
 
-__all__ = ["Examined", "FeatureFrame", "INTEGERS", "examine", "matrix", "refuse_twice"]
-
-
 Floats = NDArray[np.float64]
 SHOWN = 4
 """Samples of what is wrong."""

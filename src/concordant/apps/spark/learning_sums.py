@@ -22,9 +22,6 @@ from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.counts import refuse_beyond
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["MakeTargets", "Part", "add_up", "facts_of", "partial_sums", "target_columns"]
-
-
 PARTS = 16
 """Parts that reach the driver at most; more are added up in tasks first."""
 SCHEMA = "bucket bigint, found binary"

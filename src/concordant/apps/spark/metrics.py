@@ -22,9 +22,6 @@ from concordant.losses.metrics.metrics import Comparison, Summary, metric, of_me
 from concordant.preferences.layouts import ALIASES
 from concordant.preferences.values import NUMBER
 
-__all__ = ["Evaluated", "ValuedFrame", "evaluate", "matched"]
-
-
 KEYS = ("query", "item")
 
 

@@ -19,9 +19,6 @@ from concordant.errors import InputError
 from concordant.io.engines import memory
 from concordant.preferences.values import is_text
 
-__all__ = ["BUCKET", "PACKED", "TooLarge", "buckets_for", "put_together", "spread"]
-
-
 BUCKET = "concordant_bucket"
 PACKED = pa.schema([(BUCKET, pa.int32()), ("block", pa.binary())])
 BLOCK = 1 << 20

@@ -23,9 +23,6 @@ from concordant.ranking.rank import rank as rank_here
 from concordant.ranking.standard_errors import method_for
 from concordant.ranking.structures import structure as find_structure
 
-__all__ = ["rank", "ranked", "ranking_of", "write_ranking"]
-
-
 STATUS = ("status", "iterations", "gradient")
 BESIDE = (*STATUS, "note", "interval")
 """Columns beside those of ``Ranking.to_arrow``."""

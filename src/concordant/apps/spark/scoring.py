@@ -21,8 +21,6 @@ from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.rankers.per_query import QueryRankers
 
-__all__ = ["Scored", "score"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scored:

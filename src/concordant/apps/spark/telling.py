@@ -12,9 +12,6 @@ from concordant.apps.spark.partitioning import TooLarge
 from concordant.errors import ConcordantError, InputError, Setting
 from concordant.io.engines.spark import FAILURES, chain, telling_line
 
-__all__ = ["told"]
-
-
 OURS = "|".join(re.escape(place) for place in (errors.__name__, Refused.__module__, TooLarge.__module__))
 RAISED = re.compile(rf"(?:{OURS})\.(\w+): (.*?)(?:\n\n|\n\tat |\Z)", re.DOTALL)
 NO_MEMORY = re.compile(r"(?<!OutOf)MemoryError|malloc of size|Cannot allocate memory")
