@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 
 from concordant.auditing.active_pairs import pairs_to_ask
 from concordant.auditing.findings import Audit
-from concordant.auditing.gain_verdicts import Law, judge_by_gains
+from concordant.auditing.gain_laws import Law, judge_by_gains
 from concordant.auditing.held_out import HeldOut, held_out_regrets
 from concordant.auditing.noise import noise
-from concordant.auditing.regret import check_ties
+from concordant.auditing.regret import SurrogateVerdict, check_ties, judge_by_pairs
 from concordant.auditing.rows import edge_rows, held_out_rows, order_rows, query_rows, surrogate_rows
 from concordant.auditing.scores_covariance import fitted
 from concordant.auditing.settings import AuditSettings
 from concordant.auditing.shapes import shapes
 from concordant.auditing.stopping import settling
-from concordant.auditing.verdicts import SurrogateVerdict, judge_by_pairs
 from concordant.errors import CannotRank, InputError, UsageError, refuse_idle, whole_number
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.connectivity import Differences

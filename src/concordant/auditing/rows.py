@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from concordant.auditing.held_out import HeldOut
 from concordant.auditing.noise import VERDICTS as NOISE_VERDICTS
 from concordant.auditing.noise import Noise
+from concordant.auditing.regret import UNKNOWN, YES, SurrogateVerdict
 from concordant.auditing.shapes import Shapes
 from concordant.auditing.transitivity import VERDICTS
-from concordant.auditing.verdicts import UNKNOWN, YES, SurrogateVerdict
 from concordant.losses.surrogates import Chosen
 from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged

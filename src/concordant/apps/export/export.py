@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from concordant.apps.export.plain_json import plain_json
+import numpy as np
+
+import concordant
 from concordant.apps.export.search_engines import elasticsearch_json, solr_json
 from concordant.apps.export.terms import Terms, terms_of
 from concordant.apps.models.directory import is_model
+from concordant.apps.models.regressors import Network, Trees
 from concordant.apps.models.saving import load_model
 from concordant.errors import UsageError, did_you_mean
 from concordant.io.log.disk import check_replaced, in_place_of
@@ -119,3 +122,66 @@ def check_place(path: str | os.PathLike[str], option: str = "--output") -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: no permission to write in the folder {place.parent}")
     return place
+
+
+FORMAT, VERSION = "concordant scorer", 1
+
+
+def plain_json(terms: Terms, name: str) -> dict[str, Any]:
+    """Return all that a score is made of (docs/export.md), float64 to the bit. Errors (UsageError): no plain form."""
+    if terms.foreign is not None:
+        raise UsageError(
+            f"{terms.ranker} has no plain form; json takes linear models, networks and trees of scikit-learn, LightGBM "
+            "and XGBoost, onnx whatever skl2onnx has a converter for"
+        )
+    made: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": name,
+        "concordant": concordant.__version__,
+        "ranker": terms.ranker,
+        "features": list(terms.names),
+        "missing": terms.missing,
+        "log": terms.log,
+        "fill": terms.fill.tolist(),
+        "mean": terms.mean.tolist(),
+        "scale": terms.scale.tolist(),
+        "intercept": terms.intercept,
+    }
+    if terms.weights is not None:
+        made["weights"] = terms.weights.tolist()
+    if terms.trees is not None:
+        made["intercept"] += terms.trees.base
+        made["trees"] = _trees(terms.trees)
+    if terms.network is not None:
+        made["network"] = _network(terms.network)
+    return made
+
+
+def _trees(trees: Trees) -> list[dict[str, Any]]:
+    """Columns of each tree, its root first; a leaf has no children (-1)."""
+    ends = [*trees.root[1:].tolist(), len(trees.left)]
+    made = []
+    for begin, end in zip(trees.root.tolist(), ends, strict=True):
+        part = slice(begin, end)
+        leaf = trees.left[part] == np.arange(begin, end)
+        made.append(
+            {
+                "feature": trees.feature[part].tolist(),
+                "threshold": trees.threshold[part].tolist(),
+                "left": np.where(leaf, -1, trees.left[part] - begin).tolist(),
+                "right": np.where(leaf, -1, trees.right[part] - begin).tolist(),
+                "missing_left": trees.missing_left[part].tolist(),
+                "value": trees.value[part].tolist(),
+            }
+        )
+    return made
+
+
+def _network(network: Network) -> dict[str, Any]:
+    """Weights have a row for each unit of the layer."""
+    layers = [
+        {"weights": weight.T.tolist(), "bias": np.ravel(bias).tolist()}
+        for weight, bias in zip(network.weights, network.biases, strict=True)
+    ]
+    return {"activation": network.activation, "layers": layers}
