@@ -69,7 +69,7 @@ def act(store: Path, actions: Sequence[Action], done: Callable[[], object] = lam
         if action == COMPACT:
             Store(store).compact()
         else:
-            Store(store).ingest(action)
+            Store(store).ingest(action, wait=120)  # a busy machine is slow, and no test is about ten seconds
             done()
 
 
