@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,17 @@ from concordant.io.store import migrations, stored
 from concordant.io.store.catalogue import read_catalogue, write
 from concordant.preferences.counted import declare
 from small_logs import logs
+from store_faults import kept_database
 
 KINDS = ("comparisons", "orders", "selections", "choices", "ratings")
 ODD = ["a", "left", "tie", "", "x\ny", 'say "no"', "o'brien", "'; DROP TABLE store; --", "é 北", "1", "a,b"]
 VOTES = "winner,loser\na,b\nb,c\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept_database() -> Iterator[None]:
+    with kept_database(foreign=True):
+        yield
 
 
 @pytest.fixture(name="store")

@@ -138,6 +138,8 @@ def _killed_at_every_step(
 ) -> int:
     """Kill a process before and after every step; return the number of these moments."""
 
+    seen: set[tuple[object, ...]] = set()
+
     def killed_at(step: int) -> bool:
         folder = tmp_path / str(step)
         if begin is None:
@@ -145,7 +147,9 @@ def _killed_at_every_step(
         else:
             shutil.copytree(begin, folder)
         acknowledged, died = Worker(folder / "votes.store", actions, die_at=step).finish()
-        check(folder / "votes.store", logs, expected, acknowledged + (begin is not None))
+        left = (acknowledged, *left_in(folder))
+        check(folder / "votes.store", logs, expected, acknowledged + (begin is not None), again=left not in seen)
+        seen.add(left)
         shutil.rmtree(folder)
         return died
 
@@ -168,6 +172,12 @@ def test_killed_at_every_step_of_a_migration(
         catalogue.execute("UPDATE store SET key = 'sort' WHERE key = 'kind'")
     assert held(old / "votes.store", logs, expected) == 1
     assert _killed_at_every_step(tmp_path, [logs[1]], logs[:2], expected, old) > 10
+
+
+def left_in(folder: Path) -> list[tuple[str, int]]:
+    """Return names and sizes of files: right after a step they are those right before the next one, but for what is drawn."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return sorted((re.sub("[0-9a-f]{8,}", "*", str(path.relative_to(folder))), path.stat().st_size) for path in files)
 
 
 def test_the_disk_fails_at_every_step(tmp_path: Path, logs: list[Path], expected: Sums) -> None:

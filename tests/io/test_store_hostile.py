@@ -48,13 +48,24 @@ def _expected(logs: list[Path]) -> list[Preferences | None]:
     return sums(logs)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _kept_database() -> Iterator[None]:
+    with kept_database(foreign=True):
+        yield
+
+
+@pytest.fixture(scope="module", name="made")
+def _made(tmp_path_factory: pytest.TempPathFactory, logs: list[Path]) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    act(folder / "votes.store", logs[:2])
+    return folder
+
+
 @pytest.fixture(name="store")
-def _store(tmp_path: Path, logs: list[Path]) -> Path:
+def _store(tmp_path: Path, made: Path) -> Path:
     """A store of two logs in a folder of its own."""
-    (tmp_path / "here").mkdir()
-    store = tmp_path / "here" / "votes.store"
-    act(store, logs[:2])
-    return store
+    shutil.copytree(made, tmp_path / "here")
+    return tmp_path / "here" / "votes.store"
 
 
 @pytest.fixture(name="precious")
@@ -513,12 +524,6 @@ def test_a_quota_that_is_used_up(
 
 
 # -- damage --------------------------------------------------------------------------------------------------------
-@pytest.fixture(name="kept")
-def _kept() -> Iterator[None]:
-    with kept_database():
-        yield
-
-
 def damage(draw: random.Random, folder: Path, other: Path) -> str:
     """Do one random harm to the files of a store; ``other`` is a folder with another one."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "votes.store.lock")
@@ -553,7 +558,13 @@ def damage(draw: random.Random, folder: Path, other: Path) -> str:
     return f"{kind} {path.name}"
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.fixture(name="no_macros")
+def _no_macros() -> Iterator[None]:
+    with kept_database():
+        yield
+
+
+@pytest.mark.usefixtures("no_macros")
 def test_damaged_stores_tell_the_truth_or_are_refused(
     tmp_path: Path, logs: list[Path], expected: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ import gzip
 import json
 import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,19 @@ from concordant.apps.commands import main
 from concordant.io.ingest import Store
 from concordant.io.read import read
 from concordant.io.store.known import MARK, beside, load
+from store_faults import kept_database
 
 OLD = Path(__file__).parents[1] / "data" / "stores_0.1.tar.gz"
 """Stores that version 0.1.0 made (commit 8f5aa0a, DuckDB 1.4.0) with the logs they were made of."""
 VOTES = "winner,loser,language,topic,user,annotator,speed,age\na,b,de,x,u,v,1,2\nb,c,fr,y,w,v,0,1\n"
 MORE = "winner,loser,language,topic,user,annotator,speed,age\nc,b,de,y,u,v,3,1\n"
 SIDES = "left,right,outcome,neutral,ground,language\na,b,left,0,1,de\nb,c,right,1,0,fr\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept_database() -> Iterator[None]:
+    with kept_database(foreign=True):
+        yield
 
 
 @pytest.fixture(name="days")

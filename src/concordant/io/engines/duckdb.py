@@ -139,10 +139,11 @@ def pattern(path: Path) -> str:
 
 
 def with_log(database: Path) -> list[Path]:
-    """Return a database file, where a link to it leads, and the log of changes that DuckDB may find beside either."""
+    """Return a database file, where a link to it leads, and the logs of changes that DuckDB may keep beside either."""
     places = [str(path.absolute()) for path in (database, Path(os.path.realpath(database)))]
-    logs = [f"{place}.wal" for place in places]
-    logs += [place.replace("?", ".wal?", 1) for place in places if "?" in place]  # where DuckDB 2 looks for it
+    logs = [f"{place}{log}" for place in places for log in (".wal", ".wal.checkpoint")]
+    for log in (".wal?", ".wal.checkpoint?"):  # where DuckDB 2 looks for it
+        logs += [place.replace("?", log, 1) for place in places if "?" in place]
     return [Path(place) for place in (*places, *logs)]
 
 

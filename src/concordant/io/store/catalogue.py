@@ -216,7 +216,11 @@ def read_catalogue(path: Path) -> Catalogue:
     refuse_log(path)
     if not _is_database(path):
         raise InputError(f"{path}: the file is no store; concordant ingest makes one")
-    tables = _tables(path)
+    return _parsed(path, _tables(path))
+
+
+def _parsed(path: Path, tables: dict[str, Any]) -> Catalogue:
+    """Return the catalogue that the tables of a file are. Errors: InputError."""
     known = tables.pop("store", {})
     if "format" not in known:
         raise InputError(f"{path}: a DuckDB database, but no store of concordant")
@@ -298,31 +302,24 @@ def write(catalogue: Catalogue, path: Path) -> None:
     """Write a catalogue to a new file. Errors: those of DuckDB; InputError where the file is not what was written."""
     facts = {name: value for name, value in asdict(catalogue.facts).items() if value is not None}
     facts |= {"format": FORMAT, "covariates": json.dumps(catalogue.facts.covariates, ensure_ascii=False)}
-    config = {
-        "default_block_size": BLOCK,
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-    }
-    config |= {"enable_external_access": "false", "lock_configuration": "true"}
-    with duckdb.connect(str(path), config=config) as connection:
-        texts = {"key": list(facts), "value": [str(value) for value in facts.values()]}
-        _create(connection, "store", pa.table(texts))
-        for name, kind in TABLES.items():
-            _create(connection, name, _table(kind, getattr(catalogue, name)))
-        connection.execute("CHECKPOINT")  # closing writes it too, but says nothing where the disk is full
-    if read_catalogue(path) != catalogue:
-        raise InputError(f"{path}: what is on the disk is not what was written")
+    texts = pa.table({"key": list(facts), "value": [str(value) for value in facts.values()]})
+    tables = {"store": texts} | {name: _table(kind, getattr(catalogue, name)) for name, kind in TABLES.items()}
+    with connected(Settings(threads=1), files=with_log(path)) as connection:
+        connection.execute(f"ATTACH {literal(str(path.absolute()))} AS catalogue (BLOCK_SIZE {BLOCK})")
+        for name, table in tables.items():
+            connection.register("concordant_rows", table)
+            connection.execute(f"CREATE TABLE catalogue.main.{identifier(name)} AS FROM concordant_rows")
+            connection.unregister("concordant_rows")
+        connection.execute("CHECKPOINT catalogue")  # closing writes it too, but says nothing where the disk is full
+        connection.execute("DETACH catalogue")
+        refuse_log(path)
+        if _parsed(path, _attached(connection, path, ours=True)) != catalogue:
+            raise InputError(f"{path}: what is on the disk is not what was written")
 
 
 def _table(kind: type[Any], rows: Iterable[Any]) -> pa.Table:
     schema = pa.schema([(field.name, TYPES[str(field.type)]) for field in fields(kind)])
     return pa.Table.from_pylist([vars(row) for row in rows], schema=schema)
-
-
-def _create(connection: Any, name: str, table: pa.Table) -> None:
-    connection.register("concordant_rows", table)
-    connection.execute(f"CREATE TABLE {identifier(name)} AS FROM concordant_rows")
-    connection.unregister("concordant_rows")
 
 
 def _is_database(path: Path) -> bool:
@@ -334,30 +331,10 @@ def _is_database(path: Path) -> bool:
 
 
 def _tables(path: Path) -> dict[str, Any]:
-    """Return the tables of a catalogue: ``store`` as a mapping, the others as lists of rows."""
+    """Return the tables of a catalogue: ``store`` as a mapping, the others as lists of rows. Errors: InputError."""
     try:
         with connected(Settings(threads=1), files=with_log(path)) as connection:
-            connection.execute(f"ATTACH {literal(str(path.absolute()))} AS catalogue (READ_ONLY)")
-            tables = connection.execute(
-                "SELECT table_name FROM duckdb_tables() WHERE database_name = 'catalogue' AND schema_name = 'main'"
-            )
-            there = {name for (name,) in tables.fetchall()}
-            columns = connection.execute(
-                "SELECT column_name, data_type, column_default FROM duckdb_columns() WHERE database_name = 'catalogue' "
-                "AND schema_name = 'main' AND table_name = 'store' ORDER BY column_index"
-            )
-            if "store" not in there or columns.fetchall() != [("key", "VARCHAR", None), ("value", "VARCHAR", None)]:
-                return {}
-            facts = dict(connection.execute(f"{ROWS}store LIMIT {FACTS}").fetchall())
-            found: dict[str, Any] = {"store": facts}
-            if "format" in facts:  # a foreign database may hold anything: only a store is read whole
-                foreign = [name for (name,) in connection.execute(FOREIGN).fetchall()]
-                foreign += [f"the table {name}" for name in sorted(there - {"store", *TABLES})]
-                if foreign:
-                    raise InputError(f"{path}: holds {foreign[0]}, which no store has; it was not made by concordant")
-                for name in TABLES.keys() & there:
-                    found[name] = connection.sql(f"{ROWS}{identifier(name)}").to_arrow_table().to_pylist()
-            return found
+            return _attached(connection, path)
     except duckdb.Error as error:
         said = message(error)
         if "lock" in said:
@@ -365,3 +342,28 @@ def _tables(path: Path) -> dict[str, Any]:
         if "already attached" in said:
             raise InputError(f"{path}: this process holds it open with DuckDB; close that connection first") from None
         raise InputError(f"{path}: cannot be opened as a store: {said}") from None
+
+
+def _attached(connection: Any, path: Path, *, ours: bool = False) -> dict[str, Any]:
+    """Return the tables of a file; one that is ``ours``, just written, is not searched for what no store has."""
+    connection.execute(f"ATTACH {literal(str(path.absolute()))} AS catalogue (READ_ONLY)")
+    tables = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = 'catalogue' AND schema_name = 'main'"
+    )
+    there = {name for (name,) in tables.fetchall()}
+    columns = connection.execute(
+        "SELECT column_name, data_type, column_default FROM duckdb_columns() WHERE database_name = 'catalogue' "
+        "AND schema_name = 'main' AND table_name = 'store' ORDER BY column_index"
+    )
+    if "store" not in there or columns.fetchall() != [("key", "VARCHAR", None), ("value", "VARCHAR", None)]:
+        return {}
+    facts = dict(connection.execute(f"{ROWS}store LIMIT {FACTS}").fetchall())
+    found: dict[str, Any] = {"store": facts}
+    if "format" in facts:  # a foreign database may hold anything: only a store is read whole
+        foreign = [] if ours else [name for (name,) in connection.execute(FOREIGN).fetchall()]
+        foreign += [f"the table {name}" for name in sorted(there - {"store", *TABLES})]
+        if foreign:
+            raise InputError(f"{path}: holds {foreign[0]}, which no store has; it was not made by concordant")
+        for name in TABLES.keys() & there:
+            found[name] = connection.sql(f"{ROWS}{identifier(name)}").to_arrow_table().to_pylist()
+    return found
