@@ -27,9 +27,20 @@ def pytest_configure() -> None:
         core.global_force_seed = seed(0)
 
 
+FIRST = (
+    "test_page_runs[docs/spark]",  # Java keeps the folder in which it starts, and the page names files in its own
+    "test_spark_",
+    "test_distribution",
+    "test_store_crashes",
+    "test_page_runs",
+    "test_site_is_built",
+    "test_demo_",
+)
+"""The longest of what one process does, so that no other process waits for it in the end."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the page on Spark first: the JVM keeps the folder in which it starts, and the page names files in its own."""
-    items.sort(key=lambda item: "test_page_runs[docs/spark]" not in item.name)
+    items.sort(key=lambda item: next((place for place, name in enumerate(FIRST) if name in item.nodeid), len(FIRST)))
 
 
 def pytest_report_header() -> str:

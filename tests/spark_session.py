@@ -1,6 +1,6 @@
 """One Spark session for every test that needs one, and why such tests are skipped where Spark cannot run.
 
-A module of Spark tests says ``pytestmark = spark_tests`` and asks for the fixture ``spark``.
+A module of Spark tests says ``pytestmark = spark_tests`` and asks for the fixture ``spark``, or ``pytestmark = alone``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": "spark_daemon",
     "spark.sql.codegen.wholeStage": "false",  # compiling takes longer than these tables
     "spark.sql.catalogImplementation": "in-memory",
     "spark.log.level": "ERROR",
@@ -51,11 +52,12 @@ def why_not() -> str:
     return ""
 
 
-spark_tests = [
-    pytest.mark.xdist_group("spark"),  # one JVM, in one process
+alone = [
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "Spark runs here"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
+"""Marks of tests that start a Spark of their own, in a process of its own."""
+spark_tests = [pytest.mark.xdist_group("spark"), *alone]  # one JVM, in one process
 
 
 def stop_java(session: Any) -> None:
@@ -79,6 +81,7 @@ def spark() -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="concordant-spark-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
         builder = SparkSession.builder.master("local[2]").appName("concordant tests")
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)

@@ -75,7 +75,7 @@ def act(store: Path, actions: Sequence[Action], done: Callable[[], object] = lam
 
 @contextmanager
 def kept_database(*, foreign: bool = False) -> Iterator[None]:
-    """Read and write stores and logs of this process by one DuckDB that stays open: a new one takes longer than the rest.
+    """Read and write stores and logs of this process by one DuckDB that stays open: a new one is longer than the rest.
 
     Processes that are to die are not touched by it. Threads take turns. Macros in a catalogue, of which DuckDB lists
     its own thousands, too, are looked for only where catalogues may be ``foreign``.

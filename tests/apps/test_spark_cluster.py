@@ -14,9 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import concordant as cc
-from spark_session import spark_tests
+from spark_session import alone
 
-pytestmark = spark_tests
+pytestmark = alone
 PROGRAM = Path(__file__).parents[1] / "spark_cluster.py"
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from concordant.errors import InputError, UsageError
-from spark_session import QUICK, spark_tests
+from spark_session import QUICK, alone
 
-pytestmark = spark_tests
+pytestmark = alone
 
 ASK = """
 import sys, time
@@ -31,8 +31,9 @@ assert time.monotonic() - begin < float(sys.argv[3]) + 60  # Java takes a while 
 def ask(master: str, patience: float, threads: int = 1) -> str:
     """Ask for a session in a process of its own; return what was said."""
     done = subprocess.run(
-        [sys.executable, "-c", ASK, master, str(threads), str(patience)], capture_output=True, text=True, timeout=300
-    )
+        [sys.executable, "-c", ASK, master, str(threads), str(patience)],
+        env=os.environ | {"JDK_JAVA_OPTIONS": QUICK}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

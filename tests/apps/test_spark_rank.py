@@ -77,8 +77,8 @@ def test_the_ranking_is_that_of_duckdb(spark: Any, log: Path, task: int) -> None
 def test_order_number_and_emptiness_of_partitions_do_not_matter(spark: Any, log: Path) -> None:
     expected = cc.rank(cc.read(log), interval="none")
     frame = spark.read.parquet(str(log))
-    for cut in (frame.repartition(7), frame.orderBy("winner").coalesce(1), frame.repartitionByRange(40, "query")):
-        assert_same(on_spark(JudgedQueries.of(cut, spark, task=100), interval="none"), expected)
+    for cut in (frame.repartition(7), frame.orderBy("winner").coalesce(1), frame.repartitionByRange(20, "query")):
+        assert_same(on_spark(JudgedQueries.of(cut, spark, task=300), interval="none"), expected)
 
 
 def test_one_tie_anywhere_makes_auto_the_sandwich(spark: Any) -> None:

@@ -175,7 +175,7 @@ def test_killed_at_every_step_of_a_migration(
 
 
 def left_in(folder: Path) -> list[tuple[str, int]]:
-    """Return names and sizes of files: right after a step they are those right before the next one, but for what is drawn."""
+    """Return names and sizes of files: after a step they are those before the next one, but for what is drawn."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return sorted((re.sub("[0-9a-f]{8,}", "*", str(path.relative_to(folder))), path.stat().st_size) for path in files)
 
