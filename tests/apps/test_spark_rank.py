@@ -21,7 +21,8 @@ pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
     from concordant.apps.spark import frames
-    from concordant.apps.spark.frames import JudgedQueries, TooLarge
+    from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.partitioning import TooLarge
     from concordant.apps.spark.ranking import ranked, ranking_of, write_ranking
 
 EXACT = ("query", "component", "item", "rank", "judgments", "flag", "rank_lower", "rank_upper")

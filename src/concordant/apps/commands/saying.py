@@ -203,6 +203,7 @@ def watched(said: Callable[[], object], *, to_the_end: bool) -> Iterator[Watch]:
 
     ``to_the_end``: the process is the command's own, and what remains of it after the ``with`` is not disturbed.
     """
+    _UNFINISHED.clear()  # what progress shown by Python, not by a command, has left
     watch = Watch(said)
     mine = threading.current_thread() is threading.main_thread()
     if mine:
