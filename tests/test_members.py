@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,12 +30,14 @@ from concordant.losses.surrogates import SURROGATES
 from concordant.preferences.layouts import ALIASES, KINDS, Layout
 from concordant.preferences.preferences import Preferences
 from concordant.ranking import structures
+from concordant.ranking.flags import FLAGS
 from concordant.ranking.intervals import METHODS
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import STRUCTURES, Structure
 from running import exit_status
 
 DOCS = Path(__file__).parents[1] / "docs"
+SOURCE = Path(cc.__file__).parent
 
 
 def help_of(command: str, option: str) -> str:
@@ -161,3 +169,47 @@ def test_an_option_of_rank_is_one_field(
     monkeypatch.setattr(rank_command, "rank", lambda options: (seen.append(options.times), ranked(options)))
     assert exit_status("rank", log, "-x", 3) == 0 and seen == [3]
     assert exit_status("rank", log) == 0 and seen == [3, None]
+
+
+def test_a_note_is_renamed_in_one_file() -> None:
+    """No file asks for the code of a note that another one makes."""
+    made: dict[str, set[Path]] = {}
+    asked: dict[str, set[Path]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Note", "of_queries"):
+                code = node.args[0]
+                if isinstance(code, ast.Constant):
+                    made.setdefault(str(code.value), set()).add(path)
+            if isinstance(node, ast.Compare) and any(
+                isinstance(one, ast.Attribute) and one.attr == "code" for one in (node.left, *node.comparators)
+            ):
+                for one in (node.left, *node.comparators):
+                    if isinstance(one, ast.Constant):
+                        asked.setdefault(str(one.value), set()).add(path)
+    assert len(made) > 30
+    assert not {code: files for code, files in asked.items() if code in made and files - made[code]}
+
+
+def test_a_flag_is_renamed_in_two_files(tmp_path: Path) -> None:
+    """Its record and the file that sets it; tables, JSON and notes follow."""
+    copy = tmp_path / "concordant"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("ranking/flags.py", "ranking/rank.py"):
+        text = (copy / name).read_text()
+        assert '"never lost"' in text
+        (copy / name).write_text(text.replace('"never lost"', '"undefeated"'))
+    (tmp_path / "votes.csv").write_text("winner,loser\na,b\na,c\nb,c\nc,b\n")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "concordant", "rank", "votes.csv", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+        )
+
+    table, found = run(), run("-o", "out.json")
+    assert (table.returncode, found.returncode) == (0, 0), table.stderr + found.stderr
+    assert "undefeated" in table.stdout and "1 item undefeated: it has a score" in table.stdout + table.stderr
+    assert "undefeated" in json.dumps(json.loads((tmp_path / "out.json").read_text()))
+    assert "never lost" not in "".join((table.stdout, table.stderr, found.stderr))
+    assert len({flag.label for flag in FLAGS}) == len(FLAGS)

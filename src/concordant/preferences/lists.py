@@ -288,11 +288,6 @@ def _labels(codes: NDArray[np.int64], names: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(places, names)
 
 
-def empty_error(name: str) -> InputError:
-    """Return the error for a log of which nothing is left."""
-    return InputError(f"{name}: no judgment is left")
-
-
 Key = NDArray[np.int64]
 
 
