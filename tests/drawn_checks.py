@@ -176,6 +176,9 @@ def check_damaged(random: Random, form: str | None = None) -> str | None:
         seen["damaged", "refused by one engine"] += 1  # two libraries look at different bytes of such a file
         return None
     said = compared(answers)
+    if said and said.startswith("engines differ") and source.form in (*TYPED_FORMATS, "duckdb") and not source.cells:
+        seen["damaged", "read as one engine reads it"] += 1  # a stored number beyond its type, cut off in two ways
+        return None
     if said:
         return f"{told(source)}\n{said}"
     answer = answers["memory"]

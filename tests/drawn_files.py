@@ -250,7 +250,9 @@ def _text_cell(random: Random, value: Any, sort: str) -> str:
     if sort in ("number", "integer"):
         return _number(random, value)
     if sort == "flag" and value in (0, 1):
-        return random.choice([["0", "false", "False", "FALSE", "0.0"], ["1", "true", "True", "TRUE", "1.0"]][value])
+        return random.choice(
+            [["0", "false", "False", "FALSE", "0.0"], ["1", "true", "True", "TRUE", "1.0"]][int(value)]
+        )
     return str(value)
 
 

@@ -185,6 +185,20 @@ def whole_number(value: object, what: str, least: int = 1, most: int = 1 << 31) 
     return number
 
 
+LONGEST = 64
+"""Characters of a name that a message shows whole."""
+
+
+def shown(name: object, longest: int = LONGEST) -> str:
+    """Write a name for a message; a very long one by its beginning and its length.
+
+    >>> shown("a"), len(shown("a" * 5000))
+    ("'a'", 76)
+    """
+    text = repr(name)
+    return text if len(text) <= longest else f"{text[: longest - 8]}… ({len(text) - 2:,} characters)"
+
+
 def few(names: Iterable[object], most: int = 8) -> str:
     """Join names for a message, the first ``most`` of them and the number of the others.
 
@@ -192,7 +206,8 @@ def few(names: Iterable[object], most: int = 8) -> str:
     "'a', 'b' and 1 more"
     """
     listed = list(names)
-    text = ", ".join(repr(name) for name in listed[:most])
+    longest = LONGEST if len(listed) <= 16 else LONGEST // 2
+    text = ", ".join(shown(name, longest) for name in listed[:most])
     return text if len(listed) <= most else f"{text} and {len(listed) - most:,} more"
 
 

@@ -380,3 +380,13 @@ def test_a_limit_that_is_too_small_is_said(tmp_path: Path) -> None:
     pa.parquet.write_table(table, tmp_path / "v.parquet")
     with pytest.raises(InputError, match="counting needs more memory than memory_limit=1MB; raise it"):
         read(tmp_path / "v.parquet", memory_limit="1MB")
+
+
+def test_a_very_long_name_of_a_column_does_not_fill_the_screen(tmp_path):
+    """Found by drawing files: a quote that is never closed makes a header of thousands of characters."""
+    log = tmp_path / "votes.csv"
+    log.write_text(",".join(["winner", *(f"{n}{'a' * 5000}" for n in range(39))]) + "\nx,y\n")
+    for how in ({}, {"columns": {"loser": "b" * 5000}}):
+        with pytest.raises(InputError) as error:
+            read(log, **how)
+        assert len(str(error.value)) < 3500 and "characters)" in str(error.value)

@@ -159,3 +159,14 @@ def test_a_flip_in_every_command(case: str, level: int, tmp_path: Path, monkeypa
         assert sorted(tmp_path.rglob("*")) == before
     Path(name).write_bytes(good)
     assert exit_status(*COMMANDS[case], "--quiet") == 0
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "memory"])
+def test_a_byte_that_is_no_utf8_is_refused_in_any_column_wherever_members_meet(tmp_path, engine):
+    """Found by drawing files: DuckDB does not look at a column that nobody asked for at the seam of two members."""
+    rows = b"winner,loser,note\n" + b"a,b,x\n" * 3 + b"b,a,\xe9\n" + b"a,b,\n"
+    log = tmp_path / "votes.csv.gz"
+    for cut in range(1, len(rows), 3):
+        log.write_bytes(gzip.compress(rows[:cut]) + gzip.compress(rows[cut:]))
+        with pytest.raises(cc.InputError, match="not UTF-8"):
+            cc.read(log, engine=engine)

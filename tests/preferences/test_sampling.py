@@ -143,3 +143,12 @@ def test_permutations_of_too_many_judgments_are_refused():
     assert Batch.subsets(votes, 5, 2).judgments.tolist() == [5, 5]
     with pytest.raises(UsageError, match="partition=False"):
         Batch.subsets(votes, 5, 2, partition=True)
+
+
+def test_long_shuffles_are_compiled_however_few_positions_are_drawn(monkeypatch):
+    """A block of 3 from a permutation of a million shuffles the million: in plain Python that took 20 seconds."""
+    asked, real = [], sampling.quick_draws
+    monkeypatch.setattr(sampling, "quick_draws", lambda positions: (asked.append(positions), real(positions))[1])
+    draw_subsets(np.array([10**6]), np.array([1], np.uint64), 30_000, 2, partition=True)
+    draw_subsets(np.array([10**5]), np.array([1], np.uint64), 30, 2)
+    assert asked[0] >= sampling.COMPILED > asked[1]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.errors import InputError, Setting, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter
 from concordant.io.log.formats import Log
 from concordant.io.log.rows import Sought, find
@@ -207,8 +207,10 @@ def _present(columns: Sequence[str], column: str, role: str, name: str) -> str:
     if isinstance(column, str) and column in columns:
         return column
     close = difflib.get_close_matches(str(column), columns, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise InputError(f"{name}: no column {column!r} (asked for as {role}); {hint}columns there: {few(columns, 40)}")
+    hint = f"did you mean {shown(close[0])}? " if close else ""
+    raise InputError(
+        f"{name}: no column {shown(column)} (asked for as {role}); {hint}columns there: {few(columns, 40)}"
+    )
 
 
 def _entries(kind: str, *needed: str) -> Callable[[Columns, dict[str, str], str | None], dict[str, str] | str]:

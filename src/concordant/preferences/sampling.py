@@ -30,6 +30,8 @@ DENSE = 8
 """Subsets of k are shuffled out of up to this many times k judgments, and collected out of more."""
 COMPILED = 1 << 20
 """Positions from which on draws are made by compiled loops, which draw the same."""
+STEP = 16
+"""Positions that cost in plain Python what a step of a shuffle costs."""
 TURNS = 1 << 62
 """Where the counters of permutations begin."""
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -115,7 +117,8 @@ def draw_subsets(
     offsets, positions = drawn.start, drawn.place
     sampled = np.flatnonzero(~whole[owner])
     few = total[owner[sampled]] <= DENSE * k
-    methods = quick_draws(len(sampled) * k) or _PLAIN
+    longest = int(total[owner[sampled]].max(initial=0))  # a shuffle takes a step for each card, in all rows at once
+    methods = quick_draws(max(len(sampled) * k, STEP * (longest if partition else min(k, longest)))) or _PLAIN
     for chosen, method in (
         (sampled if partition else sampled[few], "blocks" if partition else "shuffled"),
         (np.zeros(0, np.int64) if partition else sampled[~few], "collected"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.errors import InputError, UsageError, few, twice
+from concordant.errors import InputError, UsageError, few, shown, twice
 from concordant.io.log.formats import Log, opened, parquet_file
 from concordant.io.log.letor import read_letor, read_qrels
 from concordant.io.log.rows import with_columns
@@ -77,7 +77,7 @@ def _difference(first: Log, other: Log) -> str:
         return f"has them in another order: {few(other.columns)}; {name} has {few(first.columns)}"
     types = dict(zip(other.columns, other.types, strict=False))
     changed = [
-        f"{column!r} is {types[column]} and in {name} {kind}"
+        f"{shown(column)} is {types[column]} and in {name} {kind}"
         for column, kind in zip(first.columns, first.types, strict=False)
         if _alike(kind) != _alike(types[column])
     ]

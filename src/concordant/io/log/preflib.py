@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.errors import InputError, few, twice
+from concordant.errors import InputError, few, shown, twice
 from concordant.io.log.formats import Log, opened
 from concordant.preferences.counts import refuse_beyond
 from concordant.preferences.ragged import Ragged
@@ -147,7 +147,7 @@ def _codes(order: str, file: _File, where: str) -> list[int]:
 def _code(member: str, where: str) -> int:
     member = member.strip()
     if not (member.isascii() and member.isdigit() and len(member) < 10):
-        raise InputError(f"{where}: {member!r} is not the number of an alternative")
+        raise InputError(f"{where}: {shown(member)} is not the number of an alternative")
     return int(member)
 
 
