@@ -168,6 +168,7 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"Parquet": ["votes.csv", "-f", "features.parquet", "-m", "m", "--structure", "log-odds"]}
     | {f"loss {loss}": ["votes.csv", *F, "-m", "m", "--loss", loss] for loss in ("ranknet", "difference-graph")}
     | {"loss of scores": ["votes.csv", *F, "-m", "m", "--loss", "ndcg-pairwise"]}
+    | {"stochastic": ["votes.csv", *F, "-m", "m", "--loss", "ranknet", "--solver", "stochastic", "--steps", "50"]}
     | {"labels by pairs": ["train.txt", "-m", "m", "--loss", "ranknet"]}
     | {"drawn subsets": ["votes.csv", *F, "-m", "m", "--structure", "log-odds", "--order", "3"]}
     | {"trees": ["votes.csv", *F, "-m", "m", "-r", "random-forest", "--order", "2"]},
@@ -237,6 +238,9 @@ VALUES: dict[str, list[str]] = {
     "ridge": ["0.5"],
     "missing": ["mean"],
     "folds": ["2"],
+    "solver": ["stochastic"],
+    "steps": ["40"],
+    "radius": ["0.01"],
     "abstain": ["0.4"],
     "abstain_by": ["distance", "risk"],
     "gamma": ["0.1"],

@@ -206,7 +206,7 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
             raise UsageError("--order means nothing here: graded labels are complete preferences")
         if loss not in LOSSES:
             _linear(options)
-            return EdgeRanker(loss, phi=phi, **shared)
+            return EdgeRanker(loss, phi=phi, **shared, **_solver(options))
         regressor = named_regressor(options.regressor, options.seed)
         del shared["seed"]  # the regressor has it; the rest is exact
         return ListRanker(loss, phi=phi, gain=options.gain, regressor=regressor, **shared)
@@ -226,7 +226,13 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
         shared |= {"structure": options.structure}
         if options.gain is not None:
             shared["options"] = {"gain": options.gain}
-    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **shared)
+    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **shared, **_solver(options))
+
+
+def _solver(options: FitOptions) -> dict[str, Any]:
+    """Return how a loss on edges is minimised."""
+    given = {"solver": options.solver, "steps": options.steps, "radius": options.radius}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _linear(options: FitOptions) -> None:

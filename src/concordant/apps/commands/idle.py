@@ -36,6 +36,11 @@ def _surrogate(at: Mapping[str, Any]) -> bool:
     return at["graded"] is False and at["loss"] != "gain-regression"
 
 
+def _on_edges(at: Mapping[str, Any]) -> bool:
+    """Whether fit minimises a loss on edges: not by regression, nor by what lists of labels have of their own."""
+    return not at["listed"] if at["graded"] else at["loss"] != "gain-regression"
+
+
 RULES = (
     # tables on a terminal
     Rule("rank audit", "rows", lambda at: at["terminal"] is False,
@@ -74,6 +79,11 @@ RULES = (
     Rule("fit", "subsets", lambda at: at["draws"] is False,
          "all judgments of a query are aggregated at once, so no subsets are drawn",
          "leave it out, or give --order a number"),
+    Rule("fit", "solver steps radius", lambda at: at["graded"] is not None and not _on_edges(at),
+         "this fit has one way to its minimum; a choice of solvers have losses on edges",
+         "leave it out, or add --loss difference-graph"),
+    Rule("fit", "steps radius", lambda at: at["solver"] == "exact", "the solver is exact",
+         "leave it out, or add --solver stochastic"),
     # features
     Rule("score", "memory_limit", lambda at: at["engine"] == "memory" and at["stream"] is False,
          "with --in-memory all of {features} is read into memory"),

@@ -302,6 +302,18 @@ class FitOptions(ChosenFeatures, LogOptions):
         "Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.",
         type=Said("auto or a number of at least 0", float, "auto"),
     )
+    solver: Literal["exact", "stochastic"] = option(
+        None,
+        "How losses on edges are minimised: exactly, or by stochastic gradients, whose steps cost the same however "
+        "many judgments there are.",
+        default="exact",
+    )
+    steps: int | None = option(None, "Steps of the stochastic solver (default 100,000).", type=ONE)
+    radius: float | None = option(
+        "R",
+        "The stochastic solver keeps the coefficients of standardised features in the ball ‖θ‖ ≤ R.",
+        type=click.FloatRange(min=0, min_open=True),
+    )
     log_features: bool = flag("Take sign(x)·log(1 + |x|) of every feature.")
     standardise: bool = option(None, "Standardise the features.", "--standardise/--as-given", default=True)
     missing: Literal["raise", "mean", "median", "zero"] = option(

@@ -14,6 +14,7 @@ from concordant.apps.reproduction.data import TITLES, GradedLists, read_graded
 from concordant.apps.reproduction.fitting import GAIN
 from concordant.apps.reproduction.outcome import Outcome, Row, Setting, found
 from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.learning.solvers.sampled import Regression
 from concordant.learning.solvers.stochastic import stochastic_fit
 from concordant.learning.targets.mean_targets import mean_targets
 
@@ -24,7 +25,7 @@ N, K = 400_000, 100
 NS = (100_000, 200_000, 400_000, 800_000)
 KS = (1, 10, 100, 1000)
 RUNS, STEPS, EVERY = 20, 8_000, 50
-SCALE, RULE, RIDGE = 0.008, "1/sqrt t", 1e-2
+SCALE, RULE, RIDGE = 0.008, "1/sqrt(t)", 1e-2
 SUBSETS = 128
 FLAT = 1e-5
 """Directions with less than this share of the largest curvature are left out."""
@@ -81,14 +82,10 @@ def gaps(lists: GradedLists, n: int, k: int, points: NDArray[np.int64], scale: f
     normal = NormalEquations.of(lists.X, targets.value, lists.start, targets.weight)
     best = normal.solve(RIDGE).theta
     fitted = stochastic_fit(
-        lists.X,
-        lists.alignment,
-        prefs,
-        order=k,
-        gain=GAIN,
+        Regression.of(lists.X, lists.alignment, prefs, order=k, gain=GAIN),
         ridge=RIDGE,
         steps=int(points[-1]),
-        step=RULE,
+        step_size=RULE,
         scale=scale,
         average=False,
         seed=seed[0] * 1_000 + seed[1],

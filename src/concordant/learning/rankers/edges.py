@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, UsageError, did_you_mean, refuse_idle
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.plans import one_ridge
 from concordant.learning.rankers.validation import Training
+from concordant.learning.solvers.edge_problem import EdgeProblem
 from concordant.learning.solvers.edges import fit_edges
+from concordant.learning.solvers.least_squares import LinearFit
+from concordant.learning.solvers.sampled_edges import EdgeSamples
+from concordant.learning.solvers.stochastic import checked_radius, projected, stochastic_fit
 from concordant.learning.targets.mean_targets import one_subset
-from concordant.losses.objective import Population, Relevance
+from concordant.losses.objective import Objective, Population, Relevance
 from concordant.losses.surrogates import Surrogate, surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
@@ -27,6 +32,10 @@ from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+SOLVERS = ("exact", "stochastic")
+OF_EXACT = {"tolerance": 1e-8, "max_iterations": 200}
+OF_STOCHASTIC = {"steps": 100_000, "step_size": "1/sqrt(t)", "radius": None, "average": "suffix", "batch": 1}
+"""Parameters that only one of the solvers reads, as they are unless they are given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +149,17 @@ class EdgeRanker(LinearRanker):
         Borda.
     order, subsets, seed : 'all' judgments of a query aggregated at once (17), or ``subsets`` subsets of k (18), drawn
         from ``seed``; losses that do not aggregate take 'all'.
-    tolerance, max_iterations : of the solver.
+    solver : 'exact', Newton's method, an interior point method or the closed form, whichever the loss has; or
+        'stochastic', the composite stochastic gradients (25), whose steps cost the same however many judgments there
+        are: each draws a query with probability n̂_q/n and, with ``order`` k, k of its judgments (of losses that do not
+        aggregate a single judgment). Every loss has both.
+    tolerance, max_iterations : of the exact solver.
+    steps, step_size, radius, average, batch : of the stochastic one. ``step_size`` '1/sqrt(t)' needs convexity only,
+        '1/t' strong convexity (a ridge above 0, or values that are penalised); θ, of the standardised features, stays
+        in the ball ‖θ‖ ≤ ``radius`` (None: no ball; losses with the exponential function need one); ``average`` is
+        'suffix' (the second half of the points), 'plain' (all, as in the paper), 'weighted' (∝ t) or 'none' (the last
+        point); ``batch`` samples are drawn a step. ``status_`` then holds objective and gradient of the result, on the
+        judgments (or ``subsets`` subsets of them), and how long the last step was.
     standardise, log, missing : what is done to features (``Normaliser``).
 
     y may also be relevance labels (complete preference data): a point law of scores, or one person's ratings. Losses
@@ -170,6 +189,12 @@ class EdgeRanker(LinearRanker):
         subsets: int = 32,
         tolerance: float = 1e-8,
         max_iterations: int = 200,
+        solver: str = "exact",
+        steps: int = 100_000,
+        step_size: str = "1/sqrt(t)",
+        radius: float | None = None,
+        average: bool | str = "suffix",
+        batch: int = 1,
         standardise: bool = True,
         log: bool = False,
         missing: str = "raise",
@@ -185,6 +210,12 @@ class EdgeRanker(LinearRanker):
         self.subsets = subsets
         self.tolerance = tolerance
         self.max_iterations = max_iterations
+        self.solver = solver
+        self.steps = steps
+        self.step_size = step_size
+        self.radius = radius
+        self.average = average
+        self.batch = batch
         self.standardise = standardise
         self.log = log
         self.missing = missing
@@ -193,6 +224,11 @@ class EdgeRanker(LinearRanker):
     def _check(self) -> None:
         surrogate(self.loss)
         one_ridge(self.ridge)
+        if self.solver not in SOLVERS:
+            raise UsageError(f"unknown solver {self.solver!r}; {did_you_mean(str(self.solver), SOLVERS)}")
+        exact = self.solver == "exact"
+        why = f"the solver is {self.solver!r}"
+        refuse_idle(vars(self), OF_STOCHASTIC if exact else OF_EXACT, why)
         if self.missing == "keep":
             raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
 
@@ -215,15 +251,21 @@ class EdgeRanker(LinearRanker):
                 subsets=self.subsets,
                 seed=self.seed,
             )
-        self.status_ = self._fit(training, columns.matrix, member, source, options)
-
-    def _fit(
-        self, training: Training, Z: Matrix, member: Surrogate, source: Source, options: Mapping[str, Any]
-    ) -> dict[str, Any]:
         objective = member.objective(source.law, phi=self.phi, **options)
         if not len(objective.edges.weight) and not objective.edges.pull.any():
             raise InputError(f"the judgments leave {member.name} no edge between two items: there is nothing to learn")
-        fit = fit_edges(
+        Z, ridge = columns.matrix, one_ridge(self.ridge)
+        fit: LinearFit
+        if self.solver == "stochastic":
+            problem = EdgeProblem.of(Z, objective, ridge, source.rows, source.weight)
+            fit, ended = self._descend(training, Z, member, objective, problem, options)
+        else:
+            fit, ended = self._exact(Z, objective, source), {}
+        self._take_linear(fit.theta)
+        self.status_ = self._told(training, member, source, objective, fit) | ended
+
+    def _exact(self, Z: Matrix, objective: Objective, source: Source) -> LinearFit:
+        return fit_edges(
             Z,
             objective,
             ridge=one_ridge(self.ridge),
@@ -232,12 +274,73 @@ class EdgeRanker(LinearRanker):
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )
-        self._take_linear(fit.theta)
+
+    def _descend(
+        self,
+        training: Training,
+        Z: Matrix,
+        member: Surrogate,
+        objective: Objective,
+        problem: EdgeProblem,
+        options: dict[str, Any],
+    ) -> tuple[LinearFit, dict[str, Any]]:
+        """Take the steps of (25); return where they led, and what the objective says of that place."""
+        radius, ridge = checked_radius(self.radius), one_ridge(self.ridge)
+        items = np.ascontiguousarray(Z[training.row])
+        if training.labelled or (self.order == "all" and member.reads != "judgments"):
+            samples = EdgeSamples.of_graphs(items, objective, training.share, radius=radius)
+        elif member.reads == "judgments":
+            each = partial(member.objective, phi=self.phi, **options)
+            samples = EdgeSamples.of_judgments(items, training.prefs, each, training.share, radius=radius)
+        else:
+            if options.get("gain") == "err":
+                raise UsageError("gain 'err' divides by the largest score of all, which the subset of a step hides")
+            make = self._maker(member, training.prefs.kind, options)
+            k = int(self.order)
+            samples = EdgeSamples.of_subsets(items, training.prefs, k, make, training.share, radius=radius)
+        fit = stochastic_fit(
+            samples,
+            ridge=ridge,
+            steps=self.steps,
+            step_size=self.step_size,
+            radius=self.radius,
+            average=self.average,
+            batch=self.batch,
+            seed=self.seed,
+        )
+        value, slope = problem.at(fit.theta)
+        moved = fit.theta - projected(fit.theta - slope, radius)
+        ended = {
+            "objective": value,  # of the average, where the fit has that of the samples
+            "gradient": float(np.abs(moved).max(initial=0.0)),
+            "last_step": fit.last_step,
+            "radius": self.radius,
+        }
+        return fit, ended
+
+    def _maker(self, member: Surrogate, kind: str | None, options: dict[str, Any]) -> Callable[[Batch], Objective]:
+        """Return what makes the surrogate of the subsets of a batch."""
+        if member.reads != "scores":
+            return lambda batch: member.objective(batch, phi=self.phi, **options)
+        name, given = _structure(member, self.structure, kind), dict(self.structure_options or {})
+        function = find_structure(name) if isinstance(name, str) else name
+
+        def make(batch: Batch) -> Objective:
+            law = Relevance.of(function(batch, **given).value, batch.node_start)
+            return member.objective(law, phi=self.phi, **options)
+
+        return make
+
+    def _told(
+        self, training: Training, member: Surrogate, source: Source, objective: Objective, fit: LinearFit
+    ) -> dict[str, Any]:
+        """Return what ``status_`` says."""
         return {
             "status": fit.status,
             "iterations": fit.iterations,
             "gradient": fit.gradient,
             "gap": fit.gap,
+            "objective": float(fit.value),
             "loss": member.name,
             "phi": self.phi or member.phi,
             "ridge": fit.ridge,

@@ -115,6 +115,12 @@ class EdgeProblem:
             of_values = self.pull @ self.penalty.value(pulled - self.target)
         return float(of_edges + of_values + 0.5 * self.ridge * (theta @ theta))
 
+    def at(self, theta: Floats) -> tuple[float, Floats]:
+        """Objective and gradient at θ."""
+        alpha = self.times(theta)
+        gap, pulled = self.gaps(alpha), alpha[self.unit]
+        return self.value(gap, pulled, theta), self.back(self.slopes(gap, pulled)) + self.ridge * theta
+
     def slopes(self, gap: Floats, pulled: Floats) -> Floats:
         """Derivative in the score of each unit; shape (units,)."""
         slope = self.weight * self.phi.derivative(gap - self.offset)

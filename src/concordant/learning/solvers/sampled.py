@@ -1,7 +1,7 @@
 """Gains of random subsets, one for each step of a stochastic method: a query with probability n̂_q/n, then k of its
 judgments (AoS §6.1).
 
-Losses of one random sample, and their gradients: what a stochastic method sees.
+The regression loss of one random sample, and its gradient: what a stochastic method sees.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from concordant.errors import UsageError, did_you_mean
-from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.learning.solvers.least_squares import NormalEquations, checked_matrix, checked_rows
 from concordant.losses.expected_gains import GAINS, best_values
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Comparisons, Preferences
@@ -36,6 +35,22 @@ ZERO = 1e-9
 def chances(prefs: Preferences) -> Floats:
     """n̂_q / n for each query."""
     return np.asarray(prefs.judgments / max(int(prefs.judgments.sum()), 1), np.float64)
+
+
+def subsets_of_steps(
+    prefs: Preferences, order: int | None, query: Ints, drawn: Ints, seed: int
+) -> Iterator[tuple[Ints, Batch]]:
+    """Yield steps and a batch that holds a k-subset for each of them, k the ``order``.
+
+    ``query`` is the query of each step, ``drawn`` how many subsets each query is to give: as many as it has steps, or
+    0 where they need none.
+    """
+    for number in np.unique(drawn[drawn > 0]):
+        assert order is not None
+        codes = np.flatnonzero(drawn == number)
+        steps = np.flatnonzero(drawn[query] == number)
+        steps = steps[np.argsort(query[steps], kind="stable")]  # the draws of a query stand together
+        yield steps, Batch.subsets(prefs, order, int(number), seed=seed, queries=codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +99,9 @@ class SampledGains:
         """Yield, for each of the queries named in turn, the gains of a subset of its own."""
         times = np.bincount(query, minlength=len(self.exact))
         pool, place = self.whole, self.queries.start[query]
-        drawn = np.where(self.exact, 0, times)
         parts, length = [pool], len(pool)
-        for number in np.unique(drawn[drawn > 0]):
-            codes = np.flatnonzero(drawn == number)
-            assert self.order is not None
-            batch = Batch.subsets(self.prefs, self.order, int(number), seed=seed, queries=codes)
+        for steps, batch in subsets_of_steps(self.prefs, self.order, query, np.where(self.exact, 0, times), seed):
             parts.append(self.gains(batch))
-            steps = np.flatnonzero(drawn[query] == number)
-            steps = steps[np.argsort(query[steps], kind="stable")]  # the draws of a query stand together
             place[steps] = length + batch.node_start[:-1]
             length += len(parts[-1])
         pool = np.concatenate(parts)
@@ -139,6 +148,31 @@ class SampledGains:
         return self.prefs, winner - begin, loser - begin
 
 
+class HasRow(Protocol):
+    """What tells the row of the features of each item: an ``Alignment``."""
+
+    @property
+    def row(self) -> NDArray[np.int64]: ...
+
+
+def _order(order: int | str | None) -> int | None:
+    if order is None or order == "all":
+        return None
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
+        raise UsageError(f"order must be 'all' or an integer of at least 1, not {order!r}")
+    return int(order)
+
+
+def _items(X: NDArray[Any], rows: NDArray[np.integer[Any]] | HasRow | None, prefs: Preferences) -> NDArray[Any]:
+    """The features of the items of all queries, in the order of ``Batch.whole``; copied unless they are X itself."""
+    X = checked_matrix(X)
+    named = rows if rows is None or isinstance(rows, np.ndarray) else rows.row
+    row = checked_rows(X, named, int(prefs.members[0][-1]))
+    if row is None or (len(row) == len(X) and (row == np.arange(len(X))).all()):
+        return np.ascontiguousarray(X)
+    return X[row]
+
+
 CHUNK = 1 << 21
 """Judgments and items of the subsets that are drawn at a time."""
 LARGEST = 64
@@ -154,6 +188,35 @@ class Regression:
     gains: SampledGains
     chance: Floats
     """Probability of each query."""
+
+    @classmethod
+    def of(
+        cls,
+        X: NDArray[Any],
+        rows: NDArray[np.integer[Any]] | HasRow | None,
+        prefs: Preferences,
+        *,
+        structure: str | Callable[..., Scores] = "log-odds",
+        options: Mapping[str, Any] | None = None,
+        order: int | str | None = None,
+        gain: str | Gain = "2^s-1",
+        normalise: bool = True,
+        at: int | None = None,
+    ) -> Regression:
+        """Take the options of ``mean_targets`` (``order`` k or 'all', the default).
+
+        ``rows`` is the row of X of each item of ``Batch.whole(prefs)`` or an Alignment; None: in order. Errors:
+        UsageError for options that are not known and when no judgment is there to draw.
+        """
+        if len(prefs) == 0:
+            raise UsageError("there is no judgment to draw")
+        gains = SampledGains(prefs, structure, options or {}, _order(order), gain, normalise, at)
+        return cls(_items(X, rows, prefs), gains, chances(prefs))
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return int(self.Z.shape[1])
 
     def samples(self, number: int, rng: np.random.Generator) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield so many pairs of features and gains, each of one query."""
@@ -202,62 +265,3 @@ class Regression:
     def _centred(self, begin: int, end: int) -> Floats:
         x = np.asarray(self.Z[begin:end], np.float64)
         return x - x.mean(axis=0) if len(x) else x
-
-
-@dataclass(frozen=True, eq=False)
-class Logistic:
-    """φ = Σ strength log(1 + e^(α_loser − α_winner)) over the edges of one random judgment (AoS (29)); a tie is half an
-    edge each way."""
-
-    Z: NDArray[Any]
-    cumulative: Ints
-    """Judgments up to and with each distinct one, each as often as it was made."""
-    start: Ints
-    """Edges of distinct judgment j are start[j]:start[j + 1]."""
-    winner: Ints
-    loser: Ints
-    strength: Floats
-
-    @classmethod
-    def of(cls, Z: NDArray[Any], prefs: Preferences) -> Logistic:
-        """List the edges of every distinct judgment."""
-        edges = Batch.whole(prefs).edges
-        twice = np.concatenate((np.arange(len(edges.tie)), np.flatnonzero(edges.tie)))
-        winner = np.concatenate((edges.winner, edges.loser[edges.tie]))
-        loser = np.concatenate((edges.loser, edges.winner[edges.tie]))
-        strength = np.where(edges.tie, 0.5 * edges.strength, edges.strength)[twice]
-        holder = edges.holder[twice]
-        order = np.argsort(holder, kind="stable")
-        start = Ragged.counted(holder, len(prefs.count)).start
-        return cls(Z, np.cumsum(prefs.count, dtype=np.int64), start, winner[order], loser[order], strength[order])
-
-    def samples(self, number: int, rng: np.random.Generator) -> Iterator[tuple[NDArray[Any], Floats]]:
-        """Yield so many pairs of features (winner less loser) and strengths, each of one judgment."""
-        for first in range(0, number, CHUNK // 8):
-            card = rng.integers(self.cumulative[-1], size=min(CHUNK // 8, number - first))
-            judgment = np.searchsorted(self.cumulative, card, side="right")
-            for begin, end in zip(self.start[judgment].tolist(), self.start[judgment + 1].tolist(), strict=True):
-                winner, loser = self.winner[begin:end], self.loser[begin:end]
-                yield self.Z[winner] - self.Z[loser], self.strength[begin:end]
-
-    def loss(self, theta: Floats, sample: tuple[NDArray[Any], Floats]) -> tuple[float, Floats]:
-        """Loss and gradient of one sample."""
-        d, strength = sample
-        margin = d @ theta
-        return float(strength @ np.logaddexp(0.0, -margin)), -(strength * expit(-margin)) @ d
-
-    @cached_property
-    def largest(self) -> float:
-        """A bound on the largest curvature of a judgment: a quarter of its Σ strength ‖x_winner − x_loser‖²."""
-        size = np.zeros(len(self.winner))
-        block = max(1, (1 << 19) // max(self.Z.shape[1], 1))
-        for begin in range(0, len(size), block):
-            part = slice(begin, begin + block)
-            size[part] = np.square(self.Z[self.winner[part]] - self.Z[self.loser[part]]).sum(axis=1, dtype=np.float64)
-        total = np.concatenate(([0.0], np.cumsum(self.strength * size)))
-        return 0.25 * float(np.diff(total[self.start]).max(initial=0.0))
-
-    @property
-    def smallest(self) -> float:
-        """A lower bound on the curvature of the risk: none, log(1 + e^(−t)) being flat far out."""
-        return 0.0

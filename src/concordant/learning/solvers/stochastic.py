@@ -5,7 +5,7 @@ Step sizes η_t of the stochastic method: c/(t + t0) under strong convexity, c/�
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,15 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError, did_you_mean
-from concordant.learning.solvers.least_squares import LinearFit, checked_matrix, checked_ridge, checked_rows
-from concordant.learning.solvers.sampled import Gain, Logistic, Regression, SampledGains, chances
-from concordant.preferences.preferences import Preferences
+from concordant.learning.solvers.least_squares import LinearFit, checked_ridge
 from concordant.preferences.sampling import whole_seed
 from concordant.preferences.status import Status
 from concordant.progress import steps as told
-from concordant.ranking.scores import Scores
 
-RULES = ("1/t", "1/sqrt t")
+RULES = ("1/t", "1/sqrt(t)")
 
 
 class Curved(Protocol):
@@ -34,6 +31,20 @@ class Curved(Protocol):
     @property
     def smallest(self) -> float:
         """Smallest curvature of the mean."""
+
+
+class Source(Curved, Protocol):
+    """A loss that is the mean of those of random samples."""
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+
+    def samples(self, number: int, rng: np.random.Generator) -> Iterator[Any]:
+        """Yield so many samples."""
+
+    def loss(self, theta: NDArray[np.float64], sample: Any) -> tuple[float, NDArray[np.float64]]:
+        """Loss and gradient of one sample."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,7 @@ class StepSizes:
         Errors (UsageError): an unknown rule, numbers out of range, '1/t' where nothing is known to be strongly convex.
         """
         if rule not in RULES:
-            raise UsageError(f"unknown step {rule!r}; {did_you_mean(str(rule), RULES)}")
+            raise UsageError(f"unknown step_size {rule!r}; {did_you_mean(str(rule), RULES)}")
         for name, value, least in (("scale", scale, "above 0"), ("shift", shift, "of at least 0")):
             good = value == "auto" if isinstance(value, str) else np.isfinite(value) and (value > 0 or name == "shift")
             if not good or (not isinstance(value, str) and value < 0):
@@ -65,7 +76,7 @@ class StepSizes:
             bend = ridge + loss.smallest if decreasing else loss.largest
             if decreasing and bend <= 0:
                 raise UsageError(
-                    "step '1/t' needs strong convexity: give a ridge above 0 or a scale, or take '1/sqrt t'"
+                    "step_size '1/t' needs strong convexity: give a ridge above 0 or a scale, or take '1/sqrt(t)'"
                 )
             scale = 1.0 / bend if bend > 0 else 1.0
         if isinstance(shift, str):
@@ -80,15 +91,7 @@ class StepSizes:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LOSSES = ("gain-regression", "logistic")
 AVERAGES = ("plain", "suffix", "weighted", "none")
-
-
-class HasRow(Protocol):
-    """What tells the row of the features of each item: an ``Alignment``."""
-
-    @property
-    def row(self) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +114,8 @@ class StochasticFit(LinearFit):
 
     last: Floats = field(default_factory=lambda: np.zeros(0))
     """θ after the last step."""
+    last_step: float = 0.0
+    """Length of the last step."""
     trace: Trace | None = None
     losses: Floats = field(default_factory=lambda: np.zeros(0))
     """Loss of the sample of each step before it was made, without the penalty; shape (steps,)."""
@@ -126,65 +131,63 @@ class StochasticFit(LinearFit):
 
 
 def stochastic_fit(
-    X: NDArray[Any],
-    rows: NDArray[np.integer[Any]] | HasRow | None,
-    prefs: Preferences,
+    source: Source,
     *,
-    loss: str = "gain-regression",
-    structure: str | Callable[..., Scores] = "log-odds",
-    options: Mapping[str, Any] | None = None,
-    order: int | str | None = None,
-    gain: str | Gain = "2^s-1",
-    normalise: bool = True,
-    at: int | None = None,
     ridge: float = 0.0,
     steps: int = 100_000,
-    step: str = "1/sqrt t",
+    step_size: str = "1/sqrt(t)",
     scale: float | str = "auto",
     shift: float | str = "auto",
+    radius: float | None = None,
     average: bool | str = True,
     batch: int = 1,
     seed: int = 0,
     checkpoints: Sequence[int] | None = None,
 ) -> StochasticFit:
-    """Minimise (1/n) Σ_q n̂_q E φ(Xθ, s) + (λ/2)‖θ‖² by θ ← argmin ⟨θ, g⟩ + (λ/2)‖θ‖² + ‖θ − θ_t‖²/(2η_t) (AoS (25)).
+    """Minimise E φ(Zθ, s) + (λ/2)‖θ‖² over ‖θ‖ ≤ ``radius`` by AoS (25), from θ = 0.
 
-    Each step draws ``batch`` samples (a query with probability n̂_q/n, then k of its judgments, uniformly) and takes the
-    mean gradient g of φ at θ_t. The step is (θ_t − η_t g)/(1 + η_t λ), from θ = 0.
+    θ ← argmin over the ball of ⟨θ, g⟩ + (λ/2)‖θ‖² + ‖θ − θ_t‖²/(2η_t), g the mean gradient of φ at θ_t over ``batch``
+    samples of the ``source``: the projection of (θ_t − η_t g)/(1 + η_t λ), since what is minimised is round.
 
-    ``loss`` is 'gain-regression', φ = 1/(2m) Σ_j (x_j'θ + t − G(s_j)/Z(s))² with a free intercept t per query (28) and
-    the options of ``mean_targets`` (``order`` k or 'all', the default); or 'logistic', the pairwise logistic loss
-    (29) of single judgments, Σ strength log(1 + e^(α_loser − α_winner)) over the edges of one. ``rows`` is the row
-    of X of each item of ``Batch.whole(prefs)`` or an Alignment; None: in order.
-
-    ``step`` '1/sqrt t' has η_t = c/√t and needs convexity only; '1/t' has η_t = c/(t + t0) and needs strong convexity,
-    c > 1/(2σ) for the rate 1/T. With ``scale`` 'auto' c is 1/L, or 1/σ, and with ``shift`` 'auto' t0 = cL, so that no
-    step is longer than 1/L: L is the largest curvature of a sample (of 64 queries with the largest features), σ = λ and
-    the smallest curvature of the regression.
+    ``step_size`` '1/sqrt(t)' has η_t = c/√t and needs convexity only; '1/t' has η_t = c/(t + t0) and needs strong
+    convexity, c > 1/(2σ) for the rate 1/T. With ``scale`` 'auto' c is 1/L, or 1/σ, and with ``shift`` 'auto' t0 = cL,
+    so that no step is longer than 1/L: L is the largest curvature of a sample, as the source knows it, σ = λ and the
+    smallest curvature of the mean.
 
     ``average``: True or 'plain' for f̄ = (1/T) Σ f^t, 'suffix' for the second half, 'weighted' for weights ∝ t, False
     or 'none' for the last point. ``checkpoints`` are numbers of steps whose θ is kept (``trace``).
 
-    Errors: UsageError for options that are not known or do not fit, and when no judgment is there to draw.
+    Errors: UsageError for options that are not known or do not fit.
+
+    Source: Duchi, Mackey and Jordan (2013), (24), (25); Duchi and Singer (2009).
     """
-    if loss not in LOSSES:
-        raise UsageError(f"unknown loss {loss!r}; {did_you_mean(str(loss), LOSSES)}")
     kind = _average(average)
     for name, number in (("steps", steps), ("batch", batch)):
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
             raise UsageError(f"{name} must be an integer of at least 1, not {number!r}")
-    if len(prefs) == 0:
-        raise UsageError("there is no judgment to draw")
-    ridge, Z = checked_ridge(ridge), _items(X, rows, prefs)
-    if loss == "logistic":
-        if order not in (None, 1):
-            raise UsageError("the pairwise logistic loss is one of single judgments: order must be 1 or left out")
-        source: Regression | Logistic = Logistic.of(Z, prefs)
-    else:
-        gains = SampledGains(prefs, structure, options or {}, _order(order), gain, normalise, at)
-        source = Regression(Z, gains, chances(prefs))
-    sizes = StepSizes.of(source, ridge, step, scale, shift)
-    return _run(source, sizes, ridge, int(steps), int(batch), kind, whole_seed(seed), _points(checkpoints, steps))
+    ridge, ball = checked_ridge(ridge), checked_radius(radius)
+    sizes = StepSizes.of(source, ridge, step_size, scale, shift)
+    points = _points(checkpoints, steps)
+    return _run(source, sizes, ridge, ball, int(steps), int(batch), kind, whole_seed(seed), points)
+
+
+def checked_radius(radius: float | None) -> float:
+    """Return the radius of the ball, ∞ where there is none. Errors (UsageError): no number above 0."""
+    if radius is None:
+        return np.inf
+    if isinstance(radius, str | bool) or not np.isfinite(radius) or not radius > 0:
+        raise UsageError(f"radius must be a number above 0, or None for no ball, not {radius!r}")
+    return float(radius)
+
+
+def projected(theta: Floats, radius: float) -> Floats:
+    """Return the point of the ball ‖θ‖ ≤ radius that is nearest to θ.
+
+    >>> projected(np.array([3.0, 4.0]), 1.0).tolist()
+    [0.6, 0.8]
+    """
+    length = float(np.sqrt(theta @ theta))
+    return theta if length <= radius else theta * (radius / length)
 
 
 def _average(average: bool | str) -> str:
@@ -194,14 +197,6 @@ def _average(average: bool | str) -> str:
     return kind
 
 
-def _order(order: int | str | None) -> int | None:
-    if order is None or order == "all":
-        return None
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-        raise UsageError(f"order must be 'all' or an integer of at least 1, not {order!r}")
-    return int(order)
-
-
 def _points(checkpoints: Sequence[int] | None, steps: int) -> Ints:
     found = np.unique(np.asarray([] if checkpoints is None else checkpoints, np.int64))
     if len(found) and not 0 <= found[0] <= found[-1] <= steps:
@@ -209,20 +204,11 @@ def _points(checkpoints: Sequence[int] | None, steps: int) -> Ints:
     return found
 
 
-def _items(X: NDArray[Any], rows: NDArray[np.integer[Any]] | HasRow | None, prefs: Preferences) -> NDArray[Any]:
-    """The features of the items of all queries, in the order of ``Batch.whole``; copied unless they are X itself."""
-    X = checked_matrix(X)
-    named = rows if rows is None or isinstance(rows, np.ndarray) else rows.row
-    row = checked_rows(X, named, int(prefs.members[0][-1]))
-    if row is None or (len(row) == len(X) and (row == np.arange(len(X))).all()):
-        return np.ascontiguousarray(X)
-    return X[row]
-
-
 def _run(
-    source: Regression | Logistic,
+    source: Source,
     sizes: StepSizes,
     ridge: float,
+    radius: float,
     steps: int,
     batch: int,
     average: str,
@@ -230,8 +216,9 @@ def _run(
     points: Ints,
 ) -> StochasticFit:
     """Make the steps; a running sum of the points gives every average that is asked for."""
-    width = source.Z.shape[1]
+    width = source.width
     theta, running, late = np.zeros(width), np.zeros(width), np.zeros(width)
+    before = theta
     losses = np.zeros(steps)
     length = sizes.lengths(steps)
     shrink = 1.0 / (1.0 + length * ridge)
@@ -250,7 +237,7 @@ def _run(
         running += theta if average != "weighted" else (t + 1) * theta
         if t >= steps // 2:
             late += gradient
-        theta = (theta - length[t] * gradient) * shrink[t]
+        before, theta = theta, projected((theta - length[t] * gradient) * shrink[t], radius)
         if t + 1 in halves:
             halves[t + 1] = running.copy()
         if t + 1 in wanted:
@@ -269,6 +256,7 @@ def _run(
         iterations=steps,
         last=last,
         trace=trace,
+        last_step=float(np.linalg.norm(last - before)),
         losses=losses,
         scale=sizes.scale,
         shift=sizes.shift,
