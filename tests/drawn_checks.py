@@ -222,7 +222,7 @@ def told(source: Source) -> str:
 
 # -- what follows -----------------------------------------------------------------------------------------------------
 STRUCTURES = ["bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"]
-STRUCTURES += ["eigenvector", "counting", "cascade"]
+STRUCTURES += ["eigenvector", "counting", "kemeny", "cascade"]
 
 
 def downstream(random: Random, prefs: cc.Preferences) -> str | None:

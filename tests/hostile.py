@@ -104,7 +104,7 @@ READING: dict[str, list[str]] = {
     "--master": ["", "x"],
 }
 STRUCTURES = ["bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"]
-STRUCTURES += ["eigenvector", "counting", "cascade", "x", ""]
+STRUCTURES += ["eigenvector", "counting", "kemeny", "cascade", "x", ""]
 LOSSES = ["gain-regression", "difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet"]
 LOSSES += ["rankboost", "margin-based", "x", ""]
 PHIS = ["hinge", "squared-hinge", "logistic", "exponential", "x", ""]

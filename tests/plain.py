@@ -122,6 +122,48 @@ def eigenvector(n, c0):
     return x / np.exp(np.log(x).mean())
 
 
+def _reaches(edge):
+    """Whether a chain of edges leads from each item to each, itself included."""
+    reach = edge | np.eye(len(edge), dtype=bool)
+    for k in range(len(edge)):
+        reach |= reach[:, k : k + 1] & reach[k]
+    return reach
+
+
+def _stretches(group, d):
+    """Items of a strongly connected group as level stretches, from the front, by all orders of least loss."""
+    loss = {o: sum(d[o[b], o[a]] for b in range(len(o)) for a in range(b)) for o in permutations(group)}
+    best = [o for o, lost in loss.items() if lost <= min(loss.values()) + 1e-9]
+    ahead = {(i, j): any(o.index(i) < o.index(j) for o in best) for i in group for j in group if i != j}
+    level = np.array([[i == j or (ahead[i, j] and ahead[j, i]) for j in group] for i in group])
+    sets = {tuple(np.array(group)[row].tolist()) for row in _reaches(level)}
+    return sorted(sets, key=lambda one: sum(any(ahead[i, j] for i in one) for j in group if j not in one), reverse=True)
+
+
+def kemeny(n):
+    """Minus the places: by longest chains of majorities, cycles as one, and within these by their level stretches."""
+    m, d = len(n), np.where(np.abs(n - n.T) > 1e-9, np.maximum(n - n.T, 0), 0)
+    reach, linked = _reaches(d > 0), _reaches(n + n.T > 0)
+    key = {}
+    for i in range(m):
+        cycle = [j for j in range(m) if reach[i, j] and reach[j, i]]
+
+        def chain(here, way):
+            beyond = {j for j in range(m) if any(way[k, j] for k in here) and j not in here}
+            rings = [[k for k in range(m) if reach[j, k] and reach[k, j]] for j in beyond]
+            return max((len(ring) + chain(ring, way) for ring in rings), default=0)
+
+        lead, before = chain(cycle, d > 0) - chain(cycle, d.T > 0), 0
+        for stretch in _stretches(cycle, d):
+            if i in stretch:
+                key[i] = (-lead, 2 * before + len(stretch) - len(cycle))
+            before += len(stretch)
+    group = [[j for j in range(m) if linked[i, j]] for i in range(m)]
+    ahead = [sum(key[j] < key[i] for j in group[i]) for i in range(m)]
+    same = [sum(key[j] == key[i] for j in group[i]) for i in range(m)]
+    return np.array([-(a + (s + 1) / 2) for a, s in zip(ahead, same, strict=True)])
+
+
 def cascade(batch, graph):
     m, judgments = held(batch, graph)
     clicked, shown = np.zeros(m), np.zeros(m)

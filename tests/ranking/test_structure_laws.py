@@ -111,6 +111,9 @@ def test_gauge(name, kind, data):
             np.testing.assert_allclose(np.bincount(component, value), 0, atol=1e-9)
         elif member.gauge == "geometric mean one":
             np.testing.assert_allclose(np.log(value).sum(), 0, atol=1e-12)
+        elif member.gauge == "places":
+            size = np.bincount(component)
+            np.testing.assert_allclose(np.bincount(component, value), -size * (size + 1) / 2)
         else:
             assert ((value >= 0) & (value <= 1)).all()  # the others are rates
 
@@ -184,6 +187,11 @@ def test_reversal(name, prefs):
         assert_same(back, {key: -value for key, value in forth.items()}, 1e-8)
     elif STRUCTURES[name].reversal == "complement":
         assert_same(back, {key: 1 - value for key, value in forth.items()})
+    elif STRUCTURES[name].reversal == "places reversed":
+        batch = Batch.whole(prefs)
+        group = [(int(q), int(c)) for q, c in zip(batch.owner, STRUCTURES[name](batch).component, strict=True)]
+        size = dict(zip(forth, (group.count(one) for one in group), strict=True))
+        assert_same(back, {key: -value - size[key] - 1 for key, value in forth.items()})
     else:
         assert name == "eigenvector"  # left and right Perron vectors are reciprocal up to three items only
 
@@ -269,7 +277,7 @@ def test_twice_the_same_bits(name, kind, data):
 
 
 # -- items that nobody judged ------------------------------------------------------------------------------------
-NEUTRAL = {"0": 0.0, "1/2": 0.5}
+NEUTRAL = {"0": 0.0, "1/2": 0.5, "-1": -1.0}
 
 
 @pytest.mark.parametrize("name", NAMES)

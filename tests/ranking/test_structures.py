@@ -33,6 +33,7 @@ def twin(name, batch, graph):
         "log-odds": lambda: plain.average_log_odds(n, 0.5),
         "thurstone-mosteller": lambda: plain.thurstone_mosteller(n, 0.5),
         "eigenvector": lambda: plain.eigenvector(n, 0.5),
+        "kemeny": lambda: plain.kemeny(n),
         "cascade": lambda: plain.cascade(batch, graph),
     }[name]()
 
@@ -173,7 +174,7 @@ def test_components_are_centred_each_and_untouched_items_have_the_neutral_value(
     prefs = Preferences.from_comparisons(["a", "b", "d"], ["b", "c", "e"], ["q"] * 3)
     one = Batch.subsets(prefs, 1, 3, seed=0)
     assert one.graphs.nodes == 15
-    neutral = {"counting": 0.5, "budgeted-borda": 0.5}
+    neutral = {"counting": 0.5, "budgeted-borda": 0.5, "kemeny": -1.0}
     for name, member in STRUCTURES.items():
         if "comparisons" not in member.kinds or name == "eigenvector":
             continue
@@ -181,7 +182,7 @@ def test_components_are_centred_each_and_untouched_items_have_the_neutral_value(
         touched = np.zeros(15, bool)
         touched[one.graphs.first] = touched[one.graphs.second] = True
         np.testing.assert_allclose(scores.value[~touched], neutral.get(name, 0.0), atol=1e-15)
-        assert member.neutral == {0.5: "1/2"}.get(neutral.get(name), "0")
+        assert member.neutral == {0.5: "1/2", -1.0: "-1"}.get(neutral.get(name), "0")
     scores = thurstone_mosteller(Batch.whole(prefs))
     assert scores.component.tolist() == [0, 0, 0, 1, 1]
     np.testing.assert_allclose([scores.value[:3].sum(), scores.value[3:].sum()], 0.0, atol=1e-14)
@@ -299,7 +300,7 @@ def test_cascade_on_real_result_pages():
 def test_registry_has_the_names_of_the_contract():
     assert set(STRUCTURES) == {
         *("bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"),
-        *("eigenvector", "counting", "cascade"),
+        *("eigenvector", "counting", "kemeny", "cascade"),
     }
     for name, member in STRUCTURES.items():
         assert member.name == name

@@ -192,7 +192,9 @@ def test_nothing_breaks_over_all_structures(seed):
     prefs = Preferences.from_comparisons(winner, loser, **more)
     options = [("bradley-terry", {"prior": prior}) for prior in (0, 0.01, 1e-100, 1e100)]
     options += [("bradley-terry", {"ties": "davidson"}), ("plackett-luce", {"prior": 0.01})]
-    options += [(name, {}) for name in ("log-odds", "thurstone-mosteller", "eigenvector", "borda", "counting")]
+    options += [
+        (name, {}) for name in ("log-odds", "thurstone-mosteller", "eigenvector", "borda", "counting", "kemeny")
+    ]
     for name, more in options:
         for interval in ("auto", "sandwich") if name in ("bradley-terry", "plackett-luce") else ("none",):
             try:

@@ -43,6 +43,40 @@ def topological(vertex_start, edge_start, target, entering, place):  # type: ign
 
 
 @compiled
+def _tables(c, m, edge_start, winner, loser, weight):  # type: ignore[no-untyped-def]
+    """Σ_{w in S} d_vw for every v and every S of the first half of a component's nodes, then of the second; Σ d."""
+    half = m // 2
+    low, high = np.zeros((m, 1 << half)), np.zeros((m, 1 << (m - half)))
+    total = 0.0
+    for e in range(edge_start[c], edge_start[c + 1]):
+        if loser[e] < half:
+            low[winner[e], 1 << loser[e]] = weight[e]
+        else:
+            high[winner[e], 1 << (loser[e] - half)] = weight[e]
+        total += weight[e]
+    for table in (low, high):
+        for v in range(m):
+            for s in range(1, table.shape[1]):
+                rest = s & (s - 1)
+                table[v, s] = table[v, rest] + table[v, s ^ rest]
+    return low, high, total
+
+
+@compiled
+def _least(m, low, high):  # type: ignore[no-untyped-def]
+    """Least loss of every set of nodes that stands in front; shape (2^m,)."""
+    half, mask = m // 2, (1 << (m // 2)) - 1
+    best = np.zeros(1 << m)
+    for s in range(1, 1 << m):
+        least = np.inf
+        for v in range(m):
+            if (s >> v) & 1:
+                least = min(least, best[s ^ (1 << v)] + low[v, s & mask] + high[v, s >> half])
+        best[s] = least
+    return best
+
+
+@compiled
 def over_subsets(chosen, node_start, edge_start, winner, loser, weight, place, loss):  # type: ignore[no-untyped-def]
     """Order each chosen component so that the weight of its edges that point up is least (exactly).
 
@@ -52,28 +86,9 @@ def over_subsets(chosen, node_start, edge_start, winner, loser, weight, place, l
     """
     for c in chosen:
         m = node_start[c + 1] - node_start[c]
-        half = m // 2
-        low, high = np.zeros((m, 1 << half)), np.zeros((m, 1 << (m - half)))
-        total = 0.0
-        for e in range(edge_start[c], edge_start[c + 1]):
-            if loser[e] < half:
-                low[winner[e], 1 << loser[e]] = weight[e]
-            else:
-                high[winner[e], 1 << (loser[e] - half)] = weight[e]
-            total += weight[e]
-        for table in (low, high):
-            for v in range(m):
-                for s in range(1, table.shape[1]):
-                    rest = s & (s - 1)
-                    table[v, s] = table[v, rest] + table[v, s ^ rest]
-        best = np.zeros(1 << m)
-        mask = (1 << half) - 1
-        for s in range(1, 1 << m):
-            least = np.inf
-            for v in range(m):
-                if (s >> v) & 1:
-                    least = min(least, best[s ^ (1 << v)] + low[v, s & mask] + high[v, s >> half])
-            best[s] = least
+        half, mask = m // 2, (1 << (m // 2)) - 1
+        low, high, total = _tables(c, m, edge_start, winner, loser, weight)
+        best = _least(m, low, high)
         s, level = (1 << m) - 1, 1e-12 * total
         loss[c] = best[s]
         for at in range(m - 1, -1, -1):
@@ -82,6 +97,83 @@ def over_subsets(chosen, node_start, edge_start, winner, loser, weight, place, l
                 v -= 1
             place[node_start[c] + v] = at
             s ^= 1 << v
+
+
+@compiled
+def stretches(chosen, node_start, edge_start, winner, loser, weight, offset):  # type: ignore[no-untyped-def]
+    """Where the items of each chosen component stand in all of its best orders, from its middle, in half places.
+
+    An order is best when every step S → S + v of it has best[S] + cost + rest[S + v] = best[all], rest[S] the least
+    loss of what follows S. Two items that stand either way in best orders, or are joined by such items, share the
+    middle of the places that they take up; all others stand one way in every best order.
+    """
+    for c in chosen:
+        m = node_start[c + 1] - node_start[c]
+        half, mask, full = m // 2, (1 << (m // 2)) - 1, (1 << m) - 1
+        low, high, total = _tables(c, m, edge_start, winner, loser, weight)
+        best, rest, level = _least(m, low, high), np.zeros(1 << m), 1e-12 * total
+        behind = np.zeros(m, np.int64)  # which items may stand behind each
+        for s in range(full - 1, -1, -1):
+            least = np.inf
+            for v in range(m):
+                if (s >> v) & 1 == 0:
+                    cost = low[v, s & mask] + high[v, s >> half] + rest[s | (1 << v)]
+                    least = min(least, cost)
+                    if best[s] + cost <= best[full] + level:
+                        behind[v] |= full ^ (s | (1 << v))
+            rest[s] = least
+        for v in range(m):
+            stretch, ahead = 1 << v, 0
+            for _ in range(m):
+                for u in range(m):
+                    if (stretch >> u) & 1:
+                        for w in range(m):
+                            if (behind[u] >> w) & 1 and (behind[w] >> u) & 1:
+                                stretch |= 1 << w
+            size = 0
+            for w in range(m):
+                size += (stretch >> w) & 1
+                ahead += (stretch >> w) & 1 == 0 and (behind[w] >> v) & 1
+            offset[node_start[c] + v] = 2 * ahead + size - m
+
+
+@compiled
+def runs(chosen, node_start, edge_start, winner, loser, place, offset):  # type: ignore[no-untyped-def]
+    """Where the items of each chosen component stand, from its middle, in half places, by the places of an order.
+
+    Neighbours without an edge between any two of them share the middle of their places, from the front.
+    """
+    for c in chosen:
+        begin, m = node_start[c], node_start[c + 1] - node_start[c]
+        latest, turn = np.full(m, -1), np.empty(m, np.int64)
+        for v in range(m):
+            turn[place[begin + v]] = v
+        for e in range(edge_start[c], edge_start[c + 1]):
+            one, other = place[begin + winner[e]], place[begin + loser[e]]
+            latest[max(one, other)] = max(latest[max(one, other)], min(one, other))
+        first = 0
+        while first < m:
+            last = first + 1
+            while last < m and latest[last] < first:
+                last += 1
+            for at in range(first, last):
+                offset[begin + turn[at]] = first + last - m
+            first = last
+
+
+@compiled
+def chains(order, edge_start, target, size, above, below):  # type: ignore[no-untyped-def]
+    """Items in the longest chain above each vertex of an acyclic graph and below it.
+
+    Shapes: order (vertices,) topological, edge_start (vertices + 1,), target (edges,), size (vertices,) items of each;
+    above, below (vertices,), zeros to begin with.
+    """
+    for v in order:
+        for e in range(edge_start[v], edge_start[v + 1]):
+            above[target[e]] = max(above[target[e]], above[v] + size[v])
+    for v in order[::-1]:
+        for e in range(edge_start[v], edge_start[v + 1]):
+            below[v] = max(below[v], below[target[e]] + size[target[e]])
 
 
 GOLDEN = 0.6180339887498949

@@ -354,15 +354,15 @@ def best_orders(
     if not time_limit > 0:
         raise UsageError(f"time_limit must be a positive number of seconds, not {time_limit}")
     parts = Components.of(Differences.of(mean))
-    solved = _Solved.of(parts, exact_up_to, seed)
+    solved = Solved.of(parts, exact_up_to, seed)
     if programme:
         solved.by_programme(time_limit)
     return solved.joined(mean)
 
 
 @dataclass(eq=False)
-class _Solved:
-    """Order, loss and bound of each component."""
+class Solved:
+    """Order, loss and bound of each strongly connected component."""
 
     parts: Components
     place: Nodes
@@ -373,8 +373,8 @@ class _Solved:
     grid: Floats
 
     @classmethod
-    def of(cls, parts: Components, exact_up_to: int, seed: int) -> _Solved:
-        """Order the components by the kernels."""
+    def of(cls, parts: Components, exact_up_to: int, seed: int, work: int | None = None) -> Solved:
+        """Order the components by the kernels; ``work``: visits of edges that the search of one may take."""
         count = len(parts)
         solved = cls(
             parts, np.zeros(len(parts.node), np.int64), np.zeros(count), np.zeros(count), np.zeros(count, np.int8),
@@ -383,35 +383,35 @@ class _Solved:
         hard = parts.sizes > 1
         if hard.any():
             solved._by_subsets(np.flatnonzero(hard & (parts.sizes <= exact_up_to)))
-            solved._by_search(np.flatnonzero(hard & (parts.sizes > exact_up_to)), seed)
+            solved._by_search(np.flatnonzero(hard & (parts.sizes > exact_up_to)), seed, WORK if work is None else work)
         return solved
 
     def _by_subsets(self, chosen: Nodes) -> None:
         from concordant.kernels import orders as kernels
 
         parts = self.parts
-        tables = _tables(parts)
+        tables = component_tables(parts)
         cost = parts.sizes[chosen] << parts.sizes[chosen]
         in_parts(lambda some: kernels.over_subsets(some, *tables, self.place, self.loss), chosen, cost, CHUNK)
         self.lower[chosen], self.method[chosen] = self.loss[chosen], DYNAMIC
 
-    def _by_search(self, chosen: Nodes, seed: int) -> None:
+    def _by_search(self, chosen: Nodes, seed: int, most: int) -> None:
         from concordant.kernels import orders as kernels
 
         if len(chosen) == 0:
             return
         parts = self.parts
-        tables, whole = _tables(parts), np.ones(len(parts), np.bool_)
+        tables, whole = component_tables(parts), np.ones(len(parts), np.bool_)
         self.grid = grids(parts.edge_start, parts.weight)
         edges = parts.edges.sizes[chosen]
 
         def work(some: Nodes) -> None:
             kernels.search(
-                some, *tables, np.uint64(seed % 2**64), WORK, WORK_PER_EDGE, self.place, self.loss, self.lower, whole,
+                some, *tables, np.uint64(seed % 2**64), most, WORK_PER_EDGE, self.place, self.loss, self.lower, whole,
                 self.grid,
             )  # fmt: skip
 
-        in_parts(work, chosen, WORK // 20 + WORK_PER_EDGE * edges, CHUNK)
+        in_parts(work, chosen, most // 20 + WORK_PER_EDGE * edges, CHUNK)
         self.method[chosen] = np.where(whole[chosen], SEARCHED, CUT_SHORT)
         met = chosen[self._met(chosen)]
         self.method[met], self.lower[met] = MET, self.loss[met]
@@ -454,7 +454,7 @@ class _Solved:
         return BestOrders(place, loss, np.where(open_, lower, loss), ~open_, method, largest)
 
 
-def _tables(parts: Components) -> tuple[Nodes, Nodes, Nodes, Nodes, Floats]:
+def component_tables(parts: Components) -> tuple[Nodes, Nodes, Nodes, Nodes, Floats]:
     """What the kernels read of the components."""
     start, edge_start = (read_only(values, np.int64) for values in (parts.node_start, parts.edge_start))
     winner, loser = read_only(parts.winner, np.int64), read_only(parts.loser, np.int64)

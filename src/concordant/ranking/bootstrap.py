@@ -269,7 +269,7 @@ def bootstrap(
     in_pairs &= not batch.prefs.covariate_names or not _uses_covariates(chosen)
     values = np.empty((replicates, nodes))
     unlimited = np.zeros(len(batch), np.int64)
-    refit = _Refit(structure, chosen, likelihood)
+    refit = _Refit(getattr(structure, "replicate", None) or structure, chosen, likelihood)
     if function is bradley_terry and in_pairs:
         size = batch.sizes
         small = (size >= FAST_NODES[0]) & (size <= FAST_NODES[1])

@@ -142,10 +142,10 @@ def _suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[I
     work = len(batch.judgment)
     if isinstance(prefs, Lists):
         work = int(prefs.lists.sizes[batch.judgment].sum())
-    if work * FEWEST > DEAR:
+    if work * member.dearness * FEWEST > DEAR:
         text = f"no intervals: {FEWEST} bootstrap replicates of {{entries:,}} entries take long; ask for {{ask}}"
         return replace(wanted, method="none"), (Note("no intervals", text, entries=work, ask=ask),)
-    affordable = max(FEWEST, int(CHEAP / max(work, 1)))
+    affordable = max(FEWEST, int(CHEAP / max(work * member.dearness, 1)))
     if affordable >= wanted.replicates:
         return replace(wanted, method="bootstrap"), ()
     text = "intervals from {drawn} bootstrap replicates ({ask} draws {whole:,.0f})"

@@ -14,6 +14,7 @@ STRUCTURES = {
     "budgeted-borda": "chance of beating an opponent drawn evenly from those met",
     "eigenvector": "Perron vector of the win ratios; the ratio of two scores approximates their win ratio",
     "counting": "plain win rate, whoever the opponents were",
+    "kemeny": "minus the place in the order that contradicts the fewest judgments",
     "cascade": "chance that the item satisfies a user who examines it",
 }
 """What a score is."""

@@ -15,6 +15,7 @@ from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_bo
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
+from concordant.ranking.kemeny import kemeny, rough_kemeny
 from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import cascade
@@ -37,8 +38,9 @@ class Structure:
     """Pair tables; whole lists; who was shown and examined."""
     neutral: str
     """Value of an item that no judgment touches."""
-    gauge: Literal["sum zero", "geometric mean one", "none"]
-    """What the scores of a component (geometric mean: of a graph) are normalised to (borda: scores from pairs)."""
+    gauge: Literal["sum zero", "geometric mean one", "places", "none"]
+    """What the scores of a component (geometric mean: of a graph) are normalised to (borda: scores from pairs). Places:
+    scores are minus 1 to the number of items, those that share places at their middle."""
     source: str
     unlimited: Unlimited
     """What the score of an item rests on that never lost, never won or is separated: an option, or on nothing but its
@@ -51,8 +53,13 @@ class Structure:
     likelihood: bool = False
     curvature: Callable[[Batch, Scores], Curvature] | None = None
     """Second derivatives and gradients at a fit, for Hessian and sandwich intervals."""
-    reversal: Literal["negated", "complement", "none"] = "none"
+    reversal: Literal["negated", "complement", "places reversed", "none"] = "none"
     """What the scores become when winners and losers of comparisons are swapped."""
+
+    replicate: Callable[..., Scores] | None = None
+    """What computes the replicates of a bootstrap, where the function itself would take long."""
+    dearness: float = 1.0
+    """How many times as long a replicate takes, for each entry, as one of a closed form."""
 
     @property
     def meaning(self) -> str:
@@ -184,6 +191,18 @@ _MEMBERS = (
         source="method: what users start from",
         unlimited="shares",
         reversal="complement",
+    ),
+    Structure(
+        "kemeny",
+        kemeny,
+        "pairs",
+        neutral="-1",
+        gauge="places",
+        source="Kemeny 1959; AoS (10), (11)",
+        unlimited="shares",
+        reversal="places reversed",
+        replicate=rough_kemeny,
+        dearness=16.0,
     ),
     Structure(
         "cascade",
