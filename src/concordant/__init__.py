@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from concordant.learning.features.streamed import FeatureFile
     from concordant.learning.rankers.aggregation import AggregationRanker
     from concordant.learning.rankers.boosting import RankBoostRanker
+    from concordant.learning.rankers.diagnosis import Diagnosis
     from concordant.learning.rankers.edges import EdgeRanker
     from concordant.learning.rankers.judged import Judged
     from concordant.learning.rankers.lists import ListRanker
@@ -67,6 +68,7 @@ _HOMES = {
     "Batch": "preferences.graphs",
     "CannotRank": "errors",
     "ConcordantError": "errors",
+    "Diagnosis": "learning.rankers.diagnosis",
     "EdgeRanker": "learning.rankers.edges",
     "FeatureFile": "learning.features.streamed",
     "Features": "learning.features.matrix",
@@ -126,6 +128,7 @@ __all__ = [
     "Batch",
     "CannotRank",
     "ConcordantError",
+    "Diagnosis",
     "EdgeRanker",
     "FeatureFile",
     "Features",

@@ -15,6 +15,7 @@ from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, cross_validate, target_weights
 from concordant.learning.rankers.columns import Columns, TargetSums
+from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edges import clicks_note
 from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.folds import SPLITS
@@ -22,7 +23,7 @@ from concordant.learning.rankers.plans import Plan, Recipe, check_at, plans_aske
 from concordant.learning.rankers.regressors import check_regressor, fit_regressor
 from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
 from concordant.learning.rankers.targeting import TargetMaker
-from concordant.learning.rankers.validation import Training
+from concordant.learning.rankers.validation import Training, learning_rows, matched
 from concordant.learning.solvers.least_squares import INTERCEPTS, NormalEquations
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
@@ -328,6 +329,47 @@ class AggregationRanker(RegressionRanker):
         if values.get("curve") is not None:
             made.cv_ = Curve.from_state(values["curve"])
         return made
+
+    def diagnose(
+        self, X: Any, y: Any, *, radius: float | None = None, replicates: int = 400, seed: int = 0
+    ) -> Diagnosis:
+        """Return what Theorem 4 says about the fit to the judgments ``y`` on the rows ``X``.
+
+        That is of a linear scorer whose aggregation the features do not inform, with an intercept for each query: what
+        is minimised then is the U-statistic risk (18) of (28). ``radius`` of the ball ‖θ‖ ≤ r, of coefficients of
+        standardised features, that is looked at: by default the norm of those of the fit. Errors: NotFittedError;
+        UsageError for other fits; InputError as of ``fit``.
+
+        Source: Duchi, Mackey and Jordan (2013), Theorem 4.
+        """
+        check_is_fitted(self)
+        training = learning_rows(X, y, self._missing)
+        prefs = training.prefs
+        if self.regressor is not None or self.intercept != "query" or self._informed(str(prefs.kind)):
+            raise UsageError(
+                "Theorem 4 speaks of linear scorers fitted to what the judgments of each query say by themselves, with "
+                "an intercept of its own: name a ",
+                Setting("structure"),
+                ", and give no regressor and no other intercept",
+            )
+        rows = matched(training.features, training.named, self._names, self.n_features_in_)[training.row]
+        plan = next(
+            plan
+            for plan in self._plans(str(prefs.kind), largest=int(prefs.judgments.max()), informed=False)
+            if all(self.status_[name] == value for name, value in plan.row.items() if name != "order")
+        )
+        options = self.structure_options or {}
+        return diagnose(
+            training.groups.centred(np.asarray(self._normalised(self.normaliser_, rows), np.float64)),
+            prefs,
+            centred_gains(prefs, plan.structure, options, plan.gain, plan.normalise, self.at),
+            self.coef_standardised_,
+            order=None if self.order_ == "all" else int(self.order_),
+            share=training.share,
+            radius=radius,
+            replicates=replicates,
+            seed=seed,
+        )
 
     def _fit_beyond(
         self, training: Training, columns: Columns, targets: Targets, ridge: float, prior: Informed

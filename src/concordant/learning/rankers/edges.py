@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError, did_you_mean, refuse_idle
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.columns import Columns
+from concordant.learning.rankers.diagnosis import Diagnosis, diagnose
 from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.plans import one_ridge
-from concordant.learning.rankers.validation import Training
+from concordant.learning.rankers.validation import Training, learning_rows, matched
 from concordant.learning.solvers.edge_problem import EdgeProblem
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import LinearFit
@@ -351,3 +353,31 @@ class EdgeRanker(LinearRanker):
             "condition": member.condition if member.consistent(self.phi) else None,
             "notes": [*training.notes, *source.notes],
         }
+
+    def diagnose(
+        self, X: Any, y: Any, *, radius: float | None = None, replicates: int = 400, seed: int = 0
+    ) -> Diagnosis:
+        """Return what Theorem 4 says about the fit to the judgments ``y`` on the rows ``X``.
+
+        ``radius`` of the ball ‖θ‖ ≤ r, of coefficients of standardised features, that is looked at: by default that of
+        the fit, or else the norm of the coefficients. Errors: NotFittedError; InputError, UsageError as of ``fit``.
+
+        Source: Duchi, Mackey and Jordan (2013), Theorem 4.
+        """
+        check_is_fitted(self)
+        training = learning_rows(X, y, self._missing)
+        prefs, member = training.prefs, surrogate(self.loss)
+        rows = matched(training.features, training.named, self._names, self.n_features_in_)[training.row]
+        each = member.reads == "judgments"
+        return diagnose(
+            np.asarray(self._normalised(self.normaliser_, rows), np.float64),
+            prefs,
+            self._maker(member, prefs.kind, dict(self.options or {})),
+            self.coef_standardised_,
+            order=1 if each else None if self.order == "all" else int(self.order),
+            share=training.share,
+            radius=self.radius if radius is None else radius,
+            aggregates=not each,
+            replicates=replicates,
+            seed=seed,
+        )

@@ -38,7 +38,7 @@ def chances(prefs: Preferences) -> Floats:
 
 
 def subsets_of_steps(
-    prefs: Preferences, order: int | None, query: Ints, drawn: Ints, seed: int
+    prefs: Preferences, order: int, query: Ints, drawn: Ints, seed: int
 ) -> Iterator[tuple[Ints, Batch]]:
     """Yield steps and a batch that holds a k-subset for each of them, k the ``order``.
 
@@ -46,7 +46,6 @@ def subsets_of_steps(
     0 where they need none.
     """
     for number in np.unique(drawn[drawn > 0]):
-        assert order is not None
         codes = np.flatnonzero(drawn == number)
         steps = np.flatnonzero(drawn[query] == number)
         steps = steps[np.argsort(query[steps], kind="stable")]  # the draws of a query stand together
@@ -100,7 +99,7 @@ class SampledGains:
         times = np.bincount(query, minlength=len(self.exact))
         pool, place = self.whole, self.queries.start[query]
         parts, length = [pool], len(pool)
-        for steps, batch in subsets_of_steps(self.prefs, self.order, query, np.where(self.exact, 0, times), seed):
+        for steps, batch in subsets_of_steps(self.prefs, self.order or 1, query, np.where(self.exact, 0, times), seed):
             parts.append(self.gains(batch))
             place[steps] = length + batch.node_start[:-1]
             length += len(parts[-1])
