@@ -234,6 +234,7 @@ VALUES: dict[str, list[str]] = {
     "phi": ["hinge", "logistic", "squared-hinge"],
     "subsets": ["3"],
     "gain": ["2^s", "identity"],
+    "target": ["ndcg@3", "pairwise", "err@2"],
     "regressor": ["hist-gradient-boosting"],
     "ridge": ["0.5"],
     "missing": ["mean"],

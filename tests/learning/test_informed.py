@@ -18,7 +18,7 @@ from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.reading import read_judged
 from concordant.learning.solvers.least_squares import products
 from concordant.learning.targets import informed as room
-from concordant.learning.targets.informed import Informed, informed_prior
+from concordant.learning.targets.informed import PRECISIONS, Informed, informed_prior
 from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.metrics.ndcg import ndcg
 from concordant.preferences.graphs import Batch
@@ -88,6 +88,25 @@ def test_ties_weights_and_counts_are_half_wins_and_repetition() -> None:
     assert informed_prior(X, rows, twin, **options).theta == pytest.approx([np.log(7 / 2)], abs=1e-6)
 
 
+def worse_by_errors(X: Floats, rows: Any, graphs: Any, precision: float, best: float) -> float:
+    """Held-out log-likelihood lost by a precision beside the best, in standard errors over comparisons."""
+    total = square = 0.0
+    for rest, held in graphs:
+        D, H = (X[rows.row[part.first]] - X[rows.row[part.second]] for part in (rest, held))
+
+        def theta(value: float, D: Floats = D, rest: Any = rest) -> Floats:
+            def loss(one: Floats) -> float:
+                fit = rest.above @ log_expit(D @ one) + rest.below @ log_expit(-D @ one)
+                return float(-fit + value / 2 * one @ one)
+
+            return np.asarray(minimize(loss, np.zeros(X.shape[1]), tol=1e-14).x)
+
+        for sign, count in ((1, held.above), (-1, held.below)):
+            gap = log_expit(sign * H @ theta(best)) - log_expit(sign * H @ theta(precision))
+            total, square = total + count @ gap, square + count @ gap**2
+    return float(total / np.sqrt(square)) if square > 0 else 0.0
+
+
 # -- what is held out --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("queries", [12, 4])
 def test_curves_are_likelihoods_of_what_was_held_out(queries: int) -> None:
@@ -110,7 +129,9 @@ def test_curves_are_likelihoods_of_what_was_held_out(queries: int) -> None:
         value += float(held.above @ log_expit(t) + held.below @ log_expit(-t))
     curve = dict(found.ridge_curve)
     assert curve[found.ridge] == pytest.approx(value / len(prefs), abs=1e-7)
-    assert curve[found.ridge] == max(curve.values())
+    peak = max(curve, key=lambda ridge: curve[ridge])
+    assert worse_by_errors(X, rows, graphs, precision, peak * len(prefs)) <= 1
+    assert worse_by_errors(X, rows, graphs, precision * PRECISIONS[2], peak * len(prefs)) > 1
     # τ² about means that have not seen what they meet
     fold = np.repeat(problem.fold, np.diff(rows.start))
     value = 0.0

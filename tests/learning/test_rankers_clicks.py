@@ -17,6 +17,7 @@ from concordant.losses.metrics.err import err
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.ranked_lists import examinations
+from concordant.ranking.structures import STRUCTURES
 
 SCORERS = (
     EdgeRanker("err-pairwise", structure="cascade"),
@@ -185,7 +186,13 @@ def test_real_clicks_from_sessions_to_a_scorer_of_unseen_queries(shared_data) ->
         for found, ranker in zip(rates, rankers, strict=True):
             scores = ranker.fit(seen, train).predict(unseen)  # rows stand as the nodes do
             found.append(Disagreement(test).rates(scores))
-            assert ranker.score(unseen, test) == pytest.approx(1 - Disagreement(test).loss(scores))
+            chance = STRUCTURES["cascade"].function(Batch.whole(test)).value
+            query, clicked = test.member_groups.owner, chance > 0
+            of = [err(scores, chance, query, gain=lambda s: s, ties=ties) for ties in ("best", "worst")]
+            some = np.bincount(query, clicked) > 0
+            assert ranker.score(unseen, test) == pytest.approx(
+                np.average(np.mean(of, 0), weights=test.judgments * some)
+            )
     for found in rates:
         judged = np.concatenate(found)
         judged = judged[np.isfinite(judged)]

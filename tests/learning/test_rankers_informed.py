@@ -28,7 +28,7 @@ def standardised(X: np.ndarray) -> np.ndarray:
 
 
 def test_default_is_informed_for_comparisons_and_not_for_clicks() -> None:
-    ranker = AggregationRanker().fit(PROBLEM.features, PROBLEM.prefs)
+    ranker = AggregationRanker(gate=False).fit(PROBLEM.features, PROBLEM.prefs)
     assert ranker.structure_ == "bradley-terry" and ranker.gain_ == "identity" and not ranker.normalise_
     assert ranker.order_ == "all" and ranker.status_["tau2"] > 0
     named = AggregationRanker("log-odds", order="all").fit(PROBLEM.features, PROBLEM.prefs)
@@ -57,7 +57,7 @@ def test_a_regressor_learns_what_the_scores_add_on_all_rows() -> None:
         [*map(str, PROBLEM.query), *["new"] * 40],
     )
     prefs = PROBLEM.prefs
-    ranker = AggregationRanker(tau2=0.5, regressor=DecisionTreeRegressor(max_depth=3, random_state=0))
+    ranker = AggregationRanker(tau2=0.5, regressor=DecisionTreeRegressor(max_depth=3, random_state=0), gate=False)
     ranker.fit(features, prefs)
     Z = standardised(features.X)
     where = align(features, prefs)
@@ -159,7 +159,7 @@ def test_weights_reach_the_scorer_of_every_fold(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("concordant.learning.rankers.targeting.informed_prior", noted)
     weight = 1.0 + np.unique(PROBLEM.query, return_inverse=True)[1]
     AggregationRanker(tau2=0.5).fit(PROBLEM.features, PROBLEM.prefs, weight)
-    assert len(given) == 4 and all(each is not None and np.ptp(each) > 0 for each in given)
+    assert len(given) == 7 and all(each is not None and np.ptp(each) > 0 for each in given)
 
 
 @pytest.mark.parametrize(

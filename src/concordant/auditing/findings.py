@@ -1,4 +1,4 @@
-"""What an audit found: tables, nested data, and at most ten lines for a reader who knows none of the theory."""
+"""What an audit found: tables, nested data, and at most eleven lines for a reader who knows none of the theory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SURE = 2.5
 def summary(audit: Audit) -> list[str]:
     """Return the findings, the most important first, with numbers of this log."""
     rows = audit.queries.to_pylist()
-    lines = [audit.facts, _population(rows), _best(rows)]
+    lines = [audit.facts, *_verdict(audit, rows), _population(rows), _best(rows)]
     lines += _losses(audit, len(rows), _beyond_noise(audit, rows))
     if "cycles_are" in audit.queries.column_names:
         lines += _noise(rows)
@@ -39,7 +39,29 @@ def summary(audit: Audit) -> list[str]:
         lines += _top(audit.settling, audit.settings, len(rows))
     if audit.ask is not None and len(audit.ask):
         lines.append(_ask(audit.ask, len(rows)))
-    return lines[:10]
+    return lines[:11]
+
+
+def _verdict(audit: Audit, rows: list[dict[str, Any]]) -> list[str]:
+    """What to do, for a reader who wants one sentence: does the usual pairwise loss do, and is it more than noise?"""
+    (usual,) = [row for row in audit.overall.to_pylist() if row["surrogate"] == "ranknet"] or [None]
+    if usual is None or not usual["right"] + usual["wrong"] or all(row["pairs"] == row["level_pairs"] for row in rows):
+        return []
+    if not usual["wrong"]:
+        return ["The usual pairwise loss (logistic) orders these judgments as well as any: use the default of fit."]
+    of = 100 * _number(usual["mean_regret"])
+    many = f"{of:.2g}" if of >= 0.095 else "fewer than 0.1"
+    said = f"Of a hundred judgments the usual pairwise loss (logistic) would contradict {many} more than need be; "
+    held = [] if audit.held_out is None else audit.held_out.to_pylist()
+    tried = [row for row in held if row["surrogate"] == "ranknet" and row["standard_error"]]
+    if not tried:
+        return [
+            f"{said}whether that is noise was not tried. The default of fit tries it, on held-out judgments: use it."
+        ]
+    contradicted = _number(usual["mean_regret"]) * sum(row["judgments"] for row in rows)
+    if tried[0]["mean"] > SURE * tried[0]["standard_error"] and contradicted > SURE**2:  # Σd ≤ Σd², so z² ≤ Σd
+        return [f"{said}that is more than noise. The default of fit looks for it (its gate); do not name such a loss."]
+    return [f"{said}that is within noise: use the default of fit."]
 
 
 def _of(number: int, total: int, noun: str = "queries") -> str:
@@ -274,7 +296,7 @@ class Audit:
 
     @cached_property
     def summary(self) -> tuple[str, ...]:
-        """The findings in plain words, at most ten lines."""
+        """The findings in plain words, at most eleven lines."""
         return tuple(summary(self))
 
     @cached_property

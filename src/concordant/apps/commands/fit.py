@@ -38,6 +38,7 @@ from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.lists import LOSSES, ListRanker
+from concordant.learning.rankers.target import Target
 from concordant.losses.pair_losses import pair_loss
 from concordant.losses.surrogates import surrogate
 from concordant.progress import stage
@@ -77,7 +78,7 @@ def fit(options: FitOptions) -> None:
     place = save_model(ranker, options.model, about={"log": log, "features": options.features or log})
     if not quiet:
         tell(told)
-    _say(ranker, agreement, graded, options)
+    _say(ranker, agreement, None if graded else str(judged.kind), options)
     options.say("wrote", f"wrote {place}/", path=str(place))
     if hasattr(ranker, "cv_"):
         with beside_the_result():
@@ -108,6 +109,9 @@ def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, options: Fi
         raise UsageError(f"{error}; the table takes {gigabytes(features)}, --in-memory reads it all the same") from None
 
 
+SAID = "concordance (pairs in the order of the judgments)"
+
+
 def _agreement(ranker: Any, features: Features | FeatureFile, judged: Any) -> float | None:
     """How well the scores agree with what they were fitted to; None where nothing says so, as with one list a query."""
     try:
@@ -116,8 +120,9 @@ def _agreement(ranker: Any, features: Features | FeatureFile, judged: Any) -> fl
         return None
 
 
-def _say(ranker: Any, agreement: float | None, graded: bool, options: FitOptions) -> None:
-    what = "nDCG@10" if graded else "concordance (pairs in the order of the judgments)"
+def _say(ranker: Any, agreement: float | None, kind: str | None, options: FitOptions) -> None:
+    target = "ndcg@10" if kind is None else str(Target.of(getattr(ranker, "target", None), kind))
+    what = SAID if target == "pairwise" else target.replace("ndcg", "nDCG").replace("err", "ERR")
     found = "nothing to compare the scores with" if agreement is None else f"{what} {agreement:.4f}"
     options.say("fitted", f"on the training data: {found}; solver: {ranker.status_['status']}")
     options.say_notes(ranker.status_["notes"])
@@ -214,7 +219,7 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
     if loss == "gain-regression":
         if phi is not None:
             raise UsageError("gain-regression is least squares; --phi is for losses on pairs")
-        for name in ("structure", "gain", "informed", "subsets", "folds"):
+        for name in ("structure", "gain", "informed", "subsets", "folds", "target", "gate"):
             if (value := getattr(options, name)) is not None:
                 shared[name] = value
         regressor = named_regressor(options.regressor, options.seed)

@@ -296,6 +296,17 @@ class FitOptions(ChosenFeatures, LogOptions):
         "given or LOG is a log of clicks.",
         "--informed/--not-informed",
     )
+    target: str | None = option(
+        "T",
+        "What the scorer is for: pairwise, ndcg@K, err@K or precision@K (without @K the whole list); by it held-out "
+        "judgments choose order, ridge and the aggregation itself. Default: pairwise, for clicks err.",
+    )
+    gate: bool | None = option(
+        None,
+        "Let held-out judgments decide whether another aggregation than the informed one is surely better. Default: "
+        "where no structure, order, gain or --informed is given.",
+        "--gate/--no-gate",
+    )
     regressor: str = option("R", f"{any_of(['linear', *REGRESSORS])}.", "-r", default="linear")
     ridge: float | str | None = option(
         "V",

@@ -14,14 +14,24 @@ from concordant.errors import InputError, Setting, UsageError
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, cross_validate, target_weights
-from concordant.learning.rankers.columns import Columns, TargetSums
+from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edges import clicks_note
 from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.folds import SPLITS
-from concordant.learning.rankers.plans import Plan, Recipe, check_at, plans_asked, ridges_to_try
+from concordant.learning.rankers.gate import (
+    DEFAULT,
+    Candidate,
+    Gate,
+    choose,
+    fitted,
+    linear_candidates,
+    target_candidates,
+)
+from concordant.learning.rankers.plans import RIDGE, Plan, Recipe, check_at, plans_asked, ridges_to_try
 from concordant.learning.rankers.regressors import check_regressor, fit_regressor
 from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
+from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
 from concordant.learning.solvers.least_squares import INTERCEPTS, NormalEquations
@@ -29,6 +39,7 @@ from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
 from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import STRUCTURES
 
 Floats = NDArray[np.float64]
@@ -66,14 +77,23 @@ class RegressionRanker(LinearRanker):
 INFORMED = ("log-odds", "bradley-terry")
 """Structures that informed=True replaces by, or takes as, Bradley–Terry with a prior."""
 
+CONDITION = "net preferences without cycles, which the features can express; as the judgments of each query grow"
+"""Under which the gate finds the right order: the difference graph is among its candidates (AoS (23))."""
+
 
 class AggregationRanker(RegressionRanker):
-    """Minimise the U-statistic risk of gain regression over linear scorers, or with any regressor.
+    """Aggregate each query's judgments into targets, then fit linear scorers or any regressor to them.
 
-    Each query's judgments become one target per item, ȳ = the mean over k-subsets of G(s_j)/Z(s), s the structure of
-    the subset; then Σ_q n̂_q/(n m_q) Σ_j (f(x_qj) + t_q − ȳ_qj)² is minimised, with a free intercept t_q per query,
-    which no order sees. That is the minimiser of the risk (18) of the surrogate (28), consistent for NDCG as
-    k → ∞, k = o(√n).
+    Where nothing is named, the scores of informed Bradley–Terry are the targets, which lose nothing where few judgments
+    fit such a model, and a gate compares them with other aggregations: it cross-fits over judgments, and where the loss
+    of the ``target`` on held-out judgments is surely lower with another, that one is taken.
+    The difference graph (AoS (23)) is among them, so as judgments grow the order is right for the pairwise loss
+    wherever net preferences have no cycle and the features can express it.
+
+    With a structure, order or gain of one's own (and for click logs) targets are those of gain regression: ȳ = the mean
+    over k-subsets of G(s_j)/Z(s), s the structure of the subset; Σ_q n̂_q/(n m_q) Σ_j (f(x_qj) + t_q − ȳ_qj)² is
+    minimised, with a free intercept t_q per query, which no order sees. That is the minimiser of the risk (18) of the
+    surrogate (28), consistent for NDCG as k → ∞, k = o(√n).
 
     Parameters
     ----------
@@ -82,7 +102,7 @@ class AggregationRanker(RegressionRanker):
         given the usual one that they belong to (log-odds for comparisons).
     structure_options : options of the structure, such as {"c0": 0.5}; not the prior, where the features inform it.
     order : k, 'all' (complete aggregation), a list, or 'auto': 1, 3, 10, … up to the largest query (300,000 at
-        most), and 'all'.
+        most), and 'all'; the largest that is within one standard error of the best.
     subsets : k-subsets drawn for each query.
     gain : '2^s-1', '2^s', 'identity', a function, 'auto', a list of these or of pairs (gain, divided by Z), or None:
         'identity' where the aggregation is informed and for the cascade's chances, else '2^s-1'.
@@ -99,11 +119,16 @@ class AggregationRanker(RegressionRanker):
         nobody judged): a regressor to all rows; a linear δ with the ridge on δ. With ``order`` 'auto' that is 'all',
         and the ridge the greatest within one standard error of the best on held-out queries, ∞ (nothing is added)
         included.
+    target : "pairwise", "ndcg@10", "err@10", "precision@5", … (without @ the whole list), the loss that the scorer is
+        for (``Target``); None: ERR for click logs, else pairwise. It decides the gate, orders, ridges and ``score``.
+    gate : whether other aggregations are tried beside the default; 'auto': where structure, order, gain and informed
+        are left as they are. ``status_["gate"]`` holds what each candidate lost, and which was taken. With a regressor
+        there are two gates: the linear scorer that it starts from, and its targets.
     standardise, log, missing : what is done to features (``Normaliser``); missing is 'raise', 'mean', 'median',
         'zero', or with a regressor 'keep'.
     folds, split, seed : where order is 'auto' or anything is a list or 'auto', cross-validation over ``folds`` parts of
-        the 'judgments' (or of the 'queries') takes the combination of least generalised pairwise disagreement. (The
-        ridge on what informed aggregation adds is judged on queries always, on judgments where these are too few.)
+        the 'judgments' (or of the 'queries') takes the combination of least loss by the target. (The ridge on what
+        informed aggregation adds is judged on queries, on judgments where there are fewer than ten.)
 
     Attributes: ``coef_``, ``coef_standardised_`` (linear), ``regressor_``, ``order_``, ``structure_``, ``gain_``,
     ``normalise_``, ``ridge_``, ``cv_`` (a ``Curve``; only where something was chosen), ``status_``, ``n_features_in_``,
@@ -116,7 +141,7 @@ class AggregationRanker(RegressionRanker):
     >>> bool((np.diff(ranker.predict(features)) > 0).all())
     True
 
-    Source: Duchi, Mackey and Jordan (2013), (18), (28), §6.1; Cossock and Zhang (2008).
+    Source: Duchi, Mackey and Jordan (2013), (18), (23), (28), §6.1; Cossock and Zhang (2008).
     """
 
     def __init__(
@@ -134,6 +159,8 @@ class AggregationRanker(RegressionRanker):
         intercept: str = "query",
         informed: bool | str = "auto",
         tau2: float | str = "auto",
+        target: str | None = None,
+        gate: bool | str = "auto",
         standardise: bool = True,
         log: bool = False,
         missing: str = "raise",
@@ -153,6 +180,8 @@ class AggregationRanker(RegressionRanker):
         self.intercept = intercept
         self.informed = informed
         self.tau2 = tau2
+        self.target = target
+        self.gate = gate
         self.standardise = standardise
         self.log = log
         self.missing = missing
@@ -169,6 +198,9 @@ class AggregationRanker(RegressionRanker):
             check_regressor(self.regressor)
         elif self.missing == "keep":
             raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
+        if self.gate not in (True, False, "auto"):
+            raise UsageError(f"gate must be True, False or 'auto', not {self.gate!r}")
+        Target.of(self.target, "comparisons")
         if self.informed not in (True, False, "auto"):
             raise UsageError(f"informed must be True, False or 'auto', not {self.informed!r}")
         ours = self.structure is None or (isinstance(self.structure, str) and self.structure in INFORMED)
@@ -207,7 +239,8 @@ class AggregationRanker(RegressionRanker):
         maker = TargetMaker(training, columns, self._recipe(), informed, self.tau2)
         place = 0
         self._forget("cv_")
-        how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed}
+        target = Target.of(self.target, kind)
+        how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed, "target": target}
         if beyond and len(ridges) > 1:
             self.cv_: Curve = one_standard_error_ridge(training, columns, tried[0], ridges, maker, **how)
             ridges = self.cv_["ridge"].tolist()
@@ -225,7 +258,85 @@ class AggregationRanker(RegressionRanker):
         else:
             ended = self._fit_targets(training, columns, targets.value, weight, ridge)
         notes = [*training.notes, *facts.notes, *maker.notes]
-        self._tell(ended, facts, plan, maker.facts, [*notes, *self._warnings(kind, plan, facts, ridge, ridges, beyond)])
+        gated = self._gated(training, beyond)
+        notes += self._warnings(kind, plan, facts, ridge, ridges, beyond, gated)
+        gates = self._through_gates(training, columns, plan, ridge, maker, beyond) if gated else []
+        self._tell(ended, facts, plan, maker.facts, [*notes, *(gate.note for gate in gates)])
+        self._tell_gates(gates)
+
+    def _gated(self, training: Training, beyond: bool) -> bool:
+        """Whether other aggregations are tried beside the usual one: where nothing of it was asked for."""
+        if self.gate is True and not beyond:
+            raise UsageError("the gate is that of the informed aggregation, which structure, order or gain replace")
+        usual = (self.structure, self.structure_options, self.gain, self.normalise, self.order) == (None,) * 4 + (
+            "auto",
+        )
+        clicks = (
+            training.prefs.kind == "selections"
+            and self.regressor is None
+            and not isinstance(training, StreamedTraining)
+        )
+        return self.gate is True or (self.gate == "auto" and self.informed == "auto" and usual and (beyond or clicks))
+
+    def _through_gates(
+        self, training: Training, columns: Columns, plan: Plan, ridge: float, maker: TargetMaker, beyond: bool
+    ) -> list[Gate]:
+        """Fit another aggregation where held-out judgments show that it loses less; return what was looked at.
+
+        A linear scorer goes through one gate. With a regressor the first chooses the linear scorer that it starts from,
+        the second the targets.
+        """
+        target = Target.of(self.target, str(training.prefs.kind))
+        how: dict[str, Any] = {"n": self.folds, "seed": self.seed}
+        recipe = self._recipe()
+        pilot = maker.prior_of(training.prefs).ridge if beyond else RIDGE
+        others = linear_candidates(training, columns, recipe, target, pilot * len(training.prefs), self.intercept)
+
+        def default(prefs: Preferences) -> Floats:
+            if not beyond:
+                return fitted(training, columns, maker([plan], prefs)[0], ridge, self.intercept)
+            start = maker.prior_of(prefs)
+            if self.regressor is not None:
+                return start.theta
+            return added(training, columns, start, maker([plan], prefs)[0], [ridge], self.intercept)[:, 0]
+
+        alone = self.regressor is not None or (beyond and np.isinf(ridge))
+        name = "pairwise logistic" if alone else DEFAULT if beyond else str(plan.row["structure"])
+        found = [choose(training, columns, [Candidate(name, default), *others], target, **how)]
+        theta = others[found[0].taken - 1].scores(training.prefs) if found[0].taken else None
+        if self.regressor is None:
+            if theta is not None:
+                self._take_linear(theta)
+            return found
+        by_target = target_candidates(training, recipe, lambda prefs: maker([plan], prefs)[0].value, target)
+        found.append(choose(training, columns, by_target, target, linear=False, **how))
+        if found[1].taken or theta is not None:
+            value = by_target[found[1].taken].scores(training.prefs)
+            start = maker.prior_of(training.prefs).theta if theta is None else theta
+            self._fit_from(training, columns, training.groups.centred(value), start)
+        return found
+
+    def _fit_from(self, training: Training, columns: Columns, target: Floats, theta: Floats) -> None:
+        """Fit the regressor to what centred targets add to a linear scorer, which is brought to their scale."""
+        start = training.groups.centred(columns.times(theta[:, None])[training.row, 0])
+        each = training.groups.spread(training.weight)
+        square = float((each * start**2).sum())
+        scale = max(float((each * start * target).sum()) / square, 0.0) if square > 0 else 0.0
+        scale = scale or 1.0
+        rows, left, weight = every_row(training, target - scale * start)
+        self._take_regressor(*fit_regressor(self.regressor, columns.matrix[rows], left, weight), scale * theta)
+
+    def _tell_gates(self, gates: list[Gate]) -> None:
+        if not gates:
+            return
+        self.status_["gate"] = [gate.row for gate in gates]
+        self.status_["target"] = str(gates[0].target)
+        taken = [gate for gate in gates if gate.taken]
+        if taken:
+            self.status_["status"] = f"{' on '.join(gate.name for gate in reversed(gates))}, chosen by the gate"
+            self.status_["structure"] = gates[-1].name
+        if not any(gate.unlooked for gate in gates) and gates[0].target.name == "pairwise":
+            self.status_ |= {"consistent_for": "pairwise", "condition": CONDITION}
 
     def _learn_sums(self, source: TargetSums) -> Normaliser:
         kind = source.begin(self)
@@ -236,7 +347,7 @@ class AggregationRanker(RegressionRanker):
         if self._informed(kind):
             text = "structure {structure}: {place} the features do not inform the aggregation"
             notes.insert(0, Note("not informed", text, structure=plan.structure, place=source.place))
-        notes += self._warnings(kind, plan, found.facts, ridge, [ridge], False)
+        notes += self._warnings(kind, plan, found.facts, ridge, [ridge], False, False)
         self._tell(ended, found.facts, plan, {}, notes)
         return found.normaliser
 
@@ -261,13 +372,13 @@ class AggregationRanker(RegressionRanker):
         return self.structure is None and kind != "selections" and not self.structure_options
 
     def _warnings(
-        self, kind: str, plan: Plan, facts: TargetFacts, ridge: float, ridges: list[float], beyond: bool
+        self, kind: str, plan: Plan, facts: TargetFacts, ridge: float, ridges: list[float], beyond: bool, gated: bool
     ) -> Iterator[Note]:
         """What the user may want to do otherwise."""
         if not facts.largest:
             text = "no query has two items of different targets: nothing was learned, and no score says anything"
             yield Note("nothing learned", text)
-        if beyond and np.isinf(ridge):
+        if beyond and np.isinf(ridge) and not gated:
             text = (
                 "informed: held-out judgments do not show that aggregation improves on the pairwise logistic scorer, "
                 "which therefore stands"

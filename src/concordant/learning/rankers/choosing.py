@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, counted
 from concordant.learning.rankers.columns import Columns
-from concordant.learning.rankers.folds import Disagreement, folds
+from concordant.learning.rankers.folds import folds
 from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.regressors import fit_regressor
+from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.preferences import Preferences
@@ -57,10 +58,17 @@ class Curve(Mapping[str, Any]):
     columns: dict[str, NDArray[Any]]
     folds: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """Loss of each fold (rows) and combination (columns)."""
+    target: str = "pairwise"
+    """What the loss is."""
 
     @classmethod
-    def of(cls, tried: list[dict[str, Any]], folds: Floats) -> Curve:
-        """Build from the combinations and their losses, shape (folds, combinations); the first lowest is chosen."""
+    def of(cls, tried: list[dict[str, Any]], folds: Floats, target: str = "pairwise") -> Curve:
+        """Build from the combinations and their losses, shape (folds, combinations).
+
+        Chosen is the largest order that is within one standard error of the least loss (of the paired difference over
+        the folds), with the ridge that is best there: what aggregation needs is that k grows with the judgments, and
+        where held-out judgments cannot tell, more judgments at a time have less noise.
+        """
         loss = folds.mean(axis=0)
         columns: dict[str, NDArray[Any]] = {
             "structure": np.array([one["structure"] for one in tried], object),
@@ -70,14 +78,14 @@ class Curve(Mapping[str, Any]):
             "ridge": np.array([one["ridge"] for one in tried], np.float64),
             "loss": loss,
             "standard_error": folds.std(axis=0, ddof=1) / np.sqrt(len(folds)),
-            "chosen": np.arange(len(tried)) == int(loss.argmin()),
+            "chosen": np.arange(len(tried)) == _largest_order(tried, folds),
         }
-        return cls(columns, folds)
+        return cls(columns, folds, target)
 
     def choosing(self, place: int) -> Curve:
         """The same with another combination chosen."""
         chosen = np.arange(len(self["loss"])) == place
-        return Curve({**self.columns, "chosen": chosen}, self.folds)
+        return Curve({**self.columns, "chosen": chosen}, self.folds, self.target)
 
     @property
     def axis(self) -> str:
@@ -154,10 +162,27 @@ class Curve(Mapping[str, Any]):
         other = f", order {row['order']}" if self.axis == "ridge" else f", ridge {row['ridge']:g}"
         other = "" if np.isnan(row["ridge"]) else other
         said = f"{row['structure']}, gain {row['gain']}{over}{other}"
-        return "\n".join([*lines, f"{said}; loss: share of held-out preferences contradicted"])
+        loss = "share of held-out preferences contradicted" if self.target == "pairwise" else f"{self.target}, held out"
+        return "\n".join([*lines, f"{said}; loss: {loss}"])
 
     def __repr__(self) -> str:
         return f"Curve({len(self['loss'])} combinations)"
+
+
+PAIRWISE = Target("pairwise")
+
+
+def _largest_order(tried: list[dict[str, Any]], folds: Floats) -> int:
+    """The place of the best ridge of the largest order within one standard error of the least loss."""
+    loss = folds.mean(axis=0)
+    best = int(loss.argmin())
+    worse = folds - folds[:, [best]]
+    fine = worse.mean(axis=0) <= worse.std(axis=0, ddof=1) / np.sqrt(len(folds)) + 1e-12
+    alike = [{**one, "order": None, "ridge": None} for one in tried]
+    order = np.array([np.inf if one["order"] == "all" else float(one["order"]) for one in tried])
+    among = np.array([one == alike[best] for one in alike]) & fine
+    largest = among & (order == order[among].max())
+    return int(np.where(largest, loss, np.inf).argmin())
 
 
 TargetsOf = Callable[[list[Plan], Preferences], list[Targets]]
@@ -183,8 +208,9 @@ def cross_validate(
     n: int = 3,
     split: str = "judgments",
     seed: int = 0,
+    target: Target = PAIRWISE,
 ) -> Curve:
-    """Return the loss of every plan and ridge over the folds.
+    """Return the loss of every plan and ridge over the folds, by the target.
 
     In each fold the targets of all plans come from the training part and are fitted in one pass over the features; all
     ridges share it. With a regressor of one's own each plan is one fit. Nodes and features are those of the whole
@@ -194,7 +220,7 @@ def cross_validate(
     losses = []
     pieces = steps("cross-validation: folds", folds(training.prefs, n, split=split, seed=seed), n)
     for fold, (train, held) in enumerate(pieces):
-        judge = Disagreement(held, training.weight)
+        judge = target.judge(held, training.weight)
         for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
             if not edges:
                 raise InputError(
@@ -214,7 +240,7 @@ def cross_validate(
         for place, scores in found:
             row[place] = judge.loss(scores)
         losses.append(row)
-    return Curve.of(tried, np.array(losses))
+    return Curve.of(tried, np.array(losses), str(target))
 
 
 def _linear(

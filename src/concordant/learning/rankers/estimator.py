@@ -26,7 +26,7 @@ from concordant.learning.rankers.columns import (
     scores_of_file,
     scores_of_nodes,
 )
-from concordant.learning.rankers.folds import Disagreement
+from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
 from concordant.losses.metrics.ndcg import ndcg
 
@@ -91,16 +91,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how well the scores agree with judgments (1 is best), for model selection.
 
-        With preferences 1 less the generalised pairwise disagreement, a tie in score counting ½, queries weighted by
-        their judgments; with labels the mean of nDCG@10. Errors: InputError when no query has anything to agree with.
+        With preferences 1 less the loss of the ranker's target (``Target``; of rankers without one that of this kind of
+        preferences: pairwise disagreement, a tie in score counting ½, or ERR of clicks), queries weighted by their
+        judgments; with labels the mean of nDCG@10. Errors: InputError when no query has anything to agree with.
         """
         check_is_fitted(self)
         if isinstance(X, FeatureFile):
             streamed = StreamedTraining.of(X, y, sample_weight)
-            return agreement(streamed, scores_of_nodes(streamed, self._scores_of, self._names, self._missing))
+            scores = scores_of_nodes(streamed, self._scores_of, self._names, self._missing)
+            return agreement(streamed, scores, getattr(self, "target", None))
         held = learning_rows(X, y, self._missing, sample_weight)
         scores = self.predict(held.features if held.named or self._names is None else held.features.X)[held.row]
-        return agreement(held, scores)
+        return agreement(held, scores, getattr(self, "target", None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -172,14 +174,14 @@ def sure(values: NDArray[Any], what: str = "their scores are") -> NDArray[Any]:
     return values
 
 
-def agreement(held: Training, scores: Floats) -> float:
-    """Return how well scores of the nodes agree with what was judged about them, 1 is best.
+def agreement(held: Training, scores: Floats, target: Any = None) -> float:
+    """Return how well scores of the nodes agree with what was judged about them, 1 is best, by a target.
 
     Errors: InputError when there is nothing to agree with.
     """
     if held.labelled:
         return float(np.average(ndcg(scores, held.labels, held.groups.owner, at=10), weights=held.weight))
-    loss = Disagreement(held.prefs, held.weight).loss(scores)
+    loss = Target.of(target, str(held.prefs.kind)).judge(held.prefs, held.weight).loss(scores)
     if np.isnan(loss):
         raise InputError(f"no query of these {len(held.prefs):,} judgments has a comparison to be scored by")
     return 1.0 - loss

@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.sampling import deal, label_keys
 from concordant.ranking.ranked_lists import examinations
 
 SPLITS = ("judgments", "queries")
+FEW_QUERIES = 10
+"""Queries from which on what is about new items is judged on whole queries held out, and not on judgments."""
 
 
 def folds(
@@ -32,7 +35,7 @@ def folds(
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
         raise UsageError(f"folds must be an integer of at least 2, not {n!r}")
-    if split not in SPLITS:
+    if split not in (*SPLITS, "clusters"):
         raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
     if n >= 1 << 31:
         raise UsageError(f"folds must be fewer than 2^31, not {n:,}")
@@ -42,15 +45,28 @@ def folds(
     item = prefs.members[1]
     query = prefs.member_groups.owner
     known = np.column_stack([query, item]).astype(np.int64)
-    if split == "judgments":
+    if split == "clusters":
+        shares = np.where(_dealt(label_keys(clusters_of(prefs), seed), n)[prefs.cluster] == np.arange(n)[:, None], 1, 0)
+        shares = shares * prefs.count
+    elif split == "judgments":
         shares = deal(prefs.start, prefs.count, keys, int(n))
     else:
-        place = np.empty(len(keys), np.int64)
-        place[np.argsort(keys, kind="stable")] = np.arange(len(keys)) % n
-        shares = np.where(place[prefs.query] == np.arange(n)[:, None], prefs.count, 0)
+        shares = np.where(_dealt(keys, n)[prefs.query] == np.arange(n)[:, None], prefs.count, 0)
     for held in shares:
         train = prefs.count - held
         yield tuple(keep(prefs, np.flatnonzero(part), part[part > 0], known) for part in (train, held))  # type: ignore[misc]
+
+
+def _dealt(keys: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
+    """The part of each key, dealt round in the order of the keys."""
+    place = np.empty(len(keys), np.int64)
+    place[np.argsort(keys, kind="stable")] = np.arange(len(keys)) % n
+    return place
+
+
+def clusters_of(prefs: Preferences) -> Labels:
+    """Return the labels of the clusters; none where judgments are not in clusters."""
+    return prefs.clusters if prefs.cluster is not None and prefs.clusters is not None else Labels.empty()
 
 
 Floats = NDArray[np.float64]
@@ -76,7 +92,8 @@ class Disagreement:
 
     def __init__(self, held: Preferences, weight: Floats | None = None) -> None:
         """``weight`` is one per query of ``held``; ones when not given."""
-        batch = Batch.whole(held)
+        self.held, self.given = held, weight
+        batch = self.batch = Batch.whole(held)
         graphs = _between_lists(batch) if held.kind == "selections" else Graphs.of(batch)
         self.first, self.second = graphs.first, graphs.second
         self.above, self.below = graphs.above, graphs.below
@@ -105,6 +122,27 @@ class Disagreement:
         if whole <= 0:
             return float("nan")
         return float((np.nan_to_num(self.rates(scores)) * self.weight).sum() / whole)
+
+    @property
+    def additive(self) -> bool:
+        """Whether the loss is a sum over judgments; in click logs it is one over pairs of lists."""
+        return self.held.kind != "selections"
+
+    def of_judgments(self, scores: Floats, others: Floats) -> Floats:
+        """Return what a draw of each distinct judgment adds to (loss(scores) − loss(others)) · Σ weight.
+
+        >>> votes = Preferences.from_comparisons(["x", "x", "x", "y"], ["y", "y", "z", "x"])
+        >>> Disagreement(votes).of_judgments(np.array([2.0, 1.0, 0.0]), np.array([1.0, 2.0, 0.0])).tolist()
+        [-1.0, 0.0, 1.0]
+        """
+        edges = self.batch.edges
+        lost = 0.5 * (
+            np.sign(scores[edges.loser] - scores[edges.winner]) - np.sign(others[edges.loser] - others[edges.winner])
+        )
+        lost *= np.where(edges.tie, 0.0, edges.strength)
+        rate = np.divide(self.weight, self.total, out=np.zeros_like(self.weight), where=self.total > 0)
+        lost *= rate[self.batch.graph[edges.holder]]
+        return np.bincount(edges.holder, lost, len(self.batch.judgment)).astype(np.float64)
 
 
 def _between_lists(batch: Batch) -> Graphs:

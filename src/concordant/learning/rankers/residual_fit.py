@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, counted
 from concordant.learning.rankers.choosing import Curve, target_weights
 from concordant.learning.rankers.columns import Columns
-from concordant.learning.rankers.folds import Disagreement, folds
+from concordant.learning.rankers.folds import FEW_QUERIES, folds
 from concordant.learning.rankers.plans import Plan
+from concordant.learning.rankers.target import Judges, Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.informed import Informed
@@ -63,21 +64,22 @@ def one_standard_error_ridge(
     intercept: str,
     n: int,
     seed: int,
+    target: Target,
 ) -> Curve:
     """Choose the greatest ridge that is within one standard error of the best on held-out queries.
 
-    The loss is the generalised pairwise disagreement, so what is added to the scorer must improve the order itself; as
-    judgments grow the standard error vanishes, and the choice is the best. With fewer than 2n queries judgments are
-    held out. Errors (InputError): a fold without comparisons.
+    The loss is that of the target, so what is added to the scorer must improve the order itself; as judgments grow the
+    standard error vanishes, and the choice is the best. With fewer than ten queries judgments are held out, and the
+    error is over them. Errors (InputError): a fold without comparisons.
     """
     prefs = training.prefs
     ridges = sorted(ridges)
-    split = "queries" if len(prefs.queries) >= 2 * n else "judgments"
-    losses = []
+    split = "queries" if len(prefs.queries) >= max(FEW_QUERIES, 2 * n) else "judgments"
+    losses, helds, found = [], [], []
     lost, weight = np.zeros((len(prefs.queries), len(ridges))), np.zeros(len(prefs.queries))
     pieces = steps("choosing the ridge: folds", folds(prefs, n, split=split, seed=seed), n)
     for fold, (train, held) in enumerate(pieces):
-        judge = Disagreement(held, training.weight)
+        judge = target.judge(held, training.weight)
         for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
             if not edges:
                 raise InputError(
@@ -92,8 +94,19 @@ def one_standard_error_ridge(
             lost[:, place] += judge.weight * np.nan_to_num(rates)
         weight += judge.weight
         losses.append([judge.loss(scores[training.row, place]) for place in range(len(ridges))])
-    curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], np.array(losses))
-    return curve.choosing(_surest(lost, weight))
+        if split == "judgments":
+            helds.append(held)
+            found.append(scores[training.row])
+    curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], np.array(losses), str(target))
+    if split == "queries":
+        return curve.choosing(_surest(lost, weight))
+    judges = Judges(target, helds, training.weight, seed)
+    best = int(curve["loss"].argmin())
+    gaps = [
+        judges.difference([one[:, place] for one in found], [one[:, best] for one in found])
+        for place in range(len(ridges))
+    ]
+    return curve.choosing(max(place for place, gap in enumerate(gaps) if gap.mean <= gap.error))
 
 
 def _surest(lost: Floats, weight: Floats) -> int:

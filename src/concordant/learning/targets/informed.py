@@ -25,6 +25,8 @@ from concordant.ranking.bradley_terry import bradley_terry
 Floats = NDArray[np.float64]
 Matrix = NDArray[np.floating[Any]]
 FOLDS = 3
+FEW_QUERIES = 10
+"""Queries from which on whole ones are held out for the ridge."""
 SAMPLE = 1 << 15
 """Pairs of items on which the two numbers are chosen; more hardly change them."""
 PRECISIONS = (1e-2, 1e6, 10.0**0.5)
@@ -79,13 +81,14 @@ def informed_prior(
     with few judgments the scores are those of the scorer, with many the prior washes out.
 
     ``X`` (rows, features) should be standardised; ``alignment`` says which row belongs to each item of each query.
-    With "auto" both numbers maximise the likelihood of held-out comparisons. For λ whole queries are held out, by
-    thirds, since the scorer is for queries that it has not seen. Then a third of the judgments of each query is held
-    out; scores come from the others, with prior means from the θ that has not seen the query, so nothing of what τ² is
-    judged by. (Of fewer than six queries a third of the judgments is held out for λ too.) Of more than 32,768 judged
-    pairs of items as many queries are drawn as have about that many, by their labels and ``seed``; λn is then kept the
-    same, as for a normal prior on θ. ``weight`` (queries,) multiplies what each query counts for in stage one and in
-    both choices; only ratios matter.
+    With "auto" both numbers are chosen by the likelihood of held-out comparisons. λ is the greatest ridge whose
+    likelihood is within one standard error, over judgments, of the best; whole queries are held out, by thirds, since
+    the scorer is for queries that it has not seen. (Of fewer than ten queries a third of the judgments is held out.)
+    Then τ² is that of the greatest likelihood: a third of the judgments of each query is held out; scores come from the
+    others, with prior means from the θ that has not seen the query, so nothing of what τ² is judged by. Of more than
+    32,768 judged pairs of items as many queries are drawn as have about that many, by their labels and ``seed``; λn is
+    then kept the same, as for a normal prior on θ. ``weight`` (queries,) multiplies what each query counts for in stage
+    one and in both choices; only ratios matter.
 
     Errors: UsageError for numbers out of range and shapes that do not fit, InputError without comparisons.
 
@@ -110,7 +113,9 @@ def informed_prior(
     if ridge == "auto":
         with stage("choosing the ridge of the pairwise scorer"):
             found = _peak(problem.likelihood_of_precision, PRECISIONS, COARSE[0])
-        precision = max(found, key=lambda value: found[value])
+            best = max(found, key=lambda value: found[value])
+            precision = _greatest(best, PRECISIONS, lambda value: problem.within_an_error(value, best))
+            found[precision] = problem.likelihood_of_precision(precision)
         ridge_curve = tuple((value / problem.total, found[value]) for value in sorted(found))
         notes.extend(_edge("ridge", precision, PRECISIONS, precision / problem.total))
     else:
@@ -175,7 +180,7 @@ class _Problem:
     @property
     def by_query(self) -> bool:
         """Whether there are queries enough to hold whole ones out; else θ leaves out a third of the judgments."""
-        return len(self.sampled) >= 2 * FOLDS
+        return len(self.sampled) >= FEW_QUERIES
 
     @cached_property
     def shares(self) -> list[tuple[Batch, Batch]]:
@@ -220,6 +225,22 @@ class _Problem:
         held = [judge.graphs for _, judge in self.splits]
         value = sum(_likelihood(graphs, self.unseen(k, precision), self.weight) for k, graphs in enumerate(held))
         return value / max(sum(map(self.mass, held)), 1e-300)
+
+    def within_an_error(self, precision: float, best: float) -> bool:
+        """Whether held-out judgments do not show that a precision is worse than the best by a standard error."""
+        total, square = 0.0, 0.0
+        for fold, (_, held) in enumerate(self.splits):
+            edges = held.edges
+            gap = np.zeros(len(edges.holder))
+            for value, sign in ((best, 1.0), (precision, -1.0)):
+                margin = (score := self.unseen(fold, value))[edges.winner] - score[edges.loser]
+                tied = np.where(edges.tie, 0.5 * margin, 0.0)  # log σ(m), of a tie the mean of both sides
+                gap -= sign * (np.logaddexp(0.0, -margin) + tied)
+            each = np.bincount(edges.holder, gap * edges.strength, len(held.judgment)).astype(np.float64)
+            each = each * self.weight[held.query][held.graph]
+            total += float(held.multiplicity @ each)
+            square += float(held.multiplicity @ each**2)
+        return bool(total <= np.sqrt(square))
 
     def likelihood_of_variance(self, precision: float, variance: float) -> float:
         """The same under the scores of each query; under the scorer alone for variance 0."""
@@ -268,6 +289,15 @@ def _peak(value: Callable[[float], float], span: tuple[float, float, float], coa
         else:
             stride //= 2
     return {points[at]: found for at, found in tried.items()}
+
+
+def _greatest(best: float, span: tuple[float, float, float], fine: Callable[[float], bool]) -> float:
+    """The greatest value up to which all steps from the best on are fine."""
+    points = [one for one in _steps(*span) if one > best * (1 + 1e-9)]
+    for place, point in enumerate(points):
+        if not fine(point):
+            return points[place - 1] if place else best
+    return points[-1] if points else best
 
 
 def _steps(least: float, greatest: float, factor: float) -> Iterator[float]:

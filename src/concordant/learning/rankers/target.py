@@ -1,0 +1,217 @@
+"""The loss that a scorer is chosen for, estimated on judgments that it was not fitted to, with its standard error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError, did_you_mean
+from concordant.learning.rankers.folds import Disagreement
+from concordant.losses.gains import best_value, inverse_discount, the_gain
+from concordant.losses.metrics.err import err
+from concordant.losses.metrics.ndcg import ndcg
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences, keep
+from concordant.preferences.ragged import Ragged
+from concordant.preferences.sampling import deal, label_keys
+from concordant.ranking.structures import structure as find_structure
+
+Floats = NDArray[np.float64]
+TARGETS = ("pairwise", "ndcg", "err", "precision")
+USUAL = {"selections": "err"}
+"""The target of kinds of preferences whose target is not pairwise: a click says that a user was satisfied there."""
+PARTS = 10
+"""Parts of the held-out judgments that are left out in turn for the error of a loss that is no sum over judgments."""
+ZERO = 1e-9
+
+
+@dataclass(frozen=True)
+class Target:
+    """The loss that a scorer is chosen for: "pairwise", "ndcg@10", "err@10", "precision@5"; without @ the whole list.
+
+    pairwise is the generalised pairwise disagreement with judgments. The others judge the order of a query's items by
+    scores s of *all* its held-out judgments together, L(f, s): 1 − Σ_r G(s_(r))/F(r) / Z(s) with G(s) = 2^s − 1 and
+    F(r) = log2(1 + r) for NDCG (AoS (14)), F = 1 up to the cut-off for precision; ERR (16) reads s as chances.
+
+    >>> Target.of("NDCG@10", "comparisons"), str(Target.of(None, "selections"))
+    (Target(name='ndcg', at=10), 'err')
+    """
+
+    name: str
+    at: int | None = None
+
+    @classmethod
+    def of(cls, asked: Any, kind: str) -> Target:
+        """Return what was asked for, or the usual one of a kind of preferences where it is None.
+
+        Errors (UsageError): an unknown name, a cut-off below 1 or one of the pairwise loss.
+        """
+        if isinstance(asked, Target):
+            return asked
+        if asked is None:
+            return cls(USUAL.get(kind, "pairwise"))
+        match = re.fullmatch(r"\s*([A-Za-z-]+?)(?:@([0-9]{1,9}))?\s*", asked) if isinstance(asked, str) else None
+        name = match[1].lower() if match else str(asked)
+        if match is None or name not in TARGETS:
+            raise UsageError(f"unknown target {asked!r}; {did_you_mean(name, TARGETS)} With a cut-off: ndcg@10.")
+        at = None if match[2] is None else int(match[2])
+        if at is not None and (at < 1 or name == "pairwise"):
+            raise UsageError(f"target {asked!r}: a cut-off is at least 1, and the pairwise loss has none")
+        return cls(name, at)
+
+    def __str__(self) -> str:
+        return self.name if self.at is None else f"{self.name}@{self.at}"
+
+    @property
+    def of_lists(self) -> bool:
+        """Whether it judges whole lists, through a structure, and is therefore no sum over judgments."""
+        return self.name != "pairwise"
+
+    def structure_for(self, kind: str) -> str:
+        """The structure whose scores of the held-out judgments a list is judged by."""
+        if self.name == "err":
+            return "cascade" if kind == "selections" else "budgeted-borda"
+        return {"comparisons": "log-odds", "selections": "cascade", "choices": "plackett-luce"}.get(kind, "borda")
+
+    def judge(self, held: Preferences, weight: Floats | None = None) -> Disagreement | ListLoss:
+        """Return what charges scores with held-out judgments; ``weight`` is one for each query."""
+        if not self.of_lists:
+            return Disagreement(held, weight)
+        return ListLoss(self, held, weight)
+
+
+class ListLoss:
+    """The loss of a target of lists: each query by the scores that a structure gives its held-out judgments.
+
+    It answers as ``Disagreement`` does: ``rates`` and ``weight`` of queries, their mean ``loss``, and ``edges``, the
+    items of queries that can be judged.
+    """
+
+    def __init__(self, target: Target, held: Preferences, weight: Floats | None) -> None:
+        self.target, self.held, self.given = target, held, weight
+        batch = Batch.whole(held)
+        kind = str(held.kind)
+        found = find_structure(target.structure_for(kind)).function(batch).value
+        self.lists: Ragged = batch.node_groups
+        self.owner = self.lists.owner
+        chances = target.name == "err" or kind == "selections"
+        if target.name == "err" and kind != "selections":
+            found = np.clip(found, 0.0, 1.0)
+        self.gains = np.asarray(found if chances else the_gain("2^s-1")(found), np.float64)
+        longest = int(self.lists.sizes.max(initial=0))
+        flat = np.ones_like if target.name == "precision" else None
+        self.discount: Any = flat or (lambda rank: np.log2(1.0 + rank))
+        best = best_value(batch.node_start, self.gains, inverse_discount(longest, flat, target.at))
+        judgments = held.judgments * (1.0 if weight is None else weight)
+        self.weight = np.where((best > ZERO) & (held.judgments > 0), judgments, 0.0)
+
+    @property
+    def edges(self) -> int:
+        """Items of queries that can be judged."""
+        return int(self.lists.sizes[self.weight > 0].sum())
+
+    def rates(self, scores: Floats) -> Floats:
+        """Return the loss of each query, NaN where nothing judges it; tied scores count as their mean."""
+        at, given = self.target.at, {"query": self.owner, "gain": lambda s: s, "discount": self.discount}
+        rate = np.full(len(self.lists), np.nan)
+        if not len(scores):
+            return rate
+        if self.target.name == "err":
+            ends = [err(scores, self.gains, self.owner, at, gain=lambda s: s, ties=ties) for ties in ("worst", "best")]
+            value = 0.5 * (ends[0] + ends[1])
+        else:
+            value = ndcg(scores, self.gains, at=at, ties="averaged", **given)
+        rate[self.lists.sizes > 0] = 1.0 - value
+        rate[self.weight <= 0] = np.nan
+        return rate
+
+    def loss(self, scores: Floats) -> float:
+        """Return the mean over the queries, weighted by judgments; NaN where none can be judged."""
+        whole = float(self.weight.sum())
+        return float((np.nan_to_num(self.rates(scores)) * self.weight).sum() / whole) if whole > 0 else float("nan")
+
+    additive = False
+    """The loss is no sum over judgments."""
+
+
+def _parts(judge: Disagreement | ListLoss, target: Target, seed: int) -> list[Disagreement | ListLoss]:
+    """What judges without each of ``PARTS`` parts of the judgments (of the clusters, where there are some)."""
+    held = judge.held
+    if held.cluster is not None:
+        share = np.random.default_rng(seed).permutation(len(held.clusters or ())) % PARTS
+        shares = [np.where(share[held.cluster] == part, held.count, 0) for part in range(PARTS)]
+    else:
+        shares = list(deal(held.start, held.count, label_keys(held.queries, seed), PARTS))
+    known = np.column_stack([held.member_groups.owner, held.members[1]]).astype(np.int64)
+    rests = [held.count - part for part in shares]
+    return [target.judge(keep(held, np.flatnonzero(rest), rest[rest > 0], known), judge.given) for rest in rests]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Loss of one scorer less that of another on held-out judgments, with its standard error."""
+
+    mean: float
+    error: float
+
+
+class Judges:
+    """What charges scores with the held-out judgments of each fold, and says how surely one is better than another."""
+
+    def __init__(self, target: Target, helds: Iterable[Preferences], weight: Floats | None, seed: int = 0) -> None:
+        self.target, self.seed = target, seed
+        self.folds = [target.judge(held, weight) for held in helds]
+        self.weights = np.array([float(judge.weight.sum()) for judge in self.folds])
+
+    @cached_property
+    def parts(self) -> list[list[Disagreement | ListLoss]]:
+        """The judges of each fold without a part of its judgments; none where the loss is a sum over judgments."""
+        return [[] if judge.additive else _parts(judge, self.target, self.seed) for judge in self.folds]
+
+    def loss(self, scores: Sequence[Floats]) -> float:
+        """Return the mean loss of scores, those of each fold."""
+        found = [judge.loss(one) for judge, one in zip(self.folds, scores, strict=True)]
+        return float((np.nan_to_num(found) * self.weights).sum() / max(float(self.weights.sum()), 1e-300))
+
+    def difference(self, scores: Sequence[Floats], others: Sequence[Floats]) -> Difference:
+        """Return the mean over folds of the loss of ``scores`` less that of ``others``, and its standard error.
+
+        A pairwise loss is a sum over judgments, each of which is held out once: D = Σ_i d_i / W, with the error
+        (Σ_i d_i²)^½ / W, of clusters (Σ_c (Σ_{i ∈ c} d_i)²)^½ / W. A loss of lists is none: its error is that of the
+        delete-a-part jackknife, ((G − 1)/G Σ_g (D_g − D̄)²)^½ in each fold, with the folds added up.
+        """
+        total, square, keys, sums = 0.0, 0.0, [], []
+        for fold, (one, other) in enumerate(zip(scores, others, strict=True)):
+            judge = self.folds[fold]
+            if isinstance(judge, ListLoss) or not judge.additive:
+                total += self.weights[fold] * float(np.nan_to_num(judge.loss(one) - judge.loss(other)))
+                square += self.weights[fold] ** 2 * _jackknife(self.parts[fold], one, other)
+                continue
+            each, count = judge.of_judgments(one, other), judge.batch.multiplicity
+            total += float(count @ each)
+            held = judge.held
+            if held.cluster is None or held.clusters is None:
+                square += float(count @ each**2)
+            else:
+                keys.append(label_keys(held.clusters, 0)[held.cluster])
+                sums.append(count * each)
+        if keys:
+            _, code = np.unique(np.concatenate(keys), return_inverse=True)
+            square += float((np.bincount(code, np.concatenate(sums)) ** 2).sum())
+        whole = max(float(self.weights.sum()), 1e-300)
+        return Difference(total / whole, float(np.sqrt(square)) / whole)
+
+
+def _jackknife(parts: list[Disagreement | ListLoss], one: Floats, other: Floats) -> float:
+    """The variance of the difference in a fold."""
+    left = np.array([part.loss(one) - part.loss(other) for part in parts])
+    left = left[np.isfinite(left)]
+    if len(left) < 2:
+        return 0.0
+    return (len(left) - 1) / len(left) * float(((left - left.mean()) ** 2).sum())
