@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -345,3 +346,58 @@ def test_nothing_in_nothing_out(name):
 def test_counting_by_hand():
     batch = Batch.whole(Preferences.from_comparisons(["x", "x", "y"], ["y", "z", "z"], tie=[False, True, False]))
     np.testing.assert_allclose(counting(batch).value, [0.75, 0.5, 0.25])
+
+
+@pytest.mark.parametrize("weights", ["pairs", "counts"])
+@pytest.mark.parametrize("differences", ["log-odds", "probit", "shares", "function"])
+def test_least_squares_of_any_skew_symmetric_matrix(differences, weights):
+    """(22) with another A, against least squares on the pairs written out; p is (n + c0)/(n + n' + 2 c0)."""
+    rng = np.random.default_rng(4)
+    one = rng.integers(6, size=70)
+    other = (one + rng.integers(1, 6, size=70)) % 6
+    batch = Batch.whole(Preferences.from_comparisons(one, other))
+    n, _ = plain.wins(batch, 0)
+    c0 = 0.7
+    given = (lambda a, b: np.sqrt(a) - np.sqrt(b)) if differences == "function" else differences
+    rows, wanted = [], []
+    for i in range(6):
+        for j in range(i + 1, 6):
+            if n[i, j] + n[j, i] > 0:
+                p = (n[i, j] + c0) / (n[i, j] + n[j, i] + 2 * c0)
+                A = {
+                    "log-odds": np.log(p / (1 - p)),
+                    "probit": np.sqrt(2) * scipy.stats.norm.ppf(p),
+                    "shares": 2 * p - 1,
+                    "function": np.sqrt(n[i, j]) - np.sqrt(n[j, i]),
+                }[differences]
+                root = np.sqrt(n[i, j] + n[j, i]) if weights == "counts" else 1.0
+                row = np.zeros(6)
+                row[i], row[j] = root, -root
+                rows.append(row)
+                wanted.append(root * A)
+    found = thurstone_mosteller(batch, c0=c0, weights=weights, differences=given)
+    np.testing.assert_allclose(found.value, np.linalg.lstsq(np.array(rows), np.array(wanted), rcond=None)[0], atol=1e-9)
+
+
+def test_probit_differences_recover_thurstone_case_five():
+    """Shares Φ((s_i − s_j)/√2) of very many judgments give s back."""
+    s = np.array([0.8, 0.1, -0.9])
+    pairs = [(i, j) for i in range(3) for j in range(3) if i != j]
+    count = [round(1e9 * scipy.stats.norm.cdf((s[i] - s[j]) / np.sqrt(2))) for i, j in pairs]
+    prefs = Preferences.from_comparisons([i for i, _ in pairs], [j for _, j in pairs], count=count)
+    np.testing.assert_allclose(thurstone_mosteller(Batch.whole(prefs), differences="probit").value, s, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("differences", "says"),
+    [
+        ("scores", "differences is 'log-odds'"),
+        (lambda a, b: a + b, "change its sign"),
+        (lambda a, _: a[:0], "finite number for each"),
+        (lambda a, b: np.log(a * 0) - np.log(b * 0), "finite number"),
+    ],
+)
+def test_differences_that_are_none_are_refused(differences, says):
+    batch = Batch.whole(Preferences.from_comparisons(["a", "b", "b"], ["b", "a", "c"]))
+    with np.errstate(all="ignore"), pytest.raises(UsageError, match=says):
+        thurstone_mosteller(batch, differences=differences)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import expit, ndtri
 
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
@@ -135,17 +138,52 @@ LONG = 20_000
 """Steps for those that elimination would fill too much."""
 
 
-def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs") -> Scores:
+Differences = Callable[[Floats, Floats], Floats]
+DIFFERENCES = ("log-odds", "probit", "shares")
+
+
+def pair_differences(graphs: Graphs, differences: str | Differences, c0: float) -> Floats:
+    """Return A of (22) for each pair, first against second: by how much the judgments put the first ahead.
+
+    With p = (n_jl + c0)/(n_jl + n_lj + 2 c0), 'log-odds' is log p/(1 − p), 'probit' √2 Φ⁻¹(p), the difference of scores
+    in Thurstone's case V, and 'shares' 2p − 1. A function of (n_jl, n_lj) has to be skew-symmetric. Errors: UsageError.
+    """
+    odds = pair_log_odds(graphs, c0) if differences in ("log-odds", "probit") else np.zeros(0)
+    if differences == "log-odds":
+        return odds
+    if differences == "probit":
+        return np.asarray(-np.sqrt(2.0) * np.sign(odds) * ndtri(expit(-np.abs(odds))), np.float64)
+    above, below = np.asarray(graphs.above, np.float64), np.asarray(graphs.below, np.float64)
+    if differences == "shares":
+        if not np.isfinite(c0) or c0 < 0:
+            raise UsageError(f"c0 is added to the counts of wins and must be a number ≥ 0, not {c0}")
+        return np.asarray((above - below) / (above + below + 2.0 * c0), np.float64)
+    if not callable(differences):
+        raise UsageError(f"differences is {', '.join(map(repr, DIFFERENCES))} or a function, not {differences!r}")
+    found, turned = (np.asarray(differences(*ends), np.float64) for ends in ((above, below), (below, above)))
+    if found.shape != above.shape or not np.isfinite(found).all():
+        raise UsageError("differences must return a finite number for each pair")
+    if not np.allclose(found, -turned, rtol=1e-9, atol=1e-12):
+        raise UsageError("differences must change its sign when the two sides of a pair are swapped")
+    return found
+
+
+def thurstone_mosteller(
+    batch: Batch, *, c0: float = C0, weights: str = "pairs", differences: str | Differences = "log-odds"
+) -> Scores:
     """Least-squares scores s_i − s_j ≈ A_ij (AoS (22)): s = (D_Ω − Ω)^† (Ω∘A) 1, A_jl = log (n_jl+c0)/(n_lj+c0).
 
-    Ω_jl is 1 on judged pairs and 0 elsewhere (``weights="pairs"``, the paper), or the strength n_jl + n_lj of the
-    judgments (``weights="counts"``). Unjudged pairs take no part, so incomplete designs are not biased. The solution
-    of least norm: scores sum to zero in every component; items in no comparison have 0.
+    ``differences`` is A: 'log-odds', 'probit' or 'shares' (``pair_differences``), or a function of the two columns
+    (n_jl, n_lj) of wins of each pair, which knows no c0. Ω_jl is 1 on judged pairs and 0 elsewhere
+    (``weights="pairs"``, the paper), or the strength n_jl + n_lj of the judgments (``weights="counts"``). Unjudged
+    pairs take no part, so incomplete designs are not biased. The solution of least norm: scores sum to zero in every
+    component; items in no comparison have 0.
 
     Solved as one sparse Laplacian system over the batch, by conjugate gradients, and by elimination where those are
     slow (long chains) or the weights lie far apart. ``gradient``: the largest entry of (D_Ω − Ω)s − (Ω∘A)1.
 
-    Errors: UsageError for unknown ``weights`` or a c0 that is not allowed.
+    Errors: UsageError for unknown ``weights``, ``differences`` or a c0 that is not allowed, for a function that is not
+    skew-symmetric.
 
     >>> from concordant.preferences.preferences import Preferences
     >>> votes = Preferences.from_comparisons(["x"] * 3 + ["y"] * 3, ["y"] * 3 + ["z"] * 3)
@@ -155,7 +193,7 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
     if weights not in ("pairs", "counts"):
         raise UsageError(f"weights is 'pairs' or 'counts', not {weights!r}")
     graphs = batch.graphs
-    odds = pair_log_odds(graphs, c0)
+    odds = pair_differences(graphs, differences, c0)
     omega = np.ones(len(odds)) if weights == "pairs" else graphs.above + graphs.below
     component = connectivity(graphs).component
     group = numbered(graphs.owner, component)
@@ -192,7 +230,7 @@ def thurstone_mosteller(batch: Batch, *, c0: float = C0, weights: str = "pairs")
         iterations=np.zeros(len(graphs), np.int64),
         gradient=gradient,
         notes=unfinished("thurstone-mosteller", judged & ~solved),
-        options={"c0": c0, "weights": weights},
+        options={"c0": c0, "weights": weights, "differences": getattr(differences, "__name__", differences)},
     )
 
 

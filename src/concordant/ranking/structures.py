@@ -148,7 +148,7 @@ _MEMBERS = (
         gauge="sum zero",
         source="AoS (22)",
         unlimited="c0",
-        options=("c0", "weights"),
+        options=("c0", "weights", "differences"),
         reversal="negated",
     ),
     Structure(
