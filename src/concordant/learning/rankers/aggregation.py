@@ -456,7 +456,8 @@ class AggregationRanker(RegressionRanker):
         check_is_fitted(self)
         training = learning_rows(X, y, self._missing)
         prefs = training.prefs
-        if self.regressor is not None or self.intercept != "query" or self._informed(str(prefs.kind)):
+        replaced = any(gate["candidates"][0]["taken"] is False for gate in self.status_.get("gate", []))
+        if self.regressor is not None or self.intercept != "query" or self._informed(str(prefs.kind)) or replaced:
             raise UsageError(
                 "Theorem 4 speaks of linear scorers fitted to what the judgments of each query say by themselves, with "
                 "an intercept of its own: name a ",
