@@ -204,3 +204,20 @@ def test_too_little_to_hold_out_is_said():
     ranker = cc.AggregationRanker().fit(rows, few)
     assert "2 clusters for 3 folds" in ranker.status_["gate"][0]["why"]
     assert "gate: " in ranker.status_["notes"][-1] and "consistent_for" not in ranker.status_
+
+
+def test_a_loss_on_edges_is_chosen_by_the_target():
+    features, prefs = drawn(THEOREM_3, 40_000, 3, seed(9))
+    ranker = cc.EdgeRanker("auto", ridge=1e-5).fit(features, prefs)
+    assert excess(ranker.predict(features), THEOREM_3) == 0 and ranker.status_["loss"] == "difference-graph"
+    assert [one["name"] for one in ranker.status_["gate"][0]["candidates"]] == ["ranknet", "difference-graph", "linear"]
+    named = cc.EdgeRanker("difference-graph", ridge=1e-5).fit(features, prefs)
+    assert (ranker.coef_ == named.coef_).all() and "gate" not in named.status_
+    listed = cc.EdgeRanker("auto", target="ndcg@2").fit(features, prefs)
+    assert listed.status_["gate"][0]["candidates"][-1]["name"] == "ndcg-pairwise"
+    rows, labels = np.random.default_rng(seed(10)).normal(size=(40, 2)), np.tile([0, 1, 2, 0], 10)
+    judged = cc.Features.of(rows, np.arange(40), np.repeat(np.arange(10), 4))
+    for target, loss in ((None, "ndcg-pairwise"), ("err", "err-pairwise"), ("pairwise", "difference-graph")):
+        assert cc.EdgeRanker("auto", target=target).fit(judged, labels).status_["loss"] == loss
+    with pytest.raises(UsageError, match="phi does nothing here: loss is 'auto'"):
+        cc.EdgeRanker("auto", phi="hinge").fit(features, prefs)

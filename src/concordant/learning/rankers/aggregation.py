@@ -16,7 +16,7 @@ from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, cross_validate, target_weights
 from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
-from concordant.learning.rankers.edges import clicks_note
+from concordant.learning.rankers.edge_sources import clicks_note
 from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.folds import SPLITS
 from concordant.learning.rankers.gate import (

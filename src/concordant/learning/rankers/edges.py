@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,21 +15,20 @@ from concordant.errors import InputError, UsageError, did_you_mean, refuse_idle
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.diagnosis import Diagnosis, diagnose
+from concordant.learning.rankers.edge_sources import Source, of_labels, of_preferences, structure_for
 from concordant.learning.rankers.estimator import LinearRanker
+from concordant.learning.rankers.gate import Candidate, Gate, choose, edge_scorer, names_for
 from concordant.learning.rankers.plans import one_ridge
+from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched
 from concordant.learning.solvers.edge_problem import EdgeProblem
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import LinearFit
 from concordant.learning.solvers.sampled_edges import EdgeSamples
 from concordant.learning.solvers.stochastic import checked_radius, projected, stochastic_fit
-from concordant.learning.targets.mean_targets import one_subset
-from concordant.losses.objective import Objective, Population, Relevance
+from concordant.losses.objective import Objective, Relevance
 from concordant.losses.surrogates import Surrogate, surrogate
 from concordant.preferences.graphs import Batch
-from concordant.preferences.notes import Note
-from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import Ragged
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -40,109 +39,18 @@ OF_STOCHASTIC = {"steps": 100_000, "step_size": "1/sqrt(t)", "radius": None, "av
 """Parameters that only one of the solvers reads, as they are unless they are given."""
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """Graphs with the row of X of each of their nodes and the weight of each graph in the risk."""
-
-    law: Population | Relevance
-    rows: Ints
-    """Row of the features of each node."""
-    weight: Floats
-    """Weight of each graph; they add up to 1."""
-    facts: dict[str, Any]
-    notes: tuple[Note, ...] = ()
-
-
-def of_labels(training: Training, reads: str) -> Source:
-    """Return the labels as a point law of scores, or as one person's ratings of each query."""
-    law: Population | Relevance
-    if reads == "scores":
-        law = Relevance.of(training.labels, training.start)
-    else:
-        query, item = training.groups.owner, training.groups.place
-        law = Population.of(Batch.whole(Preferences.from_ratings(query, item, training.labels)))
-    return Source(law, training.row, training.share, {"order": "all", "structure": None})
-
-
-def of_preferences(
-    training: Training,
-    member: Surrogate,
-    *,
-    structure: Any,
-    structure_options: Mapping[str, Any],
-    order: int | str,
-    subsets: int,
-    seed: int,
-) -> Source:
-    """Return what the surrogate reads of the preferences: (17) with all judgments, or (18) with k-subsets.
-
-    With ``order`` k each query has ``subsets`` graphs, or draws of its scores, of weight n̂_q/(n B); a query with at
-    most k judgments has one, all of them.
-    """
-    prefs = training.prefs
-    if member.reads != "scores" and structure is not None:
-        raise UsageError(f"{member.name} reads the preferences themselves; it takes no structure")
-    if member.reads == "judgments" and order != "all":
-        raise UsageError(f"{member.name} takes each judgment by itself, without aggregation; its order is 'all'")
-    if order != "all" and (isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1):
-        raise UsageError(f"order must be 'all' or an integer of at least 1, not {order!r}")
-    batch = Batch.whole(prefs) if isinstance(order, str) else Batch.subsets(prefs, int(order), subsets, seed=seed)
-    drawn = np.bincount(batch.query, minlength=len(prefs.queries))
-    notes = [] if isinstance(order, str) else one_subset(int((prefs.judgments <= order).sum()), len(drawn), order)
-    facts: dict[str, Any] = {"order": order, "structure": None}
-    if member.reads != "scores":
-        if prefs.kind == "selections":
-            notes.append(clicks_note(member.name))
-        rows = training.row[training.groups.take(batch.query)[1]]
-        weight = (training.share / drawn)[batch.query]
-        return Source(Population.of(batch), rows, weight, facts, tuple(notes))
-    name = _structure(member, structure, prefs.kind)
-    function = find_structure(name) if isinstance(name, str) else name
-    found = function(batch, **structure_options)
-    facts["structure"] = name if isinstance(name, str) else name.__name__
-    law = Relevance.of(_draws(batch, found.value, training.start, drawn), training.start)
-    return Source(law, training.row, training.share, facts, (*notes, *found.notes))
-
-
-def clicks_note(name: str) -> Note:
-    """Say what pairs read from click logs do."""
-    text = (
-        "{name} reads a click as preferred to what stands above it and never the reverse: lists shown in one order "
-        "teach it to reverse that order; the structure 'cascade' (with err-pairwise or gain regression) does not"
-    )
-    return Note("pairs of clicks", text, name=name)
-
-
-def _structure(member: Surrogate, given: Any, kind: str | None) -> Any:
-    """The structure given, or the usual one: for ERR chances in [0, 1], else log-odds."""
-    if given is not None:
-        return given
-    if member.consistent_for != "err":
-        return "log-odds"
-    return "cascade" if kind == "selections" else "budgeted-borda"
-
-
-def _draws(batch: Batch, value: Floats, start: Ints, drawn: Ints) -> Floats:
-    """Return scores of shape (draws, nodes); a query with one draw has it repeated."""
-    most = int(drawn.max(initial=1))
-    first = Ragged.of_sizes(drawn).first
-    table = np.empty((most, int(start[-1])))
-    queries = Ragged(start)
-    owner, local = queries.owner, queries.place
-    for draw in range(most):
-        graph = (first + np.where(drawn > 1, draw, 0))[owner]
-        table[draw] = value[batch.node_start[graph] + local]
-    return table
-
-
 class EdgeRanker(LinearRanker):
     """Minimise Σ_q (n̂_q/n) φ_q(Xθ) + (λ/2)‖θ‖² for a surrogate φ_q of weighted edges between the items of a query.
 
     Parameters
     ----------
-    loss : 'difference-graph', 'linear' (closed form), 'ranksvm', 'ranknet', 'rankboost', 'margin-based',
+    loss : 'auto', or 'difference-graph', 'linear' (closed form), 'ranksvm', 'ranknet', 'rankboost', 'margin-based',
         'ndcg-pairwise', 'err-pairwise' or 'gain-regression'. What each is consistent for stands in the registry of
-        surrogates and in ``status_``.
+        surrogates and in ``status_``. 'auto' is 'ranknet' unless held-out judgments show that another one of the
+        ``target`` loses surely less ('difference-graph', 'linear', for lists also 'ndcg-pairwise' or 'err-pairwise'; of
+        clicks always the last): ``status_["gate"]``, as of ``AggregationRanker``. For labels it is that of the target.
+    target : what 'auto' chooses by and ``score`` returns (``Target``); None: ERR for clicks, NDCG for labels, else
+        pairwise.
     phi : margin function, such as 'hinge' or 'logistic', where the loss leaves a choice (``losses/pair_losses.py``).
     ridge : λ; 'auto' is 0.001. Features are standardised and the weights of queries add up to 1.
     options : options of the loss, such as {"nu": 0.1} of 'linear' or {"gain": "2^s"} of 'ndcg-pairwise'.
@@ -182,6 +90,7 @@ class EdgeRanker(LinearRanker):
         self,
         loss: str = "difference-graph",
         *,
+        target: str | None = None,
         phi: str | None = None,
         ridge: float | str = "auto",
         options: Mapping[str, Any] | None = None,
@@ -203,6 +112,7 @@ class EdgeRanker(LinearRanker):
         seed: int = 0,
     ) -> None:
         self.loss = loss
+        self.target = target
         self.phi = phi
         self.ridge = ridge
         self.options = options
@@ -224,7 +134,12 @@ class EdgeRanker(LinearRanker):
         self.seed = seed
 
     def _check(self) -> None:
-        surrogate(self.loss)
+        Target.of(self.target, "comparisons")
+        if self.loss == "auto":
+            given = {"phi": self.phi, "options": self.options, "structure": self.structure, "order": self.order}
+            refuse_idle(given, {"phi": None, "options": None, "structure": None, "order": "all"}, "loss is 'auto'")
+        else:
+            surrogate(self.loss)
         one_ridge(self.ridge)
         if self.solver not in SOLVERS:
             raise UsageError(f"unknown solver {self.solver!r}; {did_you_mean(str(self.solver), SOLVERS)}")
@@ -235,8 +150,11 @@ class EdgeRanker(LinearRanker):
             raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
 
     def _learn(self, training: Training, columns: Columns) -> None:
-        member = surrogate(self.loss)
+        gate = self._through_gate(training, columns) if self.loss == "auto" and not training.labelled else None
+        member = surrogate(self._loss_of(training) if gate is None else gate.name)
         options = dict(self.options or {})
+        if self.loss == "auto" and member.consistent_for == "err" and not training.labelled:
+            options["gain"] = "identity"
         if training.labelled:
             if self.order != "all" or self.structure is not None:
                 raise UsageError("labels are complete preference data: there is no order and no structure")
@@ -265,6 +183,28 @@ class EdgeRanker(LinearRanker):
             fit, ended = self._exact(Z, objective, source), {}
         self._take_linear(fit.theta)
         self.status_ = self._told(training, member, source, objective, fit) | ended
+        if gate is not None:
+            self.status_ |= {"gate": [gate.row], "target": str(gate.target)}
+            self.status_["notes"] += [gate.note] if len(gate.names) > 1 else []
+
+    def _loss_of(self, training: Training) -> str:
+        """The loss, of 'auto' with labels that of the target."""
+        if self.loss != "auto":
+            return self.loss
+        name = Target.of(self.target or "ndcg", "comparisons").name
+        return {"pairwise": "difference-graph", "err": "err-pairwise"}.get(name, "ndcg-pairwise")
+
+    def _through_gate(self, training: Training, columns: Columns) -> Gate:
+        """Compare the usual pairwise loss with the surrogates of the target on held-out judgments."""
+        kind, ridge = str(training.prefs.kind), one_ridge(self.ridge)
+        target = Target.of(self.target, kind)
+
+        def by(name: str) -> Candidate:
+            return Candidate(name, lambda prefs: edge_scorer(replace(training, judged=prefs), columns, name, ridge, 0))
+
+        first = () if kind == "selections" else ("ranknet",)
+        candidates = [by(name) for name in (*first, *names_for(target, kind))]
+        return choose(training, columns, candidates, target, n=3, seed=self.seed)
 
     def _exact(self, Z: Matrix, objective: Objective, source: Source) -> LinearFit:
         return fit_edges(
@@ -324,7 +264,7 @@ class EdgeRanker(LinearRanker):
         """Return what makes the surrogate of the subsets of a batch."""
         if member.reads != "scores":
             return lambda batch: member.objective(batch, phi=self.phi, **options)
-        name, given = _structure(member, self.structure, kind), dict(self.structure_options or {})
+        name, given = structure_for(member, self.structure, kind), dict(self.structure_options or {})
         function = find_structure(name) if isinstance(name, str) else name
 
         def make(batch: Batch) -> Objective:

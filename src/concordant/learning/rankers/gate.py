@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
-from concordant.learning.rankers.edges import of_preferences
+from concordant.learning.rankers.edge_sources import of_preferences
 from concordant.learning.rankers.folds import clusters_of, folds
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES, Plan, Recipe
 from concordant.learning.rankers.target import Judges, Target
@@ -174,6 +174,11 @@ def _closed(target: Target, names: tuple[str, ...], why: str) -> Gate:
     return Gate(target, names, nothing, nothing, nothing, 0, why)
 
 
+def names_for(target: Target, kind: str) -> tuple[str, ...]:
+    """The surrogates on edges that are candidates for a target."""
+    return CLICKS if kind == "selections" else SURROGATES[target.name]
+
+
 def linear_candidates(
     training: Training, columns: Columns, recipe: Recipe, target: Target, precision: float, intercept: str
 ) -> list[Candidate]:
@@ -198,7 +203,7 @@ def linear_candidates(
 
         return scores
 
-    found = [Candidate(name, by_edges(name)) for name in (CLICKS if clicks else SURROGATES[target.name])]
+    found = [Candidate(name, by_edges(name)) for name in names_for(target, kind)]
     usual = STRUCTURE_CHOICES[kind][0]
     if not clicks:
         found.append(Candidate(usual, by_targets(Plan(usual, "all", "identity", False))))

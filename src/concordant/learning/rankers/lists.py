@@ -11,7 +11,7 @@ from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.aggregation import RegressionRanker
 from concordant.learning.rankers.columns import Columns
-from concordant.learning.rankers.edges import of_labels
+from concordant.learning.rankers.edge_sources import of_labels
 from concordant.learning.rankers.plans import check_at, one_ridge
 from concordant.learning.rankers.regressors import check_regressor
 from concordant.learning.rankers.validation import Training

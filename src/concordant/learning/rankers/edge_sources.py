@@ -1,0 +1,119 @@
+"""What a surrogate on edges reads: graphs or scores of the judgments, the rows of their items, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import UsageError
+from concordant.learning.rankers.validation import Training
+from concordant.learning.targets.mean_targets import one_subset
+from concordant.losses.objective import Population, Relevance
+from concordant.losses.surrogates import Surrogate
+from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.ranking.structures import structure as find_structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Graphs with the row of X of each of their nodes and the weight of each graph in the risk."""
+
+    law: Population | Relevance
+    rows: Ints
+    """Row of the features of each node."""
+    weight: Floats
+    """Weight of each graph; they add up to 1."""
+    facts: dict[str, Any]
+    notes: tuple[Note, ...] = ()
+
+
+def of_labels(training: Training, reads: str) -> Source:
+    """Return the labels as a point law of scores, or as one person's ratings of each query."""
+    law: Population | Relevance
+    if reads == "scores":
+        law = Relevance.of(training.labels, training.start)
+    else:
+        query, item = training.groups.owner, training.groups.place
+        law = Population.of(Batch.whole(Preferences.from_ratings(query, item, training.labels)))
+    return Source(law, training.row, training.share, {"order": "all", "structure": None})
+
+
+def of_preferences(
+    training: Training,
+    member: Surrogate,
+    *,
+    structure: Any,
+    structure_options: Mapping[str, Any],
+    order: int | str,
+    subsets: int,
+    seed: int,
+) -> Source:
+    """Return what the surrogate reads of the preferences: (17) with all judgments, or (18) with k-subsets.
+
+    With ``order`` k each query has ``subsets`` graphs, or draws of its scores, of weight n̂_q/(n B); a query with at
+    most k judgments has one, all of them.
+    """
+    prefs = training.prefs
+    if member.reads != "scores" and structure is not None:
+        raise UsageError(f"{member.name} reads the preferences themselves; it takes no structure")
+    if member.reads == "judgments" and order != "all":
+        raise UsageError(f"{member.name} takes each judgment by itself, without aggregation; its order is 'all'")
+    if order != "all" and (isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1):
+        raise UsageError(f"order must be 'all' or an integer of at least 1, not {order!r}")
+    batch = Batch.whole(prefs) if isinstance(order, str) else Batch.subsets(prefs, int(order), subsets, seed=seed)
+    drawn = np.bincount(batch.query, minlength=len(prefs.queries))
+    notes = [] if isinstance(order, str) else one_subset(int((prefs.judgments <= order).sum()), len(drawn), order)
+    facts: dict[str, Any] = {"order": order, "structure": None}
+    if member.reads != "scores":
+        if prefs.kind == "selections":
+            notes.append(clicks_note(member.name))
+        rows = training.row[training.groups.take(batch.query)[1]]
+        weight = (training.share / drawn)[batch.query]
+        return Source(Population.of(batch), rows, weight, facts, tuple(notes))
+    name = structure_for(member, structure, prefs.kind)
+    function = find_structure(name) if isinstance(name, str) else name
+    found = function(batch, **structure_options)
+    facts["structure"] = name if isinstance(name, str) else name.__name__
+    law = Relevance.of(_draws(batch, found.value, training.start, drawn), training.start)
+    return Source(law, training.row, training.share, facts, (*notes, *found.notes))
+
+
+def clicks_note(name: str) -> Note:
+    """Say what pairs read from click logs do."""
+    text = (
+        "{name} reads a click as preferred to what stands above it and never the reverse: lists shown in one order "
+        "teach it to reverse that order; the structure 'cascade' (with err-pairwise or gain regression) does not"
+    )
+    return Note("pairs of clicks", text, name=name)
+
+
+def structure_for(member: Surrogate, given: Any, kind: str | None) -> Any:
+    """The structure given, or the usual one: for ERR chances in [0, 1], else log-odds."""
+    if given is not None:
+        return given
+    if member.consistent_for != "err":
+        return "log-odds"
+    return "cascade" if kind == "selections" else "budgeted-borda"
+
+
+def _draws(batch: Batch, value: Floats, start: Ints, drawn: Ints) -> Floats:
+    """Return scores of shape (draws, nodes); a query with one draw has it repeated."""
+    most = int(drawn.max(initial=1))
+    first = Ragged.of_sizes(drawn).first
+    table = np.empty((most, int(start[-1])))
+    queries = Ragged(start)
+    owner, local = queries.owner, queries.place
+    for draw in range(most):
+        graph = (first + np.where(drawn > 1, draw, 0))[owner]
+        table[draw] = value[batch.node_start[graph] + local]
+    return table
