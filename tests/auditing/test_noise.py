@@ -14,12 +14,12 @@ from scipy.stats import beta, binom, binomtest, false_discovery_control
 
 from concordant.auditing import noise as resampling
 from concordant.auditing.cycle_tests import DOUBT, benjamini_hochberg, bottlenecks, cycle_test
-from concordant.auditing.edge_tests import BETS, edge_tests
 from concordant.auditing.noise import ACYCLIC, CYCLIC, NEARBY, WITHIN_NOISE, cyclic_tables, explained, noise
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.edge_tests import BETS, edge_tests
 from concordant.ranking.multinomial import Atoms, streams
 from plain import adjacency, held
 from plain import wins as plain_wins

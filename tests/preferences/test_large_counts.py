@@ -10,10 +10,10 @@ from scipy.stats import binom
 
 import concordant as cc
 from concordant import Preferences
-from concordant.auditing.edge_tests import edge_tests
 from concordant.errors import InputError, UsageError
 from concordant.preferences.counts import exact_bincount, exact_sum
 from concordant.preferences.graphs import Batch
+from concordant.ranking.edge_tests import edge_tests
 from concordant.ranking.multinomial import multinomial
 
 MOST = (1 << 63) - 1

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from concordant.auditing.edge_tests import EdgeTests, edge_tests
 from concordant.preferences.connectivity import Differences, strong_components
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.ranking.edge_tests import EdgeTests, edge_tests
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from concordant.auditing.cycle_tests import benjamini_hochberg, cycle_at, cycle_test, has_cycle
-from concordant.auditing.edge_tests import sides_taken
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import LEVEL, Differences
 from concordant.preferences.graphs import Batch
@@ -25,6 +24,7 @@ from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders
+from concordant.ranking.edge_tests import sides_taken
 from concordant.ranking.multinomial import Atoms, streams
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from concordant.errors import counted
 
-Unlimited = Literal["prior", "c0", "shares"]
+Unlimited = Literal["prior", "c0", "shares", "places"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ SUPPORTS: dict[Unlimited, Support] = {
         "it has a score that is a share of wins, which does not say by how far",
         "they have scores that are shares of wins, which do not say by how far",
         "its score is a share of wins, which does not say by how far it leads.",
+    ),
+    "places": Support(
+        "it has a place, which does not say by how far",
+        "they have places, which do not say by how far",
+        "its score is a place, which does not say by how far it leads.",
     ),
 }
 

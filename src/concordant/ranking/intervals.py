@@ -112,7 +112,8 @@ def bounds(
     if method == "bootstrap":
         drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options)
         found = drawn.intervals(wanted.level)
-        ranks = rank_intervals_of_replicates(drawn, batch, connectivity=linked, level=wanted.level)
+        places = member.gauge == "places"
+        ranks = rank_intervals_of_replicates(drawn, batch, connectivity=linked, level=wanted.level, places=places)
         return _bounds(found, ranks.lower, ranks.upper, {}, notes)
     if member.curvature is None:
         able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)

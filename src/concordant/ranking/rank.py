@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,15 @@ from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.flags import LABELS, code_of
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
+from concordant.ranking.lack_of_fit import (
+    NOISE,
+    Contradictions,
+    contradictions,
+    family_wise,
+    lack_of_fit,
+    misfit_notes,
+    standardised,
+)
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -74,6 +83,14 @@ class Ranking:
     """Per query: status (a ``Status``), iterations, gradient."""
     coefficients: Mapping[str, Floats] = field(default_factory=dict)
     """Per query: covariates' coefficients, the logarithm of Davidson's ν ("ties"), with "s.e. of …" beside each."""
+    lack_of_fit: Floats | None = None
+    """Per query: p-value of the test that one scale explains its pairs; NaN where untested, None where the structure
+    has no such test."""
+    contradicted: pa.Table | None = None
+    """Pairs whose majority contradicts the order of the scores beyond noise, all queries together at 5%: query, winner
+    (by the majority), loser, wins, losses, p_value (Holm's), against_ranks (whether the ranks given exclude it)."""
+    judged: tuple[Preferences, Mapping[str, Any]] | None = None
+    """The preferences that were ranked, and the options, for ``residuals``."""
     notes: tuple[str, ...] = ()
     """What a reader should know: sentences, which carry what they are made of (``preferences.notes.Note``)."""
 
@@ -120,6 +137,43 @@ class Ranking:
     def to_polars(self) -> Any:
         """Return the rows as a polars data frame (polars must be installed)."""
         return as_polars(self.to_arrow())
+
+    def residuals(self) -> pa.Table:
+        """Return what the scores expect of every judged pair beside what was observed.
+
+        Columns: query, first, second, judgments (their strength), expected and observed (wins of the first, ties half),
+        standardised: observed − expected over its standard error, which accounts for the fitted scores (and clusters);
+        missing where nothing is left to vary. With a covariate a pair has a row for each of its values.
+
+        Errors: UsageError when the scores do not say how often one item beats another.
+
+        >>> import concordant as cc
+        >>> votes = cc.Preferences.from_comparisons(list("1213"), list("2331"), count=[25, 1, 50, 24])
+        >>> found = cc.rank(votes).residuals().to_pylist()[2]
+        >>> found["first"], found["second"], found["observed"], round(found["expected"], 3)
+        ('2', '3', 1.0, 0.083)
+
+        Source: Agresti, Categorical Data Analysis (2013), §4.5, standardised Pearson residuals.
+        """
+        if self.structure != "bradley-terry" or self.judged is None:
+            raise UsageError(
+                f"residuals need scores that say how often one item beats another, as those of bradley-terry do, not "
+                f"those of {self.structure}"
+            )
+        prefs, options = self.judged
+        rows = np.lexsort((self.item, self.query))
+        parts = []
+        for codes in _blocks(prefs):
+            batch = Batch.whole(prefs, codes)
+            held = rows[np.isin(self.query[rows], codes)] if len(prefs.queries) > 1 else rows
+            coefficients = {name: column[codes] for name, column in self.coefficients.items()}
+            none = np.zeros(len(batch))
+            scores = Scores(
+                self.score[held], self.component[held] - 1, none.astype(np.int8), none.astype(np.int64), none,
+                coefficients, options=dict(options),
+            )  # fmt: skip
+            parts.append(_residuals(batch, scores))
+        return pa.concat_tables(parts)
 
     @property
     def converged(self) -> bool:
@@ -184,6 +238,7 @@ def rank(
     if across_components and member.reads == "exposures":
         raise Idle("across_components", f"scores of {member.name} are chances, which compare all items of a query")
     parts: list[_Part] = []
+    used: Mapping[str, Any] = {}
     done = 0
     blocks = list(_blocks(prefs))
     with stage("ranking queries", len(prefs.queries) if len(blocks) > 1 else None) as advance:
@@ -195,12 +250,14 @@ def rank(
             linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
             with stage("intervals"):
                 limits = bounds(batch, scores, member, linked, wanted, options)
-            parts.append(_part(batch, graphs, scores, linked, limits, across_components))
+            used = scores.options
+            part = _part(batch, graphs, scores, linked, limits, across_components)
+            parts.append(replace(part, check=_check(batch, scores, limits)) if member.expects else part)
             done += len(codes)
             advance(len(codes))
             if progress is not None:
                 progress(done, len(prefs.queries))
-    return _joined(prefs, structure, level, quasi, parts)
+    return _joined(prefs, structure, level, quasi, parts, used)
 
 
 def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
@@ -217,6 +274,43 @@ def _all_linked(batch: Batch) -> Connectivity:
 
 
 @dataclass(frozen=True)
+class _Check:
+    """Whether the model fits some queries."""
+
+    p_value: Floats
+    against: Contradictions
+    items: tuple[NDArray[np.int64], NDArray[np.int64]]
+    """Those that the majorities prefer, and those that the scores do."""
+    excluded: NDArray[np.bool_]
+    """Whether the rank ranges leave no place for what the majority says."""
+
+
+def _check(batch: Batch, scores: Scores, limits: Bounds) -> _Check:
+    with stage("fit of the model"):
+        against = contradictions(batch, scores.value)
+        behind, ahead = against.winner, against.loser
+        excluded = (limits.rank_upper[ahead] > 0) & (limits.rank_upper[ahead] < limits.rank_lower[behind])
+        items = (batch.item[behind].astype(np.int64), batch.item[ahead].astype(np.int64))
+        return _Check(lack_of_fit(batch, scores), against, items, excluded)
+
+
+def _residuals(batch: Batch, scores: Scores) -> pa.Table:
+    fitted, standardised_residual = standardised(batch, scores)
+    graphs, items = fitted.graphs, batch.prefs.items
+    return pa.table(
+        {
+            "query": batch.prefs.queries.take(batch.query[graphs.graph]),
+            "first": items.take(batch.item[graphs.first]),
+            "second": items.take(batch.item[graphs.second]),
+            "judgments": fitted.judgments,
+            "expected": fitted.expected,
+            "observed": graphs.above,
+            "standardised": pa.array(standardised_residual, from_pandas=True),
+        }
+    )
+
+
+@dataclass(frozen=True)
 class _Part:
     """The rows of some queries."""
 
@@ -225,6 +319,7 @@ class _Part:
     coefficients: dict[str, Floats]
     notes: tuple[Note, ...]
     interval: str
+    check: _Check | None = None
 
 
 def _part(batch: Batch, graphs: Graphs, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
@@ -304,7 +399,37 @@ def _flags(graphs: Graphs, linked: Connectivity) -> NDArray[np.int8]:
     return flag
 
 
-def _joined(prefs: Preferences, name: str, level: float, quasi: bool, parts: Sequence[_Part]) -> Ranking:
+def _checked(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Floats | None, pa.Table | None, tuple[Note, ...]]:
+    """p-values of the queries, the contradicted pairs of all of them together, and what is said of both."""
+    checks = [part.check for part in parts if part.check is not None]
+    if not checks:
+        return None, None, ()
+    p_value = np.concatenate([check.p_value for check in checks])
+    raw = np.concatenate([check.against.p_value for check in checks])
+    adjusted = family_wise(raw, sum(check.against.tested for check in checks))
+    order = np.lexsort((np.arange(len(adjusted)), adjusted))
+    kept = order[adjusted[order] <= NOISE]
+
+    def column(values: Callable[[_Check], NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([values(check) for check in checks])[kept]
+
+    table = pa.table(
+        {
+            "query": prefs.queries.take(column(lambda check: check.against.query)),
+            "winner": prefs.items.take(column(lambda check: check.items[0])),
+            "loser": prefs.items.take(column(lambda check: check.items[1])),
+            "wins": column(lambda check: check.against.wins),
+            "losses": column(lambda check: check.against.losses),
+            "p_value": adjusted[kept],
+            "against_ranks": column(lambda check: check.excluded),
+        }
+    )
+    return p_value, table, misfit_notes(p_value, table)
+
+
+def _joined(
+    prefs: Preferences, name: str, level: float, quasi: bool, parts: Sequence[_Part], used: Mapping[str, Any]
+) -> Ranking:
     def column(key: str, kind: Any) -> NDArray[Any]:
         return np.concatenate([np.zeros(0, kind), *(part.columns[key] for part in parts)]).astype(kind)
 
@@ -312,6 +437,7 @@ def _joined(prefs: Preferences, name: str, level: float, quasi: bool, parts: Seq
         key: np.concatenate([np.zeros(0), *(part.status[key] for part in parts)])
         for key in ("status", "iterations", "gradient")
     }
+    p_value, contradicted, said = _checked(prefs, parts)
     keys = list(dict.fromkeys(key for part in parts for key in part.coefficients))
     coefficients = {
         key: np.concatenate([part.coefficients.get(key, np.full(len(part.status["status"]), np.nan)) for part in parts])
@@ -337,5 +463,8 @@ def _joined(prefs: Preferences, name: str, level: float, quasi: bool, parts: Seq
         level=level,
         status=status,
         coefficients=coefficients,
-        notes=(*prefs.notes, *added_up((note for part in parts for note in part.notes), len(prefs.queries))),
+        lack_of_fit=p_value,
+        contradicted=contradicted,
+        judged=None if p_value is None else (prefs, used),
+        notes=(*prefs.notes, *added_up((note for part in parts for note in part.notes), len(prefs.queries)), *said),
     )

@@ -92,12 +92,13 @@ def rank_intervals(
 
 
 def rank_intervals_of_replicates(
-    boot: Bootstrap, batch: Batch, *, connectivity: Connectivity, level: float = 0.95
+    boot: Bootstrap, batch: Batch, *, connectivity: Connectivity, level: float = 0.95, places: bool = False
 ) -> RankIntervals:
     """Rank intervals from bootstrap replicates: critical value the quantile of max |t| over them.
 
     t_ij = (difference in the replicate − in the point estimate)/its standard deviation. Items with an infinite or
-    undetermined score in some replicate are never called certain.
+    undetermined score in some replicate are never called certain. Scores that are ``places`` (of which many pairs never
+    change) are bounded one by one instead, all together, as those of large graphs are.
     """
     if not 0 < level < 1:
         raise UsageError(f"the level of an interval lies between 0 and 1, not {level}")
@@ -109,7 +110,7 @@ def rank_intervals_of_replicates(
     error = np.sqrt((moved**2).mean(axis=0))
     lower, upper = ranks_from_intervals(batch, boot.scores, gauge, error, certain, level=level, draws=moved)
     size = batch.sizes
-    for graph in steps("rank intervals", np.flatnonzero((size <= PAIRWISE) & (size > 1))):
+    for graph in steps("rank intervals", np.flatnonzero((size <= PAIRWISE) & (size > 1) & (not places))):
         nodes = np.arange(batch.node_start[graph], batch.node_start[graph + 1])[None, :]
         own = moved[:, nodes[0]]
         matrix = (own.T @ own / len(own))[None]

@@ -44,13 +44,15 @@ class Structure:
     source: str
     unlimited: Unlimited
     """What the score of an item rests on that never lost, never won or is separated: an option, or on nothing but its
-    shares of wins, which have an end."""
+    shares of wins, which have an end, or its place."""
     options: tuple[str, ...] = ()
     kinds: tuple[str, ...] = KINDS
     """Kinds of preferences that it accepts."""
     positions: bool = False
     """Reads orders by the places of their items, so that no pair table of them is made."""
     likelihood: bool = False
+    expects: bool = False
+    """Its scores say how often an item beats another, so pairs can be held against them (``lack_of_fit``)."""
     curvature: Callable[[Batch, Scores], Curvature] | None = None
     """Second derivatives and gradients at a fit, for Hessian and sandwich intervals."""
     reversal: Literal["negated", "complement", "places reversed", "none"] = "none"
@@ -111,6 +113,7 @@ _MEMBERS = (
         unlimited="prior",
         options=("prior", "ties", "covariates", "tolerance", "max_iterations", "mean"),
         likelihood=True,
+        expects=True,
         curvature=bradley_terry_curvature,
         reversal="negated",
     ),
@@ -199,7 +202,7 @@ _MEMBERS = (
         neutral="-1",
         gauge="places",
         source="Kemeny 1959; AoS (10), (11)",
-        unlimited="shares",
+        unlimited="places",
         reversal="places reversed",
         replicate=rough_kemeny,
         dearness=16.0,

@@ -1,0 +1,153 @@
+"""The test of fit against exact laws by enumeration and small simulations, residuals against formulas written out."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import concordant as cc
+from concordant.auditing.counterexamples import known_counterexample
+from concordant.kernels.tournaments import with_the_same_totals
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.lack_of_fit import family_wise, lack_of_fit
+from seeds import seed
+
+
+def theorem_3(votes, queries, random):
+    """Logs of so many votes each on Theorem 3's population, a query each."""
+    drawn = random.multinomial(votes, [0.25, 0.01, 0.5, 0.24], queries)
+    query, kind = np.nonzero(drawn)
+    winner, loser = np.array(["1", "2", "1", "3"])[kind], np.array(["2", "3", "3", "1"])[kind]
+    return Preferences.from_comparisons(winner, loser, query, count=drawn[query, kind])
+
+
+def fitting_logs(items, judgments, queries, random, clusters=0):
+    """Logs of a Bradley–Terry model, a query each; clusters share part of what decides."""
+    score = random.normal(size=(queries, items))
+    first = random.integers(0, items, (queries, judgments))
+    second = (first + random.integers(1, items, (queries, judgments))) % items
+    first, second = np.minimum(first, second), np.maximum(first, second)
+    query = np.repeat(np.arange(queries), judgments)
+    margin = np.take_along_axis(score, first, 1) - np.take_along_axis(score, second, 1)
+    uniform = random.random((queries, judgments))
+    if clusters:  # half the judgments of a cluster use one draw
+        shared = np.repeat(random.random((queries, clusters)), judgments // clusters, axis=1)
+        uniform = np.where(random.random(uniform.shape) < 0.5, shared, uniform)
+    won = uniform < 1 / (1 + np.exp(-margin))
+    cluster = (
+        query * 1000 + np.tile(np.repeat(np.arange(clusters), judgments // clusters), queries) if clusters else None
+    )
+    winner, loser = np.where(won, first, second).ravel(), np.where(won, second, first).ravel()
+    return Preferences.from_comparisons(winner, loser, query, cluster=cluster)
+
+
+def p_values(prefs):
+    batch = Batch.whole(prefs)
+    return lack_of_fit(batch, bradley_terry(batch))
+
+
+def test_tables_with_the_same_totals_are_drawn_evenly():
+    """Five comparisons of four items: every outcome with the totals of the first is as frequent as any other."""
+    pairs = [(0, 1), (1, 2), (0, 2), (2, 3), (1, 3), (0, 3)]
+    first_wins = np.array([1, 1, 0, 1, 0, 1])
+
+    def totals(won):
+        return np.bincount([i if w else j for (i, j), w in zip(pairs, won, strict=True)], minlength=4).tolist()
+
+    alike = [won for won in product((0, 1), repeat=6) if totals(won) == totals(first_wins)]
+    assert len(alike) > 2
+    owner = np.array([i if w else j for (i, j), w in zip(pairs, first_wins, strict=True)])
+    other = np.array([j if w else i for (i, j), w in zip(pairs, first_wins, strict=True)])
+    order = np.argsort(owner, kind="stable")
+    start = np.searchsorted(owner[order], np.arange(5))
+    found = np.empty(20_001)
+    weight = 2.0 ** np.arange(6)  # a statistic that tells the outcomes apart: Σ (won − 0)² 2^p
+    with_the_same_totals(
+        8, np.uint64(5), start, other[order], order.copy(), first_wins[order] > 0, first_wins.astype(float),
+        np.zeros(6), 1 / weight, found,
+    )  # fmt: skip
+    values, counts = np.unique(found[1:].round(6), return_counts=True)
+    assert values.tolist() == sorted(float(np.dot(won, weight)) for won in alike)
+    assert np.abs(counts / 20_000 - 1 / len(alike)).max() < 0.02
+
+
+def test_the_p_value_of_theorem_3_is_that_of_all_tables_with_its_totals():
+    """100 votes: item 2 won once, over 3 or over 1 in one of 25 ways; the mid-p-value counts half of its own table."""
+    found = p_values(known_counterexample("theorem-3").preferences)[0]
+    tables = {0: 1.0, 1: 25 * 24 / 51}  # C(25, k)·C(74, 50 + k)·C(1, 1 − k), over that of k = 0
+    assert found == pytest.approx(0.5 * tables[0] / sum(tables.values()), abs=0.012)
+
+
+def test_size_and_power_in_small():
+    """At 5% between 1% and 10% of 200 logs (three standard errors about 5%), and nine of ten on Theorem 3."""
+    random = np.random.default_rng(seed(0))
+    for items, judgments, clusters in ((3, 200, 0), (12, 70, 0), (30, 100, 0), (8, 300, 50)):
+        found = p_values(fitting_logs(items, judgments, 200, random, clusters))
+        share = float((found[~np.isnan(found)] <= 0.05).mean())
+        assert (~np.isnan(found)).sum() > 150 and 0.01 <= share <= 0.1, (items, judgments, share)
+    found = p_values(theorem_3(300, 100, random))
+    assert (found <= 0.05).mean() >= 0.85
+
+
+def test_a_prior_makes_no_lack_of_fit():
+    prefs = fitting_logs(5, 2000, 1, np.random.default_rng(seed(1)))
+    found = [cc.rank(prefs, prior=prior, interval="none").lack_of_fit[0] for prior in (0.0, 0.01, 100.0)]
+    assert min(found) > 0.05 and not [note for note in cc.rank(prefs, prior=100.0).notes if "lack of fit" in note]
+
+
+def test_rank_says_that_theorem_3_contradicts_its_ranks():
+    votes = theorem_3(3000, 1, np.random.default_rng(seed(2)))
+    board = cc.rank(votes)
+    row = board.contradicted.to_pylist()[0]
+    assert len(board.contradicted) == 1 and (row["winner"], row["loser"], row["losses"]) == ("2", "3", 0)
+    assert row["p_value"] == pytest.approx(min(1, 3 * binomtest(int(row["wins"]), int(row["wins"])).pvalue))
+    assert row["against_ranks"] and board.lack_of_fit[0] < 0.001
+    notes = {note.code: note for note in board.notes}
+    assert set(notes) == {"lack of fit", "contradicted pairs"}
+    assert "prefer '2' to '3'" in notes["contradicted pairs"] and "structure='kemeny'" in notes["contradicted pairs"]
+
+
+def test_many_queries_have_one_line_with_counts():
+    random = np.random.default_rng(seed(3))
+    board = cc.rank(theorem_3(3000, 6, random), interval="none")
+    (note,) = (note for note in board.notes if note.code == "lack of fit")
+    assert note.numbers["queries"] == 6 == note.numbers["tested"] and "in 6 of 6 queries" in note
+    fine = cc.rank(fitting_logs(4, 600, 6, random), interval="none")
+    assert not [note for note in fine.notes if note.code == "lack of fit"]
+
+
+def test_residuals_are_those_of_the_formula():
+    votes = Preferences.from_comparisons(list("abcabcda"), list("bcacabad"), count=[9, 7, 3, 4, 2, 8, 5, 6])
+    board = cc.rank(votes, prior=0.01)
+    table = board.residuals()
+    score = dict(zip(board.to_arrow()["item"].to_pylist(), board.score, strict=True))
+    items = sorted(score)
+    x = np.zeros((len(table), len(items)))
+    for row, (i, j) in enumerate(zip(table["first"].to_pylist(), table["second"].to_pylist(), strict=True)):
+        x[row, items.index(i)], x[row, items.index(j)] = 1, -1
+    n = table["judgments"].to_numpy()
+    p = 1 / (1 + np.exp(-x @ [score[item] for item in items]))
+    np.testing.assert_allclose(table["expected"], n * p)
+    v = np.diag(n * p * (1 - p))
+    a = np.linalg.inv(x.T @ v @ x + 0.01 * np.eye(len(items)))
+    left = np.eye(len(n)) - v @ x @ a @ x.T
+    error = np.sqrt(np.diag(left @ v @ left.T))
+    expected = (table["observed"].to_numpy() - n * p) / error
+    np.testing.assert_allclose(table["standardised"], expected, rtol=1e-6)
+    assert table.schema.names == ["query", "first", "second", "judgments", "expected", "observed", "standardised"]
+
+
+def test_scores_of_other_structures_have_no_residuals():
+    votes = Preferences.from_comparisons(["a", "b"], ["b", "a"])
+    with pytest.raises(cc.UsageError, match="residuals need scores that say how often"):
+        cc.rank(votes, "borda").residuals()
+    assert cc.rank(votes, "borda").lack_of_fit is None and np.isnan(cc.rank(votes).lack_of_fit).all()
+    empty = cc.rank(Preferences.empty())
+    assert empty.lack_of_fit is None and empty.contradicted is None
+
+
+def test_holm():
+    np.testing.assert_allclose(family_wise(np.array([0.02, 0.01, 0.5]), 3), [0.04, 0.03, 0.5])
