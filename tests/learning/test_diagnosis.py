@@ -166,6 +166,14 @@ def test_rankers_that_aggregate_are_diagnosed():
         assert len(str(found).splitlines()) == 7
 
 
+def test_the_loss_that_was_chosen_is_diagnosed():
+    prefs = single()
+    chosen = cc.EdgeRanker("auto", ridge=0.1).fit(TABLE, prefs)
+    named = cc.EdgeRanker(chosen.status_["loss"], ridge=0.1).fit(TABLE, prefs)
+    one, other = (ranker.diagnose(TABLE, prefs, replicates=100) for ranker in (chosen, named))
+    assert one == other
+
+
 def test_what_the_theorem_does_not_speak_of_is_refused():
     prefs = single()
     with pytest.raises(UsageError, match="name a structure"):

@@ -300,13 +300,15 @@ class EdgeRanker(LinearRanker):
         """Return what Theorem 4 says about the fit to the judgments ``y`` on the rows ``X``.
 
         ``radius`` of the ball ‖θ‖ ≤ r, of coefficients of standardised features, that is looked at: by default that of
-        the fit, or else the norm of the coefficients. Errors: NotFittedError; InputError, UsageError as of ``fit``.
+        the fit, or else the norm of the coefficients. Of loss 'auto' the loss that was taken is looked at.
+
+        Errors: NotFittedError; InputError, UsageError as of ``fit``.
 
         Source: Duchi, Mackey and Jordan (2013), Theorem 4.
         """
         check_is_fitted(self)
         training = learning_rows(X, y, self._missing)
-        prefs, member = training.prefs, surrogate(self.loss)
+        prefs, member = training.prefs, surrogate(self.status_["loss"])
         rows = matched(training.features, training.named, self._names, self.n_features_in_)[training.row]
         each = member.reads == "judgments"
         return diagnose(
