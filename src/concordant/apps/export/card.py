@@ -354,7 +354,8 @@ def _fitted(seen: _Seen) -> Iterator[str]:
         rows[-1] = ("scorer", f"one for each of {counted(len(seen.inner.rankers_), 'queries')}")
     status = _status(seen)
     chosen = {name: params[name] for name in ("loss", "phi", "missing") if params.get(name) is not None}
-    chosen |= {name: status[name] for name in ("structure", "order", "gain", "ridge") if status.get(name) is not None}
+    told = ("structure", "order", "gain", "ridge", "target", *(["loss"] if chosen.get("loss") == "auto" else []))
+    chosen |= {name: status[name] for name in told if status.get(name) is not None}
     rows += [(name, f"{value:.6g}" if isinstance(value, float) else str(value)) for name, value in chosen.items()]
     normaliser = getattr(seen.inner, "normaliser_", None)
     if normaliser is not None:
@@ -362,6 +363,8 @@ def _fitted(seen: _Seen) -> Iterator[str]:
         rows.append(("features are", " and ".join(steps) or "taken as they are"))
     if status.get("status"):
         rows.append(("the fit ended with", str(status["status"])))
+    if status.get("consistent_for"):
+        rows.append(("consistent for", f"{status['consistent_for']}, given: {status['condition']}"))
     yield table(("", ""), rows)
     if (coefficients := getattr(seen.inner, "coef_standardised_", None)) is not None:
         yield from _coefficients(seen, np.asarray(coefficients, np.float64))

@@ -266,17 +266,13 @@ class AggregationRanker(RegressionRanker):
 
     def _gated(self, training: Training, beyond: bool) -> bool:
         """Whether other aggregations are tried beside the usual one: where nothing of it was asked for."""
-        if self.gate is True and not beyond:
+        clicks = training.prefs.kind == "selections" and self.regressor is None
+        tried = beyond or (clicks and not isinstance(training, StreamedTraining))
+        if self.gate is True and not tried:
             raise UsageError("the gate is that of the informed aggregation, which structure, order or gain replace")
-        usual = (self.structure, self.structure_options, self.gain, self.normalise, self.order) == (None,) * 4 + (
-            "auto",
-        )
-        clicks = (
-            training.prefs.kind == "selections"
-            and self.regressor is None
-            and not isinstance(training, StreamedTraining)
-        )
-        return self.gate is True or (self.gate == "auto" and self.informed == "auto" and usual and (beyond or clicks))
+        named = (self.structure, self.structure_options, self.gain, self.normalise)
+        usual = self.informed == "auto" and isinstance(self.order, str) and self.order == "auto"
+        return tried and (self.gate is True or (self.gate == "auto" and usual and all(one is None for one in named)))
 
     def _through_gates(
         self, training: Training, columns: Columns, plan: Plan, ridge: float, maker: TargetMaker, beyond: bool
