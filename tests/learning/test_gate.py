@@ -1,5 +1,6 @@
 """The gate: the default scorer reaches the right order where its class can, for the loss that is named."""
 
+import json
 from itertools import permutations
 
 import numpy as np
@@ -204,6 +205,8 @@ def test_too_little_to_hold_out_is_said():
     ranker = cc.AggregationRanker().fit(rows, few)
     assert "2 clusters for 3 folds" in ranker.status_["gate"][0]["why"]
     assert "gate: " in ranker.status_["notes"][-1] and "consistent_for" not in ranker.status_
+    assert ranker.status_["gate"][0]["candidates"][1]["loss"] is None  # JSON has no NaN
+    json.dumps(ranker.to_state()[0], allow_nan=False)
 
 
 def test_a_loss_on_edges_is_chosen_by_the_target():

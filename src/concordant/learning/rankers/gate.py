@@ -78,7 +78,8 @@ class Gate:
     @property
     def row(self) -> dict[str, Any]:
         """The gate as values that JSON keeps."""
-        columns = zip(self.names, self.loss, self.difference, self.error, strict=True)
+        numbers = ([None if np.isnan(x) else x for x in each] for each in (self.loss, self.difference, self.error))
+        columns = zip(self.names, *numbers, strict=True)
         tried = [
             {"name": name, "loss": loss, "difference": gap, "standard_error": error, "taken": place == self.taken}
             for place, (name, loss, gap, error) in enumerate(columns)
