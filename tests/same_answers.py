@@ -792,6 +792,13 @@ def edges() -> Any:
 
 
 @call("rankers")
+def diagnosed() -> Any:
+    found = fitted(cc.EdgeRanker("difference-graph")).diagnose(train(), pairs(), replicates=20)
+    assert isinstance(found, cc.Diagnosis)
+    return repr(found)
+
+
+@call("rankers")
 def label_lists() -> Any:
     features, labels = cc.read_judged("train.txt")
     test, _ = cc.read_judged("test.txt")

@@ -140,7 +140,7 @@ def kemeny(batch: Batch) -> Scores:
 
     >>> votes = Preferences.from_comparisons(["x", "y", "z", "x"], ["y", "z", "x", "w"], count=[3, 2, 1, 1])
     >>> kemeny(Batch.whole(votes)).value.tolist()  # w, x, y, z
-    [-3.0, -1.0, -2.0, -4.0]
+    [-4.0, -1.0, -2.0, -3.0]
 
     Source: Kemeny, Daedalus 88 (1959); Duchi, Mackey and Jordan (2013), (10), (11).
     """

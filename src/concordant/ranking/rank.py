@@ -151,7 +151,7 @@ class Ranking:
         >>> votes = cc.Preferences.from_comparisons(list("1213"), list("2331"), count=[25, 1, 50, 24])
         >>> found = cc.rank(votes).residuals().to_pylist()[2]
         >>> found["first"], found["second"], found["observed"], round(found["expected"], 3)
-        ('2', '3', 1.0, 0.083)
+        ('2', '3', 1.0, 0.079)
 
         Source: Agresti, Categorical Data Analysis (2013), §4.5, standardised Pearson residuals.
         """

@@ -251,7 +251,7 @@ def theorem_bound(n: int, k: int, d: int, radius: float, bound: float, lipschitz
 def tail_exponent(total: Ints) -> float:
     """Return β with p_q ≈ K q^(−β−1) in the rarer half of the queries, by least squares; ∞ where none is seen.
 
-    >>> round(tail_exponent((1e6 / np.arange(1.0, 200.0) ** 2.5).astype(np.int64)), 1)
+    >>> round(tail_exponent((1e9 / np.arange(1.0, 200.0) ** 2.5).astype(np.int64)), 1)
     1.5
     """
     size = np.sort(total[total > 0])[::-1]

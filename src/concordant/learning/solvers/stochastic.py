@@ -183,7 +183,7 @@ def checked_radius(radius: float | None) -> float:
 def projected(theta: Floats, radius: float) -> Floats:
     """Return the point of the ball ‖θ‖ ≤ radius that is nearest to θ.
 
-    >>> projected(np.array([3.0, 4.0]), 1.0).tolist()
+    >>> projected(np.array([3.0, 4.0]), 1.0).round(12).tolist()
     [0.6, 0.8]
     """
     length = float(np.sqrt(theta @ theta))
