@@ -182,6 +182,8 @@ REFUSED = [
     ({"order": "all", "gain": "auto"}, "give one gain"),
     ({"order": "all", "missing": "median"}, "raise, mean or zero"),
     ({"order": "all", "intercept": "one"}, "every query has its own"),
+    ({"order": "all", "structure": "log-odds", "target": "ndcg@10"}, "leave target and gate out"),
+    ({"order": "all", "gate": True}, "leave target and gate out"),
 ]
 
 

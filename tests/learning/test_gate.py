@@ -171,6 +171,8 @@ def test_clicks_have_a_gate_of_their_own():
     )
     ranker = cc.AggregationRanker().fit((np.eye(4), ["q"] * 4, np.arange(4)), prefs)
     assert [one["name"] for one in ranker.status_["gate"][0]["candidates"]] == ["cascade", "err-pairwise"]
+    asked = cc.AggregationRanker(target="pairwise").fit((np.eye(4), ["q"] * 4, np.arange(4)), prefs)
+    assert asked.status_["target"] == "pairwise" and "consistent_for" not in asked.status_  # no such candidate
     assert ranker.status_["target"] == "err" and (np.diff(ranker.predict(np.eye(4))) < 0).all()
 
 
@@ -188,6 +190,7 @@ def test_a_projection_is_the_least_squares_one_on_the_best_order():
         ({"target": "pairwise@3"}, "the pairwise loss has none"),
         ({"target": "ndcg@0"}, "a cut-off is at least 1"),
         ({"target": 3}, "unknown target 3"),
+        ({"target": "precision"}, "every order has the same"),
         ({"gate": "yes"}, "gate must be True, False or 'auto'"),
         ({"gate": True, "structure": "log-odds"}, "structure, order or gain replace"),
     ],
@@ -224,3 +227,12 @@ def test_a_loss_on_edges_is_chosen_by_the_target():
         assert cc.EdgeRanker("auto", target=target).fit(judged, labels).status_["loss"] == loss
     with pytest.raises(UsageError, match="phi does nothing here: loss is 'auto'"):
         cc.EdgeRanker("auto", phi="hinge").fit(features, prefs)
+
+
+def test_a_kept_curve_says_what_its_loss_is():
+    features, prefs = drawn(THEOREM_3, 2_000, 4, seed(11))
+    ranker = cc.AggregationRanker("log-odds", order=[1, "all"], target="ndcg@2", subsets=4).fit(features, prefs)
+    assert "loss: ndcg@2, held out" in str(ranker.cv_)
+    assert str(cc.AggregationRanker.from_state(*ranker.to_state()).cv_) == str(ranker.cv_)
+    kept = {name: value for name, value in ranker.cv_.to_state().items() if name != "target"}
+    assert type(ranker.cv_).from_state(kept).target == "pairwise"  # what a model of 0.1 holds

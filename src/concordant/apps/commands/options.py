@@ -298,7 +298,7 @@ class FitOptions(ChosenFeatures, LogOptions):
     )
     target: str | None = option(
         "T",
-        "What the scorer is for: pairwise, ndcg@K, err@K or precision@K (without @K the whole list); by it held-out "
+        "What the scorer is for: pairwise, ndcg@K, err@K or precision@K (ndcg, err: the whole list); by it held-out "
         "judgments choose order, ridge and the aggregation itself. Default: pairwise, for clicks err.",
     )
     gate: bool | None = option(

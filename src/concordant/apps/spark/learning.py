@@ -31,6 +31,10 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
     """Raise UsageError for parameters that need more than one pass of sums, before any work."""
     if ranker.informed is True:
         raise UsageError(f"informed aggregation {WHERE} name a structure, such as log-odds or bradley-terry")
+    if ranker.target is not None or ranker.gate is True:
+        raise UsageError(
+            f"choosing by a target on held-out judgments {WHERE} nothing is chosen: leave target and gate out"
+        )
     if ranker.regressor is not None:
         raise UsageError(
             f"fitting a regressor {WHERE} give the targets (concordant.spark.targets) to a distributed trainer"

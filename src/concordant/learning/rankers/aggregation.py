@@ -77,18 +77,18 @@ class RegressionRanker(LinearRanker):
 INFORMED = ("log-odds", "bradley-terry")
 """Structures that informed=True replaces by, or takes as, Bradley–Terry with a prior."""
 
-CONDITION = "net preferences without cycles, which the features can express; as the judgments of each query grow"
+CONDITION = "net preferences without cycles, whose order the scorer can express; as the judgments of each query grow"
 """Under which the gate finds the right order: the difference graph is among its candidates (AoS (23))."""
 
 
 class AggregationRanker(RegressionRanker):
     """Aggregate each query's judgments into targets, then fit linear scorers or any regressor to them.
 
-    Where nothing is named, the scores of informed Bradley–Terry are the targets, which lose nothing where few judgments
-    fit such a model, and a gate compares them with other aggregations: it cross-fits over judgments, and where the loss
-    of the ``target`` on held-out judgments is surely lower with another, that one is taken.
-    The difference graph (AoS (23)) is among them, so as judgments grow the order is right for the pairwise loss
-    wherever net preferences have no cycle and the features can express it.
+    Where nothing is named, the scores of informed Bradley–Terry are the targets, which lose least where judgments are
+    few and follow such a model, and a gate compares them with other aggregations: it cross-fits over judgments, and
+    where the loss of the ``target`` on held-out judgments is surely lower with another, that one is taken. The
+    difference graph (AoS (23)) is among them, so as judgments grow the order is right for the pairwise loss wherever
+    net preferences have no cycle and the scorer can express it.
 
     With a structure, order or gain of one's own (and for click logs) targets are those of gain regression: ȳ = the mean
     over k-subsets of G(s_j)/Z(s), s the structure of the subset; Σ_q n̂_q/(n m_q) Σ_j (f(x_qj) + t_q − ȳ_qj)² is
@@ -119,8 +119,9 @@ class AggregationRanker(RegressionRanker):
         nobody judged): a regressor to all rows; a linear δ with the ridge on δ. With ``order`` 'auto' that is 'all',
         and the ridge the greatest within one standard error of the best on held-out queries, ∞ (nothing is added)
         included.
-    target : "pairwise", "ndcg@10", "err@10", "precision@5", … (without @ the whole list), the loss that the scorer is
-        for (``Target``); None: ERR for click logs, else pairwise. It decides the gate, orders, ridges and ``score``.
+    target : "pairwise", "ndcg@10", "err@10", "precision@5", … (ndcg and err without @: the whole list), the loss that
+        the scorer is for (``Target``); None: ERR for click logs, else pairwise. It decides the gate, orders, ridges and
+        ``score``.
     gate : whether other aggregations are tried beside the default; 'auto': where structure, order, gain and informed
         are left as they are. ``status_["gate"]`` holds what each candidate lost, and which was taken. With a regressor
         there are two gates: the linear scorer that it starts from, and its targets.
@@ -331,7 +332,8 @@ class AggregationRanker(RegressionRanker):
         if taken:
             self.status_["status"] = f"{' on '.join(gate.name for gate in reversed(gates))}, chosen by the gate"
             self.status_["structure"] = gates[-1].name
-        if not any(gate.unlooked for gate in gates) and gates[0].target.name == "pairwise":
+        looked = not any(gate.unlooked for gate in gates) and gates[0].target.name == "pairwise"
+        if looked and "difference-graph" in gates[0].names:
             self.status_ |= {"consistent_for": "pairwise", "condition": CONDITION}
 
     def _learn_sums(self, source: TargetSums) -> Normaliser:

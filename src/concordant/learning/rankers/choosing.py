@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, counted
+from concordant.errors import InputError, UsageError, counted
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.folds import folds
 from concordant.learning.rankers.plans import Plan
@@ -106,31 +106,33 @@ class Curve(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.columns)
 
-    def to_state(self) -> dict[str, list[Any]]:
-        """Return the table as JSON keeps it: ridges that are not finite are texts.
+    def to_state(self) -> dict[str, Any]:
+        """Return the table as JSON keeps it, and the target: ridges that are not finite are texts.
 
         >>> tried = {"structure": "borda", "order": "1", "gain": "identity", "normalise": False, "ridge": np.inf}
         >>> kept = Curve.of([tried], np.array([[0.25], [0.5]])).to_state()
         >>> kept["ridge"], Curve.from_state(kept)["ridge"].tolist()
         (['inf'], [inf])
         """
-        return {
+        columns = {
             name: [str(x) if isinstance(x, float) and not np.isfinite(x) else x for x in column.tolist()]
             for name, column in self.columns.items()
         }
+        return {**columns, "target": self.target}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Curve:
         """Return the table of a ``to_state``, without the losses of each fold. Errors (InputError): what is missing."""
         try:
             columns = {name: np.array(state[name], kind) for name, kind in KINDS.items()}
-        except (KeyError, TypeError, ValueError) as error:
+            target = str(Target.of(state.get("target", "pairwise"), "comparisons"))
+        except (KeyError, TypeError, ValueError, UsageError) as error:
             raise InputError(f"the curve of a ranker cannot be read: {type(error).__name__} {error}") from None
         if {column.shape for column in columns.values()} != {(int(columns["chosen"].size),)} or not columns[
             "chosen"
         ].any():
             raise InputError("the curve of a ranker cannot be read: its columns do not belong together")
-        return cls(columns)
+        return cls(columns, target=target)
 
     def to_arrow(self) -> pa.Table:
         """Return the table."""

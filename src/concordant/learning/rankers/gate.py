@@ -226,8 +226,8 @@ def edge_scorer(training: Training, columns: Columns, name: str, ridge: float, s
     source = of_preferences(training, member, structure=None, structure_options={}, order="all", subsets=1, seed=seed)
     options = {"gain": "identity" if name == "err-pairwise" else "2^s"} if member.reads == "scores" else {}
     objective = member.objective(source.law, **options)
-    fitted = fit_edges(columns.matrix, objective, ridge=ridge, rows=source.rows, weight=source.weight)
-    return np.asarray(fitted.theta, np.float64)
+    found = fit_edges(columns.matrix, objective, ridge=ridge, rows=source.rows, weight=source.weight)
+    return np.asarray(found.theta, np.float64)
 
 
 STRICT = 0.1

@@ -33,11 +33,12 @@ ZERO = 1e-9
 
 @dataclass(frozen=True)
 class Target:
-    """The loss that a scorer is chosen for: "pairwise", "ndcg@10", "err@10", "precision@5"; without @ the whole list.
+    """The loss that a scorer is chosen for: "pairwise", "ndcg@10", "err@10", "precision@5".
 
-    pairwise is the generalised pairwise disagreement with judgments. The others judge the order of a query's items by
-    scores s of *all* its held-out judgments together, L(f, s): 1 − Σ_r G(s_(r))/F(r) / Z(s) with G(s) = 2^s − 1 and
-    F(r) = log2(1 + r) for NDCG (AoS (14)), F = 1 up to the cut-off for precision; ERR (16) reads s as chances.
+    Without @ ndcg and err look at the whole list. pairwise is the generalised pairwise disagreement with judgments. The
+    others judge the order of a query's items by scores s of *all* its held-out judgments together, L(f, s):
+    1 − Σ_r G(s_(r))/F(r) / Z(s) with G(s) = 2^s − 1 and F(r) = log2(1 + r) for NDCG (AoS (14)), F = 1 up to the cut-off
+    for precision; ERR (16) reads s as chances.
 
     >>> Target.of("NDCG@10", "comparisons"), str(Target.of(None, "selections"))
     (Target(name='ndcg', at=10), 'err')
@@ -50,7 +51,7 @@ class Target:
     def of(cls, asked: Any, kind: str) -> Target:
         """Return what was asked for, or the usual one of a kind of preferences where it is None.
 
-        Errors (UsageError): an unknown name, a cut-off below 1 or one of the pairwise loss.
+        Errors (UsageError): an unknown name, a cut-off below 1 or one of the pairwise loss, precision without one.
         """
         if isinstance(asked, Target):
             return asked
@@ -63,6 +64,10 @@ class Target:
         at = None if match[2] is None else int(match[2])
         if at is not None and (at < 1 or name == "pairwise"):
             raise UsageError(f"target {asked!r}: a cut-off is at least 1, and the pairwise loss has none")
+        if at is None and name == "precision":
+            raise UsageError(
+                "target 'precision': of a whole list every order has the same; give a cut-off: precision@5"
+            )
         return cls(name, at)
 
     def __str__(self) -> str:
@@ -101,8 +106,6 @@ class ListLoss:
         self.lists: Ragged = batch.node_groups
         self.owner = self.lists.owner
         chances = target.name == "err" or kind == "selections"
-        if target.name == "err" and kind != "selections":
-            found = np.clip(found, 0.0, 1.0)
         self.gains = np.asarray(found if chances else the_gain("2^s-1")(found), np.float64)
         longest = int(self.lists.sizes.max(initial=0))
         flat = np.ones_like if target.name == "precision" else None
