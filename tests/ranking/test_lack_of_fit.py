@@ -8,11 +8,10 @@ from scipy.stats import binomtest
 
 import concordant as cc
 from concordant.auditing.counterexamples import known_counterexample
-from concordant.kernels.tournaments import with_the_same_totals
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.bradley_terry import bradley_terry
-from concordant.ranking.lack_of_fit import family_wise, lack_of_fit
+from concordant.ranking.lack_of_fit import Table, family_wise, lack_of_fit
 from seeds import seed
 
 
@@ -49,7 +48,8 @@ def p_values(prefs):
     return lack_of_fit(batch, bradley_terry(batch))
 
 
-def test_tables_with_the_same_totals_are_drawn_evenly():
+@pytest.mark.parametrize("plain", [False, True])
+def test_tables_with_the_same_totals_are_drawn_evenly(plain):
     """Five comparisons of four items: every outcome with the totals of the first is as frequent as any other."""
     pairs = [(0, 1), (1, 2), (0, 2), (2, 3), (1, 3), (0, 3)]
     first_wins = np.array([1, 1, 0, 1, 0, 1])
@@ -59,16 +59,11 @@ def test_tables_with_the_same_totals_are_drawn_evenly():
 
     alike = [won for won in product((0, 1), repeat=6) if totals(won) == totals(first_wins)]
     assert len(alike) > 2
-    owner = np.array([i if w else j for (i, j), w in zip(pairs, first_wins, strict=True)])
-    other = np.array([j if w else i for (i, j), w in zip(pairs, first_wins, strict=True)])
-    order = np.argsort(owner, kind="stable")
-    start = np.searchsorted(owner[order], np.arange(5))
-    found = np.empty(20_001)
-    weight = 2.0 ** np.arange(6)  # a statistic that tells the outcomes apart: Σ (won − 0)² 2^p
-    with_the_same_totals(
-        8, np.uint64(5), start, other[order], order.copy(), first_wins[order] > 0, first_wins.astype(float),
-        np.zeros(6), 1 / weight, found,
-    )  # fmt: skip
+    (first, second), weight = np.array(pairs).T, 2.0 ** np.arange(6)
+    table = Table.of(first, second, first_wins, 1 - first_wins, slice(0, 4))
+    draw = table.drawn_plainly if plain else table.drawn  # a statistic that tells outcomes apart: Σ (won − 0)² 2^p
+    found = draw(20_000, 8, 5, np.zeros(6), 1 / weight)
+    assert found[0] == np.dot(first_wins, weight)
     values, counts = np.unique(found[1:].round(6), return_counts=True)
     assert values.tolist() == sorted(float(np.dot(won, weight)) for won in alike)
     assert np.abs(counts / 20_000 - 1 / len(alike)).max() < 0.02

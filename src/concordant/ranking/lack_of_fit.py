@@ -19,9 +19,10 @@ is left of them beside the parameters, X² = ‖Σ r̃_c‖² in the metric 1/v,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -37,18 +38,23 @@ from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.edge_tests import edge_tests
 from concordant.ranking.problem import davidson_probabilities, win_probability
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Win = tuple[int, int, int]
+"""Over whom, in which pair, and 1 where the winner is the pair's first, else −1."""
 DENSE = 3.0
 """Variance of a pair's wins from which on they are as good as normal."""
 FEWEST = 30
 """Judgments (units) of a graph that a test needs."""
 FIRST, THEN, ENOUGH = 99, 900, 12
 """Tables that are drawn at first, and then where fewer than so many of these are as far from the fit."""
+PLAIN = 300_000
+"""Wins of a batch that are turned round without a kernel, about: a quarter of a second."""
 WIDEST = 500
 """Parameters of a graph whose information is inverted."""
 MOST_DRAWN, MOST_GRAPHS = 20_000, 200
@@ -199,12 +205,12 @@ def lack_of_fit(batch: Batch, scores: Scores, *, seed: int = 0) -> Floats:
     rest = np.flatnonzero(open_ & ~dense)
     if len(rest) <= MOST_GRAPHS:
         for graph in rest:
-            found[graph] = _of_table(fitted, int(graph), seed)
+            found[graph] = _of_table(fitted, int(graph), seed, PLAIN / len(rest))
     return found
 
 
-def _of_table(fitted: FittedPairs, graph: int, seed: int) -> float:
-    """The p-value of one graph of independent judgments."""
+def _of_table(fitted: FittedPairs, graph: int, seed: int, plain: float) -> float:
+    """The p-value of one graph of independent judgments, without a kernel if it turns no more than ``plain`` wins."""
     pairs, _ = fitted.part(graph)
     graphs = fitted.graphs
     wins, losses = graphs.wins[pairs], graphs.losses[pairs]
@@ -218,7 +224,7 @@ def _of_table(fitted: FittedPairs, graph: int, seed: int) -> float:
         return _by_moments(fitted, graph, wins, total)
     share, loss = win_probability(margin)
     variance = np.where(total > 0, total * share * loss, 1.0)
-    return _among_equal_totals(fitted, graph, total * share, np.maximum(variance, 1e-300), seed)
+    return _among_equal_totals(fitted, graph, total * share, np.maximum(variance, 1e-300), seed, plain)
 
 
 def _stretch(margin: Floats, wins: Floats, total: Floats) -> float:
@@ -236,29 +242,87 @@ def _stretch(margin: Floats, wins: Floats, total: Floats) -> float:
     return factor
 
 
-def _among_equal_totals(fitted: FittedPairs, graph: int, expected: Floats, variance: Floats, seed: int) -> float:
-    """Mid-p-value of X² among tables with the same totals."""
-    from concordant.kernels.tournaments import with_the_same_totals
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The wins of one graph, sorted by the winner: over whom, in which pair, and whether the winner is its first."""
 
+    start: Ints
+    target: Ints
+    pair: Ints
+    forward: NDArray[np.bool_]
+    wins: Ints
+    """Of the first of each pair."""
+
+    @classmethod
+    def of(cls, first: Ints, second: Ints, wins: Ints, losses: Ints, nodes: slice) -> Table:
+        """Lay out the wins of pairs."""
+        number = np.arange(len(wins))
+        owner = np.concatenate([np.repeat(first, wins), np.repeat(second, losses)])
+        order = np.argsort(owner, kind="stable")
+        target = np.concatenate([np.repeat(second, wins), np.repeat(first, losses)])[order]
+        pair = np.concatenate([np.repeat(number, wins), np.repeat(number, losses)])[order]
+        forward = (np.arange(len(owner)) < wins.sum())[order]
+        return cls(np.searchsorted(owner[order], np.arange(nodes.stop - nodes.start + 1)), target, pair, forward, wins)
+
+    @property
+    def items(self) -> int:
+        """Number of items."""
+        return len(self.start) - 1
+
+    def drawn(self, times: int, moves: int, key: int, expected: Floats, variance: Floats) -> Floats:
+        """X² of the table and of ``times`` others with its totals, by the compiled kernel; shape (times + 1,)."""
+        from concordant.kernels.tournaments import with_the_same_totals
+
+        found = np.empty(times + 1)
+        slots = self.target.copy(), self.pair.copy(), self.forward.copy(), self.wins.astype(np.float64)
+        with_the_same_totals(moves, np.uint64(key), self.start, *slots, expected, variance, found)
+        return found
+
+    def drawn_plainly(self, times: int, moves: int, key: int, expected: Floats, variance: Floats) -> Floats:
+        """The same without a kernel, whose loading takes longer than the work where the table is small."""
+        chance = Random(key).random
+        each = list(zip(self.target.tolist(), self.pair.tolist(), (2 * self.forward - 1).tolist(), strict=True))
+        own, wins = [each[part] for part in Ragged(self.start).slices], self.wins.tolist()
+        tables = [wins]
+        _turn_cycles(moves, chance, own, wins := wins.copy())  # the hub
+        for _ in range(times):
+            _turn_cycles(moves, chance, [mine.copy() for mine in own], table := wins.copy())
+            tables.append(table)
+        return np.asarray(((np.array(tables) - expected) ** 2 / variance).sum(axis=1))
+
+
+def _turn_cycles(moves: int, chance: Callable[[], float], own: list[list[Win]], wins: list[int]) -> None:
+    """Turn cycles of wins round, in place, as ``kernels.tournaments.turn_cycles`` does; ``own``: the wins of items."""
+    for _ in range(moves):
+        item, met = int(chance() * len(own)), dict[int, int]()
+        slots: list[int] = []
+        while item not in met and own[item]:
+            met[item] = len(slots)
+            slots.append(int(chance() * len(own[item])))
+            item = own[item][slots[-1]][0]
+        if item not in met:
+            continue  # an item that never won ends the walk
+        begin, way = met[item], list(met)
+        beaten = [own[way[at]][slots[at]] for at in range(begin, len(way))]
+        before = [way[-1], *way[begin:-1]]
+        for at, winner, (_, pair, sign) in zip(range(begin, len(way)), before, [beaten[-1], *beaten[:-1]], strict=True):
+            own[way[at]][slots[at]] = (winner, pair, -sign)
+            wins[pair] -= sign
+
+
+def _among_equal_totals(
+    fitted: FittedPairs, graph: int, expected: Floats, variance: Floats, seed: int, plain: float
+) -> float:
+    """Mid-p-value of X² among tables with the same totals."""
     pairs, nodes = fitted.part(graph)
     graphs = fitted.graphs
     wins, losses = (np.rint(x[pairs]).astype(np.int64) for x in (graphs.wins, graphs.losses))
-    first, second = graphs.first[pairs] - nodes.start, graphs.second[pairs] - nodes.start
-    number = np.arange(len(wins))
-    owner = np.concatenate([np.repeat(first, wins), np.repeat(second, losses)])
-    order = np.argsort(owner, kind="stable")
-    target = np.concatenate([np.repeat(second, wins), np.repeat(first, losses)])[order]
-    pair = np.concatenate([np.repeat(number, wins), np.repeat(number, losses)])[order]
-    forward = (np.arange(len(owner)) < wins.sum())[order]
-    start = np.searchsorted(owner[order], np.arange(nodes.stop - nodes.start + 1))
-    moves = max(20, int(len(owner) / np.sqrt(max(nodes.stop - nodes.start, 1))))  # a cycle has about √items wins
+    table = Table.of(graphs.first[pairs] - nodes.start, graphs.second[pairs] - nodes.start, wins, losses, nodes)
+    moves = max(20, int(len(table.pair) / np.sqrt(max(table.items, 1))))  # a cycle has about √items wins
 
     def counts(times: int, key: int) -> tuple[int, int]:
-        found = np.empty(times + 1)
-        with_the_same_totals(
-            moves, np.uint64(key), start, target.copy(), pair.copy(), forward.copy(), wins.astype(np.float64), expected,
-            variance, found,
-        )  # fmt: skip
+        small = times * moves * np.sqrt(table.items) <= plain
+        found = (table.drawn_plainly if small else table.drawn)(times, moves, key, expected, variance)
         level = 1e-9 * max(found[0], 1.0)
         return int((found[1:] > found[0] + level).sum()), int((np.abs(found[1:] - found[0]) <= level).sum())
 
