@@ -234,6 +234,8 @@ VALUES: dict[str, list[str]] = {
     "phi": ["hinge", "logistic", "squared-hinge"],
     "subsets": ["3"],
     "gain": ["2^s", "identity"],
+    "score_scale": ["2", "auto"],
+    "c0": ["2", "auto"],
     "target": ["ndcg@3", "pairwise", "err@2"],
     "regressor": ["hist-gradient-boosting"],
     "ridge": ["0.5"],

@@ -180,6 +180,8 @@ REFUSED = [
     ({"order": "all", "ridge": [0.1, 1.0]}, "give one ridge"),
     ({"order": "all", "structure": "auto"}, "give one structure"),
     ({"order": "all", "gain": "auto"}, "give one gain"),
+    ({"order": "all", "structure": "log-odds", "score_scale": "auto"}, "give one score_scale"),
+    ({"order": "all", "structure_options": {"c0": "auto"}}, "give one c0"),
     ({"order": "all", "missing": "median"}, "raise, mean or zero"),
     ({"order": "all", "intercept": "one"}, "every query has its own"),
     ({"order": "all", "structure": "log-odds", "target": "ndcg@10"}, "leave target and gate out"),

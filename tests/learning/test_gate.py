@@ -236,3 +236,42 @@ def test_a_kept_curve_says_what_its_loss_is():
     assert str(cc.AggregationRanker.from_state(*ranker.to_state()).cv_) == str(ranker.cv_)
     kept = {name: value for name, value in ranker.cv_.to_state().items() if name != "target"}
     assert type(ranker.cv_).from_state(kept).target == "pairwise"  # what a model of 0.1 holds
+
+
+def test_gains_may_rise_more_steeply_with_scores_and_c0_is_chosen():
+    """G(β s)/Z by the kernel is that of a gain function written out; the choice is that of the least loss."""
+    features, prefs = drawn(THEOREM_3, 600, 12, seed(12))
+    for order in ("all", 5):
+        quick = cc.mean_targets(prefs, order=order, scale=0.25).value
+        plain = cc.mean_targets(prefs, order=order, gain=lambda s: np.exp2(0.25 * s) - 1).value
+        np.testing.assert_allclose(quick, plain, atol=1e-12)
+    ranker = cc.AggregationRanker(
+        "log-odds", structure_options={"c0": [0.1, 5]}, order=["all"], score_scale="auto", target="ndcg"
+    ).fit(features, prefs)
+    tried = [(row["score_scale"], row["c0"]) for row in ranker.cv_.to_arrow().to_pylist()]
+    assert sorted(set(tried)) == [(scale, c0) for scale in (0.25, 0.5, 1.0, 2.0) for c0 in (0.1, 5.0)]
+    assert tried[ranker.cv_.best] == (ranker.score_scale_, ranker.status_["c0"])
+    again = cc.AggregationRanker(
+        "log-odds", order="all", ridge=ranker.ridge_, score_scale=ranker.score_scale_,
+        structure_options={"c0": ranker.status_["c0"]},
+    ).fit(features, prefs)  # fmt: skip
+    np.testing.assert_allclose(again.coef_, ranker.coef_, rtol=1e-10)
+    assert str(cc.AggregationRanker.from_state(*ranker.to_state()).cv_) == str(ranker.cv_)
+    assert "c0 " in str(ranker.cv_)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"score_scale": 0}, "positive number, not 0"),
+        ({"score_scale": []}, "empty list"),
+        ({"score_scale": 2.0}, "does nothing where the gain is the identity"),
+        ({"structure_options": {"c0": ["a"]}}, "c0 must be"),
+        ({"structure_options": {"c0": []}}, "c0 must be"),
+        ({"structure": "borda", "structure_options": {"c0": "auto"}}, "c0"),
+    ],
+)
+def test_scales_and_c0_that_are_none(given, said):
+    features, prefs = drawn(THEOREM_3, 60, 2, seed(13))
+    with pytest.raises(UsageError, match=said):
+        cc.AggregationRanker(**given).fit(features, prefs)

@@ -287,12 +287,13 @@ def _mean_and_error(y0, total, squares, crossed, units, members, draws, value, e
 @compiled
 def mean_gains(  # type: ignore[no-untyped-def]
     codes, way, precision, k, subsets, key, member_start, member, place, start, winner, loser, tied, count,
-    c0, levels, kind, normalise, least, inverse, ahead, value, error, zero,
+    c0, levels, kind, scale, normalise, least, inverse, ahead, value, error, zero,
 ):  # fmt: skip
     """Fill in mean targets, their Monte Carlo errors and the number of subsets with Z ≤ least of the queries ``codes``.
 
     ``way`` and ``precision`` (an index into SHIFTS) have an entry for each query; ``place`` is scratch, an entry for
-    each item; ``levels`` is ``level_table``; ``ahead`` are the sums of ``inverse`` before each position.
+    each item; ``levels`` is ``level_table``; gains are of ``scale`` times the score; ``ahead`` are the sums of
+    ``inverse`` before each position.
     """
     widest, most, longest = _sizes(codes, way, k, member_start, start, count)
     table, number = np.empty(table_size(max(most, longest)), np.int64), np.empty(table_size(most), np.int32)
@@ -335,7 +336,7 @@ def mean_gains(  # type: ignore[no-untyped-def]
         for row in (part, total, squares, crossed):
             fill(row, m, 0.0)
         shift, level = SHIFTS[precision[q]], levels[precision[q]]
-        unit = 2.0**-shift / max(m - 1, 1)
+        unit = scale * 2.0**-shift / max(m - 1, 1)
         _whole_scores(many, up, win, lose, tie, pairs, c0, shift, all_cells, all_score)
         draws = 1 if way[q] == WHOLE else subsets
         rounds = before[-1] // k if way[q] == BLOCKS else 1

@@ -219,9 +219,11 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
     if loss == "gain-regression":
         if phi is not None:
             raise UsageError("gain-regression is least squares; --phi is for losses on pairs")
-        for name in ("structure", "gain", "informed", "subsets", "folds", "target", "gate"):
+        for name in ("structure", "gain", "score_scale", "informed", "subsets", "folds", "target", "gate"):
             if (value := getattr(options, name)) is not None:
                 shared[name] = value
+        if options.c0 is not None:
+            shared["structure_options"] = {"c0": options.c0}
         regressor = named_regressor(options.regressor, options.seed)
         return AggregationRanker(order=order, regressor=regressor, **shared)
     _linear(options)

@@ -70,6 +70,8 @@ RULES = (
          "graded labels are complete preferences: nothing is aggregated"),
     Rule("fit", "target gate", lambda at: at["graded"],
          "graded labels are fitted for nDCG, or for the loss that is named"),
+    Rule("fit", "score_scale c0", lambda at: at["graded"] or _surrogate(at),
+         "it belongs to the aggregation of preferences by gain-regression"),
     Rule("fit", "target gate", _surrogate, "{loss} is what was asked for; only gain-regression has a target"),
     Rule("fit", "gain", lambda at: at["graded"] and at["listed"] is False, "{loss} takes differences of labels"),
     Rule("fit", "informed", _surrogate,

@@ -30,6 +30,7 @@ from concordant.apps.commands.shared_options import (
     TableOptions,
     TextOptions,
     any_of,
+    positive,
     size,
 )
 from concordant.auditing.settings import AuditSettings
@@ -290,6 +291,17 @@ class FitOptions(ChosenFeatures, LogOptions):
     )
     subsets: int | None = option(None, "Subsets of K judgments drawn of each query (default 32).", type=ONE)
     gain: str | None = option("G", "Gain of a score: 2^s-1, 2^s or identity.")
+    score_scale: float | str | None = option(
+        "B",
+        "Gains are of B times the scores: a positive number, or auto (by cross-validation). Default: 1.",
+        type=Said("auto or a positive number", positive, "auto"),
+    )
+    c0: float | str | None = option(
+        "C",
+        "Wins added to either side of a pair by --structure log-odds and others: a positive number, or auto (by "
+        "cross-validation). Default: 0.5.",
+        type=Said("auto or a positive number", positive, "auto"),
+    )
     informed: bool | None = option(
         None,
         "Let the features inform the aggregation where judgments are few. Default: informed, unless a structure is "

@@ -44,6 +44,13 @@ def distance(text: str) -> float:
     return number
 
 
+def positive(text: str) -> float:
+    """Read a positive number."""
+    if not 0 < (number := float(text)) < float("inf"):
+        raise ValueError
+    return number
+
+
 def size(text: str) -> int:
     """Read the bytes of a size such as 4MB.
 

@@ -20,7 +20,7 @@ from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.columns import Summed, TargetSums
-from concordant.learning.rankers.plans import Plan, Recipe, plans_asked
+from concordant.learning.rankers.plans import Plan, Recipe, c0s_to_try, plans_asked
 from concordant.learning.rankers.validation import said_of_rows
 from concordant.preferences.values import say
 
@@ -46,7 +46,9 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
     if isinstance(ranker.order, str) and ranker.order == "auto":
         said = f"choosing the order by cross-validation {WHERE} it is all or a number: "
         raise UsageError(said, Setting("order", "all"))
-    for name in ("structure", "order", "gain", "ridge"):
+    if c0s_to_try(ranker.structure_options):
+        raise UsageError(f"choosing c0 by cross-validation {WHERE} give one c0")
+    for name in ("structure", "order", "gain", "score_scale", "ridge"):
         value = getattr(ranker, name)
         if isinstance(value, list) or (value == "auto" and name != "ridge"):
             raise UsageError(f"choosing the {name} by cross-validation {WHERE} give one {name}")

@@ -28,7 +28,16 @@ from concordant.learning.rankers.gate import (
     linear_candidates,
     target_candidates,
 )
-from concordant.learning.rankers.plans import RIDGE, Plan, Recipe, check_at, plans_asked, ridges_to_try
+from concordant.learning.rankers.plans import (
+    RIDGE,
+    Plan,
+    Recipe,
+    check_at,
+    plans_asked,
+    ridges_to_try,
+    scales_to_try,
+    settled,
+)
 from concordant.learning.rankers.regressors import check_regressor, fit_regressor
 from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
 from concordant.learning.rankers.target import Target
@@ -100,13 +109,15 @@ class AggregationRanker(RegressionRanker):
     structure : a name of the registry, a function of a batch, a list of these, 'auto' (the usual ones for the kind, by
         cross-validation), or None: informed Bradley–Terry, but the cascade for click logs, and where options are
         given the usual one that they belong to (log-odds for comparisons).
-    structure_options : options of the structure, such as {"c0": 0.5}; not the prior, where the features inform it.
+    structure_options : options of the structure, such as {"c0": 0.5}; not the prior, where the features inform it. Of
+        c0 a list, or 'auto' (0.1, 0.5, 2, 8), is tried.
     order : k, 'all' (complete aggregation), a list, or 'auto': 1, 3, 10, … up to the largest query (300,000 at
         most), and 'all'; the largest that is within one standard error of the best.
     subsets : k-subsets drawn for each query.
     gain : '2^s-1', '2^s', 'identity', a function, 'auto', a list of these or of pairs (gain, divided by Z), or None:
         'identity' where the aggregation is informed and for the cascade's chances, else '2^s-1'.
     normalise, at : whether gains are divided by Z(s) (None: unless the aggregation is informed), with this cut-off.
+    score_scale : β of G(β s), how steeply gains rise with scores; a list, or 'auto' (¼, ½, 1, 2).
     regressor : None (linear, least squares, exact) or any scikit-learn regressor; it is cloned, fitted to targets
         centred within the query with weights of mean 1, and kept as ``regressor_``.
     ridge : λ of (λ/2)‖θ‖², a list, or 'auto' (RIDGES where something is chosen by cross-validation, else 0.001).
@@ -132,8 +143,8 @@ class AggregationRanker(RegressionRanker):
         informed aggregation adds is judged on queries, on judgments where there are fewer than ten.)
 
     Attributes: ``coef_``, ``coef_standardised_`` (linear), ``regressor_``, ``order_``, ``structure_``, ``gain_``,
-    ``normalise_``, ``ridge_``, ``cv_`` (a ``Curve``; only where something was chosen), ``status_``, ``n_features_in_``,
-    ``feature_names_in_``. Errors: InputError, UsageError.
+    ``normalise_``, ``score_scale_``, ``ridge_``, ``cv_`` (a ``Curve``; only where something was chosen), ``status_``,
+    ``n_features_in_``, ``feature_names_in_``. Errors: InputError, UsageError.
 
     >>> from concordant.preferences.preferences import Preferences
     >>> votes = Preferences.from_comparisons(["b", "c", "c"] * 4, ["a", "b", "a"] * 4)
@@ -154,6 +165,7 @@ class AggregationRanker(RegressionRanker):
         subsets: int = 32,
         gain: str | Gain | list[Any] | None = None,
         normalise: bool | None = None,
+        score_scale: float | str | list[float] = 1.0,
         at: int | None = None,
         regressor: Any = None,
         ridge: float | str | list[float] = "auto",
@@ -175,6 +187,7 @@ class AggregationRanker(RegressionRanker):
         self.subsets = subsets
         self.gain = gain
         self.normalise = normalise
+        self.score_scale = score_scale
         self.at = at
         self.regressor = regressor
         self.ridge = ridge
@@ -206,6 +219,7 @@ class AggregationRanker(RegressionRanker):
             raise UsageError(f"informed must be True, False or 'auto', not {self.informed!r}")
         ours = self.structure is None or (isinstance(self.structure, str) and self.structure in INFORMED)
         check_at(self.at)
+        scales_to_try(self.score_scale)
         if self.normalise not in (None, True, False):
             raise UsageError(f"normalise must be True, False or None, not {self.normalise!r}")
         if self.informed is True and (own := {"prior", "mean"} & set(self.structure_options or {})):
@@ -351,10 +365,11 @@ class AggregationRanker(RegressionRanker):
 
     def _plans(self, kind: str, **known: Any) -> list[Plan]:
         asked: dict[str, Any] = {"order": self.order, "gain": self.gain, "normalise": self.normalise}
+        asked["scale"] = self.score_scale
         return plans_asked(kind, self.structure, self.structure_options, **asked, **known)
 
     def _recipe(self) -> Recipe:
-        return Recipe(self.structure_options or {}, self.subsets, self.at, self.seed)
+        return Recipe(settled(self.structure_options), self.subsets, self.at, self.seed)
 
     def _tell(
         self, ended: dict[str, Any], facts: TargetFacts, plan: Plan, prior: dict[str, Any], notes: list[str]
@@ -412,6 +427,11 @@ class AggregationRanker(RegressionRanker):
         return bool(self.status_["normalise"])
 
     @property
+    def score_scale_(self) -> float:
+        """β of the gains G(β s) that were used."""
+        return float(self.status_.get("score_scale", 1.0))
+
+    @property
     def ridge_(self) -> float | None:
         """λ; None with a regressor, or where nothing is added to the pairwise scorer."""
         return self.status_["ridge"]  # type: ignore[no-any-return]
@@ -466,13 +486,13 @@ class AggregationRanker(RegressionRanker):
         plan = next(
             plan
             for plan in self._plans(str(prefs.kind), largest=int(prefs.judgments.max()), informed=False)
-            if all(self.status_[name] == value for name, value in plan.row.items() if name != "order")
+            if all(self.status_.get(name, value) == value for name, value in plan.row.items() if name != "order")
         )
-        options = self.structure_options or {}
+        options = settled(self.structure_options) | ({} if plan.c0 is None else {"c0": plan.c0})
         return diagnose(
             training.groups.centred(np.asarray(self._normalised(self.normaliser_, rows), np.float64)),
             prefs,
-            centred_gains(prefs, plan.structure, options, plan.gain, plan.normalise, self.at),
+            centred_gains(prefs, plan.structure, options, plan.gain, plan.scale, plan.normalise, self.at),
             self.coef_standardised_,
             order=None if self.order_ == "all" else int(self.order_),
             share=training.share,

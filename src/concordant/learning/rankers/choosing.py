@@ -28,6 +28,8 @@ KINDS: Mapping[str, type[Any]] = {
     "order": object,
     "gain": object,
     "normalise": bool,
+    "score_scale": np.float64,
+    "c0": object,
     "ridge": np.float64,
     "loss": np.float64,
     "standard_error": np.float64,
@@ -40,8 +42,8 @@ KINDS: Mapping[str, type[Any]] = {
 class Curve(Mapping[str, Any]):
     """A table, column by column: what was tried, its mean loss over the folds with standard error, what was chosen.
 
-    Columns: structure, order, gain, normalise, ridge (NaN with a regressor of one's own), loss (generalised pairwise
-    disagreement with held-out judgments), standard_error, chosen.
+    Columns: structure, order, gain, normalise, score_scale, c0 (None where one was tried), ridge (NaN with a regressor
+    of one's own), loss (generalised pairwise disagreement with held-out judgments), standard_error, chosen.
 
     >>> plan = {"structure": "log-odds", "gain": "2^s-1", "normalise": True, "ridge": 0.1}
     >>> tried = [{**plan, "order": "1"}, {**plan, "order": "all"}]
@@ -75,6 +77,8 @@ class Curve(Mapping[str, Any]):
             "order": np.array([one["order"] for one in tried], object),
             "gain": np.array([one["gain"] for one in tried], object),
             "normalise": np.array([one["normalise"] for one in tried], bool),
+            "score_scale": np.array([one.get("score_scale", 1.0) for one in tried], np.float64),
+            "c0": np.array([one.get("c0") for one in tried], object),
             "ridge": np.array([one["ridge"] for one in tried], np.float64),
             "loss": loss,
             "standard_error": folds.std(axis=0, ddof=1) / np.sqrt(len(folds)),
@@ -124,7 +128,8 @@ class Curve(Mapping[str, Any]):
     def from_state(cls, state: Mapping[str, Any]) -> Curve:
         """Return the table of a ``to_state``, without the losses of each fold. Errors (InputError): what is missing."""
         try:
-            columns = {name: np.array(state[name], kind) for name, kind in KINDS.items()}
+            usual = {"score_scale": [1.0] * len(state["chosen"]), "c0": [None] * len(state["chosen"])}  # before 0.2
+            columns = {name: np.array({**usual, **state}[name], kind) for name, kind in KINDS.items()}
             target = str(Target.of(state.get("target", "pairwise"), "comparisons"))
         except (KeyError, TypeError, ValueError, UsageError) as error:
             raise InputError(f"the curve of a ranker cannot be read: {type(error).__name__} {error}") from None
@@ -163,7 +168,9 @@ class Curve(Mapping[str, Any]):
         over = " over Z" if row["normalise"] else ""
         other = f", order {row['order']}" if self.axis == "ridge" else f", ridge {row['ridge']:g}"
         other = "" if np.isnan(row["ridge"]) else other
-        said = f"{row['structure']}, gain {row['gain']}{over}{other}"
+        scaled = "" if row["score_scale"] == 1 else f" of {row['score_scale']:g} s"
+        own = "" if row["c0"] is None else f", c0 {row['c0']:g}"
+        said = f"{row['structure']}{own}, gain {row['gain']}{scaled}{over}{other}"
         loss = "share of held-out preferences contradicted" if self.target == "pairwise" else f"{self.target}, held out"
         return "\n".join([*lines, f"{said}; loss: {loss}"])
 

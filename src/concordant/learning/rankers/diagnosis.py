@@ -210,6 +210,7 @@ def centred_gains(
     structure: str | Callable[..., Any],
     options: Mapping[str, Any],
     gain: str | Callable[[Floats], Floats],
+    scale: float,
     normalise: bool,
     at: int | None,
 ) -> Make:
@@ -217,7 +218,7 @@ def centred_gains(
 
     The least over the intercept is the loss of centred gains, for features that are centred in each query.
     """
-    gains = SampledGains(prefs, structure, options, None, gain, normalise, at)
+    gains = SampledGains(prefs, structure, options, None, gain, normalise, at, scale)
 
     def make(batch: Batch) -> Objective:
         groups, none = batch.node_groups, np.zeros(0)

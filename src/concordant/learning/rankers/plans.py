@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from concordant.errors import UsageError
-from concordant.learning.targets.mean_targets import Targets, mean_targets_of_orders
+from concordant.learning.targets.mean_targets import Targets, a_scale, mean_targets_of_orders
 from concordant.losses.gains import Gain, the_gain
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import STRUCTURES, structure
@@ -25,6 +25,10 @@ STRUCTURE_CHOICES: Mapping[str, tuple[str, ...]] = {
 """What structure='auto' tries for each kind of preferences."""
 GAIN_CHOICES: tuple[tuple[str, bool], ...] = (("2^s-1", True), ("identity", False))
 """What gain='auto' tries: gain, and whether it is divided by Z."""
+SCALES = (0.25, 0.5, 1.0, 2.0)
+"""What score_scale='auto' tries: how steeply gains rise with scores."""
+C0S = (0.1, 0.5, 2.0, 8.0)
+"""What c0='auto' tries: how far log-odds of pairs with few judgments are drawn to even."""
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
 """What ridge='auto' tries (features standardised, weights of all judged rows adding up to 1)."""
 RIDGE = 1e-3
@@ -40,6 +44,10 @@ class Plan:
     """k or 'all'."""
     gain: str | Gain
     normalise: bool
+    scale: float = 1.0
+    """β of G(β s)."""
+    c0: float | None = None
+    """Added to the wins of either side, where several are tried; None: what the options say."""
 
     @property
     def row(self) -> dict[str, Any]:
@@ -49,6 +57,8 @@ class Plan:
             "order": str(self.order),
             "gain": self.gain if isinstance(self.gain, str) else getattr(self.gain, "__name__", "function"),
             "normalise": self.normalise,
+            "score_scale": self.scale,
+            "c0": self.c0,
         }
 
 
@@ -70,18 +80,20 @@ class Recipe:
         """Return the targets of each plan; ``prior`` holds options beside those that are given."""
         options = {**self.options, **(prior or {})}
         found: dict[Plan, Targets] = {}
-        alike: dict[tuple[Any, Any, bool], list[Plan]] = {}
+        alike: dict[Plan, list[Plan]] = {}
         for plan in plans:
-            alike.setdefault((plan.structure, plan.gain, plan.normalise), []).append(plan)
-        for (which, gain, normalise), group in alike.items():
+            alike.setdefault(replace(plan, order="all"), []).append(plan)
+        for plan, group in alike.items():
+            own = options if plan.c0 is None else {**options, "c0": plan.c0}
             made = mean_targets_of_orders(
                 prefs,
                 [plan.order for plan in group],
-                which,
-                options=options_of(which, options),
+                plan.structure,
+                options=options_of(plan.structure, own),
                 subsets=self.subsets,
-                gain=gain,
-                normalise=normalise,
+                gain=plan.gain,
+                scale=plan.scale,
+                normalise=plan.normalise,
                 at=self.at,
                 seed=self.seed,
             )
@@ -123,6 +135,43 @@ def gains_to_try(gain: Any, normalise: bool) -> list[tuple[str | Gain, bool]]:
     return [(one, bool(divided)) for one, divided in pairs]
 
 
+def scales_to_try(scale: Any) -> list[float]:
+    """Return the factors of scores: those of 'auto', of a list, or the one given.
+
+    >>> scales_to_try("auto"), scales_to_try(2)
+    ([0.25, 0.5, 1.0, 2.0], [2.0])
+    """
+    if isinstance(scale, str) and scale == "auto":
+        return list(SCALES)
+    listed = list(scale) if isinstance(scale, list | tuple | np.ndarray) else [scale]
+    if not listed:
+        raise UsageError("score_scale is an empty list; name at least one")
+    return [a_scale(one) for one in listed]
+
+
+def c0s_to_try(options: Mapping[str, Any] | None) -> list[float]:
+    """Return the c0 among which the options leave a choice, 'auto' or a list; none where they do not.
+
+    >>> c0s_to_try({"c0": "auto"}), c0s_to_try({"c0": [1, 2]}), c0s_to_try({"c0": 1.0})
+    ([0.1, 0.5, 2.0, 8.0], [1.0, 2.0], [])
+    """
+    given = (options or {}).get("c0")
+    if isinstance(given, str) and given == "auto":
+        return list(C0S)
+    if not isinstance(given, list | tuple | np.ndarray):
+        return []
+    wrong = [one for one in given if isinstance(one, bool) or not isinstance(one, int | float | np.number)]
+    if wrong or not len(given) or not all(0 < one < np.inf for one in given):
+        raise UsageError(f"c0 must be 'auto', a positive number or a list of these, not {given!r}")
+    return [float(one) for one in given]
+
+
+def settled(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the options of structures without a choice among several c0."""
+    given = dict(options or {})
+    return {name: value for name, value in given.items() if name != "c0" or not c0s_to_try(given)}
+
+
 def ridges_to_try(ridge: Any, chosen: bool) -> list[float]:
     """Return the ridges: 'auto' is RIDGES where something is chosen by cross-validation, else RIDGE."""
     if isinstance(ridge, str) and ridge == "auto":
@@ -141,6 +190,7 @@ def plans_asked(
     order: Any,
     gain: Any,
     normalise: bool | None,
+    scale: Any = 1.0,
     largest: int = 1,
     informed: bool = False,
 ) -> list[Plan]:
@@ -149,7 +199,7 @@ def plans_asked(
     ``largest`` is the number of judgments of the largest query, ``informed`` whether features inform the aggregation.
 
     >>> [plan.row for plan in plans_asked("orders", None, None, order="all", gain=None, normalise=None)]
-    [{'structure': 'borda', 'order': 'all', 'gain': '2^s-1', 'normalise': True}]
+    [{'structure': 'borda', 'order': 'all', 'gain': '2^s-1', 'normalise': True, 'score_scale': 1.0, 'c0': None}]
     """
     if informed:
         structure = "bradley-terry"
@@ -158,15 +208,28 @@ def plans_asked(
     orders = orders_to_try("all" if informed and order == "auto" else order, largest)
     if gain is None:
         gain = "identity" if informed or structure == "cascade" else "2^s-1"
-    return plans(
-        structure, options or {}, kind, orders, gains_to_try(gain, not informed if normalise is None else normalise)
-    )
+    gains = gains_to_try(gain, not informed if normalise is None else normalise)
+    scales = scales_to_try(scale)
+    if scales != [1.0] and all(one == "identity" for one, _ in gains):
+        raise UsageError("score_scale does nothing where the gain is the identity: the order is the same")
+    return plans(structure, options or {}, kind, orders, gains, scales)
 
 
 def plans(
-    given: Any, options: Mapping[str, Any], kind: str | None, orders: Iterable[int | str], gains: Iterable[Any]
+    given: Any,
+    options: Mapping[str, Any],
+    kind: str | None,
+    orders: Iterable[int | str],
+    gains: Iterable[Any],
+    scales: Sequence[float] = (1.0,),
 ) -> list[Plan]:
-    """Return all combinations. Errors (UsageError): structures that do not read these preferences, unknown options."""
+    """Return all combinations. Errors (UsageError): structures that do not read these preferences, unknown options.
+
+    Several scales and c0 are tried where they change anything: of gains other than the identity, and of structures that
+    have a c0.
+    """
+    c0s = c0s_to_try(options)
+    tested = {**options, "c0": c0s[0]} if c0s else options
     if isinstance(given, str) and given == "auto":
         given = list(STRUCTURE_CHOICES[str(kind)])
     listed = given if isinstance(given, list | tuple) else [given]
@@ -174,11 +237,16 @@ def plans(
         raise UsageError("structure is an empty list; name at least one")
     named = [structure(one) for one in listed if not callable(one)]
     for one in named:
-        one.check(kind, options_of(one.name, options) if len(listed) > 1 else options)
+        one.check(kind, options_of(one.name, tested) if len(listed) > 1 else tested)
     unread = [name for name in options if len(listed) > 1 and not any(name in one.options for one in named)]
     if unread:
         raise UsageError(f"none of the structures {', '.join(one.name for one in named)} has the option {unread[0]!r}")
-    return [Plan(one, k, gain, divided) for one, k, (gain, divided) in product(listed, orders, gains)]
+    return [
+        Plan(one, k, gain, divided, scale, c0)
+        for one, k, (gain, divided) in product(listed, orders, gains)
+        for scale in (scales if gain != "identity" else scales[:1] if len(scales) == 1 else [1.0])
+        for c0 in (c0s if c0s and "c0" in options_of(one, {"c0": 1.0}) else [None])
+    ]
 
 
 def options_of(name: Any, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,6 +68,8 @@ class SampledGains:
     gain: str | Gain
     normalise: bool
     at: int | None
+    scale: float = 1.0
+    """β of G(β s)."""
 
     def __post_init__(self) -> None:
         if isinstance(self.structure, str):
@@ -109,7 +111,7 @@ class SampledGains:
 
     def gains(self, batch: Batch) -> Floats:
         """G(s)/Z(s) for every node of a batch."""
-        scores = self._scores(batch)
+        scores = self.scale * self._scores(batch)
         gain = np.asarray(GAINS[self.gain](scores) if isinstance(self.gain, str) else self.gain(scores), np.float64)
         if not self.normalise:
             return gain

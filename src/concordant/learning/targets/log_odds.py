@@ -42,6 +42,7 @@ class LogOddsTargets:
     key: NDArray[np.uint64]
     c0: float
     kind: int
+    scale: float
     inverse: Floats | None
 
     @classmethod
@@ -51,6 +52,7 @@ class LogOddsTargets:
         key: NDArray[np.uint64],
         options: Mapping[str, Any],
         gain: object,
+        scale: float,
         inverse: Floats | None,
     ) -> LogOddsTargets | None:
         """Return None where the plain way is needed: real weights, lists, gains that are functions, c0 near 0."""
@@ -72,6 +74,7 @@ class LogOddsTargets:
             read_only(key, np.uint64),
             float(c0),
             KINDS.index(gain),
+            scale,
             inverse,
         )
 
@@ -126,7 +129,7 @@ class LogOddsTargets:
             kernels.mean_gains(
                 part, way, precision, order, subsets, self.key, self.member_start, self.member, place, self.start,
                 self.winner, self.loser, self.tied, self.count, self.c0, levels, self.kind,
-                self.inverse is not None, least, inverse, ahead, value, error, zero,
+                self.scale, self.inverse is not None, least, inverse, ahead, value, error, zero,
             )  # fmt: skip
 
         cost = np.where(whole, 1, subsets) * (self._members.sizes + np.where(whole, Ragged(self.start).sizes, order))

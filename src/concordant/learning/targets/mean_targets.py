@@ -157,6 +157,7 @@ def mean_targets(
     order: int | str = "all",
     subsets: int = 32,
     gain: str | Gain = "2^s-1",
+    scale: float = 1.0,
     normalise: bool = True,
     discount: Gain | None = None,
     at: int | None = None,
@@ -177,7 +178,7 @@ def mean_targets(
     order : k, or 'all' for complete aggregation (17). A query with at most k judgments has all of them as its one
         subset.
     subsets : random subsets of each other query, from which ȳ is estimated.
-    gain : '2^s-1', '2^s', 'identity' or a function.
+    gain, scale : G = '2^s-1', '2^s', 'identity' or a function, of β s with ``scale`` β > 0.
     normalise, discount, at : whether to divide by Z(s), the best value of (14) over orderings, with discount F (None,
         log2(1 + j)) and cut-off. Where Z(s) = 0 (or is negative, as an unusual gain can make it) the targets of the
         subset are 0; this is counted.
@@ -189,7 +190,8 @@ def mean_targets(
     The default structure of unweighted comparisons with a gain by name runs in compiled loops, in as many threads as
     there are processors (which change no bit); everything else in NumPy. Both are the same to 1e-12.
 
-    Errors (UsageError): an order or number of subsets below 1, an unknown structure, option or gain.
+    Errors (UsageError): an order or number of subsets below 1, a scale that is not positive, an unknown structure,
+    option or gain.
 
     >>> votes = Preferences.from_comparisons(["x", "x", "y"], ["y", "y", "x"])
     >>> mean_targets(votes, "borda", gain="identity").value.round(4).tolist()  # s = (1/3, −1/3)
@@ -204,6 +206,7 @@ def mean_targets(
         options=options,
         subsets=subsets,
         gain=gain,
+        scale=scale,
         normalise=normalise,
         discount=discount,
         at=at,
@@ -221,6 +224,7 @@ def mean_targets_of_orders(
     options: Mapping[str, Any] | None = None,
     subsets: int = 32,
     gain: str | Gain = "2^s-1",
+    scale: float = 1.0,
     normalise: bool = True,
     discount: Gain | None = None,
     at: int | None = None,
@@ -235,6 +239,7 @@ def mean_targets_of_orders(
     [1, 2, None]
     """
     ks = [_order(order) for order in orders]
+    scale = a_scale(scale)
     if not isinstance(prefs, Preferences):
         raise UsageError(f"targets are made of Preferences, not of {type(prefs).__name__}")
     subsets = whole_number(subsets, "the number of subsets")
@@ -245,10 +250,10 @@ def mean_targets_of_orders(
         find_structure(structure).check(prefs.kind, options or {})
     longest = int(prefs.member_groups.sizes.max(initial=0))
     inverse = inverse_discount(longest, discount, at) if normalise else None
-    work = _Work(prefs, function, dict(options or {}), subsets, the_gain(gain), inverse, seed, partition, block)
+    work = _Work(prefs, function, dict(options or {}), subsets, the_gain(gain), scale, inverse, seed, partition, block)
     quick = None
     if function is find_structure("log-odds"):
-        quick = LogOddsTargets.of(prefs, work.key, work.options, gain, inverse)
+        quick = LogOddsTargets.of(prefs, work.key, work.options, gain, scale, inverse)
     return [work.targets(k, quick) for k in (steps("targets", ks) if len(ks) > 1 else ks)]
 
 
@@ -261,6 +266,7 @@ class _Work:
     options: dict[str, Any]
     subsets: int
     gain: Gain
+    scale: float
     inverse: Floats | None
     seed: int
     partition: bool
@@ -310,9 +316,16 @@ class _Work:
         else:
             batch = Batch.subsets(self.prefs, k, self.subsets, seed=self.seed, partition=blocks, queries=codes)
         scores = self.function(batch, **self.options)
-        y, none = _over_best(batch, scores.value, self.gain, self.inverse)
+        y, none = _over_best(batch, self.scale * scores.value, self.gain, self.inverse)
         of_query = np.bincount(np.searchsorted(codes, batch.query), none, len(codes)).astype(np.int64)
         return y, of_query, int((scores.status == Status.STOPPED).sum())
+
+
+def a_scale(scale: Any) -> float:
+    """Return the factor of scores. Errors: UsageError for anything but a positive number."""
+    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not 0 < scale < np.inf:
+        raise UsageError(f"the scale of scores must be a positive number, not {scale!r}")
+    return float(scale)
 
 
 def _order(order: int | str) -> int | None:
