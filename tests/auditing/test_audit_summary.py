@@ -148,7 +148,10 @@ def test_a_surrogate_left_out_is_not_held_against_it(monkeypatch):
     ("times", "says"),
     [
         (3, "would contradict 1 more than need be; that is within noise: use the default of fit."),
-        (100, "would contradict 1 more than need be; that is more than noise. The default of fit looks for it"),
+        (
+            100,
+            "would contradict 1 more than need be; that is more than noise. With enough judgments the gate",
+        ),
     ],
 )
 def test_the_verdict_is_one_sentence(times, says):

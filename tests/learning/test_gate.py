@@ -249,7 +249,7 @@ def test_gains_may_rise_more_steeply_with_scores_and_c0_is_chosen():
         "log-odds", structure_options={"c0": [0.1, 5]}, order=["all"], score_scale="auto", target="ndcg"
     ).fit(features, prefs)
     tried = [(row["score_scale"], row["c0"]) for row in ranker.cv_.to_arrow().to_pylist()]
-    assert sorted(set(tried)) == [(scale, c0) for scale in (0.25, 0.5, 1.0, 2.0) for c0 in (0.1, 5.0)]
+    assert sorted(set(tried)) == [(scale, c0) for scale in (0.25, 0.5, 1.0, 2.0, 5.0) for c0 in (0.1, 5.0)]
     assert tried[ranker.cv_.best] == (ranker.score_scale_, ranker.status_["c0"])
     again = cc.AggregationRanker(
         "log-odds", order="all", ridge=ranker.ridge_, score_scale=ranker.score_scale_,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from numbers import Real
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from concordant.auditing import default_scorer
 from concordant.auditing.active_pairs import pairs_to_ask
 from concordant.auditing.findings import Audit
 from concordant.auditing.gain_laws import Law, judge_by_gains
@@ -80,6 +82,37 @@ class _Wanted:
     settings: AuditSettings
     chosen: tuple[Chosen, ...]
     law: Law
+    default: tuple[Chosen, ...]
+    """The surrogates that say what the default scorer would do; none where it was not asked for."""
+
+    @classmethod
+    def of(cls, prefs: Preferences, settings: AuditSettings) -> _Wanted:
+        """Read the names of what is to be audited; without one all, the default scorer included."""
+        law = Law.of(prefs, settings.structure, settings.order, settings.subsets, settings.seed)
+        names, default = asked_for(settings.surrogates)
+        return cls(settings, names, law, default_scorer.needed(str(prefs.kind)) if default else ())
+
+    @property
+    def judged(self) -> dict[str, Chosen]:
+        """Every surrogate that has to be minimised, by name."""
+        return {one.name: one for one in (*self.chosen, *self.default)}
+
+    @property
+    def default_target(self) -> str:
+        """The loss that the default scorer is judged by."""
+        return self.default[0].target
+
+
+def asked_for(names: Sequence[str] | None) -> tuple[tuple[Chosen, ...], bool]:
+    """Return the surrogates that are named and whether the default scorer is; without a name all of it.
+
+    >>> asked_for(["default"]), asked_for(["default", "linear"])[0][0].name
+    (((), True), 'linear')
+    """
+    others = [name for name in names or () if name != default_scorer.NAME]
+    if names and len(names) - len(others) > 1:
+        raise UsageError("a surrogate is named twice")
+    return choose(others) if others or not names else (), not names or len(others) < len(names)
 
 
 def audit(
@@ -110,7 +143,8 @@ def audit(
     Parameters
     ----------
     prefs : the judgments.
-    surrogates : names, "name" or "name:phi"; None, all of the registry.
+    surrogates : names, "name" or "name:phi", and "default", the aggregation that the gate of the default scorer would
+        take; None, all of the registry and the default.
     ties : how the pairwise loss charges tied scores, 'heavier' or 'paper'.
     exact : whether best orders are found by dynamic programming up to 20 items that hang together in cycles, then by an
         integer programme; otherwise up to 12, then by a local search with a proven bound.
@@ -150,8 +184,7 @@ def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int
     """Do what ``audit`` does, for settings that are one object."""
     if not isinstance(prefs, Preferences):
         raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")
-    law = Law.of(prefs, settings.structure, settings.order, settings.subsets, settings.seed)
-    wanted = _Wanted(settings, choose(settings.surrogates), law)
+    wanted = _Wanted.of(prefs, settings)
     _check(prefs, settings)
     _refuse_idle(wanted)
     parts: list[_Part] = []
@@ -196,7 +229,7 @@ def _refuse_idle(wanted: _Wanted) -> None:
     if not asked.exact:
         why = "only exact best orders take an integer programme"
         refuse_idle(given, {"time_limit": 10.0}, why, "leave it out, or ask for exact ones")
-    targets = {chosen.target for chosen in wanted.chosen}
+    targets = {chosen.target for chosen in wanted.judged.values()}
     if "pairwise" not in targets:
         refuse_idle(given, {"ties": "heavier"}, "no surrogate asked for is judged by the pairwise loss")
     if targets == {"pairwise"}:
@@ -213,6 +246,8 @@ class _Part:
 
     queries: pa.Table
     surrogates: tuple[pa.Table, ...]
+    default: dict[str, pa.Table]
+    """The rows that the default scorer has if its gate takes this candidate."""
     orders: pa.Table
     settling: pa.Table | None
     ask: pa.Table | None
@@ -244,15 +279,19 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
         )
     by_pairs, best, noted = _judged_by_pairs(batch, mean, best, facts.acyclic, wanted)
     law = None
-    found = []
-    for chosen in wanted.chosen:
+    judged = {}
+    for name, chosen in wanted.judged.items():
         if chosen.target == "pairwise":
-            judged = by_pairs[chosen.name]
-        else:
-            law = wanted.law.relevance(batch) if law is None else law
-            with stage(chosen.name):
-                judged = judge_by_gains(chosen, law, chances=wanted.law.chances)
-        found.append(surrogate_rows(batch, chosen, judged))
+            judged[name] = by_pairs[name]
+            continue
+        law = wanted.law.relevance(batch) if law is None else law
+        with stage(name):
+            judged[name] = judge_by_gains(chosen, law, chances=wanted.law.chances)
+    default = {}
+    if wanted.default:
+        tried = default_scorer.candidates(batch, mean, Differences.of(mean), best, wanted.settings.ties, judged)
+        rows = partial(surrogate_rows, batch, wanted.default[0], name=default_scorer.NAME)
+        default = {name: rows(verdict) for name, verdict in tried.items()}
     resampled = held = None
     if wanted.settings.replicates:
         held = _held_out(prefs, codes, wanted)
@@ -268,7 +307,8 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
         settled, asked, said = _more_judgments(batch, wanted)
     return _Part(
         queries=query_rows(batch, facts, best, resampled),
-        surrogates=tuple(found),
+        surrogates=tuple(surrogate_rows(batch, chosen, judged[chosen.name]) for chosen in wanted.chosen),
+        default=default,
         orders=order_rows(batch, best),
         settling=settled,
         ask=asked,
@@ -283,7 +323,7 @@ def _judged_by_pairs(
 ) -> tuple[dict[str, SurrogateVerdict], BestOrders, tuple[Note, ...]]:
     """Judge by the best order known; where a surrogate's own order is better than the searched one it is that."""
     net = Differences.of(mean)
-    members = [chosen for chosen in wanted.chosen if chosen.target == "pairwise"]
+    members = [chosen for chosen in wanted.judged.values() if chosen.target == "pairwise"]
 
     def judged() -> dict[str, SurrogateVerdict]:
         by = steps("surrogates", members)
@@ -340,7 +380,14 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         found = [getattr(part, name) for part in parts if getattr(part, name) is not None]
         return pa.concat_tables(found).combine_chunks() if found else None
 
-    by_surrogate = [part.surrogates[place] for place in range(len(wanted.chosen)) for part in parts]
+    taken = ""
+    by_surrogate = []
+    if wanted.default:
+        regrets = [[rows["regret"].to_numpy() for rows in part.default.values()] for part in parts]
+        judgments = [part.queries["judgments"].to_numpy() for part in parts]
+        taken = list(parts[0].default)[default_scorer.taken(regrets, judgments)]
+        by_surrogate = [part.default[taken] for part in parts]
+    by_surrogate += [part.surrogates[place] for place in range(len(wanted.chosen)) for part in parts]
     queries = pa.concat_tables([part.queries for part in parts]).combine_chunks()
     surrogates = pa.concat_tables(by_surrogate).combine_chunks()
     law = wanted.law
@@ -353,7 +400,8 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         edges=tables("edges"),
         held_out=held_out_rows([part.held_out for part in parts if part.held_out is not None]),
         settings={
-            "surrogates": [chosen.name for chosen in wanted.chosen],
+            "surrogates": [*[default_scorer.NAME] * bool(wanted.default), *(one.name for one in wanted.chosen)],
+            "default": taken or None,
             **{name: getattr(wanted.settings, name) for name in ("ties", "exact", "time_limit")},
             "structure": law.structure.name,
             "order": "all" if law.order is None else law.order,

@@ -60,8 +60,20 @@ def _verdict(audit: Audit, rows: list[dict[str, Any]]) -> list[str]:
         ]
     contradicted = _number(usual["mean_regret"]) * sum(row["judgments"] for row in rows)
     if tried[0]["mean"] > SURE * tried[0]["standard_error"] and contradicted > SURE**2:  # Σd ≤ Σd², so z² ≤ Σd
-        return [f"{said}that is more than noise. The default of fit looks for it (its gate); do not name such a loss."]
+        return [f"{said}that is more than noise. {_way_out(audit)}"]
     return [f"{said}that is within noise: use the default of fit."]
+
+
+def _way_out(audit: Audit) -> str:
+    """What the default of fit would do with infinite data where the usual loss is wrong."""
+    rows = [row for row in audit.overall.to_pylist() if row["surrogate"] == "default"]
+    if not rows or not rows[0]["right"] + rows[0]["wrong"]:
+        return "The default of fit looks for it (its gate); do not name such a loss."
+    taken, of = audit.settings["default"], 100 * _number(rows[0]["mean_regret"])
+    left = (
+        "as few as can be" if not rows[0]["wrong"] else f"{of:.2g} more than need be" if of >= 0.095 else "hardly more"
+    )
+    return f"With enough judgments the gate of fit takes {taken} and contradicts {left}: use the default."
 
 
 def _of(number: int, total: int, noun: str = "queries") -> str:
@@ -140,17 +152,18 @@ def _losses(audit: Audit, queries: int, beyond_noise: bool | None) -> list[str]:
     begin = "With infinite data exactly like this"
     if wrong:
         where = "" if queries == 1 else ", by queries and mean excess loss"
-        each = [f"{_title(row)} {_wrong(row, queries)}" for row in wrong]
+        each = [f"{_title(row, audit.settings)} {_wrong(row, queries)}" for row in wrong]
         caution = "Not shown to be more than sampling noise, see below: w" if beyond_noise is False else "W"
         lines.append(f"{caution}{begin[1:]}, losses that would rank wrongly{where}: {', '.join(each)}.")
     right = [row for row in table if not row["wrong"] and not row["undecided"]]
     if right:
         begin = "Losses that would rank rightly" if wrong else f"{begin} these would rank rightly"
         everywhere = "" if queries == 1 else " everywhere"
-        lines.append(f"{begin}{everywhere}: {', '.join(_title(row) for row in right)}.")
+        lines.append(f"{begin}{everywhere}: {', '.join(_title(row, audit.settings) for row in right)}.")
     open_ = [row for row in table if not row["wrong"] and row["undecided"]]
     if open_:
-        said = ", ".join(_title(row) if queries == 1 else f"{_title(row)} ({row['undecided']:,})" for row in open_)
+        titles = [(_title(row, audit.settings), f" ({row['undecided']:,})" if queries > 1 else "") for row in open_]
+        said = ", ".join(title + many for title, many in titles)
         lines.append(f"No error found, but not decided{'' if queries == 1 else ' everywhere'}: {said}.")
     return lines
 
@@ -172,8 +185,12 @@ def _number(value: float | None) -> float:
     return 0.0 if value is None or value != value else value
 
 
-def _title(row: dict[str, Any]) -> str:
+def _title(row: dict[str, Any], settings: Mapping[str, Any]) -> str:
     title = TITLES.get(row["surrogate"], row["surrogate"])
+    if row["surrogate"] == "default":
+        title = f"the default of fit (its gate takes {settings['default']})"
+    elif row["surrogate"] == "gain-regression":
+        title += f" of {settings['structure']}"
     return title if row["target"] == "pairwise" else f"{title} (by {row['target'].upper()})"
 
 

@@ -188,21 +188,24 @@ def judge_by_pairs(
     regret, most = (np.where(np.abs(value) <= tolerance, 0.0, value) for value in (regret, most))
     consistent = np.where(regret > 0, NO, np.where((most <= 0) & best.exact, YES, UNKNOWN)).astype(np.int8)
     consistent[np.isnan(regret)] = UNKNOWN
-    flips = np.flatnonzero(charged.flipped)
-    flips = flips[np.argsort(net.weight[flips], kind="stable")]
-    last = np.full(number, -1, np.int64)
-    last[net.graph[flips]] = flips  # the last one written is the heaviest
-    some = last >= 0
-    above, below = np.full(number, -1, np.int64), np.full(number, -1, np.int64)
-    above[some], below[some] = net.winner[last[some]], net.loser[last[some]]
     return SurrogateVerdict(
         found.status,
         loss,
         regret,
         np.maximum(most, regret),
         consistent,
-        np.bincount(net.graph[flips], minlength=number).astype(np.int64),
-        above,
-        below,
+        *contradicted(net, charged.flipped, number),
         found.alpha,
     )
+
+
+def contradicted(net: Differences, flipped: NDArray[np.bool_], graphs: int) -> tuple[Nodes, Nodes, Nodes]:
+    """Return the number of net preferences that are flipped in each graph, and both ends of the heaviest of them."""
+    flips = np.flatnonzero(flipped)
+    flips = flips[np.argsort(net.weight[flips], kind="stable")]
+    last = np.full(graphs, -1, np.int64)
+    last[net.graph[flips]] = flips  # the last one written is the heaviest
+    some = last >= 0
+    above, below = np.full(graphs, -1, np.int64), np.full(graphs, -1, np.int64)
+    above[some], below[some] = net.winner[last[some]], net.loser[last[some]]
+    return np.bincount(net.graph[flips], minlength=graphs).astype(np.int64), above, below

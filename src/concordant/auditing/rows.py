@@ -65,15 +65,15 @@ def query_rows(batch: Batch, facts: Shapes, best: BestOrders, noise: Noise | Non
     return pa.table(columns)
 
 
-def surrogate_rows(batch: Batch, chosen: Chosen, judged: SurrogateVerdict) -> pa.Table:
-    """Return a row for each query: what the minimisers of one surrogate lose."""
+def surrogate_rows(batch: Batch, chosen: Chosen, judged: SurrogateVerdict, name: str = "") -> pa.Table:
+    """Return a row for each query: what the minimisers of one surrogate lose; ``name``: if not the surrogate's."""
     number = len(batch)
     known = judged.consistent != UNKNOWN
     return pa.table(
         {
             "query": _queries(batch),
-            "surrogate": pa.array([chosen.name] * number, pa.string()),
-            "phi": pa.array([chosen.phi] * number, pa.string()),
+            "surrogate": pa.array([name or chosen.name] * number, pa.string()),
+            "phi": pa.array([None if name else chosen.phi] * number, pa.string()),
             "target": pa.array([chosen.target] * number, pa.string()),
             "status": pa.array([Status(code).word for code in judged.status], pa.string()),
             "loss": judged.loss,

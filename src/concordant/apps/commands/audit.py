@@ -16,11 +16,10 @@ from concordant.apps.commands.output import check_output, plain, print_csv, show
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line, say
-from concordant.auditing.audit import audited
+from concordant.auditing.audit import asked_for, audited
 from concordant.auditing.findings import Audit
 from concordant.errors import UsageError, counted
 from concordant.io.read import read_log
-from concordant.losses.surrogates import choose
 from concordant.ranking.structures import structure
 
 SHORT = {"infimum not attained": "not attained", "stopped before convergence": "stopped early"}
@@ -144,7 +143,7 @@ def audit(options: AuditOptions) -> None:
             raise UsageError("--edges says how sure each preference is; it needs --replicates above 0")
         if output is not None and Path(output).resolve() == Path(edges).resolve():
             raise UsageError(f"--output and --edges both name {output}; name two files")
-    choose(options.surrogates)  # a wrong name should not cost the reading of a large log
+    asked_for(options.surrogates)  # a wrong name should not cost the reading of a large log
     if options.structure is not None:
         structure(options.structure)
     with Progress(quiet, f"reading {log}"):

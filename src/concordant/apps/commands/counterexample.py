@@ -117,14 +117,16 @@ def _write(found: Counterexample, folder: Path) -> None:
 
 
 def _next(found: Counterexample, folder: Path) -> Iterator[str]:
-    """Commands that get it wrong, and right (where the difference graph does)."""
+    """Commands that get it wrong, and right: the default, with votes enough to see it, and the difference graph."""
     wrong = found.name if found.verdict is not None else "ranknet"
     phi = found.verdict.phi if found.verdict is not None else surrogate(wrong).phi
     asked = f" --phi {phi}" if phi != surrogate(wrong).phi else ""
     yield f"concordant rank {folder}/votes.csv"
-    for loss in dict.fromkeys((wrong, "difference-graph")):
-        model, scores = f"{folder}/{loss}", f"{folder}/{loss}.csv"
-        extra = asked if loss == wrong else ""
-        yield f"concordant fit {folder}/votes.csv --features {folder}/items.csv --loss {loss}{extra} --model {model}"
+    yield f"concordant rank {folder}/votes.csv --structure kemeny"
+    for loss in dict.fromkeys((wrong, "", "difference-graph")):
+        name = loss or "default"
+        model, scores = f"{folder}/{name}", f"{folder}/{name}.csv"
+        extra = (f" --loss {loss}" if loss else "") + (asked if loss == wrong else "")
+        yield f"concordant fit {folder}/votes.csv --features {folder}/items.csv{extra} --model {model}"
         yield f"concordant score --features {folder}/items.csv --model {model} --output {scores}"
         yield f"concordant evaluate {scores} {folder}/right.csv --metric pairwise-loss"

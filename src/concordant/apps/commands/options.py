@@ -103,7 +103,8 @@ class AuditOptions(TableOptions, ClusteredLog, AuditSettings):
     log: str = argument()
     surrogates: tuple[str, ...] = option(
         "NAME[:PHI]",
-        "Audit this surrogate (again for more; default: all), such as ranknet or difference-graph:hinge.",
+        "Audit this surrogate (again for more), such as ranknet or difference-graph:hinge, or default: what fit would "
+        "do. Default: all.",
         "--surrogate",
         default=(),
     )

@@ -110,14 +110,14 @@ class AggregationRanker(RegressionRanker):
         cross-validation), or None: informed Bradley–Terry, but the cascade for click logs, and where options are
         given the usual one that they belong to (log-odds for comparisons).
     structure_options : options of the structure, such as {"c0": 0.5}; not the prior, where the features inform it. Of
-        c0 a list, or 'auto' (0.1, 0.5, 2, 8), is tried.
+        c0 a list, or 'auto' (0.01, 0.1, 0.5, 2, 8), is tried.
     order : k, 'all' (complete aggregation), a list, or 'auto': 1, 3, 10, … up to the largest query (300,000 at
         most), and 'all'; the largest that is within one standard error of the best.
     subsets : k-subsets drawn for each query.
     gain : '2^s-1', '2^s', 'identity', a function, 'auto', a list of these or of pairs (gain, divided by Z), or None:
         'identity' where the aggregation is informed and for the cascade's chances, else '2^s-1'.
     normalise, at : whether gains are divided by Z(s) (None: unless the aggregation is informed), with this cut-off.
-    score_scale : β of G(β s), how steeply gains rise with scores; a list, or 'auto' (¼, ½, 1, 2).
+    score_scale : β of G(β s), how steeply gains rise with scores; a list, or 'auto' (¼, ½, 1, 2, 5).
     regressor : None (linear, least squares, exact) or any scikit-learn regressor; it is cloned, fitted to targets
         centred within the query with weights of mean 1, and kept as ``regressor_``.
     ridge : λ of (λ/2)‖θ‖², a list, or 'auto' (RIDGES where something is chosen by cross-validation, else 0.001).

@@ -25,9 +25,9 @@ STRUCTURE_CHOICES: Mapping[str, tuple[str, ...]] = {
 """What structure='auto' tries for each kind of preferences."""
 GAIN_CHOICES: tuple[tuple[str, bool], ...] = (("2^s-1", True), ("identity", False))
 """What gain='auto' tries: gain, and whether it is divided by Z."""
-SCALES = (0.25, 0.5, 1.0, 2.0)
+SCALES = (0.25, 0.5, 1.0, 2.0, 5.0)
 """What score_scale='auto' tries: how steeply gains rise with scores."""
-C0S = (0.1, 0.5, 2.0, 8.0)
+C0S = (0.01, 0.1, 0.5, 2.0, 8.0)
 """What c0='auto' tries: how far log-odds of pairs with few judgments are drawn to even."""
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
 """What ridge='auto' tries (features standardised, weights of all judged rows adding up to 1)."""
@@ -139,7 +139,7 @@ def scales_to_try(scale: Any) -> list[float]:
     """Return the factors of scores: those of 'auto', of a list, or the one given.
 
     >>> scales_to_try("auto"), scales_to_try(2)
-    ([0.25, 0.5, 1.0, 2.0], [2.0])
+    ([0.25, 0.5, 1.0, 2.0, 5.0], [2.0])
     """
     if isinstance(scale, str) and scale == "auto":
         return list(SCALES)
@@ -153,7 +153,7 @@ def c0s_to_try(options: Mapping[str, Any] | None) -> list[float]:
     """Return the c0 among which the options leave a choice, 'auto' or a list; none where they do not.
 
     >>> c0s_to_try({"c0": "auto"}), c0s_to_try({"c0": [1, 2]}), c0s_to_try({"c0": 1.0})
-    ([0.1, 0.5, 2.0, 8.0], [1.0, 2.0], [])
+    ([0.01, 0.1, 0.5, 2.0, 8.0], [1.0, 2.0], [])
     """
     given = (options or {}).get("c0")
     if isinstance(given, str) and given == "auto":
