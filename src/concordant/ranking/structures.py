@@ -16,6 +16,7 @@ from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
 from concordant.ranking.kemeny import kemeny, rough_kemeny
+from concordant.ranking.names import RIGHT
 from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import cascade
@@ -67,6 +68,11 @@ class Structure:
     def meaning(self) -> str:
         """What a score is."""
         return MEANINGS[self.name]
+
+    @property
+    def right(self) -> str:
+        """Where the order of the scores is the right one."""
+        return RIGHT[self.name]
 
     def __call__(self, batch: Batch, **options: Any) -> Scores:
         """Compute the scores of every graph of the batch; unknown options and kinds are a UsageError."""

@@ -233,7 +233,7 @@ def show(board: Ranking, *, rows: int | None, quiet: bool, table: bool) -> None:
 
 def remarks(board: Ranking) -> list[str]:
     """What a reader should know before trusting the table."""
-    notes, of = list(board.notes), len(board.queries)
+    notes, of = [*_right(board), *board.notes], len(board.queries)
     if stopped := int((board.status["status"] == Status.STOPPED).sum()):
         text = "{queries:,} of {of:queries} stopped before convergence"
         notes.append(Note("queries stopped", text, queries=stopped, of=of))
@@ -257,6 +257,21 @@ def remarks(board: Ranking) -> list[str]:
                 text = "coefficient {name}: {value:.4g}" + (" ± {error:.3g}" if np.isfinite(error) else "")
                 notes.append(Note("coefficient", text, name=name, value=float(value[0]), error=float(error)))
     return notes
+
+
+def _right(board: Ranking) -> list[Note]:
+    """What the scores are right for, and whether anything speaks against it; nothing where a test does."""
+    if any(isinstance(note, Note) and note.code == "lack of fit" for note in board.notes):
+        return []
+    tested = np.zeros(0) if board.lack_of_fit is None else board.lack_of_fit[~np.isnan(board.lack_of_fit)]
+    text, facts = "the scores are right where {where}", {"where": structure(board.structure).right}
+    if len(tested) == 1:
+        text += "; nothing speaks against it (lack of fit: p = {p:.2g})"
+    elif len(tested):
+        text += "; nothing speaks against it (lack of fit tested in {tested:queries})"
+    elif board.lack_of_fit is not None:
+        text += "; that was not tested"
+    return [Note("right where", text, **facts, p=float(tested[0]) if len(tested) else None, tested=len(tested))]
 
 
 def show_table(table: pa.Table, rows: int = 40) -> None:
