@@ -721,6 +721,15 @@ def counterexamples() -> Any:
     return shown | {"difference-graph": none is None}
 
 
+@call("surrogates")
+def suboptimality() -> Any:
+    votes = cc.Preferences.from_comparisons(list("1213"), list("2331"), count=[25, 1, 50, 24])
+    found = {name: cc.suboptimality(votes, name) for name in (*OF_PREFERENCES, "gain-regression")}
+    return {
+        name: [one.surrogate_excess, one.target_excess, one.at(0.02), one.hidden(0.1)] for name, one in found.items()
+    }
+
+
 @call("audit")
 def audit() -> Any:
     found = cc.audit(food(), replicates=50, top=2)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from concordant.auditing.audit import audit
     from concordant.auditing.counterexamples import find_counterexample
     from concordant.auditing.findings import Audit
+    from concordant.auditing.suboptimality import suboptimality
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.io.ingest import Store
     from concordant.io.read import read
@@ -117,6 +118,7 @@ _HOMES = {
     "sampled_abstention_loss": "abstention.losses",
     "save_model": "apps.models.saving",
     "structure": "ranking.structures",
+    "suboptimality": "auditing.suboptimality",
     "summarise": "losses.metrics.metrics",
     "surrogate": "losses.surrogates",
 }
@@ -178,6 +180,7 @@ __all__ = [
     "save_model",
     "spark",
     "structure",
+    "suboptimality",
     "summarise",
     "surrogate",
     "torch",
