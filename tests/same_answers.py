@@ -730,6 +730,13 @@ def suboptimality() -> Any:
     }
 
 
+@call("surrogates")
+def uniform_suboptimality() -> Any:
+    asked = {"difference-graph": {}, "linear": {}, "ranksvm": {"items": 2}, "gain-regression": {}}
+    found = {name: cc.uniform_suboptimality(name, 0.1, **how) for name, how in asked.items()}
+    return {name: [one.lower, one.upper, one.method] for name, one in found.items()}
+
+
 @call("audit")
 def audit() -> Any:
     found = cc.audit(food(), replicates=50, top=2)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from concordant.auditing.counterexamples import find_counterexample
     from concordant.auditing.findings import Audit
     from concordant.auditing.suboptimality import suboptimality
+    from concordant.auditing.uniform_suboptimality import uniform_suboptimality
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.io.ingest import Store
     from concordant.io.read import read
@@ -121,6 +122,7 @@ _HOMES = {
     "suboptimality": "auditing.suboptimality",
     "summarise": "losses.metrics.metrics",
     "surrogate": "losses.surrogates",
+    "uniform_suboptimality": "auditing.uniform_suboptimality",
 }
 
 __all__ = [
@@ -183,6 +185,7 @@ __all__ = [
     "suboptimality",
     "summarise",
     "surrogate",
+    "uniform_suboptimality",
     "torch",
 ]
 
