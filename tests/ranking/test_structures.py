@@ -1,5 +1,6 @@
 """Every structure function against its plain twin, worked numbers, and what they say about what they cannot know."""
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -386,6 +387,38 @@ def test_probit_differences_recover_thurstone_case_five():
     count = [round(1e9 * scipy.stats.norm.cdf((s[i] - s[j]) / np.sqrt(2))) for i, j in pairs]
     prefs = Preferences.from_comparisons([i for i, _ in pairs], [j for _, j in pairs], count=count)
     np.testing.assert_allclose(thurstone_mosteller(Batch.whole(prefs), differences="probit").value, s, atol=1e-7)
+
+
+@pytest.mark.parametrize("c0", [0.0, 0.5])
+def test_margins_are_mean_strengths(c0):
+    """Goals, draws and counts gone through match by match; least squares by hand."""
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 4, 30)
+    second = (first + rng.integers(1, 4, 30)) % 4
+    goals, tie, count = rng.integers(1, 6, 30), rng.random(30) < 0.2, rng.integers(1, 3, 30)
+    batch = Batch.whole(Preferences.from_comparisons(first, second, weight=goals, tie=tie, count=count))
+    total, judged = np.zeros((4, 4)), np.zeros((4, 4))
+    for i, j, by, level, times in zip(first, second, goals, tie, count, strict=True):
+        judged[i, j] += times
+        judged[j, i] += times
+        total[i, j] += 0 if level else by * times
+        total[j, i] -= 0 if level else by * times
+    rows, wanted = [np.ones(4)], [0.0]
+    for i, j in itertools.combinations(range(4), 2):
+        if judged[i, j]:
+            row = np.zeros(4)
+            row[i], row[j] = 1, -1
+            rows.append(row)
+            wanted.append(total[i, j] / (judged[i, j] + 2 * c0))
+    found = thurstone_mosteller(batch, differences="margins", c0=c0)
+    np.testing.assert_allclose(found.value, np.linalg.lstsq(np.array(rows), np.array(wanted), rcond=None)[0], atol=1e-9)
+
+
+def test_margins_of_ratings_are_the_ratings():
+    ratings = [5.0, 1.0, 2.5]
+    log = Preferences.from_ratings(["q"] * 6, list("xyz") * 2, ratings * 2, [1] * 3 + [2] * 3)
+    found = thurstone_mosteller(Batch.whole(log), differences="margins", c0=0.0)
+    np.testing.assert_allclose(found.value, np.array(ratings) - np.mean(ratings), atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -139,15 +139,18 @@ LONG = 20_000
 
 
 Differences = Callable[[Floats, Floats], Floats]
-DIFFERENCES = ("log-odds", "probit", "shares")
+DIFFERENCES = ("log-odds", "probit", "shares", "margins")
 
 
-def pair_differences(graphs: Graphs, differences: str | Differences, c0: float) -> Floats:
+def pair_differences(batch: Batch, differences: str | Differences, c0: float) -> Floats:
     """Return A of (22) for each pair, first against second: by how much the judgments put the first ahead.
 
     With p = (n_jl + c0)/(n_jl + n_lj + 2 c0), 'log-odds' is log p/(1 − p), 'probit' √2 Φ⁻¹(p), the difference of scores
-    in Thurstone's case V, and 'shares' 2p − 1. A function of (n_jl, n_lj) has to be skew-symmetric. Errors: UsageError.
+    in Thurstone's case V, and 'shares' 2p − 1. 'margins' is (n_jl − n_lj)/(judgments of the pair + 2 c0), the mean
+    strength: of goals, or of ratings that differ (equal ones are no judgment of a pair). A function of (n_jl, n_lj) has
+    to be skew-symmetric. Errors: UsageError.
     """
+    graphs = batch.graphs
     odds = pair_log_odds(graphs, c0) if differences in ("log-odds", "probit") else np.zeros(0)
     if differences == "log-odds":
         return odds
@@ -158,6 +161,14 @@ def pair_differences(graphs: Graphs, differences: str | Differences, c0: float) 
         if not np.isfinite(c0) or c0 < 0:
             raise UsageError(f"c0 is added to the counts of wins and must be a number ≥ 0, not {c0}")
         return np.asarray((above - below) / (above + below + 2.0 * c0), np.float64)
+    if differences == "margins":
+        if not np.isfinite(c0) or c0 < 0:
+            raise UsageError(f"c0 is added to the numbers of judgments and must be a number ≥ 0, not {c0}")
+        edges = batch.edges
+        judged = np.bincount(
+            graphs.pair_of(edges.winner, edges.loser), batch.multiplicity[edges.holder], len(graphs.first)
+        )
+        return np.asarray((above - below) / (judged + 2.0 * c0), np.float64)
     if not callable(differences):
         raise UsageError(f"differences is {', '.join(map(repr, DIFFERENCES))} or a function, not {differences!r}")
     found, turned = (np.asarray(differences(*ends), np.float64) for ends in ((above, below), (below, above)))
@@ -173,8 +184,8 @@ def thurstone_mosteller(
 ) -> Scores:
     """Least-squares scores s_i − s_j ≈ A_ij (AoS (22)): s = (D_Ω − Ω)^† (Ω∘A) 1, A_jl = log (n_jl+c0)/(n_lj+c0).
 
-    ``differences`` is A: 'log-odds', 'probit' or 'shares' (``pair_differences``), or a function of the two columns
-    (n_jl, n_lj) of wins of each pair, which knows no c0. Ω_jl is 1 on judged pairs and 0 elsewhere
+    ``differences`` is A: 'log-odds', 'probit', 'shares' or 'margins' (``pair_differences``), or a function of the two
+    columns (n_jl, n_lj) of wins of each pair, which knows no c0. Ω_jl is 1 on judged pairs and 0 elsewhere
     (``weights="pairs"``, the paper), or the strength n_jl + n_lj of the judgments (``weights="counts"``). Unjudged
     pairs take no part, so incomplete designs are not biased. The solution of least norm: scores sum to zero in every
     component; items in no comparison have 0.
@@ -193,7 +204,7 @@ def thurstone_mosteller(
     if weights not in ("pairs", "counts"):
         raise UsageError(f"weights is 'pairs' or 'counts', not {weights!r}")
     graphs = batch.graphs
-    odds = pair_differences(graphs, differences, c0)
+    odds = pair_differences(batch, differences, c0)
     omega = np.ones(len(odds)) if weights == "pairs" else graphs.above + graphs.below
     component = connectivity(graphs).component
     group = numbered(graphs.owner, component)
