@@ -112,7 +112,7 @@ def test_few_out_of_many_and_scores_of_many_levels(k: int) -> None:
 
 def test_large_queries_go_the_plain_way_each_by_itself() -> None:
     prefs = cc.Preferences.from_comparisons(np.arange(40_000) + 1, np.zeros(40_000, int), query=[0] * 39_999 + [1])
-    quick = LogOddsTargets.of(prefs, label_keys(prefs.queries, 0), {}, "2^s-1", None)
+    quick = LogOddsTargets.of(prefs, label_keys(prefs.queries, 0), {}, "2^s-1", 1.0, None)
     assert quick is not None and quick.covered(prefs.judgments, None).tolist() == [False, True]
     assert quick.covered(prefs.judgments, 100).all()
 

@@ -27,6 +27,8 @@ Matrix = NDArray[np.floating[Any]]
 FOLDS = 3
 FEW_QUERIES = 10
 """Queries from which on whole ones are held out for the ridge."""
+SURE = 0.5
+"""Standard errors by which held-out judgments may be less likely under the ridge that is taken."""
 SAMPLE = 1 << 15
 """Pairs of items on which the two numbers are chosen; more hardly change them."""
 PRECISIONS = (1e-2, 1e6, 10.0**0.5)
@@ -82,13 +84,13 @@ def informed_prior(
 
     ``X`` (rows, features) should be standardised; ``alignment`` says which row belongs to each item of each query.
     With "auto" both numbers are chosen by the likelihood of held-out comparisons. λ is the greatest ridge whose
-    likelihood is within one standard error, over judgments, of the best; whole queries are held out, by thirds, since
-    the scorer is for queries that it has not seen. (Of fewer than ten queries a third of the judgments is held out.)
-    Then τ² is that of the greatest likelihood: a third of the judgments of each query is held out; scores come from the
-    others, with prior means from the θ that has not seen the query, so nothing of what τ² is judged by. Of more than
-    32,768 judged pairs of items as many queries are drawn as have about that many, by their labels and ``seed``; λn is
-    then kept the same, as for a normal prior on θ. ``weight`` (queries,) multiplies what each query counts for in stage
-    one and in both choices; only ratios matter.
+    likelihood is within half a standard error, over judgments, of the best (a whole one costs trees on few judgments);
+    whole queries are held out, by thirds, since the scorer is for queries that it has not seen. (Of fewer than ten
+    queries a third of the judgments is held out.) Then τ² is that of the greatest likelihood: a third of the judgments
+    of each query is held out; scores come from the others, with prior means from the θ that has not seen the query, so
+    nothing of what τ² is judged by. Of more than 32,768 judged pairs of items as many queries are drawn as have about
+    that many, by their labels and ``seed``; λn is then kept the same, as for a normal prior on θ. ``weight`` (queries,)
+    multiplies what each query counts for in stage one and in both choices; only ratios matter.
 
     Errors: UsageError for numbers out of range and shapes that do not fit, InputError without comparisons.
 
@@ -227,7 +229,7 @@ class _Problem:
         return value / max(sum(map(self.mass, held)), 1e-300)
 
     def within_an_error(self, precision: float, best: float) -> bool:
-        """Whether held-out judgments do not show that a precision is worse than the best by a standard error."""
+        """Whether held-out judgments do not show that a precision is worse than the best, by ``SURE`` errors."""
         total, square = 0.0, 0.0
         for fold, (_, held) in enumerate(self.splits):
             edges = held.edges
@@ -240,7 +242,7 @@ class _Problem:
             each = each * self.weight[held.query][held.graph]
             total += float(held.multiplicity @ each)
             square += float(held.multiplicity @ each**2)
-        return bool(total <= np.sqrt(square))
+        return bool(total <= SURE * np.sqrt(square))
 
     def likelihood_of_variance(self, precision: float, variance: float) -> float:
         """The same under the scores of each query; under the scorer alone for variance 0."""
