@@ -130,8 +130,8 @@ def test_curves_are_likelihoods_of_what_was_held_out(queries: int) -> None:
     curve = dict(found.ridge_curve)
     assert curve[found.ridge] == pytest.approx(value / len(prefs), abs=1e-7)
     peak = max(curve, key=lambda ridge: curve[ridge])
-    assert worse_by_errors(X, rows, graphs, precision, peak * len(prefs)) <= 1
-    assert worse_by_errors(X, rows, graphs, precision * PRECISIONS[2], peak * len(prefs)) > 1
+    assert worse_by_errors(X, rows, graphs, precision, peak * len(prefs)) <= 0.5
+    assert worse_by_errors(X, rows, graphs, precision * PRECISIONS[2], peak * len(prefs)) > 0.5
     # τ² about means that have not seen what they meet
     fold = np.repeat(problem.fold, np.diff(rows.start))
     value = 0.0
