@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from concordant.apps.commands import main
-from concordant.apps.reproduction import cifar, digits
+from concordant.apps.reproduction import abstention, cifar, digits, digits_chosen
 from concordant.apps.reproduction.abstention import paper_table, run
 from concordant.apps.reproduction.digits import SmallNetwork, exponential_loss, profile, train_small
+from concordant.apps.reproduction.digits_chosen import LabelledPairs, set_by_predicted_error
 from concordant.apps.reproduction.outcome import Setting
 from concordant.errors import InputError
 
@@ -64,6 +65,52 @@ def test_profile_gives_the_loss_of_the_definition(norm: str) -> None:
     assert (found.pairs % 2 == 0).all() and found.total == (label[:, None] != label).sum()
 
 
+@pytest.mark.parametrize("norm", ["inf", "2"])
+def test_pairs_one_by_one_are_those_of_the_profile(norm: str) -> None:
+    rng = np.random.default_rng(3)
+    whole, label, score = rng.integers(0, 5, (40, 3)), rng.integers(0, 4, 40), rng.integers(0, 9, 40).astype(float)
+    pairs, counted = LabelledPairs.of(whole, label, score, norm), profile(whole, label, score, norm)
+    for level, (number, wrong) in enumerate(zip(counted.pairs, counted.wrong, strict=True)):
+        here = pairs.distance == level
+        assert (2 * here.sum(), 2 * pairs.wrong[here].sum()) == (number, wrong)
+
+
+def test_chosen_set_by_counting() -> None:
+    """Errors that fall with the difference of scores: the set is where they are above the cost, and the loss counts."""
+    rng = np.random.default_rng(4)
+    difference, distance = rng.exponential(size=400_000), rng.integers(0, 10, 400_000)
+    wrong = (rng.random(400_000) < 0.5 * np.exp(-difference)).astype(float)
+    seen, judged = (
+        LabelledPairs(distance[at], difference[at], wrong[at]) for at in (slice(0, None, 2), slice(1, None, 2))
+    )
+    for level, most in ((3, 3), (None, 9)):
+        found = set_by_predicted_error(seen, judged, level, 0.2)
+        inside = (judged.distance <= most) & (0.5 * np.exp(-judged.difference) > 0.2)
+        assert found.share == pytest.approx(inside.mean(), abs=0.03)
+        assert found.error == pytest.approx(judged.wrong[inside].mean(), abs=0.03)
+        without, with_it = judged.wrong.mean(), (judged.wrong[~inside].sum() + 0.2 * inside.sum()) / len(inside)
+        assert found.loss == pytest.approx(with_it, abs=0.003) and found.loss < without
+        assert found.loss == pytest.approx(without + (0.2 - found.error) * found.share)
+    assert set_by_predicted_error(seen, judged, -1, 0.2).loss == judged.wrong.mean()
+
+
+def test_images_are_scored_by_networks_that_did_not_see_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[Any] = []
+
+    def train(X: Any, label: Any, **_: Any) -> SmallNetwork:
+        assert len(X) == len(label)
+        learned.append(X)
+        return SmallNetwork(np.ones((1, X.shape[1])), np.zeros(1), np.ones(1))
+
+    monkeypatch.setattr(digits_chosen, "train_small", train)
+    whole = np.arange(50)[:, None]
+    found = digits_chosen.unseen_scores(whole, np.arange(50) % 3, steps=1, seed=0)
+    assert sorted(np.concatenate([at for at, _ in found])) == list(range(50))
+    for (at, score), X in zip(found, learned, strict=True):
+        assert not set(at) & set((16 * X[:, 0]).astype(int)) and len(at) + len(X) == 50
+        np.testing.assert_allclose(score, at / 16)
+
+
 def test_paper_table_is_a_line_in_the_cost() -> None:
     rows = paper_table()
     assert max(row["largest difference"] for row in rows) < 5e-5
@@ -111,6 +158,7 @@ def test_small_network_finds_an_order_that_is_there() -> None:
 
 def test_digits_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "QUICK_STEPS", 20)
+    monkeypatch.setattr(abstention, "QUICK_STEPS", 5)
     outcome = run(Setting(quick=True, output=tmp_path))
     assert not any("CIFAR" in note for note in outcome.notes)
     rows = outcome.tables["runs"]
@@ -125,6 +173,10 @@ def test_digits_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = [row["near share"] for row in rows if row["data"] == "digits, ℓ2"][::3]
     assert shares == pytest.approx([0, 0.0005, 0.074, 0.594], rel=0.5)
     assert float(outcome.agreement[1].split()[-1].rstrip(".")) < 1e-14  # against pairwise_abstention_loss
+    assert any(row["share"] for row in outcome.tables["chosen"])
+    for row in outcome.tables["chosen"]:
+        if row["share"]:
+            assert row["loss"] == pytest.approx(row["without"] + (row["cost"] - row["error"]) * row["share"])
     assert not any("±" in str(value) for row in outcome.summary for value in row.values() if "digits" in row["data"])
 
 

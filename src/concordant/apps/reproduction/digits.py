@@ -173,6 +173,9 @@ class JudgedDigits:
     """Pixels 0 to 16, shape (images, 64)."""
     label: Ints
     score: Floats
+    learned: tuple[Ints, Ints]
+    """Pixels and labels of the images that were learned from."""
+    seed: int
 
     def profile(self, norm: str) -> PairProfile:
         """Their pairs by distance, in sixteenths (squared for ℓ2)."""
@@ -198,7 +201,11 @@ def digits_runs(*, runs: int, quick: bool, seed: int, progress: Callable[[int, i
         net = train_small(
             whole[train] / PIXEL, label[train], hidden=HIDDEN, ridge=RIDGE, steps=steps, seed=seed + number
         )
-        found.append(JudgedDigits(whole[test], label[test], net.score(whole[test] / PIXEL)))
+        found.append(
+            JudgedDigits(
+                whole[test], label[test], net.score(whole[test] / PIXEL), (whole[train], label[train]), seed + number
+            )
+        )
         progress(number + 1, runs)
     return found
 

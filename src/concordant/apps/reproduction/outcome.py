@@ -51,6 +51,8 @@ class Outcome:
     """Fills an empty matplotlib figure."""
     tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     """Further tables by name: single runs, curves."""
+    shown: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    """Tables, by what they say, that follow the summary in the text."""
     size: tuple[float, float] = (6.4, 4.0)
     """Of the figure, in inches."""
     notes: Sequence[str] = ()
@@ -59,6 +61,8 @@ class Outcome:
     def markdown(self) -> str:
         """Title, settings, table and sentences."""
         lines = [f"## {self.title}", "", *(f"{note}  " for note in self.notes), "", markdown_table(self.summary), ""]
+        for says, rows in self.shown.items():
+            lines += [says, "", markdown_table(rows), ""]
         return "\n".join([*lines, *(f"- {sentence}" for sentence in self.agreement)]) + "\n"
 
 
