@@ -9,14 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from concordant.apps.reproduction import consistency, fig2, fig3, fig4, images
+from concordant.apps.reproduction import consistency, fig2, fig3, fig3_converged, fig3_many, fig4, images
 from concordant.apps.reproduction.data import GradedLists, limit_scores, read_graded
-from concordant.apps.reproduction.fitting import equations, limit_targets, logistic, order_targets, risks
+from concordant.apps.reproduction.fig3_stochastic import stochastic_risks
+from concordant.apps.reproduction.fitting import (
+    HeldOut,
+    complete_targets,
+    equations,
+    limit_targets,
+    logistic,
+    order_targets,
+    risks,
+)
 from concordant.apps.reproduction.outcome import Setting
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.metrics.ndcg import ndcg
 from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import counted_comparisons
 from concordant.ranking.structures import structure
 
 
@@ -77,6 +87,127 @@ def test_more_comparisons_bring_the_risk_to_that_of_complete_data() -> None:
         found += [*risks(lists, theta), *risks(lists, logistic(lists, prefs, [1e-6]))]
     assert max(found[2:]) < min(found[:2])
     assert found[2] == pytest.approx(full, abs=0.01)
+
+
+# -- Figure 3 -----------------------------------------------------------------------------------------------------
+def test_smoothing_and_scale_of_complete_aggregation_both_ways() -> None:
+    """G(βs)/Z by the structure is what the U-statistic of all judgments gives, and by the formula."""
+    lists = made(3, 6)
+    prefs = lists.draw(200, np.random.default_rng(3))
+    found = complete_targets(lists, prefs, [0.01, 0.5], [1.0, 4.0])
+    for place, (c0, scale) in enumerate(((0.01, 1.0), (0.01, 4.0), (0.5, 1.0), (0.5, 4.0))):
+        both = order_targets(prefs, ["all"], 1, 0, c0=c0, scale=scale)[:, 0]
+        np.testing.assert_allclose(found[:, place], both, atol=1e-6)
+        scores = structure("log-odds")(Batch.whole(prefs), c0=c0).value
+        gain = 2 ** (scale * scores) - 1
+        for part in (slice(0, 6), slice(6, 12), slice(12, 18)):
+            best = np.sort(gain[part])[::-1] @ (1 / np.log2(np.arange(2, 8)))
+            np.testing.assert_allclose(found[part, place], gain[part] / best, atol=1e-9)
+
+
+def test_what_is_held_out_is_not_learned_from() -> None:
+    """Fits on some queries are those of lists that hold no others; each query is judged once."""
+    lists = made()
+    prefs = lists.draw(600, np.random.default_rng(4))
+    targets = order_targets(prefs, ["all"], 1, 0)
+    held = HeldOut.of(lists, 3, [0])
+    assert sorted(np.bincount(held.part)) == [4, 4, 4]
+
+    def regression(train: np.ndarray) -> np.ndarray:
+        return equations(lists, targets, prefs, train=train).solve(1e-3).theta
+
+    for fit in (regression, lambda train: logistic(lists, prefs, [1e-3], train=train)):
+        total = 0.0
+        for part in range(3):
+            train = held.part != part
+            rows = np.repeat(train, lists.size)
+            few = lists.some(np.flatnonzero(train))
+            spoiled = replace(lists, X=np.where(rows[:, None], lists.X, 1e3))
+            again = equations(few, targets[rows]).solve(1e-3).theta if fit is regression else None
+            theta = fit(train)
+            other = logistic(spoiled, prefs, [1e-3], train=train) if again is None else theta
+            np.testing.assert_allclose(theta, other, atol=1e-9)
+            judged = lists.some(np.flatnonzero(~train))
+            total += judged.risk(judged.X @ theta[:, 0]) / 3
+        assert held.risk(fit)[0] == pytest.approx(total, abs=1e-12)
+
+
+def test_copies_of_queries() -> None:
+    """One copy is the lists themselves; of several the targets are the means, and all comparisons are together."""
+    lists = made(4, 5)
+    rng = np.random.default_rng
+    one = fig3_many.ManyQueries.of(lists, 4)
+    prefs = one.draw(30, rng(0))
+    np.testing.assert_array_equal(prefs.winner, lists.draw(120, rng(0)).winner)
+    np.testing.assert_allclose(one.targets(prefs, [0.1], [2.0]), complete_targets(lists, prefs, [0.1], [2.0]))
+    many = fig3_many.ManyQueries.of(lists, 12)
+    assert many.copies == 3
+    prefs = many.draw(30, rng(1))
+    together = many.together(prefs)
+    assert (len(prefs), len(together)) == (360, 360)
+    assert set(together.query[:1]) <= set(range(4))
+    found, total, weight = np.zeros(20), np.zeros(20), np.zeros(20)
+    for copy in range(3):
+        chosen = prefs.winner // 20 == copy
+        pick = [np.repeat(side[chosen] - 20 * copy, prefs.count[chosen]) for side in (prefs.winner, prefs.loser)]
+        part = counted_comparisons(*pick, query=lists.query[pick[0]], declared=(lists.query, np.arange(20)))
+        share = np.repeat(part.judgments, 5)
+        total += share * complete_targets(lists, part, [0.1], [2.0])[:, 0]
+        weight += share
+    found = many.targets(prefs, [0.1], [2.0])[:, 0]
+    np.testing.assert_allclose(found, total / weight)
+    np.testing.assert_array_equal(weight, np.repeat(together.judgments, 5))
+
+
+def test_stochastic_steps_lead_to_the_minimum() -> None:
+    lists = made(6, 8, 2)
+    prefs = lists.draw(3_000, np.random.default_rng(5))
+    few, many = (stochastic_risks(lists, prefs, [1, "all"], steps, 0) for steps in (20, 4_000))
+    assert list(many) == ["logistic", "1", "all"]
+    best = lists.risk(lists.X @ logistic(lists, prefs, [1e-3])[:, 0])
+    assert many["logistic"] == pytest.approx(best, abs=0.003)
+    fitted = equations(lists, order_targets(prefs, ["all"], 1, 0), prefs).solve(1e-3).theta
+    assert many["all"] == pytest.approx(lists.risk(lists.X @ fitted[:, 0]), abs=0.003)
+    assert stochastic_risks(lists, prefs, [1, "all"], 20, 0) == few
+
+
+def test_settings_are_those_of_the_least_held_out_risk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By brute force over ridges, c₀ and β for two methods, and every method is fitted with what was chosen."""
+    monkeypatch.setattr(fig3_converged, "RIDGES", (1e-4, 1.0, 30.0))
+    monkeypatch.setattr(fig3_converged, "C0S", (0.1, 0.5))
+    monkeypatch.setattr(fig3_converged, "SCALES", (1.0, 8.0))
+    lists = made(9, 8)
+    draws = [lists.draw(150, np.random.default_rng([6, number])) for number in range(2)]
+    chosen = fig3_converged.choose(lists, draws, [3, "all"], 0)
+    divisions = [HeldOut.of(lists, fig3_converged.PARTS, [0, number]) for number in range(2)]
+    risk: dict[tuple[str, float, float, float], float] = {}
+    for ridge in (1e-4, 1.0, 30.0):
+        risk["logistic", ridge, 0, 0] = sum(
+            float(held.risk(lambda train, prefs=prefs, ridge=ridge: logistic(lists, prefs, [ridge], train=train))[0])
+            for held, prefs in zip(divisions, draws, strict=True)
+        )
+        for c0 in (0.1, 0.5):
+            for scale in (1.0, 8.0):
+                targets = [complete_targets(lists, prefs, [c0], [scale]) for prefs in draws]
+                risk["all", ridge, c0, scale] = sum(
+                    float(
+                        held.risk(
+                            lambda train, prefs=prefs, y=y, ridge=ridge: (
+                                equations(lists, y, prefs, train=train).solve(ridge).theta
+                            )
+                        )[0]
+                    )
+                    for held, prefs, y in zip(divisions, draws, targets, strict=True)
+                )
+    best = {name: min((key for key in risk if key[0] == name), key=risk.__getitem__) for name in ("logistic", "all")}
+    assert best["logistic"][1] == chosen.ridge["logistic"]
+    assert best["all"][1:] == (chosen.ridge["all"], chosen.c0["all"], chosen.scale["all"])
+    prefs = lists.draw(150, np.random.default_rng(7))
+    found = fig3_converged.fitted_risks(lists, prefs, chosen, 0)
+    targets = complete_targets(lists, prefs, [chosen.c0["all"]], [chosen.scale["all"]])
+    theta = equations(lists, targets, prefs).solve(chosen.ridge["all"]).theta
+    assert found["all"] == pytest.approx(risks(lists, theta)[0], abs=1e-12)
+    assert list(found) == list(chosen.ridge) and chosen.orders == [3, "all"]
 
 
 # -- Figure 2 -----------------------------------------------------------------------------------------------------
@@ -154,14 +285,22 @@ def _small(monkeypatch: pytest.MonkeyPatch, module: object, lists: GradedLists) 
 
 def test_figure_3_has_its_shape(mq2008: GradedLists, monkeypatch: pytest.MonkeyPatch) -> None:
     _small(monkeypatch, fig3, mq2008)
-    monkeypatch.setattr(fig3, "PER_QUERY", (640,))
+    monkeypatch.setattr(fig3, "PER_QUERY", (160,))
+    monkeypatch.setattr(fig3, "QUERIES", 1_200)
+    monkeypatch.setattr(fig3, "STEPS", 10_000)
+    monkeypatch.setattr(fig3, "ORDERS", (1, 30))
+    monkeypatch.setattr(fig3_converged, "RIDGES", (1e-3, 1e-1, 1.0))
     outcome = fig3.run(Setting(quick=True))
-    risk = {row["method"]: row["risk"] for row in outcome.tables["curve"]}
-    assert list(risk) == ["logistic", "1", "3", "10", "30", "100", "300", "all", "bradley-terry", "informed"]
-    assert risk["1"] > risk["30"] > outcome.summary[0]["limit scores"] - 0.005
-    assert risk["1"] > risk["logistic"]
+    risk = {(row["panel"], row["method"]): row["risk"] for row in outcome.tables["curve"]}
+    assert [name for panel, name in risk if panel == fig3.CONVERGED and name not in fig3.BESIDE] == [
+        *("1", "30", "all")
+    ]
+    assert risk["converged", "1"] > risk["converged", "30"] > outcome.summary[0]["limit scores"] - 0.005
+    assert risk["converged", "1"] > risk["converged", "logistic"]
+    assert risk["stochastic", "logistic"] > risk["stochastic", "all"]
+    text = outcome.markdown()
+    assert all(f"\n{says}\n\n| data |" in text for says in outcome.shown)
     assert fig3.run(Setting(quick=True)).summary == outcome.summary
-    assert fig3.run(Setting(quick=True, seed=1)).summary != outcome.summary
 
 
 def test_figure_4_is_flat(mq2008: GradedLists, monkeypatch: pytest.MonkeyPatch) -> None:
