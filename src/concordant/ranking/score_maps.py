@@ -101,6 +101,7 @@ def scores_of_graphs(values: str | Callable[[Floats], Floats] = "wins") -> OfBat
 
     def mapped(batch: Batch) -> Scores:
         net = Differences.of(mean_adjacency(batch))
+        value: NDArray[Any]
         if callable(values) or values == "reach":
             value = np.zeros(net.nodes)
             for nodes, weight in _matrices(net):
