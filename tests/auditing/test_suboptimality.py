@@ -11,7 +11,7 @@ from concordant.auditing import suboptimality as module
 from concordant.auditing.counterexamples import known_counterexample
 from concordant.auditing.gain_laws import gain_regrets
 from concordant.auditing.small_populations import graph_of
-from concordant.auditing.suboptimality import set_partitions, suboptimality
+from concordant.auditing.suboptimality import hidden_in_log, set_partitions, suboptimality
 from concordant.errors import InputError, UsageError
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import surrogate
@@ -262,3 +262,49 @@ def test_one_item():
     found = suboptimality(Population(np.array([0, 1]), *(np.zeros(0, np.int64),) * 2, *(np.zeros(0),) * 2), "ranknet")
     assert found.hidden(1.0) == (0.0, 0.0)
     assert found.at(0.1) == (np.inf, np.inf)
+
+
+@pytest.mark.parametrize("name", ["ranknet", "difference-graph", "linear"])
+def test_a_log_hides_what_its_queries_can(name):
+    """All ways of spending the excess on three queries gone through, step by step."""
+    rng = np.random.default_rng(seed(5))
+    tables = [drawn(3, rng, lean=5) for _ in range(3)]
+    pairs = list(itertools.permutations(range(3), 2))
+    rows = [(i, j, q, table[i, j]) for q, table in enumerate(tables) for i, j in pairs]
+    winner, loser, query, count = (np.array(column) for column in zip(*rows, strict=True))
+    log = cc.Preferences.from_comparisons(winner, loser, query=query, count=count)
+    share = np.array([table.sum() for table in tables]) / count.sum()
+    stairs = [suboptimality(log, name, query=q) for q in range(3)]
+    for delta in (0.0, 1e-4, 1e-3, 0.01, 0.05, 0.2, 2.0):
+        ways = itertools.product(*(zip(one.surrogate_excess, one.target_excess, strict=True) for one in stairs))
+        best = max(
+            sum(p * step[1] for p, step in zip(share, way, strict=True))
+            for way in ways
+            if sum(p * step[0] for p, step in zip(share, way, strict=True)) <= delta + 1e-15
+        )
+        lower, upper = hidden_in_log(log, name, delta)
+        assert lower - 1e-12 <= best <= upper + 1e-12
+        steps = max(
+            float(p * np.diff(one.target_excess, prepend=0).sum()) for p, one in zip(share, stairs, strict=True)
+        )
+        assert upper - lower <= steps + 1e-12
+    one = cc.Preferences.from_comparisons(winner[query == 0], loser[query == 0], count=count[query == 0])
+    corner = stairs[0].surrogate_excess[-1] * (1 + 1e-12)
+    assert hidden_in_log(one, name, corner) == pytest.approx((stairs[0].hidden(corner).upper,) * 2)
+
+
+def test_a_log_of_large_queries_is_bounded(monkeypatch):
+    rng = np.random.default_rng(seed(6))
+    table = drawn(5, rng, lean=5)
+    winner, loser = np.nonzero(table)
+    log = cc.Preferences.from_comparisons(winner, loser, count=table[winner, loser])
+    right = suboptimality(log, "ranknet")
+    monkeypatch.setattr(module, "EXACT_UP_TO", 3)
+    for delta in (0.0, 1e-4, 1e-3, 0.01, 0.1, 1.0):
+        lower, upper = hidden_in_log(log, "ranknet", delta)
+        assert lower - 1e-12 <= right.hidden(delta).upper <= upper + 1e-12
+    for wrong, said in ((cc.Batch.whole(log), "is Preferences"), (log, "delta must be")):
+        with pytest.raises(UsageError, match=said):
+            hidden_in_log(wrong, "ranknet", 0.1 if wrong is not log else -1.0)
+    with pytest.raises(InputError, match="no judgment"):
+        hidden_in_log(cc.Preferences.empty(), "ranknet", 0.1)

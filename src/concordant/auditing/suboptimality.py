@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -354,3 +355,66 @@ def _run_ties(scores: Floats) -> Blocks:
             )
             rows.append(block)
     return np.array(rows, np.int64).reshape(-1, items)
+
+
+def hidden_in_log(
+    prefs: Preferences, surrogate: str, delta: float, *, structure: str | None = None, **options: Any
+) -> Between:
+    """Bound how much target loss a surrogate excess of δ may hide in a log of many queries.
+
+    sup {R(f) − R* : R_φ(f) − R_φ* ≤ δ} with R(f) = Σ_q p_q ℓ(f(q), μ_q) (AoS (3), (6)) over all f, where p_q is the
+    query's share of the judgments and μ_q its judgments: an excess may be spent on the queries where it hides most.
+    Above: the best mixture of steps of ``suboptimality`` (each query's least concave function above its stairs);
+    below: the steps that fit into δ whole. They are at most one step of one query apart where every query is exact.
+    ``options`` are those of ``suboptimality``. Errors: as there.
+
+    >>> log = Preferences.from_comparisons(list("abab"), list("baba"), query=list("qqrr"), count=[3, 1, 2, 2])
+    >>> hidden_in_log(log, "ranknet", 0.0)  # nobody's minimiser is wrong; two level items have nothing to lose
+    Between(lower=0.0, upper=0.0)
+
+    Source: Duchi, Mackey and Jordan (2013), (3), (6), Definition 1.
+    """
+    _at_least_0("delta", delta)
+    if not isinstance(prefs, Preferences):
+        raise UsageError(f"a log of queries is Preferences, not {type(prefs).__name__}")
+    if not len(prefs.queries):
+        raise InputError("there is no judgment, so no population")
+    share = prefs.judgments / prefs.judgments.sum()
+    start = {"lower": 0.0, "upper": 0.0}
+    rises: dict[str, list[tuple[float, float]]] = {"lower": [], "upper": []}
+    for label, part in zip(prefs.queries.tolist(), share.tolist(), strict=True):
+        found = suboptimality(prefs, surrogate, query=label, structure=structure, **options)
+        sides = {"lower": (found.surrogate_excess, found.target_excess)}
+        # a finite cost pays for what is possible below the next one
+        finite = np.isfinite(found.least_excess[:-1])
+        floors = (found.least_excess[:-1][finite], found.most_target[1:][finite])
+        sides["upper"] = sides["lower"] if found.exact else floors
+        for side, (cost, gain) in sides.items():
+            hull = _hull(np.append(0.0, part * cost), np.append(0.0, part * gain))
+            start[side] += hull[0][1]
+            rises[side] += [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(hull)]
+    whole, mixed = start["lower"], start["upper"]
+    left = delta
+    for cost, gain in sorted(rises["upper"], key=lambda rise: -rise[1] / rise[0]):
+        mixed += gain * min(1.0, left / cost)
+        left = max(left - cost, 0.0)
+    left = delta
+    for cost, gain in sorted(rises["lower"], key=lambda rise: -rise[1] / rise[0]):
+        if cost > left:
+            break  # a later step of this query needs this one
+        whole, left = whole + gain, left - cost
+    return Between(whole, max(mixed, whole))
+
+
+def _hull(cost: Floats, gain: Floats) -> list[tuple[float, float]]:
+    """Corners of the least concave function above some points, from the best at cost 0 to the best of all."""
+    corners: list[tuple[float, float]] = []
+    for x, y in sorted(zip(cost.tolist(), gain.tolist(), strict=True), key=lambda point: (point[0], -point[1])):
+        if corners and y <= corners[-1][1]:
+            continue
+        while len(corners) > 1 and (corners[-1][1] - corners[-2][1]) * (x - corners[-1][0]) <= (y - corners[-1][1]) * (
+            corners[-1][0] - corners[-2][0]
+        ):
+            corners.pop()
+        corners.append((x, y))
+    return corners
