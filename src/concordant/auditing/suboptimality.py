@@ -389,21 +389,26 @@ def hidden_in_log(
         finite = np.isfinite(found.least_excess[:-1])
         floors = (found.least_excess[:-1][finite], found.most_target[1:][finite])
         sides["upper"] = sides["lower"] if found.exact else floors
-        for side, (cost, gain) in sides.items():
-            hull = _hull(np.append(0.0, part * cost), np.append(0.0, part * gain))
+        for side, (costs, gains) in sides.items():
+            hull = _hull(np.append(0.0, part * costs), np.append(0.0, part * gains))
             start[side] += hull[0][1]
             rises[side] += [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(hull)]
     whole, mixed = start["lower"], start["upper"]
     left = delta
-    for cost, gain in sorted(rises["upper"], key=lambda rise: -rise[1] / rise[0]):
+    for cost, gain in sorted(rises["upper"], key=_dearest_last):
         mixed += gain * min(1.0, left / cost)
         left = max(left - cost, 0.0)
     left = delta
-    for cost, gain in sorted(rises["lower"], key=lambda rise: -rise[1] / rise[0]):
+    for cost, gain in sorted(rises["lower"], key=_dearest_last):
         if cost > left:
             break  # a later step of this query needs this one
         whole, left = whole + gain, left - cost
     return Between(whole, max(mixed, whole))
+
+
+def _dearest_last(rise: tuple[float, float]) -> float:
+    cost, gain = rise
+    return -gain / cost
 
 
 def _hull(cost: Floats, gain: Floats) -> list[tuple[float, float]]:
