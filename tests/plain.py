@@ -4,7 +4,7 @@ Everything starts from the judgments that a graph of a batch holds, not from the
 """
 
 from itertools import permutations, product
-from math import comb, log
+from math import log
 
 import numpy as np
 from scipy.optimize import minimize
@@ -184,14 +184,16 @@ def _order(theta, order):
 
 
 def plackett_luce_likelihood(batch, graph, theta):
-    """Log-likelihood; a tie is the mean over the orders of the tied, by writing all of them out."""
+    """Log-likelihood: the chance of all orders that agree with the tiers; a tied comparison is half of either order."""
     kind = batch.prefs.kind
     total = 0.0
     for times, one in held(batch, graph)[1]:
         if kind == "comparisons":
             up, down = one["winner"], one["loser"]
-            orders, times = [[up, down], [down, up]] if one["tie"] else [[up, down]], times * one["weight"]
-        elif kind == "orders":
+            ways = [[up, down], [down, up]] if one["tie"] else [[up, down]]
+            total += times * one["weight"] * np.mean([_order(theta, order) for order in ways])
+            continue
+        if kind == "orders":
             tiers = [
                 [i for i, x in zip(one["items"], one["values"], strict=True) if x == v]
                 for v in sorted(set(one["values"]))
@@ -204,7 +206,7 @@ def plackett_luce_likelihood(batch, graph, theta):
             shown = one["items"][: clicked[0] + 1] if kind == "selections" else one["items"]
             total += times * (theta[one["items"][clicked[0]]] - np.log(np.exp(theta[shown]).sum()))
             continue
-        total += times * np.mean([_order(theta, order) for order in orders])
+        total += times * np.log(np.sum(np.exp([_order(theta, order) for order in orders])))
     return total
 
 
@@ -214,15 +216,3 @@ def plackett_luce(batch, graph, prior):
         lambda s: 0.5 * prior * s @ s - plackett_luce_likelihood(batch, graph, s), np.zeros(m), tol=1e-10, method="BFGS"
     )
     return fit.x
-
-
-def remaining_sets(t):
-    """How often, over all orders of t items, each set is what remains at some step: (set, share), by counting."""
-    seen = {}
-    orders = list(permutations(range(t)))
-    for order in orders:
-        for r in range(t):
-            key = frozenset(order[r:])
-            seen[key] = seen.get(key, 0) + 1 / len(orders)
-    assert all(abs(share - 1 / comb(t, len(key))) < 1e-12 for key, share in seen.items())
-    return seen

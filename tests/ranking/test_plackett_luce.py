@@ -2,26 +2,29 @@
 
 import csv
 import re
-from itertools import combinations
-from math import comb
+from fractions import Fraction
+from itertools import chain, combinations
+from math import log
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import betaln
 
 import plain
 from concordant.errors import NoMaximumLikelihood, UsageError
+from concordant.kernels.tier_events import tier_events
 from concordant.preferences.connectivity import connectivity
-from concordant.preferences.graphs import Batch
+from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences, counted_lists
 from concordant.preferences.status import Status
 from concordant.ranking.bradley_terry import bradley_terry
-from concordant.ranking.luce_terms import EXACT_TIER
 from concordant.ranking.plackett_luce import luce_terms, plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import Rankings
 from conftest import shared_data
+from seeds import seed
 from small_logs import logs
 
 KINDS = ("comparisons", "orders", "choices", "selections")
@@ -78,15 +81,11 @@ def test_agrees_with_a_general_optimiser():
     np.testing.assert_allclose(plackett_luce(batch, prior=0.5).value, plain.plackett_luce(batch, 0, 0.5), atol=1e-5)
 
 
-def test_share_of_a_set_among_what_remains():
-    for t in range(1, 7):
-        assert len(plain.remaining_sets(t)) == 2**t - 1  # and each share is 1/C(t, size): asserted there
-
-
 @pytest.mark.parametrize("kind", ["comparisons", "orders"])
 @given(data=st.data())
 @settings(max_examples=20)
-def test_lists_of_two_are_bradley_terry_with_half_wins(kind, data):
+def test_lists_of_two_are_bradley_terry(kind, data):
+    """Tied comparisons are half a win each; a list that ties its two items says nothing."""
     random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     size = data.draw(st.integers(1, 20))
     pair = np.array([random.permutation(5)[:2] for _ in range(size)])
@@ -96,6 +95,16 @@ def test_lists_of_two_are_bradley_terry_with_half_wins(kind, data):
     else:
         rank = np.column_stack([np.ones(size), np.where(tie, 1, 2)])
         prefs = Preferences.from_orders(["q"] * 2 * size, np.repeat(np.arange(size), 2), pair.ravel(), rank.ravel())
+        strict = Preferences.from_comparisons(pair[rank[:, 1] == 2, 0], pair[rank[:, 1] == 2, 1])
+        ours = plackett_luce(Batch.whole(prefs))
+        if len(strict) == 0:
+            assert not ours.value.any()
+            return
+        theirs = bradley_terry(Batch.whole(strict))
+        known = dict(zip(np.array(strict.items.tolist()).tolist(), theirs.value.tolist(), strict=True))
+        found = dict(zip(prefs.items.tolist(), ours.value.tolist(), strict=True))
+        assert found == pytest.approx({item: known.get(item, 0.0) for item in found}, abs=1e-8)
+        return
     batch = Batch.whole(prefs)
     ours, theirs = plackett_luce(batch), bradley_terry(batch)
     np.testing.assert_allclose(ours.value, theirs.value, atol=1e-8)
@@ -223,45 +232,73 @@ def test_real_rankings_are_stationary(name):
     np.testing.assert_allclose(slope, 0.01 * scores.value, atol=1e-8)
 
 
-# -- large ties --------------------------------------------------------------------------------------------------
-def exact_tie(theta, tied, rest):
-    """The mean log-likelihood of all t! orders of the tied above the rest, over subsets."""
-    below = np.exp(theta[rest]).sum()
-    total = theta[tied].sum()
-    for size in range(1, len(tied) + 1):
-        for part in combinations(tied, size):
-            total -= np.log(below + np.exp(theta[list(part)]).sum()) / comb(len(tied), size)
-    return total
+# -- tiers ---------------------------------------------------------------------------------------------------------
+def log_event(x):
+    """log Σ_B (−1)^|B| / (1 + Σ_{i∈B} e^x_i): inclusion and exclusion in fractions."""
+    odds = [Fraction(float(np.exp(one))) for one in x]
+    sets = chain.from_iterable(combinations(odds, size) for size in range(len(odds) + 1))
+    total = sum((Fraction((-1) ** len(part)) / (1 + sum(part, Fraction(0))) for part in sets), Fraction(0))
+    return float(log(total.numerator) - log(total.denominator))
 
 
-@pytest.mark.parametrize(("t", "allowed"), [(EXACT_TIER, 1e-12), (EXACT_TIER + 1, 0.02), (13, 0.02)])
-def test_large_ties_are_averaged_over_enough_orders(t, allowed):
-    items = [f"i{n:02d}" for n in range(t + 2)]
-    batch = Batch.whole(races([[items[:t], [items[t]], [items[t + 1]]]]))
-    theta = np.random.default_rng(t).normal(size=t + 2)
-    last = theta[t] - np.log(np.exp(theta[t:]).sum())
-    expected = exact_tie(theta, list(range(t)), [t, t + 1]) + last
-    terms = luce_terms(batch)
-    assert terms.at(theta).value() == pytest.approx(expected, rel=allowed)
-    assert terms.sampled == (t > EXACT_TIER)
+def events(tiers):
+    """log I, gradients and second derivatives by the kernel."""
+    start, square = (np.cumsum([0, *(len(x) ** power for x in tiers)]) for power in (1, 2))
+    value, gradient, second = np.empty(len(tiers)), np.empty(start[-1]), np.empty(square[-1])
+    tier_events(start, square, np.concatenate(tiers), 0, len(tiers), value, gradient, second)
+    return value, gradient, second
 
 
-@pytest.mark.parametrize("t", [9, 40, 100])
-def test_a_list_that_ties_everything_leaves_everything_equal(t):
+@pytest.mark.parametrize("spread", [0, 4, 12])
+def test_the_chance_of_a_tier_by_inclusion_and_exclusion(spread):
+    random = np.random.default_rng(spread)
+    tiers = [random.uniform(-spread / 2, spread / 2, t) + level for t in (1, 2, 5, 8) for level in (-12, -3, 0, 3, 12)]
+    np.testing.assert_allclose(events(tiers)[0], [log_event(x) for x in tiers], rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("t", [20, 50, 200])
+def test_the_chance_of_a_large_tier_of_equals_is_a_beta_function(t):
+    """∫ e^−y (1 − e^−ay)^t dy = B(1/a, t + 1)/a."""
+    level = np.array([-12.0, -6, -2, 0, 2, 6, 12])
+    expected = betaln(np.exp(-level), t + 1) - level
+    np.testing.assert_allclose(events([np.full(t, one) for one in level])[0], expected, rtol=1e-12, atol=1e-10)
+
+
+def test_derivatives_of_the_chance_of_a_tier():
+    x = np.random.default_rng(1).normal(0, 3, 7)
+    _, gradient, second = events([x])
+    np.testing.assert_allclose(gradient, slope(lambda at: events([at])[0][0], x), atol=1e-8)
+    rows = [slope(lambda at, i=i: events([at])[1][i], x) for i in range(7)]
+    np.testing.assert_allclose(second.reshape(7, 7), rows, atol=1e-8)
+
+
+def test_truncated_ballots_keep_the_truth():
+    """Ten items, 5,000 ballots of which the best three are known, or three tiers: no bias comes of it."""
+    truth, random = np.linspace(1.5, -1.5, 10), np.random.default_rng(seed(3))
+    order = np.argsort(-(truth + random.gumbel(size=(5000, 10))), axis=1)
+    rank = np.minimum(np.arange(10), 3) + np.ones((5000, 1), int)
+    votes = Preferences.from_orders(["q"] * 50_000, np.repeat(np.arange(5000), 10), order.ravel(), rank.ravel())
+    scores = plackett_luce(Batch.whole(votes))
+    np.testing.assert_allclose(scores.value, truth, atol=0.12)
+    middle = np.where(np.arange(10) < 4, 0, np.where(np.arange(10) < 7, 1, 2)) + np.ones((5000, 1), int)
+    votes = Preferences.from_orders(["q"] * 50_000, np.repeat(np.arange(5000), 10), order.ravel(), middle.ravel())
+    np.testing.assert_allclose(plackett_luce(Batch.whole(votes)).value, truth, atol=0.12)
+
+
+@pytest.mark.parametrize("t", [2, 9, 100])
+def test_a_list_that_ties_everything_says_nothing(t):
     batch = Batch.whole(races([[[f"i{n}" for n in range(t)]]]))
     scores = plackett_luce(batch)
-    np.testing.assert_allclose(scores.value, 0.0, atol=1e-9)
-    note = scores.notes[-1]
-    assert (note.code, note.numbers["ties"]) == ("orders of ties drawn", 1)
-    assert f"1 tie of more than {EXACT_TIER} items is averaged" in note
+    assert not scores.value.any() and luce_terms(batch).at(scores.value).value() == 0
+    assert sorted(scores.component.tolist()) == list(range(t))
 
 
-def test_sampled_orders_depend_on_the_tied_items_only():
-    tied = [f"i{n}" for n in range(12)]
-    alone = races([[["x"], tied, ["y"]], [tied[:3], ["y"]]])
-    more = Preferences.from_orders(["z"] * 2, [9, 9], ["a", "b"], [1, 2])
-    both = Batch.whole(alone + more)
-    np.testing.assert_allclose(plackett_luce(both).value[:14], plackett_luce(Batch.whole(alone)).value, atol=1e-12)
+def test_far_starts_and_wide_tiers_converge():
+    """Tiers of very different items: where Newton's step overshoots half of it is taken back until it climbs."""
+    lists = [["abc", "def"]] * 400 + [["d", "a", "be", "cf"], ["fc", "b"]]
+    for prior in (1e-6, 0.01, 10.0):
+        scores = plackett_luce(Batch.whole(races(lists)), prior=prior)
+        assert scores.status.tolist() == [Status.CONVERGED] and scores.gradient[0] < 1e-8
 
 
 # -- choices, selections, refusals -------------------------------------------------------------------------------
@@ -352,7 +389,7 @@ def test_curvature_is_the_derivative_of_the_enumerated_likelihood(kind, data):
         np.testing.assert_allclose(curvature.contributions.toarray()[place, here], expected, atol=1e-7)
 
 
-def test_curvature_with_sampled_ties():
+def test_curvature_with_large_tiers():
     tied = [f"i{n:02d}" for n in range(11)]
     batch = Batch.whole(races([[["x"], tied, ["y", "z"]], [tied[:4], ["x"]], [["y"], tied[2:]]]))
     scores = plackett_luce(batch)
@@ -384,7 +421,26 @@ def test_chains_connect_as_all_pairs_do(kind, data):
     np.testing.assert_array_equal(short.block[:, None] == short.block, full.block[:, None] == full.block)
 
 
-def test_a_tie_connects_both_ways():
-    scores = plackett_luce(Batch.whole(races([["ab"], ["b", "c"], ["c", "ab"]])), prior=0)
-    assert scores.status.tolist() == [Status.CONVERGED]
-    assert abs(scores.value.sum()) < 1e-12
+@given(data=st.data())
+@settings(max_examples=40)
+def test_wins_connect_as_all_strict_pairs_do(data):
+    prefs = data.draw(logs("orders"))
+    batch = Batch.whole(prefs)
+    lists = Rankings.of(batch)
+    better, worse = [], []
+    for entries in lists.groups.slices:
+        for i, j in combinations(range(entries.start, entries.stop), 2):
+            if lists.tier[i] != lists.tier[j]:
+                better.append(lists.node[i]), worse.append(lists.node[j])
+    ends = (np.array(side, np.int64) for side in (better, worse))
+    full = connectivity(Graphs.from_edges(batch.node_start, *ends, np.ones(len(better))))
+    short = connectivity(lists.wins())
+    np.testing.assert_array_equal(short.component, full.component)
+    np.testing.assert_array_equal(short.compared, full.compared)
+    np.testing.assert_array_equal(short.open_above, full.open_above)
+    np.testing.assert_array_equal(short.open_below, full.open_below)
+
+
+def test_a_tie_connects_nothing():
+    with pytest.raises(NoMaximumLikelihood, match="limits 'a' from below"):
+        plackett_luce(Batch.whole(races([["ab"], ["b", "c"], ["c", "ab"]])), prior=0)

@@ -1,4 +1,4 @@
-"""Plackett–Luce: maximum (penalised) likelihood of rankings, full or partial, with ties, and of choices from sets."""
+"""Plackett–Luce: maximum (penalised) likelihood of rankings, full or in tiers, and of choices from sets."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import centred
-from concordant.preferences.sampling import label_keys
 from concordant.preferences.status import Status
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.dense_newton import safe_step
 from concordant.ranking.elimination import FAR, Elimination, far_apart
-from concordant.ranking.luce_terms import EXACT_TIER, ORDERS, LuceTerms, Position, information
+from concordant.ranking.luce_terms import LuceTerms, Position, information
 from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import (
@@ -44,15 +43,17 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
     """Log-abilities θ that maximise the Plackett–Luce likelihood with a weak normal prior.
 
     An order i_1 ≻ … ≻ i_m has probability Π_r exp θ_{i_r} / Σ_{u≥r} exp θ_{i_u} (Plackett 1975, Luce 1959); items
-    that a list leaves out take no part in it. A tie of t items contributes the mean log-likelihood of its t! orders,
-    so a tie of two is half a win each and lists of two give Bradley–Terry exactly; larger tiers than 8 are averaged
-    over some 64 orders that depend on the tied items alone, and a note says so. A choice is the chosen item against the
-    set; a selection the clicked item against all examined, those above it and itself.
+    that a list leaves out take no part in it. A list with tied items is the event that those of a better tier stand
+    above those of a worse one, in whatever order within: the sum of the probabilities of all orders that agree,
+    Π_T P(T above the rest R), P = ∫₀^∞ e^−y Π_{i∈T} (1 − exp(−y e^θ_i / Σ_R e^θ_j)) dy, so the last tier, such as the
+    items that a ballot does not rank, contributes 1. (Comparisons are read as Bradley–Terry's, a tie half a win each.)
+    A choice is the chosen item against the set; a selection the clicked item against all examined, those above it and
+    itself.
 
     ``prior`` is the precision of θ ~ N(0, 1/prior), 0 for plain maximum likelihood. Scores sum to zero in every
     component; items in no list have 0. ``gradient`` of the result is the largest entry of the penalised gradient.
     Newton's method with conjugate gradients; wide steps are shortened so that they cannot overshoot (self-concordance:
-    |D³(u, v, v)| ≤ range(u) D²(v, v)).
+    |D³(u, v, v)| ≤ range(u) D²(v, v)), and where tiers make one overshoot all the same half of it is taken back.
 
     Errors: UsageError for ratings and for a negative prior; NoMaximumLikelihood (prior 0), naming the items, when the
     lists do not connect every item to every other of its component by a chain of wins (Hunter 2004, Assumption 1).
@@ -67,7 +68,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         found = bradley_terry(batch, prior=prior, covariates=False)
         return replace(found, options={"prior": float(prior)})
     lists, terms = _read(batch)
-    shape = connectivity(lists.chain())
+    shape = connectivity(lists.wins())
     if prior == 0:
         refuse_separated(batch, shape)
     owner, graphs, nodes = batch.owner, len(batch), len(batch.item)
@@ -81,10 +82,11 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
     status = np.where(open_, Status.STOPPED, Status.CONVERGED).astype(np.int8)
     live, live_terms = lists, terms
     stiff = np.zeros(graphs, bool)
+    moved, climb = np.zeros(nodes), np.zeros(graphs)  # the last step, and the slope along it where it began
     for step in range(1, iterations + 1):
         if 2 * np.count_nonzero(busy := open_[owner[live.node[live.start[:-1]]]]) < len(live.weight):
             live = live.take(np.flatnonzero(busy))  # the graphs that are done are left out
-            live_terms = _terms(batch, live)
+            live_terms = LuceTerms(live)
         at = live_terms.at(theta)
         slope = np.where(open_[owner], centred(at.gradient(), group) - prior * theta, 0.0)  # sums to 0 but for rounding
         left = _largest(np.abs(slope), owner, graphs)
@@ -93,12 +95,19 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         open_ &= status == Status.STOPPED
         if not open_.any():
             break
+        along = np.bincount(owner, slope * moved, graphs)
+        back = open_ & (along < -0.5 * climb)
+        theta = theta - 0.5 * np.where(back[owner], moved, 0.0)
+        moved, climb = np.where(back[owner], 0.5 * moved, 0.0), np.where(back, 0.5 * climb, 0.0)
+        slope = np.where(back[owner], 0.0, slope)
         exact = left / np.where(first > 0, first, 1.0) + ROUNDING * heaviest / np.where(left > 0, left, 1.0)
         move, solved = _newton(at, slope, prior, batch, stiff, np.clip(exact, 1e-9, 0.1))
         reach = _largest(move, owner, graphs) + _largest(-move, owner, graphs)
-        theta = centred(theta + safe_step(_within(live, move, owner, graphs))[owner] * move, group)
+        taken = safe_step(_within(live, move, owner, graphs))[owner] * move
+        theta = centred(theta + taken, group)
+        moved, climb = moved + taken, climb + np.bincount(owner, slope * taken, graphs)
         steps[open_] = step
-        status[open_ & solved & (reach <= SMALL_STEP)] = Status.CONVERGED
+        status[open_ & solved & ~back & (reach <= SMALL_STEP)] = Status.CONVERGED
         open_ &= status == Status.STOPPED
         if not open_.any():
             break
@@ -119,11 +128,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
 
 def luce_terms(batch: Batch) -> LuceTerms:
     """Return the likelihood of the lists of a batch, one by one (for its curvature)."""
-    return _terms(batch, Rankings.of(batch))
-
-
-def _terms(batch: Batch, lists: Rankings) -> LuceTerms:
-    return LuceTerms(lists, lambda: label_keys(batch.prefs.items, 0)[batch.item])
+    return LuceTerms(Rankings.of(batch))
 
 
 def _read(batch: Batch) -> tuple[Rankings, LuceTerms]:
@@ -134,7 +139,7 @@ def _read(batch: Batch) -> tuple[Rankings, LuceTerms]:
             "bradley-terry, which reads them as pairs."
         )
     lists = Rankings.of(batch)
-    return lists, _terms(batch, lists)
+    return lists, LuceTerms(lists)
 
 
 def _newton(
@@ -214,12 +219,6 @@ def _notes(terms: LuceTerms, status: NDArray[np.int8], far: Flags) -> tuple[Note
         )
         least, most = f"{weight.min():.3g}", f"{weight.max():.3g}"
         notes.append(Note("strengths far apart", text, graphs=int(far.sum()), least=least, most=most))
-    if terms.sampled:
-        text = (
-            f"plackett-luce: {{ties:ties}} of more than {EXACT_TIER} items {{ties:is|are}} averaged over about "
-            f"{ORDERS} of {{ties:its|their}} orders instead of all."
-        )
-        notes.append(Note("orders of ties drawn", text, ties=int(terms.sampled)))
     return (*notes, *unfinished("plackett-luce", status == Status.STOPPED))
 
 

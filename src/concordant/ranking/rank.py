@@ -246,7 +246,10 @@ def rank(
             batch = Batch.whole(prefs, codes)
             with stage("scores"):
                 scores = member.function(batch, **options)
-            graphs = Rankings.of(batch).chain() if prefs.kind == "orders" and member.positions else batch.graphs
+            graphs = batch.graphs
+            if prefs.kind == "orders" and member.reads == "orders":
+                lists = Rankings.of(batch)
+                graphs = lists.chain() if member.positions else lists.wins()
             linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
             with stage("intervals"):
                 limits = bounds(batch, scores, member, linked, wanted, options)

@@ -25,9 +25,9 @@ Floats = NDArray[np.float64]
 class Rankings(Grouped):
     """Lists with at least two entries, the best tier first.
 
-    A comparison is a list of two; a choice from a set has the chosen item above all others, a selection the clicked
-    item above those shown before it, and nothing is known within the others (``top``). Lists of one item, and lists
-    without a click, say nothing and are left out.
+    A comparison is a list of two, a tie two of them that count half; a choice from a set has the chosen item above all
+    others, a selection the clicked item above those shown before it, and nothing is known within the others (``top``).
+    Lists of one item, and lists without a click, say nothing and are left out.
     """
 
     node_start: Offsets
@@ -87,6 +87,22 @@ class Rankings(Grouped):
         tie = self.tier[better] == self.tier[worse]
         return Graphs.from_edges(self.node_start, self.node[better], self.node[worse], np.ones(len(better)), tie)
 
+    def wins(self) -> Graphs:
+        """Graphs in which each item beats those of the next tier of its list; the tied say nothing of each other.
+
+        Whoever is above another in a list beats it by a chain, so these connect as all wins of the lists do.
+        """
+        if self.top:
+            return self.chain()
+        tiers = self._tiers
+        upper = np.flatnonzero(self.below[tiers.first] > 0)
+        size, below = tiers.sizes[upper], tiers.sizes[upper + 1]
+        pairs = Ragged.of_sizes(size * below)
+        ahead, behind = np.divmod(pairs.place, pairs.spread(below))
+        better = pairs.spread(tiers.first[upper]) + ahead
+        worse = pairs.spread(tiers.first[upper + 1]) + behind
+        return Graphs.from_edges(self.node_start, self.node[better], self.node[worse], np.ones(len(better)))
+
     def take(self, rows: Places) -> Rankings:
         """Return some of the lists, by number."""
         taken, entries = self.groups.take(rows)
@@ -107,10 +123,13 @@ class Rankings(Grouped):
         if isinstance(batch.prefs, Comparisons):
             edges = batch.edges
             mass = edges.strength * batch.multiplicity[edges.holder]
-            node = np.column_stack([edges.winner, edges.loser]).ravel()
-            tier = np.column_stack([np.ones(len(mass)), np.where(edges.tie, 1.0, 2.0)]).ravel()
+            tied = np.flatnonzero(edges.tie)  # half a win each
+            mass = np.concatenate([np.where(edges.tie, 0.5, 1.0) * mass, 0.5 * mass[tied]])
+            better = np.concatenate([edges.winner, edges.loser[tied]])
+            node = np.column_stack([better, np.concatenate([edges.loser, edges.winner[tied]])]).ravel()
+            holder = np.concatenate([edges.holder, edges.holder[tied]])
             start = 2 * np.arange(len(mass) + 1, dtype=np.int64)
-            return cls(batch.node_start, start, node, tier, mass, edges.holder, False)
+            return cls(batch.node_start, start, node, np.tile([1.0, 2.0], len(mass)), mass, holder, False)
         none = np.zeros(0, np.int64)
         return cls(batch.node_start, np.zeros(1, np.int64), none, np.zeros(0), np.zeros(0), none, False)
 
