@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -77,14 +77,14 @@ def read_movielens(folder: Path) -> Ratings:
     return Ratings(user, movie, rating, age, genre)
 
 
-def movie_features(ratings: Ratings, known: Mask) -> Floats:
+def movie_features(ratings: Ratings, known: Mask, *, own: bool = True) -> Floats:
     """Return d(x_i, u) for every rated (user, movie) from the ratings of the mask ``known``; shape (ratings, 24).
 
     Columns: age of the movie; its genres; the user's mean rating of other movies of each of its genres, averaged over
     them; the movie's mean rating; the mean of the ratings of the movie, as deviations from their users' means, by users
     similar to u and by users dissimilar to u, weighted by the size of the correlation of the two users' ratings of
-    other movies. "Other" is meant: where the rating itself is known, it is left out of these three (of the movie's mean
-    it is a part, as the paper's text has it). Columns are standardised over the known ratings.
+    other movies. "Other" is meant: where the rating itself is known, it is left out of these three. Of the movie's mean
+    it is a part, as the paper's text has it, unless ``own`` is False. Columns are standardised over the known ratings.
     """
     table = _Table.of(ratings, known)
     alike, unlike = _neighbours(ratings, table)
@@ -93,7 +93,7 @@ def movie_features(ratings: Ratings, known: Mask) -> Floats:
             ratings.age[ratings.movie],
             ratings.genre[ratings.movie],
             _taste(ratings, table),
-            table.movie_mean[ratings.movie],
+            table.movie_mean[ratings.movie] if own else _others_mean(ratings, table),
             alike,
             unlike,
         ]
@@ -123,6 +123,14 @@ class _Table:
         user_mean = (value.sum(axis=1) + BEHIND_MEAN * mean) / (there.sum(axis=1) + BEHIND_MEAN)
         movie_mean = (value.sum(axis=0) + BEHIND_MOVIE * mean) / (there.sum(axis=0) + BEHIND_MOVIE)
         return cls(value, there, mean, user_mean, movie_mean)
+
+
+def _others_mean(ratings: Ratings, table: _Table) -> Floats:
+    """The mean of the other users' ratings of the movie."""
+    user, movie = ratings.user, ratings.movie
+    total = table.value.sum(axis=0)[movie] - table.value[user, movie]
+    number = table.known.sum(axis=0)[movie] - table.known[user, movie]
+    return np.asarray((total + BEHIND_MOVIE * table.mean) / (number + BEHIND_MOVIE))
 
 
 def _taste(ratings: Ratings, table: _Table) -> Floats:
@@ -172,8 +180,14 @@ RUNS = 15
 LOSSES = ("hinge", "logistic", "linear")
 COMMON = (0.01, 0.1, 1.0, 10.0, 100.0)
 """Ridges λ on the objectives as the paper prints them, sums over pairs; the same for all three."""
-WIDE = (*COMMON, 1e3, 1e4)
-RIDGES = {"as printed": COMMON, "wider": WIDE}
+OF_MEANS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Ridges λ on means over pairs."""
+SMALLER = (1e-7, 1e-6)
+"""Of the linear loss, too: its curvature is ν times that of the features, and the others are flat there."""
+PRINTED, LEFT_OUT, MEANS = "as printed", "own rating left out", "and means over pairs"
+SETTINGS = (PRINTED, LEFT_OUT, MEANS)
+"""The movie's mean with the user's own rating and sums over pairs; without it; and means over pairs, all OF_MEANS. The
+second takes those of them that are at most the largest of COMMON times 1/n, the number of pairs."""
 TOLERANCE = 1e-4
 PAPER = {
     "hinge": ((0.478, 0.008), (0.477, 0.008), (0.480, 0.007), (0.477, 0.008), (0.474, 0.007)),
@@ -203,25 +217,30 @@ class Pairs:
 def run(setting: Setting) -> Outcome:
     """Run the experiment: losses on 40,000 test pairs for five numbers of training pairs, 15 runs."""
     ratings = read_movielens(find("ml-100k", setting.data))
-    runs = 3 if setting.quick else RUNS
+    runs = 2 if setting.quick else RUNS
     sizes = SIZES[:2] if setting.quick else SIZES
     rows: list[Row] = []
     setting.progress(0, runs)
     for number in range(runs):
         rows += _one_run(ratings, number, sizes, setting.seed)
         setting.progress(number + 1, runs)
-    summary = _summary(rows, sizes)
+    chosen = [row for row in rows if row["chosen"]]
+    summary, curves = _summary(chosen, sizes), _curves(rows, sizes)
     return Outcome(
         "table1",
         "ICML Table 1: test loss on MovieLens-100K",
         summary,
-        _agreement(rows, sizes),
-        lambda figure: _draw(figure, summary, sizes),
-        {"runs": rows},
+        [*_agreement(chosen, sizes), *_flatness(curves)],
+        lambda figure: _draw(figure, summary, curves, sizes),
+        {"runs": chosen, "curve": curves},
+        shown={"Test loss against λ on means over pairs, own rating left out:": _listed_curves(curves)},
+        size=(9.5, 6.5),
         notes=(
             f"{runs} runs, {len(ratings.rating):,} ratings, {TEST:,} test pairs; mean generalised pairwise loss "
-            f"(standard error). Ridge λ chosen on the validation fold for each loss, from {_listed(COMMON)} (as "
-            f"printed: the objectives are sums over pairs) or from these and {_listed(WIDE[len(COMMON) :])} (wider).",
+            f"(standard error). Ridge λ chosen on the validation fold for each loss. {PRINTED}: the movie's mean has "
+            f"the user's own rating in it, objectives are sums over pairs, λ is one of {_listed(COMMON)}. {LEFT_OUT}: "
+            f"λ still at most {COMMON[-1]:g} on the sums. {MEANS}: λ on means over pairs, one of {_listed(OF_MEANS)}, "
+            f"for the linear loss also {_listed(SMALLER)}.",
         ),
     )
 
@@ -272,36 +291,50 @@ def _one_run(ratings: Ratings, number: int, sizes: Sequence[int], seed: int) -> 
     division, test = divmod(number, FOLDS)
     fold = np.random.default_rng([seed, division]).permutation(len(ratings.rating)) % FOLDS
     train = (fold != test) & (fold != (test + 1) % FOLDS)
-    X = movie_features(ratings, train)
     rng = np.random.default_rng([seed, division, test])
     tested = sample_pairs(ratings, fold == test, TEST, rng)
     validated = sample_pairs(ratings, fold == (test + 1) % FOLDS, TEST, rng)
     trained = sample_pairs(ratings, train, max(sizes), rng)
-    for n in sizes:
-        pairs = trained.first(n)
-        for loss in LOSSES:
-            fits = [
-                linear_weights(X, pairs, ridge) if loss == "linear" else _edge_weights(X, pairs, loss, ridge)
-                for ridge in WIDE
-            ]
-            held_out = [validated.loss(X @ w) for w in fits]
-            for name, ridges in RIDGES.items():
-                best = int(np.argmin(held_out[: len(ridges)]))
-                yield {
-                    "ridges": name,
-                    "run": number + 1,
-                    "pairs": n,
-                    "loss": loss,
-                    "ridge": ridges[best],
-                    "test loss": tested.loss(X @ fits[best]),
-                }
+    for own in (True, False):
+        X = movie_features(ratings, train, own=own)
+        for n in sizes:
+            for loss in LOSSES:
+                of_means = _of_means(loss)
+                ridges = COMMON if own else tuple(n * ridge for ridge in of_means)
+                pairs = trained.first(n)
+                fit = linear_weights if loss == "linear" else _edge_fit(loss)
+                scores = [X @ fit(X, pairs, ridge) for ridge in ridges]
+                held_out = [validated.loss(score) for score in scores]
+                losses = [tested.loss(score) for score in scores]
+                for name in (PRINTED,) if own else (LEFT_OUT, MEANS):
+                    most = np.inf if name == MEANS else COMMON[-1] * (1 + 1e-9)
+                    able = sum(ridge <= most for ridge in ridges)
+                    best = int(np.argmin(held_out[:able]))
+                    for place in range(able) if name == MEANS else (best,):
+                        yield {
+                            "setting": name,
+                            "run": number + 1,
+                            "pairs": n,
+                            "loss": loss,
+                            "ridge": of_means[place] if name == MEANS else ridges[place],
+                            "chosen": place == best,
+                            "test loss": losses[place],
+                        }
 
 
-def _losses(rows: Sequence[Row], ridges: str, n: int) -> Floats:
+def _of_means(loss: str) -> tuple[float, ...]:
+    return (*SMALLER, *OF_MEANS) if loss == "linear" else OF_MEANS
+
+
+def _edge_fit(loss: str) -> Callable[[Floats, Pairs, float], Floats]:
+    return lambda X, pairs, ridge: _edge_weights(X, pairs, loss, ridge)
+
+
+def _losses(rows: Sequence[Row], setting: str, n: int) -> Floats:
     """Test losses, shape (losses, runs)."""
     return np.array(
         [
-            [row["test loss"] for row in rows if (row["ridges"], row["pairs"], row["loss"]) == (ridges, n, loss)]
+            [row["test loss"] for row in rows if (row["setting"], row["pairs"], row["loss"]) == (setting, n, loss)]
             for loss in LOSSES
         ]
     )
@@ -314,10 +347,10 @@ def _lowest(table: Floats) -> int:
 
 def _summary(rows: Sequence[Row], sizes: Sequence[int]) -> list[Row]:
     out: list[Row] = []
-    for ridges in RIDGES:
+    for setting in SETTINGS:
         for place, n in enumerate(sizes):
-            table = _losses(rows, ridges, n)
-            line: dict[str, Any] = {"ridges": ridges, "pairs": n}
+            table = _losses(rows, setting, n)
+            line: dict[str, Any] = {"setting": setting, "pairs": n}
             for loss, values in zip(LOSSES, table, strict=True):
                 error = values.std(ddof=1) / np.sqrt(len(values))
                 line[loss] = f"{values.mean():.3f} ({error:.3f})"
@@ -329,37 +362,89 @@ def _summary(rows: Sequence[Row], sizes: Sequence[int]) -> list[Row]:
 
 def _agreement(rows: Sequence[Row], sizes: Sequence[int]) -> list[str]:
     said = []
-    for ridges in RIDGES:
-        tables = [_losses(rows, ridges, n) for n in sizes]
+    for setting in SETTINGS:
+        tables = [_losses(rows, setting, n) for n in sizes]
         means = np.array([table.mean(axis=1) for table in tables])
         lowest = int((means[:, 2] < means[:, :2].min(axis=1)).sum())
         apart = means[:, :2].min(axis=1) - means[:, 2]
         wins = [_lowest(table) for table in tables]
         paper = np.array([[PAPER[loss][place][0] for loss in LOSSES] for place in range(len(sizes))])
         said.append(
-            f"Ridges {ridges}: the linear loss is lowest on average at {lowest} of {len(sizes)} numbers of pairs (by "
-            f"{apart.min():.4f} to {apart.max():.4f}) and in {min(wins)} to {max(wins)} of {tables[0].shape[1]} runs "
-            f"(paper: at all five, by .011 to .016, and in all runs but one); {int((means <= paper).sum())} of "
-            f"{means.size} losses are at or below the paper's."
+            f"{setting[0].upper()}{setting[1:]}: the linear loss is lowest on average at {lowest} of {len(sizes)} "
+            f"numbers of pairs (by {apart.min():.4f} to {apart.max():.4f}) and in {min(wins)} to {max(wins)} of "
+            f"{tables[0].shape[1]} runs (paper: at all five, by .011 to .016, and in all runs but one); "
+            f"{int((means <= paper).sum())} of {means.size} losses are at or below the paper's."
         )
     return said
 
 
-def _draw(figure: Any, summary: Sequence[Row], sizes: Sequence[int]) -> None:
-    """Loss against the number of pairs, ours and the paper's."""
-    colours = dict(zip(LOSSES, ("tab:orange", "tab:green", "tab:blue"), strict=True))
-    panels = figure.subplots(1, len(RIDGES), sharey=True)
-    for axis, ridges in zip(np.atleast_1d(panels), RIDGES, strict=True):
-        lines = [row for row in summary if row["ridges"] == ridges]
+def _curves(rows: Sequence[Row], sizes: Sequence[int]) -> list[Row]:
+    """Mean test loss and its standard error for each loss and λ on means over pairs."""
+    out: list[Row] = []
+    for n in sizes:
+        for loss in LOSSES:
+            for ridge in _of_means(loss):
+                values = [
+                    row["test loss"]
+                    for row in rows
+                    if (row["setting"], row["pairs"], row["loss"], row["ridge"]) == (MEANS, n, loss, ridge)
+                ]
+                error = float(np.std(values, ddof=1) / np.sqrt(len(values)))
+                mean = float(np.mean(values))
+                out.append({"pairs": n, "loss": loss, "ridge": ridge, "test loss": mean, "standard error": error})
+    return out
+
+
+def _listed_curves(curves: Sequence[Row]) -> list[Row]:
+    """A line for each number of pairs and loss, λ across."""
+    out: list[Row] = []
+    for n, loss in dict.fromkeys((row["pairs"], row["loss"]) for row in curves):
+        known = {row["ridge"]: row["test loss"] for row in curves if (row["pairs"], row["loss"]) == (n, loss)}
+        line = {f"{ridge:g}": known.get(ridge, float("nan")) for ridge in (*SMALLER, *OF_MEANS)}
+        out.append({"pairs": n, "loss": loss} | line)
+    return out
+
+
+def _flatness(curves: Sequence[Row]) -> list[str]:
+    """How much the choice of λ matters to each loss, and the least that each reaches."""
+    said = []
+    for n in dict.fromkeys(row["pairs"] for row in curves):
+        parts = []
+        for loss in LOSSES:
+            values = {row["ridge"]: row["test loss"] for row in curves if (row["pairs"], row["loss"]) == (n, loss)}
+            best = min(values, key=lambda ridge: values[ridge])
+            parts.append(f"{loss} {values[best]:.4f} at λ = {best:g} (greatest {max(values.values()):.4f})")
+        said.append(f"Means over pairs, {n:,} pairs, the least mean test loss of any λ: {', '.join(parts)}.")
+    return said
+
+
+COLOURS = dict(zip(LOSSES, ("tab:orange", "tab:green", "tab:blue"), strict=True))
+
+
+def _draw(figure: Any, summary: Sequence[Row], curves: Sequence[Row], sizes: Sequence[int]) -> None:
+    """Above, loss against the number of pairs, ours and the paper's; below, loss against λ."""
+    above, below = figure.subplots(2, len(SETTINGS), sharey="row")
+    for axis, setting in zip(above, SETTINGS, strict=True):
+        lines = [row for row in summary if row["setting"] == setting]
         for loss in LOSSES:
             for suffix, style in (("", "o-"), (", paper", "s:")):
                 parts = [row[loss + suffix].replace("(", "").replace(")", "").split() for row in lines]
                 means, errors = ([float(part[k]) for part in parts] for k in (0, 1))
-                axis.errorbar(sizes, means, errors, fmt=style, color=colours[loss], capsize=2, markersize=3,
+                axis.errorbar(sizes, means, errors, fmt=style, color=COLOURS[loss], capsize=2, markersize=3,
                               alpha=0.45 if suffix else 1.0, label=loss + suffix)  # fmt: skip
-        axis.set_title(f"ridges {ridges}")
+        axis.set_title(setting)
         axis.set_xticks(sizes, [f"{size // 1_000}" for size in sizes])
         axis.set_xlabel("training pairs, thousands")
-    np.atleast_1d(panels)[0].set_ylabel("generalised pairwise loss")
-    handles, labels = np.atleast_1d(panels)[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7)
+    shown = [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
+    for axis, n in zip(below, shown, strict=True):
+        for loss in LOSSES:
+            lines = [row for row in curves if (row["pairs"], row["loss"]) == (n, loss)]
+            values, errors = ([row[name] for row in lines] for name in ("test loss", "standard error"))
+            axis.errorbar(_of_means(loss), values, errors, fmt="o-", color=COLOURS[loss], capsize=2, markersize=3)
+        axis.set_xscale("log")
+        axis.set_title(f"{n:,} pairs, means over pairs")
+        axis.set_xlabel("ridge λ")
+    for axes in (above, below):
+        axes[0].set_ylabel("generalised pairwise loss")
+    handles, labels = above[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
