@@ -22,7 +22,7 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.bradley_terry import bradley_terry
 
-__all__ = ["LINEAR", "LOGISTIC", "TREES", "TRUTH", "Arms"]
+__all__ = ["GROWN", "LINEAR", "LOGISTIC", "RANKER", "TREES", "TRUTH", "Arms"]
 
 Floats = NDArray[np.float64]
 RIDGES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

@@ -524,6 +524,17 @@ SHOWN = 3
 """Pairs that a note names."""
 
 
+def rejected(p_value: Floats) -> bool:
+    """Whether more queries have a p-value of at most .05 than chance gives; those without one do not count.
+
+    >>> rejected(np.array([0.04])), rejected(np.array([0.04, 0.5, np.nan]))
+    (True, False)
+    """
+    known = p_value[~np.isnan(p_value)]
+    bad = int((known <= NOISE).sum())
+    return bool(bad and binom.sf(bad - 1, len(known), NOISE) <= NOISE + 1e-12)
+
+
 def misfit_notes(p_value: Floats, contradicted: pa.Table) -> tuple[Note, ...]:
     """Say where one scale does not explain the pairs, and which majorities the scores contradict.
 
@@ -531,11 +542,11 @@ def misfit_notes(p_value: Floats, contradicted: pa.Table) -> tuple[Note, ...]:
     """
     known = p_value[~np.isnan(p_value)]
     bad = int((known <= NOISE).sum())
-    notes = []
+    notes: list[Note] = []
     way = "; {ask} gives the order that contradicts the fewest judgments"
     ask = Setting("structure", "kemeny")
     pairs = len(contradicted)
-    if bad and binom.sf(bad - 1, len(known), NOISE) <= NOISE + 1e-12:
+    if rejected(p_value):
         if len(p_value) == 1:
             p = float(known[0])
             said = "p = {p:.2g}" if p >= TINY else f"p < {TINY:g}"

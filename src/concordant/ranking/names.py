@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["INTERVALS", "RIGHT", "STRUCTURES"]
+__all__ = ["INTERVALS", "STRUCTURES"]
 
 
 STRUCTURES = {
@@ -18,17 +18,4 @@ STRUCTURES = {
     "cascade": "chance that the item satisfies a user who examines it",
 }
 """What a score is."""
-RIGHT = {
-    "bradley-terry": "one scale explains all pairs",
-    "plackett-luce": "one scale explains all choices",
-    "log-odds": "all pairs were judged, or those that were not are even",
-    "thurstone-mosteller": "one scale explains all pairs",
-    "borda": "opponents were drawn alike for all items",
-    "budgeted-borda": "opponents were drawn alike for all items",
-    "eigenvector": "one scale explains all pairs",
-    "counting": "opponents were drawn alike for all items",
-    "kemeny": "contradicting as few judgments as possible is what counts; the distance of two places says nothing",
-    "cascade": "users look from the top down and stop where they are satisfied",
-}
-"""Where the order of the scores is the right one."""
 INTERVALS = ("auto", "hessian", "sandwich", "bootstrap", "none")

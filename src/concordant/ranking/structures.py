@@ -16,7 +16,6 @@ from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
 from concordant.ranking.kemeny import kemeny, rough_kemeny
-from concordant.ranking.names import RIGHT
 from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import cascade
@@ -47,6 +46,8 @@ class Structure:
     """What the score of an item rests on that never lost, never won or is separated: an option, or on nothing but its
     shares of wins, which have an end, or its place."""
     options: tuple[str, ...] = ()
+    right: str = ""
+    """Where the order of the scores is the right one."""
     kinds: tuple[str, ...] = KINDS
     """Kinds of preferences that it accepts."""
     positions: bool = False
@@ -68,11 +69,6 @@ class Structure:
     def meaning(self) -> str:
         """What a score is."""
         return MEANINGS[self.name]
-
-    @property
-    def right(self) -> str:
-        """Where the order of the scores is the right one."""
-        return RIGHT[self.name]
 
     def __call__(self, batch: Batch, **options: Any) -> Scores:
         """Compute the scores of every graph of the batch; unknown options and kinds are a UsageError."""
@@ -116,6 +112,7 @@ _MEMBERS = (
         neutral="0",
         gauge="sum zero",
         source="Bradley & Terry 1952; AoS (26)",
+        right="one scale explains all pairs",
         unlimited="prior",
         options=("prior", "ties", "covariates", "tolerance", "max_iterations", "mean"),
         likelihood=True,
@@ -130,6 +127,7 @@ _MEMBERS = (
         neutral="0",
         gauge="sum zero",
         source="Luce 1959; Plackett 1975; Hunter 2004",
+        right="one scale explains all choices",
         unlimited="prior",
         options=("prior", "iterations"),
         kinds=("comparisons", "selections", "choices", "orders"),
@@ -145,6 +143,7 @@ _MEMBERS = (
         neutral="0",
         gauge="sum zero",
         source="AoS §6.2, (27)",
+        right="all pairs were judged, or those that were not are even",
         unlimited="c0",
         options=("c0",),
         reversal="negated",
@@ -156,6 +155,7 @@ _MEMBERS = (
         neutral="0",
         gauge="sum zero",
         source="AoS (22)",
+        right="one scale explains all pairs",
         unlimited="c0",
         options=("c0", "weights", "differences"),
         reversal="negated",
@@ -167,6 +167,7 @@ _MEMBERS = (
         neutral="0",
         gauge="sum zero",
         source="Borda 1781; AoS §5.1",
+        right="opponents were drawn alike for all items",
         unlimited="shares",
         positions=True,
         reversal="negated",
@@ -178,6 +179,7 @@ _MEMBERS = (
         neutral="1/2",
         gauge="none",
         source="Ammar & Shah 2011; AoS §5.1",
+        right="opponents were drawn alike for all items",
         unlimited="shares",
         reversal="complement",
     ),
@@ -188,6 +190,7 @@ _MEMBERS = (
         neutral="ratio 1 against all",
         gauge="geometric mean one",
         source="Saaty 2003; AoS §5.1",
+        right="one scale explains all pairs",
         unlimited="c0",
         options=("c0", "iterations"),
     ),
@@ -198,6 +201,7 @@ _MEMBERS = (
         neutral="1/2",
         gauge="none",
         source="method: what users start from",
+        right="opponents were drawn alike for all items",
         unlimited="shares",
         reversal="complement",
     ),
@@ -208,6 +212,7 @@ _MEMBERS = (
         neutral="-1",
         gauge="places",
         source="Kemeny 1959; AoS (10), (11)",
+        right="contradicting as few judgments as possible is what counts; the distance of two places says nothing",
         unlimited="places",
         reversal="places reversed",
         replicate=rough_kemeny,
@@ -220,6 +225,7 @@ _MEMBERS = (
         neutral="the query's pooled click rate",
         gauge="none",
         source="AoS §5.2; Craswell et al. 2008",
+        right="users look from the top down and stop where they are satisfied",
         unlimited="shares",
         kinds=("selections",),
         likelihood=True,

@@ -24,6 +24,7 @@ from concordant.io.log.disk import check_replaced, in_place_of
 from concordant.preferences.notes import Note
 from concordant.preferences.status import Status
 from concordant.ranking.flags import FLAGS, flag_said
+from concordant.ranking.lack_of_fit import rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure
 
@@ -261,17 +262,18 @@ def remarks(board: Ranking) -> list[str]:
 
 def _right(board: Ranking) -> list[Note]:
     """What the scores are right for, and whether anything speaks against it; nothing where a test does."""
-    if any(isinstance(note, Note) and note.code == "lack of fit" for note in board.notes):
+    where = structure(board.structure).right
+    if not where or (board.lack_of_fit is not None and rejected(board.lack_of_fit)):
         return []
     tested = np.zeros(0) if board.lack_of_fit is None else board.lack_of_fit[~np.isnan(board.lack_of_fit)]
-    text, facts = "the scores are right where {where}", {"where": structure(board.structure).right}
+    text = "the scores are right where {where}"
     if len(tested) == 1:
         text += "; nothing speaks against it (lack of fit: p = {p:.2g})"
     elif len(tested):
         text += "; nothing speaks against it (lack of fit tested in {tested:queries})"
     elif board.lack_of_fit is not None:
         text += "; that was not tested"
-    return [Note("right where", text, **facts, p=float(tested[0]) if len(tested) else None, tested=len(tested))]
+    return [Note("right where", text, where=where, p=float(tested[0]) if len(tested) else None, tested=len(tested))]
 
 
 def show_table(table: pa.Table, rows: int = 40) -> None:
