@@ -29,6 +29,8 @@ FEW_QUERIES = 10
 """Queries from which on whole ones are held out for the ridge."""
 SURE = 0.5
 """Standard errors by which held-out judgments may be less likely under the ridge that is taken."""
+DECADE = 10.0
+"""How much greater than the best the ridge that is taken may be; far beyond it the scorer has no scale left."""
 SAMPLE = 1 << 15
 """Pairs of items on which the two numbers are chosen; more hardly change them."""
 PRECISIONS = (1e-2, 1e6, 10.0**0.5)
@@ -84,13 +86,14 @@ def informed_prior(
 
     ``X`` (rows, features) should be standardised; ``alignment`` says which row belongs to each item of each query.
     With "auto" both numbers are chosen by the likelihood of held-out comparisons. λ is the greatest ridge whose
-    likelihood is within half a standard error, over judgments, of the best (a whole one costs trees on few judgments);
-    whole queries are held out, by thirds, since the scorer is for queries that it has not seen. (Of fewer than ten
-    queries a third of the judgments is held out.) Then τ² is that of the greatest likelihood: a third of the judgments
-    of each query is held out; scores come from the others, with prior means from the θ that has not seen the query, so
-    nothing of what τ² is judged by. Of more than 32,768 judged pairs of items as many queries are drawn as have about
-    that many, by their labels and ``seed``; λn is then kept the same, as for a normal prior on θ. ``weight`` (queries,)
-    multiplies what each query counts for in stage one and in both choices; only ratios matter.
+    likelihood is within half a standard error, over judgments, of the best (a whole one costs trees on few judgments),
+    and at most tenfold the best; whole queries are held out, by thirds, since the scorer is for queries that it has not
+    seen. (Of fewer than ten queries a third of the judgments is held out.) Then τ² is that of the greatest likelihood:
+    a third of the judgments of each query is held out; scores come from the others, with prior means from the θ that
+    has not seen the query, so nothing of what τ² is judged by. Of more than 32,768 judged pairs of items as many
+    queries are drawn as have about that many, by their labels and ``seed``; λn is then kept the same, as for a normal
+    prior on θ. ``weight`` (queries,) multiplies what each query counts for in stage one and in both choices; only
+    ratios matter.
 
     Errors: UsageError for numbers out of range and shapes that do not fit, InputError without comparisons.
 
@@ -294,8 +297,8 @@ def _peak(value: Callable[[float], float], span: tuple[float, float, float], coa
 
 
 def _greatest(best: float, span: tuple[float, float, float], fine: Callable[[float], bool]) -> float:
-    """The greatest value up to which all steps from the best on are fine."""
-    points = [one for one in _steps(*span) if one > best * (1 + 1e-9)]
+    """The greatest value, of a decade from the best on, up to which all steps are fine."""
+    points = [one for one in _steps(*span) if best * (1 + 1e-9) < one < best * DECADE * (1 + 1e-9)]
     for place, point in enumerate(points):
         if not fine(point):
             return points[place - 1] if place else best
