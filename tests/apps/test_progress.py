@@ -189,7 +189,9 @@ def test_nothing_is_shown_before_two_seconds_nor_when_quiet_nor_into_a_pipe(log:
     code = QUICK.format(delay=0)
     piped = subprocess.run([sys.executable, "-c", code, "rank", log], capture_output=True, text=True, check=True)
     assert re.fullmatch(
-        r"\S+: comparisons, 1 query, 60 items, 30,000 judgments, [\d,]+ distinct, 0 ties\n", piped.stderr
+        r"\S+: comparisons, 1 query, 60 items, 30,000 judgments, [\d,]+ distinct, 0 ties\n"
+        r"note: the scores are right where one scale explains all pairs; .*\n",
+        piped.stderr,
     )
 
 
@@ -239,7 +241,7 @@ def test_lines_of_json(log: Path, run: Any, tmp_path: Path, monkeypatch: pytest.
     assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
     assert all(list(line)[:4] == ["time", "level", "event", "message"] for line in lines)
     events = [line["event"] for line in lines]
-    assert {"log", "wrote", "progress"} == set(events)
+    assert {"log", "wrote", "progress", "note"} == set(events)
     told = [line for line in lines if line["event"] == "progress" and line["what"] == "bootstrap"]
     assert told and all(0 <= line["done"] <= line["total"] == 2000 for line in told)
     assert [line["done"] for line in told] == sorted(line["done"] for line in told)
