@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betaln
 
+import concordant as cc
 import plain
 from concordant.errors import NoMaximumLikelihood, UsageError
 from concordant.kernels.tier_events import tier_events
@@ -444,3 +445,10 @@ def test_wins_connect_as_all_strict_pairs_do(data):
 def test_a_tie_connects_nothing():
     with pytest.raises(NoMaximumLikelihood, match="limits 'a' from below"):
         plackett_luce(Batch.whole(races([["ab"], ["b", "c"], ["c", "ab"]])), prior=0)
+
+
+def test_what_only_ties_is_not_compared():
+    board = cc.rank(races([["ab"], ["cd", "e"]]), "plackett-luce")
+    said = {row["item"]: (row["component"], row["flag"]) for row in board.to_arrow().to_pylist()}
+    assert said["a"][1] == said["b"][1] == "never compared" and said["a"][0] != said["b"][0]
+    assert (said["c"][1], said["d"][1], said["e"][1]) == ("never lost", "never lost", "never won")

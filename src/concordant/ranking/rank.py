@@ -34,6 +34,7 @@ from concordant.ranking.lack_of_fit import (
 )
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores
+from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
 
 Ints = NDArray[np.int32]
@@ -246,10 +247,7 @@ def rank(
             batch = Batch.whole(prefs, codes)
             with stage("scores"):
                 scores = member.function(batch, **options)
-            graphs = batch.graphs
-            if prefs.kind == "orders" and member.reads == "orders":
-                lists = Rankings.of(batch)
-                graphs = lists.chain() if member.positions else lists.wins()
+            graphs = _graphs(batch, member)
             linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
             with stage("intervals"):
                 limits = bounds(batch, scores, member, linked, wanted, options)
@@ -274,6 +272,14 @@ def _all_linked(batch: Batch) -> Connectivity:
     nodes = len(batch.item)
     no = np.zeros(nodes, bool)
     return Connectivity(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), _touches(batch) > 0, no, no)
+
+
+def _graphs(batch: Batch, member: Structure) -> Graphs:
+    """What connects the items: of lists that are read as such no pair tables are made, which may be too large."""
+    if batch.prefs.kind != "orders" or not member.positions:
+        return batch.graphs
+    lists = Rankings.of(batch)
+    return lists.wins() if member.likelihood else lists.chain()
 
 
 @dataclass(frozen=True)
