@@ -545,7 +545,8 @@ def test_what_stands_beside_a_body_in_chunks_is_bounded(folder: Path) -> None:
             line.sendall(SCORED_CHUNK + b"0\r\nt: " + b"u" * 300_000)
             assert read_all(line).startswith(b"HTTP/1.1 400")
         # what was asked before is answered, and nothing is answered twice
-        assert exchanged(server.port, GOOD * 2 + begun + b"0\r\nt: ", *mega) == scored * 2
+        answers = exchanged(server.port, GOOD * 2 + begun + b"0\r\nt: ", *mega)
+        assert answers[:2] == scored * 2 and [status for status, _ in answers[2:]] in ([], [400])  # by who is quicker
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
             line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n0\r\nt: ")
             assert line.recv(1 << 16).startswith(b"HTTP/1.1 200")
