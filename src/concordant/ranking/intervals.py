@@ -99,7 +99,7 @@ def bounds(
     """Return intervals of the scores of a batch and simultaneous intervals of their ranks."""
     notes: tuple[Note, ...] = ()
     if wanted.method == "auto":
-        wanted, notes = _suited(batch, member, wanted)
+        wanted, notes = suited(batch, member, wanted)
     method = wanted.method
     if wanted.quasi and (member.curvature is None or method in ("none", "bootstrap")):
         raise UsageError(
@@ -135,7 +135,7 @@ def _with_quasi(limits: Bounds, batch: Batch, curvature: Curvature, linked: Conn
     return replace(limits, quasi=error, notes=(*limits.notes, note))
 
 
-def _suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[IntervalOptions, tuple[Note, ...]]:
+def suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[IntervalOptions, tuple[Note, ...]]:
     """What ``auto`` stands for here: for likelihoods their own method, else a bootstrap as large as is cheap."""
     if member.curvature is not None or member.reads == "exposures":
         return wanted, ()

@@ -21,8 +21,10 @@ from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import stage
+from concordant.ranking.answers import Answers
 from concordant.ranking.flags import LABELS, code_of
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
+from concordant.ranking.joint import Fitted
 from concordant.ranking.lack_of_fit import (
     NOISE,
     Contradictions,
@@ -45,7 +47,7 @@ BLOCK = 2_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking:
+class Ranking(Answers):
     """Items in order of their scores, per query and component; immutable.
 
     Rows stand by query, component, rank, item. Ranks restart in each component, because scores of two components
@@ -90,8 +92,9 @@ class Ranking:
     contradicted: pa.Table | None = None
     """Pairs whose majority contradicts the order of the scores beyond noise, all queries together at 5%: query, winner
     (by the majority), loser, wins, losses, p_value (Holm's), against_ranks (whether the ranks given exclude it)."""
-    judged: tuple[Preferences, Mapping[str, Any]] | None = None
-    """The preferences that were ranked, and the options, for ``residuals``."""
+    judged: Fitted | None = None
+    """What was ranked and how, of which residuals, comparisons and predictions are computed; None where executors of
+    Spark have it."""
     notes: tuple[str, ...] = ()
     """What a reader should know: sentences, which carry what they are made of (``preferences.notes.Note``)."""
 
@@ -101,6 +104,9 @@ class Ranking:
                 object.__setattr__(self, name, read_only(value))
             elif isinstance(value, dict):
                 object.__setattr__(self, name, {key: read_only(column) for key, column in value.items()})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: state[name] for name in self.__dataclass_fields__})  # without what was cached
@@ -161,20 +167,10 @@ class Ranking:
                 f"residuals need scores that say how often one item beats another, as those of bradley-terry do, not "
                 f"those of {self.structure}"
             )
-        prefs, options = self.judged
-        rows = np.lexsort((self.item, self.query))
-        parts = []
-        for codes in _blocks(prefs):
-            batch = Batch.whole(prefs, codes)
-            held = rows[np.isin(self.query[rows], codes)] if len(prefs.queries) > 1 else rows
-            coefficients = {name: column[codes] for name, column in self.coefficients.items()}
-            none = np.zeros(len(batch))
-            scores = Scores(
-                self.score[held], self.component[held] - 1, none.astype(np.int8), none.astype(np.int64), none,
-                coefficients, options=dict(options),
-            )  # fmt: skip
-            parts.append(_residuals(batch, scores))
-        return pa.concat_tables(parts)
+        return pa.concat_tables(_residuals(*self._fit_of(codes)) for codes in _blocks(self.judged.prefs))
+
+    def _links(self, batch: Batch) -> Connectivity:
+        return _linked(batch, find_structure(self.structure))
 
     @property
     def converged(self) -> bool:
@@ -247,8 +243,7 @@ def rank(
             batch = Batch.whole(prefs, codes)
             with stage("scores"):
                 scores = member.function(batch, **options)
-            graphs = _graphs(batch, member)
-            linked = connectivity(graphs) if member.reads != "exposures" else _all_linked(batch)
+            graphs, linked = _graphs(batch, member), _linked(batch, member)
             with stage("intervals"):
                 limits = bounds(batch, scores, member, linked, wanted, options)
             used = scores.options
@@ -258,13 +253,17 @@ def rank(
             advance(len(codes))
             if progress is not None:
                 progress(done, len(prefs.queries))
-    return _joined(prefs, structure, level, quasi, parts, used)
+    return _joined(prefs, structure, parts, Fitted(prefs, options, used, wanted))
 
 
 def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
     """Query codes, some at a time, so that memory stays bounded."""
     for block in Ragged.runs((np.cumsum(prefs.work) / BLOCK).astype(np.int64)).slices:
         yield np.arange(block.start, block.stop)
+
+
+def _linked(batch: Batch, member: Structure) -> Connectivity:
+    return connectivity(_graphs(batch, member)) if member.reads != "exposures" else _all_linked(batch)
 
 
 def _all_linked(batch: Batch) -> Connectivity:
@@ -436,9 +435,7 @@ def _checked(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Floats | None,
     return p_value, table, misfit_notes(p_value, table)
 
 
-def _joined(
-    prefs: Preferences, name: str, level: float, quasi: bool, parts: Sequence[_Part], used: Mapping[str, Any]
-) -> Ranking:
+def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitted) -> Ranking:
     def column(key: str, kind: Any) -> NDArray[Any]:
         return np.concatenate([np.zeros(0, kind), *(part.columns[key] for part in parts)]).astype(kind)
 
@@ -466,14 +463,14 @@ def _joined(
         rank_lower=column("rank_lower", np.int64),
         rank_upper=column("rank_upper", np.int64),
         flag=column("flag", np.int8),
-        quasi_error=column("quasi_error", np.float64) if quasi else None,
+        quasi_error=column("quasi_error", np.float64) if fitted.wanted.quasi else None,
         structure=name,
         interval=" or ".join(dict.fromkeys(part.interval for part in parts)) or "none",
-        level=level,
+        level=fitted.wanted.level,
         status=status,
         coefficients=coefficients,
         lack_of_fit=p_value,
         contradicted=contradicted,
-        judged=None if p_value is None else (prefs, used),
+        judged=fitted,
         notes=(*prefs.notes, *added_up((note for part in parts for note in part.notes), len(prefs.queries)), *said),
     )

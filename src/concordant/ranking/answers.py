@@ -1,0 +1,144 @@
+"""What can be asked of a ranking beyond its rows: covariance, comparisons, predictions, a summary."""
+
+from __future__ import annotations
+
+import difflib
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.errors import Setting, UsageError, few
+from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
+from concordant.ranking.comparing import Contrast, ScoreCovariance, contrast, contrasts, covariance_of
+from concordant.ranking.joint import Fitted, Joint
+from concordant.ranking.scores import Scores
+from concordant.ranking.structures import structure
+
+Floats = NDArray[np.float64]
+
+
+class Answers:
+    """The part of a ``Ranking`` that computes more from the judgments that were ranked, when somebody asks."""
+
+    queries: Labels
+    items: Labels
+    query: NDArray[np.int32]
+    component: NDArray[np.int32]
+    item: NDArray[np.int32]
+    score: Floats
+    structure: str
+    coefficients: Mapping[str, Floats]
+    judged: Fitted | None
+
+    @abstractmethod
+    def _links(self, batch: Batch) -> Connectivity:
+        """What connects the items of a batch for this structure."""
+
+    @property
+    def _fitted(self) -> Fitted:
+        if self.judged is None:
+            raise UsageError("this ranking holds no judgments to compute more from; rank them with concordant.rank")
+        return self.judged
+
+    def _fit_of(self, codes: NDArray[np.int64]) -> tuple[Batch, Scores]:
+        """The judgments of some queries with the scores of this ranking."""
+        fitted = self._fitted
+        rows = np.lexsort((self.item, self.query))
+        rows = rows[np.isin(self.query[rows], codes)] if len(self.queries) > 1 else rows
+        batch = Batch.whole(fitted.prefs, codes)
+        none = np.zeros(len(batch))
+        scores = Scores(
+            self.score[rows], self.component[rows] - 1, none.astype(np.int8), none.astype(np.int64), none,
+            {name: column[codes] for name, column in self.coefficients.items()}, options=dict(fitted.used),
+        )  # fmt: skip
+        return batch, scores
+
+    def _joint(self, query: Any) -> tuple[Joint, NDArray[np.int64]]:
+        """How the scores of a query vary together, and its nodes in the order of the rows."""
+        if query is None and len(self.queries) > 1:
+            raise UsageError(
+                f"which query? There are {len(self.queries):,}: {few(self.queries, 4)}; give ", Setting("query")
+            )
+        code = 0 if query is None else int(self.queries.codes_of([query])[0])
+        if code < 0:
+            raise UsageError(f"unknown query {query!r}; there are {len(self.queries):,}: {few(self.queries)}")
+        held: tuple[int, Joint] | None = vars(self).get("_held")
+        if held is None or held[0] != code:
+            batch, scores = self._fit_of(np.array([code]))
+            member = structure(self.structure)
+            held = (code, self._fitted.joint(batch, scores, member, self._links(batch)))
+            vars(self)["_held"] = held
+        own = self.item[self.query == code]
+        return held[1], np.argsort(np.argsort(own))
+
+    def _nodes(self, joint: Joint, items: Sequence[Any]) -> NDArray[np.int64]:
+        """Nodes of some items of a query. Errors (UsageError): unknown ones."""
+        codes = self.items.codes_of(list(items))
+        at = np.searchsorted(joint.batch.item, codes)
+        there = (codes >= 0) & (joint.batch.item[np.minimum(at, joint.size - 1)] == codes)
+        if not there.all():
+            unknown = [item for item, one in zip(items, there, strict=True) if not one]
+            labels = [str(label) for label in self.items.take(joint.batch.item).to_pylist()]
+            close = difflib.get_close_matches(str(unknown[0])[:200], labels, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"items there: {few(labels)}"
+            raise UsageError(f"this ranking has no item {few(unknown)}; {hint}")
+        return at.astype(np.int64)
+
+    def covariance(self, *, query: Any = None) -> ScoreCovariance:
+        """Return the covariance matrix of the scores of a query (and of the coefficients beside them).
+
+        By the method of the intervals (Hessian, sandwich, bootstrap), items in the order of the rows, scores as they
+        are reported: the diagonal is their squared standard errors. See ``ScoreCovariance`` for what is not determined.
+
+        Errors: UsageError for a ranking without such intervals, an unknown query, or more than 6,000 items.
+
+        >>> import concordant as cc
+        >>> found = cc.rank(cc.Preferences.from_comparisons(list("aabbc"), list("bccab"))).covariance()
+        >>> found.items, found.matrix.shape, abs(found.matrix.sum().round(9))
+        (('a', 'b', 'c'), (3, 3), np.float64(0.0))
+        """
+        joint, order = self._joint(query)
+        return covariance_of(joint, order, tuple(self.items.take(joint.batch.item[order]).to_pylist()))
+
+    def compare(self, first: Any, second: Any, *, query: Any = None) -> Contrast:
+        """Compare two items: the difference of their scores with standard error, interval and p-value (of equality).
+
+        And the probability 1/(1 + e^−difference) that a vote between them prefers the first, of structures whose scores
+        say it. By the method and at the level of the intervals; from a bootstrap the interval holds the middle share
+        of the replicates' differences, and p is 2(1 + those on the rarer side of 0)/(replicates + 1).
+
+        Errors: UsageError for unknown items or a ranking without intervals of which two scores could be compared.
+
+        >>> import concordant as cc
+        >>> votes = cc.Preferences.from_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=[30, 12, 9, 8])
+        >>> print(cc.rank(votes).compare("a", "b"))
+        a − b = 0.916 ± 0.341 (95%: 0.246 … 1.585), p = 0.0073; a vote prefers a with probability 0.714 (0.561 … 0.830)
+        """
+        joint, _ = self._joint(query)
+        one, other = self._nodes(joint, [first, second])
+        return contrast(joint, int(one), int(other), (first, second))
+
+    def contrasts(self, *, query: Any = None) -> pa.Table:
+        """Compare all pairs of each component of a query, the better placed item first.
+
+        Columns: component, first, second, difference, standard_error, lower, upper (of this pair alone), lower_all,
+        upper_all (all pairs of the query together), p_value, p_max_t, p_holm (adjusted for all pairs; module
+        ``comparing``). Not determined: an infinite standard error, no limits and no p-values. From a bootstrap no
+        p_value is below 2/(replicates + 1), which Holm multiplies by the number of pairs: use p_max_t.
+
+        Errors: as of ``compare``; more than 6,000 items.
+
+        >>> import concordant as cc
+        >>> votes = cc.Preferences.from_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=[30, 12, 9, 8])
+        >>> table = cc.rank(votes).contrasts().select(["first", "second", "p_value", "p_holm"])
+        >>> [round(p, 3) for p in table["p_value"].to_pylist()], [round(p, 3) for p in table["p_holm"].to_pylist()]
+        ([0.007, 0.082, 0.81], [0.022, 0.164, 0.81])
+        """
+        joint, order = self._joint(query)
+        return contrasts(joint, order, self.items.take(joint.batch.item), joint.gauge.group.astype(np.int64))

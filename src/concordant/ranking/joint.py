@@ -1,0 +1,245 @@
+"""How the scores of one query vary together: what comparisons, rank statements and predictions are computed from.
+
+From the same curvature, gauge and clusters as the intervals of the ranking, when somebody asks; of a bootstrap the same
+replicates are drawn again. The difference of two scores is determined by the data where either item reaches the other
+by a chain of wins (they lie in one strong block); of structures without a likelihood, where both were compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import cg
+
+from concordant.errors import Setting, UsageError
+from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.sampling import whole_seed
+from concordant.ranking.bootstrap import bootstrap
+from concordant.ranking.contrasts import Gauge
+from concordant.ranking.covariance import Meat, covariance
+from concordant.ranking.curvature import Curvature
+from concordant.ranking.intervals import IntervalOptions, suited
+from concordant.ranking.scores import Scores
+from concordant.ranking.standard_errors import default_method
+from concordant.ranking.structures import Structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+WHOLE = 6000
+"""Parameters up to which the covariance is a dense matrix; beyond, single differences are solved for."""
+SOLVED = 2000
+"""Differences of a larger graph that are solved for at a time, one system of equations each."""
+DRAWS = 5000
+"""Gaussian draws of the largest |t|: a probability of .05 is met to ±.003 (one standard error)."""
+SPREAD, ROUNDING = 1e-9, 1e-13
+"""A standard error below the first times the scores is rounding; the second is what cancels in a variance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a ranking was made of, so that more can be asked of it."""
+
+    prefs: Preferences
+    options: Mapping[str, Any]
+    """Of the structure, as they were given."""
+    used: Mapping[str, Any]
+    """As the structure used them."""
+    wanted: IntervalOptions
+
+    def joint(self, batch: Batch, scores: Scores, member: Structure, links: Connectivity) -> Joint:
+        """Return how the scores of a batch of one graph vary together. Errors (UsageError): it has no intervals."""
+        wanted, _ = suited(batch, member, self.wanted) if self.wanted.method == "auto" else (self.wanted, ())
+        method = wanted.method
+        if method == "none" or (member.reads == "exposures" and method != "bootstrap"):
+            why = "was ranked without intervals" if method == "none" else "has intervals of single click rates only"
+            raise UsageError(
+                f"{member.name} {why}, so it is not known how its scores vary together; rank with ",
+                Setting("interval", "bootstrap" if member.curvature is None else "auto"),
+            )
+        if method == "auto":
+            method = default_method(batch, scores)
+        law = (batch, scores, member, links, Gauge.of(batch.node_start, links), method, wanted.level, wanted.seed)
+        if method != "bootstrap" and member.curvature is not None:
+            return Curved(*law, member.curvature(batch, scores))
+        drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=self.options)
+        alone = drawn.always[0] & drawn.always[1]
+        return Replicated(*law, np.where(alone, np.nan, drawn.replicates))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """The scores of the items of one query and how they vary together."""
+
+    batch: Batch
+    scores: Scores
+    member: Structure
+    links: Connectivity
+    gauge: Gauge
+    method: str
+    level: float
+    seed: int
+
+    @property
+    def size(self) -> int:
+        """Number of items."""
+        return len(self.batch.item)
+
+    @property
+    def value(self) -> Floats:
+        """The scores."""
+        return self.scores.value
+
+    @property
+    def coefficients(self) -> tuple[str, ...]:
+        """Names of the coefficients beside the scores."""
+        return ()
+
+    @property
+    def matrix(self) -> Floats:
+        """Covariance of the scores in their gauge, then of the coefficients; NaN where it is not known."""
+        raise NotImplementedError
+
+    @property
+    def draws(self) -> Floats:
+        """How the scores may differ from the truth, shape (draws, items); 0 where no difference is known."""
+        raise NotImplementedError
+
+    @cached_property
+    def block(self) -> Ints:
+        """Items whose differences the data determine share a number; −1 for one that nobody compared."""
+        group = self.links.block if self.member.likelihood else self.gauge.group
+        return np.where(self.links.compared, group, -1).astype(np.int64)
+
+    def determined(self, first: Ints, second: Ints) -> Flags:
+        """Whether the data limit the differences of these items on both sides."""
+        one, other = self.block[first], self.block[second]
+        return np.asarray((one == other) & (one >= 0) & (first != second), bool)
+
+    def errors(self, first: Ints, second: Ints) -> Floats:
+        """Standard errors of score[first] − score[second]; inf where the data do not determine the difference."""
+        known = self.determined(first, second)
+        error = np.sqrt(self._squares(first, second, known))
+        size = np.maximum(1.0, np.maximum(np.abs(self.value[first]), np.abs(self.value[second])))
+        return np.where(known & np.isfinite(error) & (error > SPREAD * size), error, np.inf)
+
+    def _squares(self, first: Ints, second: Ints, known: Flags) -> Floats:
+        own = np.diagonal(self.matrix)
+        both = own[first] + own[second]
+        return np.asarray(np.maximum(both - 2.0 * self.matrix[first, second], 0.0) + ROUNDING * both)
+
+    @cached_property
+    def pair_errors(self) -> Floats:
+        """Standard errors of all differences, shape (items, items); inf where not determined and on the diagonal."""
+        n = self.size
+        if n > WHOLE:
+            raise UsageError(f"all differences of {n:,} items are too many; at most {WHOLE:,} items are allowed")
+        first, second = np.triu_indices(n, 1)
+        errors = np.full((n, n), np.inf)
+        errors[first, second] = errors[second, first] = self.errors(first, second)
+        return errors
+
+
+@dataclass(frozen=True, eq=False)
+class Replicated(Joint):
+    """Scores with bootstrap replicates."""
+
+    replicates: Floats
+    """Shape (replicates, items)."""
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """Mean square of what the replicates differ from the scores by."""
+        moved = self.replicates - self.value
+        known = np.isfinite(moved).all(axis=0)
+        moved = np.where(known, moved, 0.0)
+        matrix = np.asarray(moved.T @ moved / len(moved))
+        matrix[~known], matrix[:, ~known] = np.nan, np.nan
+        return matrix
+
+    @property
+    def draws(self) -> Floats:
+        """The replicates less the scores."""
+        return np.where(np.isfinite(np.diagonal(self.matrix)), self.replicates - self.value, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Curved(Joint):
+    """Scores of a likelihood with its curvature."""
+
+    curvature: Curvature
+
+    @property
+    def coefficients(self) -> tuple[str, ...]:
+        """Names of the coefficients beside the scores."""
+        return tuple(self.curvature.extra_name)
+
+    @cached_property
+    def meat(self) -> Meat | None:
+        """The middle of the sandwich, where the errors are its."""
+        return Meat.of(self.batch, self.curvature) if self.method == "sandwich" else None
+
+    @cached_property
+    def silent(self) -> bool:
+        """Whether a sandwich has fewer than two judgments (clusters) and with it no spread to go by."""
+        return self.meat is not None and bool(self.meat.clusters[0] < 2)
+
+    @property
+    def parameters(self) -> int:
+        """Number of items and coefficients."""
+        return self.size + len(self.curvature.extra_owner)
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """That of ``covariance``."""
+        if self.silent:
+            return np.full((self.parameters, self.parameters), np.nan)
+        return covariance(self.batch, self.curvature, self.gauge, method=self.method, most=WHOLE)
+
+    def _squares(self, first: Ints, second: Ints, known: Flags) -> Floats:
+        """Variances of differences; of a graph with a very large covariance one system of equations each."""
+        if self.parameters <= WHOLE:
+            return super()._squares(first, second, known)
+        if known.sum() > SOLVED:
+            raise UsageError(
+                f"the differences of {self.size:,} items are too many at once; at most {SOLVED:,} pairs are computed "
+                f"of a query with more than {WHOLE:,} items"
+            )
+        held = np.where(np.arange(self.parameters) < self.size, self.curvature.prior, 0.0)
+        bread = csr_array(self.curvature.hessian + diags_array(held))
+        scale = bread.diagonal()
+        before = diags_array(1.0 / np.where(scale > 0, scale, 1.0))
+        out = np.full(len(first), np.inf)
+        for row in np.flatnonzero(known & (not self.silent)):
+            side = np.zeros(self.parameters)
+            side[first[row]], side[second[row]] = 1.0, -1.0
+            found, left = cg(bread, side, rtol=1e-9, atol=0.0, maxiter=20 * self.parameters, M=before)
+            if left == 0:
+                out[row] = side @ found if self.meat is None else float(((self.meat.root @ found) ** 2).sum())
+        return out
+
+    @cached_property
+    def draws(self) -> Floats:
+        """Gaussian draws with the covariance of the scores."""
+        n, errors = self.size, self.pair_errors
+        known = np.asarray(np.isfinite(errors).any(axis=1), bool)
+        matrix = np.where(known[:, None] & known & np.isfinite(self.matrix[:n, :n]), self.matrix[:n, :n], 0.0)
+        own = np.diagonal(matrix)
+        same = self.gauge.group[:, None] == self.gauge.group
+        filled = matrix + same * own.max(initial=0.0)  # a shift of the whole component, which no difference sees
+        filled[np.diag_indices(n)] += 1e-12 * own + np.where(own > 0, 0.0, 1.0)
+        try:
+            root = np.linalg.cholesky(filled)
+        except np.linalg.LinAlgError:
+            values, vectors = np.linalg.eigh(matrix)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+        normal = np.random.default_rng([whole_seed(self.seed) % (1 << 128), n]).standard_normal((DRAWS, n))
+        return np.where(known, normal @ root.T, 0.0)
