@@ -33,7 +33,7 @@ QUERIES, ITEMS, WIDTH, NEW = 30, 8, 6, 200
 def main() -> None:
     """Print a table for each part."""
     wanted = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    wanted.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    wanted.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)}; default: all")
     wanted.add_argument("--drawn", type=int, default=200, help="random acyclic populations")
     wanted.add_argument("--runs", type=int, default=10, help="runs of theorem-3 and ndcg")
     options = wanted.parse_args()
@@ -43,6 +43,8 @@ def main() -> None:
         "ndcg": lambda: ndcg(options.runs),
         "bradley-terry": bradley_terry,
     }
+    if unknown := [part for part in options.parts if part not in made]:
+        wanted.error(f"unknown part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
     for part in options.parts:
         print(f"\n## {part}", flush=True)
         for line in made[part]():

@@ -219,11 +219,27 @@ def test_a_reader_that_goes_away_is_no_error(votes):
     assert "Traceback" not in done.stderr
 
 
+def test_a_contradicted_pair_speaks_against_scores_that_fit_as_a_whole(tmp_path, capsys):
+    """Of 190 pairs one is 20 : 0 against two scores that all others put the other way round."""
+    pairs = [
+        (i, j, 10 + 3 * (i == 0) - 3 * (i == 1), 10 - 3 * (i == 0) + 3 * (i == 1))
+        for i in range(20)
+        for j in range(i + 1, 20)
+    ]
+    pairs[0] = (0, 1, 0, 20)
+    log = tmp_path / "votes.csv"
+    log.write_text("winner,loser,count\n" + "".join(f"{i},{j},{n}\n{j},{i},{m}\n" for i, j, n, m in pairs if n or m))
+    log.write_text("\n".join(row for row in log.read_text().splitlines() if not row.endswith(",0")))
+    status, _, told = call(capsys, "rank", log)
+    assert status == 0 and "contradict the majority of a pair" in told
+    assert "(lack of fit: p =" in told and "nothing speaks against it" not in told
+
+
 def test_demo_writes_its_files_and_says_where(tmp_path, capsys):
     folder = tmp_path / "out"
     status, out, _ = call(capsys, "demo", "--output", folder)
     assert status == 0
-    assert "59" in out
+    assert "59" in out and "structure=" not in out  # notes name options, not parameters
     assert {path.name for path in folder.iterdir()} == {
         "people-and-gpt4.json",
         "ranking-by-prompt.csv",

@@ -343,6 +343,15 @@ def test_bad_scores_are_told(spark: Any) -> None:
         evaluate(grades, grades, ["nonsense"])
 
 
+def test_targets_are_of_one_aggregation(spark: Any) -> None:
+    """Several structures or values of c0 would be several tables; none is taken in silence."""
+    from concordant.spark import targets
+
+    for asked in ({"structure_options": {"c0": "auto"}}, {"structure_options": {"c0": [0.1, 1.0]}}, {"gain": "auto"}):
+        with pytest.raises(UsageError, match="targets are of one aggregation"):
+            targets(framed(spark, votes(), 3), session=spark, **asked)
+
+
 def test_targets_for_a_distributed_trainer(spark: Any) -> None:
     """The targets are those of memory, and XGBoost's own trainer on Spark learns from them."""
     pytest.importorskip("xgboost")

@@ -391,3 +391,20 @@ def test_the_default_loses_as_much_as_the_best_of_its_candidates():
         loss = order_loss(mean, structure("log-odds")(batch).value, close=1e-9)
         lost["log-odds"] = float((loss - np.array(found.queries["optimal_loss"].to_pylist())) @ weight)
         assert lost.pop("default") == pytest.approx(min(lost.values()), abs=1e-7)
+
+
+def test_the_default_of_clicks_is_the_cascade_unless_another_loses_less():
+    """Its rates are judged by ERR on their own law, of which they are the best order: nothing loses less."""
+    rng = np.random.default_rng(5)
+    session, position, item, clicked = [], [], [], []
+    for shown in range(60):
+        order = rng.permutation(4)
+        at = int(rng.integers(0, 5))
+        for place, one in enumerate(order):
+            session.append(shown), position.append(place + 1), item.append(int(one)), clicked.append(int(place == at))
+    clicks = cc.Preferences.from_selections(["q"] * len(item), session, position, item, clicked)
+    found, _, by_name = audited(clicks)
+    assert found.settings["default"] == "cascade"
+    row = by_name["q", "default"]
+    assert row["target"] == "err" and row["regret"] == 0 and row["consistent"]
+    assert cc.audit(clicks, replicates=0, surrogates=["default"]).settings["default"] == "cascade"

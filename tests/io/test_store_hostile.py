@@ -415,7 +415,7 @@ with tempfile.TemporaryDirectory() as folder:  # what is imported late lies wher
     log.write_bytes(Path(sys.argv[1]).read_bytes())
     Path(folder, "log.csv").write_text("winner,loser\\n1,2\\n")
     sparse = Path(folder, "sparse.csv")  # whose fit is tested by compiled draws
-    sparse.write_text("winner,loser\\n" + "".join(f"{n * 7 % 13},{(n * 7 + 1 + n % 5) % 13}\\n" for n in range(90)))
+    sparse.write_text("winner,loser\\n" + "".join(f"{n * 7 % 61},{(n * 7 + 1 + n % 5) % 61}\\n" for n in range(5000)))
     for command in (["ingest", log, Path(folder, "log.csv"), "-s", store], ["rank", store], ["store", "verify", store],
                     ["rank", sparse],
                     ["store", "compact", store], ["store", "info", store],

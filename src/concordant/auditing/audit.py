@@ -97,11 +97,6 @@ class _Wanted:
         """Every surrogate that has to be minimised, by name."""
         return {one.name: one for one in (*self.chosen, *self.default)}
 
-    @property
-    def default_target(self) -> str:
-        """The loss that the default scorer is judged by."""
-        return self.default[0].target
-
 
 def asked_for(names: Sequence[str] | None) -> tuple[tuple[Chosen, ...], bool]:
     """Return the surrogates that are named and whether the default scorer is; without a name all of it.
@@ -289,7 +284,10 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
             judged[name] = judge_by_gains(chosen, law, chances=wanted.law.chances)
     default = {}
     if wanted.default:
-        tried = default_scorer.candidates(batch, mean, Differences.of(mean), best, wanted.settings.ties, judged)
+        if law is not None and prefs.kind == "selections":
+            tried = default_scorer.candidates_of_clicks(batch, law, judged, chances=wanted.law.chances)
+        else:
+            tried = default_scorer.candidates(batch, mean, Differences.of(mean), best, wanted.settings.ties, judged)
         rows = partial(surrogate_rows, batch, wanted.default[0], name=default_scorer.NAME)
         default = {name: rows(verdict) for name, verdict in tried.items()}
     resampled = held = None

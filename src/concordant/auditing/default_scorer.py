@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.auditing.gain_laws import charge
 from concordant.auditing.regret import CLOSE, NO, ROUNDING, UNKNOWN, YES, SurrogateVerdict, contradicted, order_loss
 from concordant.learning.rankers.gate import CLICKS, DEFAULT, SURROGATES
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES
+from concordant.losses.objective import Relevance
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
@@ -42,12 +44,20 @@ def candidates(
     ``judged`` holds the verdicts of the ``needed`` surrogates by name. With infinite data informed Bradley–Terry is the
     minimiser of the pairwise logistic loss; the structure's scores of all judgments are a candidate, too.
     """
-    kind = str(batch.prefs.kind)
-    if kind == "selections":
-        return {name: judged[name] for name in CLICKS}
     found = {DEFAULT: judged[LIMIT], **{name: judged[name] for name in SURROGATES["pairwise"]}}
-    usual = STRUCTURE_CHOICES[kind][0]
+    usual = STRUCTURE_CHOICES[str(batch.prefs.kind)][0]
     return found | {usual: judge_scores(structure(usual)(batch).value, mean, net, best, ties)}
+
+
+def candidates_of_clicks(
+    batch: Batch, law: Relevance, judged: Mapping[str, SurrogateVerdict], *, chances: bool
+) -> dict[str, SurrogateVerdict]:
+    """Return what each candidate of the gate of click logs makes of each graph, the rates of the cascade first."""
+    usual = STRUCTURE_CHOICES["selections"][0]
+    rates = structure(usual)(batch).value
+    status, known = np.full(len(batch), Status.ATTAINED, np.int8), np.ones(len(batch), bool)
+    first = charge(needed("selections")[0], law, rates, status, known, chances=chances)
+    return {usual: first, **{name: judged[name] for name in CLICKS}}
 
 
 def judge_scores(alpha: Floats, mean: Graphs, net: Differences, best: BestOrders, ties: str) -> SurrogateVerdict:

@@ -339,18 +339,26 @@ def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> Surrogat
     Gains for ERR are chances: the scores themselves where they are ``chances``, else their sigmoid.
     """
     member = chosen.member
-    gain = str(member.defaults.get("gain", "2^s"))
-    if chosen.target == "err" and not chances:
-        gain = "sigmoid"
+    gain = _gain(chosen, chances)
     found = minimise(member.objective(law, phi=chosen.phi, **({"gain": gain} if "gain" in member.defaults else {})))
-    known = found.known
-    charged = gain_regrets(law, found.alpha, chosen.target, gain=gain)
+    return charge(chosen, law, found.alpha, found.status, found.known, chances=chances)
+
+
+def _gain(chosen: Chosen, chances: bool) -> str:
+    return "sigmoid" if chosen.target == "err" and not chances else str(chosen.member.defaults.get("gain", "2^s"))
+
+
+def charge(
+    chosen: Chosen, law: Relevance, alpha: Floats, status: NDArray[np.int8], known: Flags, *, chances: bool
+) -> SurrogateVerdict:
+    """Charge scores with the loss and the gain of a surrogate; what is not ``known`` has no verdict."""
+    charged = gain_regrets(law, alpha, chosen.target, gain=_gain(chosen, chances))
     none = np.full(len(charged.loss), -1, np.int64)
     nothing = np.where(known, 0.0, np.nan)
     regret = np.where(charged.regret > ROUNDING, charged.regret, 0.0)
     consistent = np.where(regret > 0, NO, np.where(charged.exact, YES, UNKNOWN))
     return SurrogateVerdict(
-        found.status,
+        status,
         charged.loss + nothing,
         regret + nothing,
         regret + nothing,
@@ -358,5 +366,5 @@ def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> Surrogat
         np.zeros(len(none), np.int64),
         none,
         none,
-        found.alpha,
+        alpha,
     )

@@ -530,9 +530,9 @@ def rejected(p_value: Floats) -> bool:
     >>> rejected(np.array([0.04])), rejected(np.array([0.04, 0.5, np.nan]))
     (True, False)
     """
-    known = p_value[~np.isnan(p_value)]
-    bad = int((known <= NOISE).sum())
-    return bool(bad and binom.sf(bad - 1, len(known), NOISE) <= NOISE + 1e-12)
+    tested = int((~np.isnan(p_value)).sum())
+    bad = int((p_value <= NOISE).sum())
+    return bool(bad and binom.sf(bad - 1, tested, NOISE) <= NOISE + 1e-12)
 
 
 def misfit_notes(p_value: Floats, contradicted: pa.Table) -> tuple[Note, ...]:
@@ -540,15 +540,13 @@ def misfit_notes(p_value: Floats, contradicted: pa.Table) -> tuple[Note, ...]:
 
     Of many queries some have p ≤ .05 by chance: only more than chance gives are worth a word.
     """
-    known = p_value[~np.isnan(p_value)]
-    bad = int((known <= NOISE).sum())
     notes: list[Note] = []
     way = "; {ask} gives the order that contradicts the fewest judgments"
     ask = Setting("structure", "kemeny")
     pairs = len(contradicted)
     if rejected(p_value):
         if len(p_value) == 1:
-            p = float(known[0])
+            p = float(p_value[0])
             said = "p = {p:.2g}" if p >= TINY else f"p < {TINY:g}"
             text = f"the scores are right where one scale explains all pairs; here none does (lack of fit: {said})"
             numbers: dict[str, Any] = {"p": p}
@@ -557,8 +555,8 @@ def misfit_notes(p_value: Floats, contradicted: pa.Table) -> tuple[Note, ...]:
                 "the scores are right where one scale explains all pairs; in {queries:,} of {tested:,} queries tested "
                 "none seems to (lack of fit: p ≤ {level:g}, where chance gives about {chance:,})"
             )
-            chance = round(NOISE * len(known))
-            numbers = {"queries": bad, "tested": len(known), "level": NOISE, "chance": chance}
+            tested, bad = int((~np.isnan(p_value)).sum()), int((p_value <= NOISE).sum())
+            numbers = {"queries": bad, "tested": tested, "level": NOISE, "chance": round(NOISE * tested)}
         notes.append(Note("lack of fit", text + (way if not pairs else ""), ask=ask, **numbers))
     if pairs:
         rows = contradicted.slice(0, SHOWN).to_pylist()

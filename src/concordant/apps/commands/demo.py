@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import kendalltau
 
-from concordant.apps.commands.options import DemoOptions
+from concordant.apps.commands.given import worded
+from concordant.apps.commands.options import DemoOptions, command_of
 from concordant.apps.commands.output import output_folder, put_file, remarks, write
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.standard import beside_the_result
@@ -168,7 +169,7 @@ def _print(people: Preferences, overall: Ranking, machine: Ranking, facts: dict[
         f"{facts['two_people_agree']:.0%} of cases.\n"
     )
     for note in remarks(overall):
-        console.print(f"note: {note}")
+        console.print(f"note: {worded(note, command_of('rank'))}", highlight=False, markup=False)
     console.print(f"[bold]A page to look at: {folder / 'report.html'}[/] (open it in a browser)\n", highlight=False)
     console.print(f"Written to {folder}{'/' if not str(folder).endswith('/') else ''}:", highlight=False)
     for path in sorted(folder.iterdir()):

@@ -262,9 +262,8 @@ def say_note(note: str) -> None:
     say("note", worded(note), **more)
 
 
-def worded(note: str) -> str:
-    """Return a note with its parameters as options of the command that runs."""
+def worded(note: str, command: click.Command | None = None) -> str:
+    """Return a note with its parameters as options of a command: without one, of the command that runs."""
     context = click.get_current_context(silent=True)
-    if isinstance(note, Note) and context is not None and isinstance(context.command, _Command):
-        return note.said(context.command.option)
-    return note
+    command = context.command if command is None and context is not None else command
+    return note.said(command.option) if isinstance(note, Note) and isinstance(command, _Command) else note

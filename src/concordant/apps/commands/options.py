@@ -299,8 +299,8 @@ class FitOptions(ChosenFeatures, LogOptions):
     )
     c0: float | str | None = option(
         "C",
-        "Wins added to either side of a pair by --structure log-odds and others: a positive number, or auto (by "
-        "cross-validation). Default: 0.5.",
+        "Wins added to either side of a pair by --structure log-odds (the default beside this option) and others: a "
+        "positive number, or auto (by cross-validation). Default: 0.5.",
         type=Said("auto or a positive number", positive, "auto"),
     )
     informed: bool | None = option(

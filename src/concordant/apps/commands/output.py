@@ -267,7 +267,10 @@ def _right(board: Ranking) -> list[Note]:
         return []
     tested = np.zeros(0) if board.lack_of_fit is None else board.lack_of_fit[~np.isnan(board.lack_of_fit)]
     text = "the scores are right where {where}"
-    if len(tested) == 1:
+    if board.contradicted is not None and len(board.contradicted):
+        if len(tested) == 1:
+            text += " (lack of fit: p = {p:.2g})"
+    elif len(tested) == 1:
         text += "; nothing speaks against it (lack of fit: p = {p:.2g})"
     elif len(tested):
         text += "; nothing speaks against it (lack of fit tested in {tested:queries})"

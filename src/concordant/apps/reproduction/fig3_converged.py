@@ -153,9 +153,6 @@ class _Fit:
     def __init__(self, lists: GradedLists, prefs: Comparisons) -> None:
         self.lists, self.prefs = lists, prefs
 
-    def theta(self, train: Mask) -> Floats:
-        raise NotImplementedError
-
     def solved(self, targets: Floats, train: Mask) -> Floats:
         normal: NormalEquations = equations(self.lists, targets, self.prefs, train=train)
         return np.column_stack([normal.solve(ridge).theta for ridge in RIDGES])

@@ -89,7 +89,9 @@ def targets(
     """
     judged = JudgedQueries.of(log, session or spark_session(master), **reading)
     options = structure_options or {}
-    plan = plans_asked(judged.kind, structure, options, order=order, gain=gain, normalise=normalise)[0]
+    plan, *others = plans_asked(judged.kind, structure, options, order=order, gain=gain, normalise=normalise)
+    if others:
+        raise UsageError("targets are of one aggregation: give one structure, order, gain and c0, not several or auto")
     made = judged.table(MakeTargets(plan, Recipe(options, subsets, at, seed)), target_columns(*judged.labels))
     weight = fn.col("judgments") / fn.col("size")
     with judged.explained():
