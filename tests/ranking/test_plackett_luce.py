@@ -2,6 +2,7 @@
 
 import csv
 import re
+import tracemalloc
 from fractions import Fraction
 from itertools import chain, combinations
 from math import log
@@ -22,8 +23,10 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences, counted_lists
 from concordant.preferences.status import Status
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.luce_terms import information
 from concordant.ranking.plackett_luce import luce_terms, plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import Rankings
+from concordant.ranking.structures import structure
 from conftest import shared_data
 from seeds import seed
 from small_logs import logs
@@ -246,7 +249,7 @@ def events(tiers):
     """log I, gradients and second derivatives by the kernel."""
     start, square = (np.cumsum([0, *(len(x) ** power for x in tiers)]) for power in (1, 2))
     value, gradient, second = np.empty(len(tiers)), np.empty(start[-1]), np.empty(square[-1])
-    tier_events(start, square, np.concatenate(tiers), 0, len(tiers), value, gradient, second)
+    tier_events(start, square, np.concatenate(tiers), np.arange(len(tiers)), 0, len(tiers), value, gradient, second)
     return value, gradient, second
 
 
@@ -390,9 +393,12 @@ def test_curvature_is_the_derivative_of_the_enumerated_likelihood(kind, data):
         np.testing.assert_allclose(curvature.contributions.toarray()[place, here], expected, atol=1e-7)
 
 
-def test_curvature_with_large_tiers():
+@pytest.mark.parametrize("wide", [48, 3])
+def test_curvature_with_large_tiers(wide, monkeypatch):
+    """Tiers by blocks, and (from four items on) by the nodes of their rule; the information by pairs and in a table."""
+    monkeypatch.setattr("concordant.ranking.luce_terms.WIDE", wide)
     tied = [f"i{n:02d}" for n in range(11)]
-    batch = Batch.whole(races([[["x"], tied, ["y", "z"]], [tied[:4], ["x"]], [["y"], tied[2:]]]))
+    batch = Batch.whole(races([[["x"], tied, ["y", "z"]], [tied[:4], ["x"]], [["y"], tied[2:]], [tied[5:], tied[:5]]]))
     scores = plackett_luce(batch)
     at = luce_terms(batch).at(scores.value)
     columns = np.array([at.times(e) for e in np.eye(len(batch.item))])
@@ -406,6 +412,41 @@ def test_curvature_with_large_tiers():
     np.testing.assert_allclose(columns, -numeric, atol=1e-7)
     np.testing.assert_allclose(plackett_luce_curvature(batch, scores).hessian.toarray(), columns, atol=1e-12)
     np.testing.assert_allclose(np.diag(columns), at.diagonal(), atol=1e-12)
+    twice = Batch.whole(batch.prefs + races([[tied[:6], tied[6:], ["x", "z"]]] * 100))
+    at = luce_terms(twice).at(scores.value)
+    by_pairs = information(at).toarray()
+    monkeypatch.setattr("concordant.ranking.luce_terms.DENSE", 0)
+    np.testing.assert_allclose(information(at).toarray(), by_pairs, atol=1e-11)
+
+
+def approvals(ballots, items, approved):
+    """Ballots that put some of the items above all others."""
+    truth, random = np.linspace(1.5, -1.5, items), np.random.default_rng(seed(5))
+    order = np.argsort(-(truth + random.gumbel(size=(ballots, items))), axis=1)
+    tier = np.where(np.arange(items) < approved, 1.0, 2.0)
+    offsets = items * np.arange(ballots + 1)
+    return counted_lists("orders", offsets, pa.array(order.ravel()), np.tile(tier, ballots))
+
+
+def test_approvals_take_memory_in_proportion_to_their_entries():
+    """Each of these ballots is a million pairs of an item above another one."""
+    batch = Batch.whole(approvals(20, 2000, 1000))
+    tracemalloc.start()
+    scores = plackett_luce(batch)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert scores.status.tolist() == [Status.CONVERGED] and scores.gradient[0] < 1e-8
+    assert most < 150 * 8 * 20 * 2000  # numbers for each entry; the edges alone would be 20 million
+    linked, approved = structure("plackett-luce").links(batch), batch.prefs.list_item[batch.prefs.list_value == 1]
+    assert not linked.component.any() and set(np.flatnonzero(linked.won)) == set(approved.tolist())
+
+
+def test_a_tier_of_thousands_converges_and_its_standard_errors_say_what_they_take():
+    prefs = approvals(2, 16_000, 6000)
+    board = cc.rank(prefs, "plackett-luce", interval="none")
+    assert board.converged
+    with pytest.raises(UsageError, match="lists of up to 16,000 items make more than 50,000,000: ask for no intervals"):
+        cc.rank(prefs, "plackett-luce")
 
 
 # -- what the lists connect --------------------------------------------------------------------------------------
@@ -435,11 +476,14 @@ def test_wins_connect_as_all_strict_pairs_do(data):
                 better.append(lists.node[i]), worse.append(lists.node[j])
     ends = (np.array(side, np.int64) for side in (better, worse))
     full = connectivity(Graphs.from_edges(batch.node_start, *ends, np.ones(len(better))))
-    short = connectivity(lists.wins())
+    short = lists.connected()
     np.testing.assert_array_equal(short.component, full.component)
     np.testing.assert_array_equal(short.compared, full.compared)
     np.testing.assert_array_equal(short.open_above, full.open_above)
     np.testing.assert_array_equal(short.open_below, full.open_below)
+    np.testing.assert_array_equal(short.won, full.won)
+    np.testing.assert_array_equal(short.lost, full.lost)
+    np.testing.assert_array_equal(short.block[:, None] == short.block, full.block[:, None] == full.block)
 
 
 def test_a_tie_connects_nothing():

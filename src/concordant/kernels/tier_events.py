@@ -66,25 +66,31 @@ def _point(t, x, ratio, fall):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def tier_events(start, square, x, first, last, value, gradient, hessian):  # type: ignore[no-untyped-def]
-    """Fill log I, ∂ log I/∂x and ∂² log I/∂x² of the tiers first … last − 1.
+def _step(peak, x):  # type: ignore[no-untyped-def]
+    """Step of the trapezoidal rule."""
+    return min(STEP, NARROWER * len(x) ** -0.25, WIDTH / math.sqrt(-_slope(peak, x)[1]))
+
+
+@compiled
+def tier_events(start, square, x, tiers, first, last, value, gradient, hessian):  # type: ignore[no-untyped-def]
+    """Fill log I, ∂ log I/∂x and ∂² log I/∂x² of tiers[first] … tiers[last − 1].
 
     I = ∫₀^∞ e^−y Π_i (1 − e^(−a_i y)) dy with a_i = e^x_i, the odds of item i over the sum of those below: the chance
     that exponential times of rates a_i are all less than one of rate 1. With y = e^t the integrand is log-concave in t,
     analytic in |Im t| < π/2, and falls at least exponentially at both ends, so the trapezoidal rule converges
     geometrically (Trefethen & Weideman, SIAM Review 56, 2014). Shapes: start (tiers + 1,), x, gradient (items of all
-    tiers,), square (tiers + 1,) and hessian (Σ items²,): a block for each tier, row by row; value (tiers,).
+    tiers,), value (tiers,), hessian a block for each tier, row by row, from square (tiers + 1,) on.
     """
     widest = 0
-    for tier in range(first, last):
+    for tier in tiers[first:last]:
         widest = max(widest, start[tier + 1] - start[tier])
     ratio, fall, own, mean = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
     cross = np.empty((widest, widest))
-    for tier in range(first, last):
+    for tier in tiers[first:last]:
         here = x[start[tier] : start[tier + 1]]
         size = len(here)
         peak = _peak(here)
-        step = min(STEP, NARROWER * size**-0.25, WIDTH / math.sqrt(-_slope(peak, here)[1]))
+        step = _step(peak, here)
         highest = _point(peak, here, ratio, fall)
         total = 0.0
         for i in range(size):
@@ -118,3 +124,74 @@ def tier_events(start, square, x, first, last, value, gradient, hessian):  # typ
                     both += own[i] / total
                 hessian[block + i * size + k] = both
                 hessian[block + k * size + i] = both
+
+
+@compiled
+def wide_rule(start, x, tiers, first, last, rule):  # type: ignore[no-untyped-def]
+    """Fill first node, step and number of nodes of the rule for some of the tiers, named by ``tiers``; rule (tiers, 3).
+
+    The nodes are those at which the integrand of ``tier_events`` has fallen by no more than ``DROP``.
+    """
+    for place in range(first, last):
+        here = x[start[tiers[place]] : start[tiers[place] + 1]]
+        ratio, fall = np.empty(len(here)), np.empty(len(here))
+        peak = _peak(here)
+        step = _step(peak, here)
+        highest = _point(peak, here, ratio, fall)
+        nodes = 0
+        for side in range(2):
+            number = side
+            while _point(peak + (1 - 2 * side) * number * step, here, ratio, fall) - highest >= -DROP:
+                number += 1
+            nodes += number - side
+        rule[place, 0] = peak - (number - 1) * step
+        rule[place, 1] = step
+        rule[place, 2] = nodes
+
+
+@compiled
+def wide_events(start, square, x, tiers, rule, room, first, last, value, gradient, own, rows):  # type: ignore[no-untyped-def]
+    """Fill log I, ∂ log I/∂x and the parts of ∂² log I/∂x² of wide tiers, in memory that grows with their items.
+
+    With p the shares of the nodes, r_i and r_i' as in ``_point``, m_i = Σ p r_i: ∂² log I = diag Σ p r_i' + Σ p (r − m)
+    (r − m)ᵀ. ``own``: Σ p r_i', where ``square`` has room for the tier; ``rows``: √p (r − m), one row of the tier's
+    items for each of its nodes, from ``room`` on.
+    """
+    for place in range(first, last):
+        tier, nodes, begin = tiers[place], int(rule[place, 2]), room[place]
+        here = x[start[tier] : start[tier + 1]]
+        size = len(here)
+        fall, shares = np.empty((nodes, size)), np.empty(nodes)
+        for k in range(nodes):
+            row = rows[begin + k * size : begin + (k + 1) * size]
+            shares[k] = _point(rule[place, 0] + k * rule[place, 1], here, row, fall[k])
+        highest = shares.max()
+        shares = np.exp(shares - highest)
+        total = shares.sum()
+        value[tier] = highest + math.log(rule[place, 1] * total)
+        shares /= total
+        for i in range(size):
+            mean = bend = 0.0
+            for k in range(nodes):
+                mean += shares[k] * rows[begin + k * size + i]
+                bend += shares[k] * fall[k, i]
+            gradient[start[tier] + i] = mean
+            own[square[tier] + i] = bend
+            for k in range(nodes):
+                rows[begin + k * size + i] = math.sqrt(shares[k]) * (rows[begin + k * size + i] - mean)
+
+
+@compiled
+def pairs_of_lists(start, node, corner, width, left, share, until, odds, table):  # type: ignore[no-untyped-def]
+    """Add (left_i + share_i [j not in i's tier]) odds_j to the cell of the nodes of every two entries i before j.
+
+    The cells of a list's graph, ``width`` nodes square, begin at ``corner``; ``until``: where the entry's tier ends.
+    """
+    for row in range(len(start) - 1):
+        for i in range(start[row], start[row + 1]):
+            cells = corner[row] + node[i] * width[row]
+            for j in range(i + 1, until[i]):
+                table[cells + node[j]] += left[i] * odds[j]
+            both = left[i] + share[i]
+            for j in range(until[i], start[row + 1]):
+                table[cells + node[j]] += both * odds[j]

@@ -40,10 +40,16 @@ class Connectivity:
     """0 the largest of its graph (ties: the one with the smallest item first)."""
     block: Ints
     """Strong block, numbered over the batch."""
-    compared: NDArray[np.bool_]
-    """False for items in no comparison."""
+    won: NDArray[np.bool_]
+    """Whether the item ever came out above another one; a tie counts as a win each way."""
+    lost: NDArray[np.bool_]
     open_above: NDArray[np.bool_]
     open_below: NDArray[np.bool_]
+
+    @property
+    def compared(self) -> NDArray[np.bool_]:
+        """False for items in no comparison."""
+        return self.won | self.lost
 
     @property
     def separated(self) -> NDArray[np.bool_]:
@@ -62,22 +68,32 @@ def connectivity(graphs: Graphs) -> Connectivity:
 
 
 def _connectivity(graphs: Graphs) -> Connectivity:
-    nodes = graphs.nodes
-    if nodes == 0:
-        none, no = np.zeros(0, np.int32), np.zeros(0, bool)
-        return Connectivity(none, none, no, no, no)
     up, down = graphs.above > 0, graphs.below > 0
     source = np.concatenate([graphs.first[up], graphs.second[down]])
     target = np.concatenate([graphs.second[up], graphs.first[down]])
+    return connected(graphs.node_groups, source, target)
+
+
+def connected(graphs: Ragged, source: NDArray[np.int64], target: NDArray[np.int64], stops: int = 0) -> Connectivity:
+    """Return what the wins source → target connect, of the nodes of some graphs and of ``stops`` numbered after them.
+
+    A stop is no item: whoever reaches it has beaten all that it leads to, so a tier above another one is a stop
+    between them and needs no edge for each pair.
+    """
+    items = int(graphs.start[-1])
+    nodes = items + stops
+    if items == 0:
+        none, no = np.zeros(0, np.int32), np.zeros(0, bool)
+        return Connectivity(none, none, no, no, no, no)
     beats = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
     _, weak = connected_components(beats, directed=False)
     _, strong = connected_components(beats, directed=True, connection="strong")
-    compared = np.zeros(nodes, bool)
-    compared[source] = compared[target] = True
-    component = by_size(weak, graphs.owner)
-    main = _largest_blocks(strong, weak)
+    won, lost = np.zeros(nodes, bool), np.zeros(nodes, bool)
+    won[source] = lost[target] = True
+    main = _largest_blocks(strong[:items], weak[:items])
     above, below = _beyond(strong, main, source, target)
-    return Connectivity(component, strong.astype(np.int32), compared, above, below)
+    component, block = by_size(weak[:items], graphs.owner), strong[:items].astype(np.int32)
+    return Connectivity(component, block, won[:items], lost[:items], above[:items], below[:items])
 
 
 def strong_components(nodes: int, source: NDArray[np.int64], target: NDArray[np.int64]) -> Ints:

@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.errors import UsageError
 from concordant.kernels.arrays import in_threads
-from concordant.preferences.connectivity import connectivity
+from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
@@ -287,7 +287,7 @@ def bootstrap(
     alone = few[batch.owner]
     if not likelihood:
         return Bootstrap(point, values, unlimited, (alone, alone), int(few.sum()))
-    links = connectivity(batch.graphs)
+    links = refit.links(batch)
     gauge = Gauge.of(batch.node_start, links)
     _shift(values, point.value, gauge)
     above, below = infinite_ends(gauge, links)
@@ -324,6 +324,10 @@ def _shift(values: Floats, point: Floats, gauge: Gauge) -> None:
         row += gauge.spread(goal - mean)
 
 
+def _pairs_connect(batch: Batch) -> Connectivity:
+    return connectivity(batch.graphs)
+
+
 # -- refits ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class _Refit:
@@ -333,11 +337,16 @@ class _Refit:
     options: dict[str, Any]
     likelihood: bool
 
+    def links(self, batch: Batch) -> Connectivity:
+        """Return what connects the items, as the structure sees it: lists themselves where it reads them."""
+        found: Connectivity = getattr(self.structure, "links", _pairs_connect)(batch)
+        return found
+
     def __call__(self, batch: Batch) -> tuple[Floats, NDArray[np.bool_]]:
         """Scores of the nodes, and the graphs in which some had no limit or fell apart."""
         if not self.likelihood:
             return self.structure(batch, **self.options).value, np.zeros(len(batch), bool)
-        links = connectivity(batch.graphs)
+        links = self.links(batch)
         loose = links.separated | (links.component > 0)
         bad = batch.node_groups.sums(loose) > 0
         if self.options.get("prior") != 0 or not bad.any():

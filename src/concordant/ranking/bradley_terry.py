@@ -58,7 +58,7 @@ def prior_mean(batch: Batch, mean: ArrayLike | None, prior: float) -> Floats | N
 def held_together(graphs: Graphs) -> Connectivity:
     """A prior with means says where every item stands: one component, and nothing is without limit."""
     none, never = np.zeros(graphs.nodes, np.int32), np.zeros(graphs.nodes, bool)
-    return Connectivity(none, graphs.owner.astype(np.int32), ~never, never, never)
+    return Connectivity(none, graphs.owner.astype(np.int32), ~never, ~never, never, never)
 
 
 def farthest(graphs: Graphs, mean: Floats) -> Floats:

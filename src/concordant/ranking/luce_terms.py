@@ -10,12 +10,14 @@ probabilities of all orders that agree. With e^x_i = e^θ_i / S_R that is I = �
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from concordant.errors import Setting, UsageError
 from concordant.kernels.arrays import in_parts
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.ranked_lists import Rankings
@@ -23,6 +25,10 @@ from concordant.ranking.ranked_lists import Rankings
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 PAIRS = 1 << 21  # pairs of entries at once
+DENSE = 1 << 22  # pairs of entries from which on a compiled loop adds them up, where they fall on few pairs of items
+CELLS = 5e7  # pairs of items of which the information is written out
+MOST = 1 << 28  # numbers of the rules of wide tiers
+WIDE = 48  # items of a tier from which on a term for each node of its rule takes less than one for each pair of items
 WORK = 1 << 16  # entries of blocks that a thread works on at a time
 TINY = 1e-140  # far below any score that is determined; keeps 1/S² finite
 
@@ -96,21 +102,46 @@ class Position:
         return total + float(terms.weight @ self._events[0])
 
     @cached_property
-    def _events(self) -> tuple[Floats, Floats, Floats]:
-        """log I of each tier, its gradient by x (entries of tiers,), and its second derivatives (Σ size²,)."""
+    def _events(self) -> tuple[Floats, Floats, Bends]:
+        """log I of each tier, its gradient by x (entries of tiers,), and −w times its second derivatives."""
         terms, tiers = self.terms, self.terms.tiers
-        square = Ragged.of_sizes(tiers.sizes**2)
-        value, gradient, second = (np.zeros(n) for n in (len(tiers), len(terms.entry), int(square.start[-1])))
+        size = tiers.sizes
+        plain, wide = np.flatnonzero(size <= WIDE), np.flatnonzero(size > WIDE)
+        room = Ragged.of_sizes(np.where(size > WIDE, size, size**2))
+        value, gradient, second = (np.zeros(n) for n in (len(tiers), len(terms.entry), int(room.start[-1])))
+        rows, nodes = np.zeros(0), np.zeros(0, np.int64)
         if len(tiers):
-            from concordant.kernels.tier_events import tier_events
+            from concordant.kernels.tier_events import tier_events, wide_events, wide_rule
 
             x = np.log(self.odds[terms.entry]) - tiers.spread(np.log(self.sums[terms.after]))
 
             def work(part: Places) -> None:
-                tier_events(tiers.start, square.start, x, part[0], part[-1] + 1, value, gradient, second)
+                tier_events(tiers.start, room.start, x, plain, part[0], part[-1] + 1, value, gradient, second)
 
-            in_parts(work, np.arange(len(tiers)), tiers.sizes**2, WORK)
-        return value, gradient, second
+            in_parts(work, np.arange(len(plain)), size[plain] ** 2, WORK)
+        if len(wide):
+            rule = np.empty((len(wide), 3))
+
+            def lay(part: Places) -> None:
+                wide_rule(tiers.start, x, wide, part[0], part[-1] + 1, rule)
+
+            in_parts(lay, np.arange(len(wide)), size[wide], WORK)
+            nodes = rule[:, 2].astype(np.int64)
+            begin = Ragged.of_sizes(nodes * size[wide]).start
+            if begin[-1] > MOST:
+                raise UsageError(
+                    f"plackett-luce: {len(wide):,} tiers of more than {WIDE} tied items, {int(size[wide].sum()):,} in "
+                    f"all, stand above others; their likelihood takes {int(begin[-1]):,} numbers, more than {MOST:,}. "
+                    "Rank fewer of the items or of the lists."
+                )
+            rows = np.empty(int(begin[-1]))
+
+            def fill(part: Places) -> None:
+                ends = part[0], part[-1] + 1
+                wide_events(tiers.start, room.start, x, wide, rule, begin, *ends, value, gradient, second, rows)
+
+            in_parts(fill, np.arange(len(wide)), nodes * size[wide], WORK)
+        return value, gradient, Bends.of(tiers, terms.weight, second, wide, nodes, rows)
 
     @cached_property
     def held(self) -> Floats:
@@ -119,14 +150,10 @@ class Position:
         held[self.terms.after] += self.terms.weight * self.terms.tiers.sums(self._events[1])
         return held
 
-    @cached_property
-    def bends(self) -> csr_array:
-        """−w ∂² log I/∂x² of each tier: blocks on the entries of tiers."""
-        tiers = self.terms.tiers
-        rows = Ragged.of_sizes(tiers.spread(tiers.sizes))
-        data = -self._events[2] * rows.spread(tiers.spread(self.terms.weight))
-        column = rows.spread(tiers.spread(tiers.first)) + rows.place
-        return csr_array((data, column, rows.start), shape=(len(rows), len(rows)))
+    @property
+    def bends(self) -> Bends:
+        """−w ∂² log I/∂x² of each tier, on the entries of tiers."""
+        return self._events[2]
 
     def gradient_entries(self) -> Floats:
         """Return ∂ log-likelihood / ∂θ through each entry; the entries of a list sum to zero."""
@@ -147,7 +174,7 @@ class Position:
     @cached_property
     def stiffness(self) -> tuple[Floats, Floats]:
         """Row sums of ``bends``, and their sums over each tier."""
-        rows = np.asarray(self.bends.sum(axis=1)).ravel()
+        rows = self.bends.times(np.ones(len(self.terms.entry)))
         return rows, self.terms.tiers.sums(rows)
 
     @cached_property
@@ -173,13 +200,58 @@ class Position:
         if len(terms.tiers):
             after = terms.after
             ahead = through[terms.entry] - terms.tiers.spread(below[after] / self.sums[after])
-            pull = self.bends @ ahead
+            pull = self.bends.times(ahead)
             entries -= self.odds * terms.from_tiers(terms.tiers.sums(pull) / self.sums[after])
             entries[terms.entry] += pull
         return self._to_nodes(entries)
 
     def _to_nodes(self, entries: Floats) -> Floats:
         return np.asarray(np.bincount(self.terms.lists.node, entries, self.nodes), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Bends:
+    """Second derivatives of tiers: a block of each, of wide tiers as a diagonal less products of a few rows."""
+
+    blocks: csr_array
+    rows: csr_array
+    """Of wide tiers: −w ∂² log I/∂x² is their diagonal of ``blocks`` − rowsᵀ rows."""
+
+    @classmethod
+    def of(cls, tiers: Ragged, weight: Floats, second: Floats, wide: Places, nodes: Places, rows: Floats) -> Bends:
+        """Lay out what ``tier_events`` and ``wide_events`` found; nodes (wide,) are the rows of each wide tier."""
+        size, entries = tiers.sizes, int(tiers.start[-1])
+        cells = Ragged.of_sizes(tiers.spread(np.where(size > WIDE, 1, size)))
+        first = np.where(tiers.spread(size > WIDE), np.arange(entries), tiers.spread(tiers.first))
+        data = -second * cells.spread(tiers.spread(weight))
+        blocks = csr_array((data, cells.spread(first) + cells.place, cells.start), shape=(entries, entries))
+        owner = np.repeat(wide, nodes)
+        each = Ragged.of_sizes(size[owner])
+        column = (each.spread(tiers.first[owner]) + each.place).astype(np.int32)
+        rows *= each.spread(np.sqrt(weight[owner]))
+        return cls(blocks, csr_array((rows, column, each.start), shape=(len(owner), entries)))
+
+    def times(self, vector: Floats) -> Floats:
+        """Multiply by a vector of the entries of tiers."""
+        return np.asarray(self.blocks @ vector - self.rows.T @ (self.rows @ vector), np.float64)
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal."""
+        held = np.bincount(self.rows.indices, self.rows.data**2, self.blocks.shape[0])
+        return np.asarray(self.blocks.diagonal() - held, np.float64)
+
+    def pairs(self, tiers: Ragged) -> Iterator[tuple[Places, Places, Floats]]:
+        """Entries of tiers, the earlier first, and the cell of each two of them."""
+        whole = self.blocks.tocoo()
+        upper = whole.row < whole.col
+        yield whole.row[upper], whole.col[upper], whole.data[upper]
+        first = self.rows.indices[self.rows.indptr[:-1]]
+        for run in Ragged.runs(first).slices:
+            width = int(tiers.sizes[tiers.owner[first[run.start]]])
+            ends = self.rows.indptr[run.start], self.rows.indptr[run.stop]
+            rows = self.rows.data[ends[0] : ends[1]].reshape(-1, width)
+            ahead, behind = np.triu_indices(width, 1)
+            yield first[run.start] + ahead, first[run.start] + behind, -(rows.T @ rows)[ahead, behind]
 
 
 class _Rows:
@@ -215,14 +287,59 @@ class _Rows:
 
 
 def information(at: Position) -> csr_array:
-    """Return the information −∂² as a sparse matrix: a Laplacian with an edge between any two items of a list."""
+    """Return the information −∂² as a sparse matrix: a Laplacian with an edge between any two items of a list.
+
+    Errors: UsageError where more pairs of items share a list than memory should hold.
+    """
+    lists, n = at.terms.lists, at.nodes
+    nodes, pairs = Ragged(lists.node_start), float((lists.length.astype(float) ** 2).sum()) / 2
+    cells = float((nodes.sizes.astype(float) ** 2).sum())
+    if min(cells, pairs) > CELLS:
+        raise UsageError(
+            f"standard errors of plackett-luce take a number for each pair of items that share a list, and lists of up "
+            f"to {int(lists.length.max()):,} items make more than {CELLS:,.0f}: ask for no intervals (",
+            Setting("interval", "none"),
+            ") or for those of a bootstrap (",
+            Setting("interval", "bootstrap"),
+            ")",
+        )
+    whole = _filled(at, nodes) if cells < pairs / 8 and pairs > DENSE else _added(at)
+    whole = whole + whole.T
+    corner = np.arange(n)
+    return (whole + csr_array((-np.asarray(whole.sum(axis=1)).ravel(), (corner, corner)), shape=(n, n))).tocsr()
+
+
+def _added(at: Position) -> csr_array:
+    """Off-diagonal cells of the information, pairs of entries added up some at a time."""
     node, n = at.terms.lists.node, at.nodes
     whole = csr_array((n, n))
-    for first, second, weight in (*_common_sets(at), *_tiers_and_below(at), _within_tiers(at)):
+    for first, second, weight in (*_common_sets(at), *_tiers_and_below(at), *_within_tiers(at)):
         whole = whole - coo_array((weight, (node[first], node[second])), shape=(n, n)).tocsr()
-    whole = whole + whole.T
-    nodes = np.arange(n)
-    return (whole + csr_array((-np.asarray(whole.sum(axis=1)).ravel(), (nodes, nodes)), shape=(n, n))).tocsr()
+    return whole
+
+
+def _filled(at: Position, nodes: Ragged) -> csr_array:
+    """The same, in a table of each graph: where many pairs of entries fall on few pairs of items."""
+    from concordant.kernels.tier_events import pairs_of_lists
+
+    lists, terms = at.terms.lists, at.terms
+    table = Ragged.of_sizes(nodes.sizes**2)
+    graph = nodes.owner[lists.node[lists.start[:-1]]]
+    corner, width = table.start[graph], nodes.sizes[graph]
+    local = lists.node - nodes.first[nodes.owner[lists.node]]
+    share = np.zeros(len(lists.node))
+    share[terms.entry] = at.stiffness[0] / terms.tiers.spread(at.sums[terms.after])
+    cells = np.zeros(int(table.start[-1]))
+    until = lists.groups.spread(lists.start[1:]) - lists.below
+    pairs_of_lists(lists.start, local, corner, width, at.squares * at.odds, share, until, at.odds, cells)
+    for first, second, weight in _within_tiers(at):
+        place = corner[lists.row[first]] + local[first] * width[lists.row[first]] + local[second]
+        np.add.at(cells, place, weight)
+    filled = np.flatnonzero(cells)
+    owner = table.owner[filled]
+    row, column = np.divmod(filled - table.start[owner], nodes.sizes[owner])
+    start = nodes.first[owner]
+    return csr_array(coo_array((-cells[filled], (start + row, start + column)), shape=(at.nodes, at.nodes)).tocsr())
 
 
 def _common_sets(at: Position) -> Iterator[tuple[Places, Places, Floats]]:
@@ -248,8 +365,7 @@ def _tiers_and_below(at: Position) -> Iterator[tuple[Places, Places, Floats]]:
         yield some.spread(terms.entry[part]), below, some.spread(share[part]) * at.odds[below]
 
 
-def _within_tiers(at: Position) -> tuple[Places, Places, Floats]:
-    bends = at.bends.tocoo()
-    upper = bends.row < bends.col
+def _within_tiers(at: Position) -> Iterator[tuple[Places, Places, Floats]]:
     entry = at.terms.entry
-    return entry[bends.row[upper]], entry[bends.col[upper]], -bends.data[upper]
+    for first, second, cell in at.bends.pairs(at.terms.tiers):
+        yield entry[first], entry[second], -cell

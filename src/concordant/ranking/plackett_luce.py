@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, triu
 
 from concordant.errors import UsageError
-from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import centred
@@ -68,7 +67,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         found = bradley_terry(batch, prior=prior, covariates=False)
         return replace(found, options={"prior": float(prior)})
     lists, terms = _read(batch)
-    shape = connectivity(lists.wins())
+    shape = lists.connected()
     if prior == 0:
         refuse_separated(batch, shape)
     owner, graphs, nodes = batch.owner, len(batch), len(batch.item)

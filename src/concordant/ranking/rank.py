@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.errors import Idle, UsageError
-from concordant.preferences.connectivity import Connectivity, connectivity
+from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counts import exact_bincount, read_only
 from concordant.preferences.frames import as_pandas, as_polars
-from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note, added_up
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
@@ -34,7 +34,6 @@ from concordant.ranking.lack_of_fit import (
     misfit_notes,
     standardised,
 )
-from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
@@ -243,11 +242,11 @@ def rank(
             batch = Batch.whole(prefs, codes)
             with stage("scores"):
                 scores = member.function(batch, **options)
-            graphs, linked = _graphs(batch, member), _linked(batch, member)
+            linked = _linked(batch, member)
             with stage("intervals"):
                 limits = bounds(batch, scores, member, linked, wanted, options)
             used = scores.options
-            part = _part(batch, graphs, scores, linked, limits, across_components)
+            part = _part(batch, scores, linked, limits, across_components)
             parts.append(replace(part, check=_check(batch, scores, limits)) if member.expects else part)
             done += len(codes)
             advance(len(codes))
@@ -263,22 +262,15 @@ def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
 
 
 def _linked(batch: Batch, member: Structure) -> Connectivity:
-    return connectivity(_graphs(batch, member)) if member.reads != "exposures" else _all_linked(batch)
+    return member.links(batch) if member.reads != "exposures" else _all_linked(batch)
 
 
 def _all_linked(batch: Batch) -> Connectivity:
     """Click rates are absolute: all items of a query are comparable; an item that was never shown is flagged."""
     nodes = len(batch.item)
     no = np.zeros(nodes, bool)
-    return Connectivity(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), _touches(batch) > 0, no, no)
-
-
-def _graphs(batch: Batch, member: Structure) -> Graphs:
-    """What connects the items: of lists that are read as such no pair tables are made, which may be too large."""
-    if batch.prefs.kind != "orders" or not member.positions:
-        return batch.graphs
-    lists = Rankings.of(batch)
-    return lists.wins() if member.likelihood else lists.chain()
+    seen = _touches(batch) > 0
+    return Connectivity(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), seen, seen, no, no)
 
 
 @dataclass(frozen=True)
@@ -330,7 +322,7 @@ class _Part:
     check: _Check | None = None
 
 
-def _part(batch: Batch, graphs: Graphs, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
+def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
     group = np.zeros_like(scores.component) if across else scores.component
     exact = bool((scores.status == Status.CLOSED_FORM).all())
     order, place = _ranks(batch.owner, group, scores.value, batch.item, 1e-12 if exact else 1e-8)
@@ -344,7 +336,7 @@ def _part(batch: Batch, graphs: Graphs, scores: Scores, linked: Connectivity, li
         "judgments": _touches(batch),
         "rank_lower": limits.rank_lower,
         "rank_upper": _anywhere(batch, scores.component, limits.rank_upper) if across else limits.rank_upper,
-        "flag": _flags(graphs, linked),
+        "flag": _flags(linked),
         "quasi_error": limits.quasi if limits.quasi is not None else np.zeros(0),
     }
     columns = {name: column[order] if len(column) else column for name, column in columns.items()} | {"rank": place}
@@ -393,16 +385,14 @@ def _touches(batch: Batch) -> NDArray[np.int64]:
     return won + lost
 
 
-def _flags(graphs: Graphs, linked: Connectivity) -> NDArray[np.int8]:
+def _flags(linked: Connectivity) -> NDArray[np.int8]:
     """What maximum likelihood could not say about each node."""
     flag = np.zeros(len(linked.component), np.int8)
     if linked.separated.any():
-        won = graphs.add_to_nodes(graphs.above, graphs.below)
-        lost = graphs.add_to_nodes(graphs.below, graphs.above)
         loose = linked.separated | (np.bincount(linked.block)[linked.block] == 1)  # a block of one limits nothing
         flag[loose] = code_of("separated")
-        flag[loose & (lost == 0)] = code_of("never lost")
-        flag[loose & (won == 0)] = code_of("never won")
+        flag[loose & ~linked.lost] = code_of("never lost")
+        flag[loose & ~linked.won] = code_of("never won")
     flag[~linked.compared] = code_of("never compared")
     return flag
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
+from concordant.preferences.connectivity import Connectivity, connected, connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Lists
@@ -87,21 +88,20 @@ class Rankings(Grouped):
         tie = self.tier[better] == self.tier[worse]
         return Graphs.from_edges(self.node_start, self.node[better], self.node[worse], np.ones(len(better)), tie)
 
-    def wins(self) -> Graphs:
-        """Graphs in which each item beats those of the next tier of its list; the tied say nothing of each other.
+    def connected(self) -> Connectivity:
+        """Return what connects the items when the tied say nothing of each other, in linear time.
 
-        Whoever is above another in a list beats it by a chain, so these connect as all wins of the lists do.
+        Whoever is above another in a list beats it by a chain from tier to tier, with a stop below each tier.
         """
         if self.top:
-            return self.chain()
+            return connectivity(self.chain())
         tiers = self._tiers
-        upper = np.flatnonzero(self.below[tiers.first] > 0)
-        size, below = tiers.sizes[upper], tiers.sizes[upper + 1]
-        pairs = Ragged.of_sizes(size * below)
-        ahead, behind = np.divmod(pairs.place, pairs.spread(below))
-        better = pairs.spread(tiers.first[upper]) + ahead
-        worse = pairs.spread(tiers.first[upper + 1]) + behind
-        return Graphs.from_edges(self.node_start, self.node[better], self.node[worse], np.ones(len(better)))
+        stands = self.below[tiers.first] > 0  # above others
+        stop = int(self.node_start[-1]) + np.cumsum(stands) - 1
+        over, under = tiers.spread(stands), tiers.spread(np.concatenate(([False], stands))[:-1])
+        source = np.concatenate([self.node[over], tiers.spread(np.concatenate(([0], stop))[:-1])[under]])
+        target = np.concatenate([tiers.spread(stop)[over], self.node[under]])
+        return connected(Ragged(self.node_start), source, target, int(stands.sum()))
 
     def take(self, rows: Places) -> Rankings:
         """Return some of the lists, by number."""

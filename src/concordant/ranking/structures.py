@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from concordant.errors import UsageError, did_you_mean, in_order
+from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.layouts import KINDS
 from concordant.ranking.bradley_terry import bradley_terry
@@ -18,7 +19,7 @@ from concordant.ranking.flags import Unlimited
 from concordant.ranking.kemeny import kemeny, rough_kemeny
 from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
-from concordant.ranking.ranked_lists import cascade
+from concordant.ranking.ranked_lists import Rankings, cascade
 from concordant.ranking.scores import Scores
 
 NUMBERS = frozenset({"prior", "c0", "tolerance", "iterations", "max_iterations"})
@@ -69,6 +70,13 @@ class Structure:
     def meaning(self) -> str:
         """What a score is."""
         return MEANINGS[self.name]
+
+    def links(self, batch: Batch) -> Connectivity:
+        """Return what connects the items of a batch; of lists that are read as such no pair tables are made."""
+        if batch.prefs.kind != "orders" or not self.positions:
+            return connectivity(batch.graphs)
+        lists = Rankings.of(batch)
+        return lists.connected() if self.likelihood else connectivity(lists.chain())
 
     def __call__(self, batch: Batch, **options: Any) -> Scores:
         """Compute the scores of every graph of the batch; unknown options and kinds are a UsageError."""
