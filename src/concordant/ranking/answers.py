@@ -17,6 +17,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.ranking.comparing import Contrast, ScoreCovariance, contrast, contrasts, covariance_of
 from concordant.ranking.joint import Fitted, Joint
+from concordant.ranking.rank_sets import rank_sets
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure
 
@@ -141,4 +142,34 @@ class Answers:
         ([0.007, 0.082, 0.81], [0.022, 0.164, 0.81])
         """
         joint, order = self._joint(query)
-        return contrasts(joint, order, self.items.take(joint.batch.item), joint.gauge.group.astype(np.int64))
+        return contrasts(joint, order, self.items.take(joint.batch.item), joint.gauge.group)
+
+    def rank_sets(
+        self, kind: str = "together", *, top: int | None = None, items: Sequence[Any] | None = None, query: Any = None
+    ) -> pa.Table:
+        """Return which ranks the data leave open, each kind with a critical value of its own, at the intervals' level.
+
+        'together': rank_lower and rank_upper of all items of a component at once (by step-down, so never wider than the
+        columns of the ranking). 'alone': of each item by itself, whatever is said of others. 'top': among_first says
+        which items may be among the first ``top``; all that are truly there are marked. 'tiers': of two items in
+        different tiers the one in the better tier (1 is the best) is better, for all such pairs at once.
+
+        Parameters
+        ----------
+        kind : the statement.
+        top : how many are the first, with the kind 'top'.
+        items : those to list (all when not given), in this order.
+        query : its label, where there are several.
+
+        Errors: as of ``contrasts``; Idle for a ``top`` with another kind.
+
+        >>> import concordant as cc
+        >>> votes = cc.Preferences.from_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=[50, 12, 9, 8])
+        >>> cc.rank(votes).rank_sets("tiers").select(["item", "tier"]).to_pylist()
+        [{'item': 'a', 'tier': 1}, {'item': 'b', 'tier': 2}, {'item': 'c', 'tier': 2}]
+
+        Source: Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024 (module ``rank_sets``).
+        """
+        joint, order = self._joint(query)
+        nodes = order if items is None else self._nodes(joint, items)
+        return rank_sets(joint, kind, top, nodes, self.items.take(joint.batch.item[nodes]))

@@ -1,0 +1,173 @@
+"""Which ranks the data leave open: four statements, each with its own critical value (Mogstad, Romano, Shaikh and
+Wilhelm, Review of Economic Studies 91, 2024).
+
+*together*: the ranks of all items of a component at once. Item i is certainly above j when (s_i − s_j)/s.e. exceeds the
+critical value c, the quantile of the largest such t of the hypotheses "s_i ≤ s_j" that are not yet rejected; c is drawn
+again without the rejected ones until none falls (their §3.3 and Romano and Wolf, JASA 100, 2005). The rank of i lies in
+[1 + certainly above it, n − certainly below it].
+
+*alone*: the rank of one item, whatever is said of others: c is that of its own n − 1 differences.
+
+*top*: a set that holds all of the first k. With the true first k in a set C, none of them leaves it unless some t of
+"another item is above j", j in C, exceeds c; so C starts with all items, loses those with k items certainly above them,
+and c is drawn again for what is left (step-down as above). For k = 1 there is only one item not to lose, and c is that
+of each candidate's own differences (Hsu, Annals of Statistics 9, 1981).
+
+*tiers*: cuts of the order between which every item above is certainly above every item below, by *together*: of two
+items in different tiers the one in the better tier is better, for all such pairs at once. Within a tier the data cannot
+split the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.errors import Idle, UsageError, did_you_mean, whole_number
+from concordant.progress import steps
+from concordant.ranking.joint import Joint
+from concordant.ranking.largest import largest, quantile
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+KINDS = ("together", "alone", "top", "tiers")
+OWN = 2e9
+"""Items squared × draws up to which every item has a critical value of its own."""
+
+
+def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.Array) -> pa.Table:
+    """Return what ``Ranking.rank_sets`` says of some nodes, in their order; ``items`` are their labels."""
+    if kind not in KINDS:
+        raise UsageError(f"unknown kind of rank set {kind!r}; {did_you_mean(str(kind), KINDS)}")
+    if kind == "top" and top is None:
+        raise UsageError("the first how many? Give top a number (top=3, for instance)")
+    if kind != "top" and top is not None:
+        raise Idle("top", f"the kind of rank sets is {kind}", "leave it out, or take the kind top")
+    group = joint.gauge.group.astype(np.int64)
+    never = ~joint.links.compared[nodes]
+    columns = {"component": group[nodes] + 1, "item": items}
+    if kind == "alone":
+        lower, upper = _alone(joint, nodes, group)
+        return pa.table(columns | _bounds(lower, upper, never))
+    if kind == "top":
+        k = whole_number(top, "top")
+        among = _first(joint) if k == 1 else _among_first(joint, k)
+        return pa.table(columns | {"among_first": pa.array(among[nodes], mask=never)})
+    above = certainly_above(joint)
+    size = np.bincount(group)[group]
+    if kind == "together":
+        lower, upper = 1 + above.sum(axis=0), size - above.sum(axis=1)
+        return pa.table(columns | _bounds(lower[nodes], upper[nodes], never))
+    return pa.table(columns | {"tier": pa.array(_tiers(above, joint.value, group)[nodes], mask=never)})
+
+
+def _bounds(lower: Ints, upper: Ints, never: Flags) -> dict[str, pa.Array]:
+    """Columns of ranks, missing for items that nobody compared."""
+    return {"rank_lower": pa.array(lower, mask=never), "rank_upper": pa.array(upper, mask=never)}
+
+
+def _t(joint: Joint) -> tuple[Floats, Floats]:
+    """(s_i − s_j)/s.e. of all ordered pairs, −inf where not determined, and the weights 1/s.e., 0 there."""
+    error = joint.pair_errors
+    known = np.isfinite(error)
+    weight = np.divide(1.0, error, out=np.zeros_like(error), where=known)
+    return np.where(known, (joint.value[:, None] - joint.value) * weight, -np.inf), weight
+
+
+def _step_down(joint: Joint, weight: Floats, reject: Callable[[float], Flags], left: Callable[[Flags], Flags]) -> Flags:
+    """Reject hypotheses by ever smaller critical values, those of the hypotheses that are ``left``."""
+    group = joint.gauge.group.astype(np.int64)
+    rejected = np.zeros(weight.shape, bool)
+    while True:
+        critical = float(quantile(largest(joint.draws, np.where(left(rejected), weight, 0.0), group), joint.level))
+        found = rejected | reject(critical)
+        if (found == rejected).all():
+            return rejected
+        rejected = found
+
+
+def certainly_above(joint: Joint) -> Flags:
+    """Return which items are certainly above which, all statements at once at the joint's level; shape (items, items).
+
+    Entry i, j: item i is above item j.
+    """
+    t, weight = _t(joint)
+    return _step_down(joint, weight, lambda critical: t > critical, lambda rejected: ~rejected)
+
+
+def _among_first(joint: Joint, k: int) -> Flags:
+    """Which items may be among the first k of their component."""
+    t, weight = _t(joint)
+
+    def reject(critical: float) -> Flags:
+        out = (t > critical).sum(axis=0) >= k
+        return np.broadcast_to(out, t.shape)
+
+    return ~_step_down(joint, weight, reject, lambda rejected: ~rejected)[0]
+
+
+def _first(joint: Joint) -> Flags:
+    """Which items may be the first of their component: each candidate by the law of its own differences."""
+    t, weight = _t(joint)
+    draws = joint.draws
+    out = np.ones(joint.size, bool)
+    for j in steps("candidates", range(joint.size)):
+        others = np.flatnonzero(weight[:, j])
+        if len(others):
+            most = ((draws[:, others] - draws[:, [j]]) * weight[others, j]).max(axis=1)
+            out[j] = t[others, j].max() <= quantile(most, joint.level)
+    return out
+
+
+def _alone(joint: Joint, nodes: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """Ranks of each node by the critical value of its own differences."""
+    t, weight = _t(joint)
+    draws = joint.draws
+    if float(len(nodes)) * joint.size * len(draws) > OWN:
+        raise UsageError(
+            f"rank sets of {len(nodes):,} of {joint.size:,} items, each with a critical value of its own, take long: "
+            "name the items that matter"
+        )
+    size = np.bincount(group)[group][nodes]
+    lower, upper = np.ones(len(nodes), np.int64), size.astype(np.int64)
+    for at, j in enumerate(steps("items", nodes.tolist())):
+        others = np.flatnonzero(weight[j])
+        if len(others) == 0:
+            continue
+        scaled = (draws[:, others] - draws[:, [j]]) * weight[j, others]
+        ahead = t[others, j]
+        up, down = np.zeros(len(others), bool), np.zeros(len(others), bool)
+        while True:  # hypotheses "other is not above j" and "j is not above other" that are left
+            most = np.maximum(_most(scaled[:, ~up]), _most(-scaled[:, ~down]))
+            critical = float(quantile(most, joint.level))
+            more_up, more_down = up | (ahead > critical), down | (-ahead > critical)
+            if (more_up == up).all() and (more_down == down).all():
+                break
+            up, down = more_up, more_down
+        lower[at], upper[at] = 1 + up.sum(), size[at] - down.sum()
+    return lower, upper
+
+
+def _most(values: Floats) -> Floats:
+    return values.max(axis=1, initial=0.0)
+
+
+def _tiers(above: Flags, value: Floats, group: Ints) -> Ints:
+    """Number of the tier of each item in its component."""
+    tier = np.ones(len(value), np.int64)
+    for number in np.unique(group):
+        nodes = np.flatnonzero(group == number)
+        nodes = nodes[np.argsort(-value[nodes], kind="stable")]
+        inner = above[np.ix_(nodes, nodes)]
+        place = np.arange(len(nodes))
+        # item i is above all items after its run of certain ones: the first place from which on it beats everyone
+        doubtful = np.where(~inner, place, -1)
+        last = doubtful.max(axis=1, initial=-1)
+        reach = np.maximum.accumulate(last)  # the last item that some item up to here is not certainly above
+        cut = reach[:-1] <= place[:-1]
+        tier[nodes[1:]] = 1 + np.cumsum(cut)
+    return tier

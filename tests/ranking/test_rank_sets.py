@@ -1,0 +1,99 @@
+"""Rank statements of four kinds: by brute force from their formulas, their order among each other, how often they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_uncertainty_ranks import simulated
+
+import concordant as cc
+from concordant.errors import Idle, UsageError
+from concordant.ranking.rank_sets import certainly_above
+
+
+def board_of(seed=0, items=7, rows=900, spread=1.0, **more):
+    return cc.rank(simulated(np.linspace(-spread, spread, items), rows, seed=seed), **more)
+
+
+def by_item(table, *columns):
+    return {row["item"]: tuple(row[name] for name in columns) for row in table.to_pylist()}
+
+
+def test_steps_down_as_the_definition_does():
+    board = board_of()
+    joint, _ = board._joint(None)
+    n, draws = joint.size, joint.draws
+    error = joint.pair_errors
+    t = (joint.value[:, None] - joint.value) / error
+    rejected = np.zeros((n, n), bool)
+    criticals = []
+    while True:
+        left = [(i, j) for i in range(n) for j in range(n) if i != j and not rejected[i, j]]
+        most = np.sort([max((z[i] - z[j]) / error[i, j] for i, j in left) for z in draws])
+        criticals.append(most[int(np.ceil(0.95 * (len(most) + 1))) - 1])
+        new = rejected | (t > criticals[-1])
+        if (new == rejected).all():
+            break
+        rejected = new
+    assert len(criticals) > 1 and criticals[-1] < criticals[0]
+    assert (certainly_above(joint) == rejected).all()
+    found = by_item(board.rank_sets(), "rank_lower", "rank_upper")
+    assert found == {i: (1 + rejected[:, i].sum(), n - rejected[i].sum()) for i in range(n)}
+
+
+@pytest.mark.parametrize("method", ["hessian", "sandwich", "bootstrap"])
+def test_sets_are_nested_as_their_guarantees_are(method):
+    board = board_of(seed=3, interval=method)
+    plain = by_item(board.to_arrow(), "rank_lower", "rank_upper")
+    together = by_item(board.rank_sets("together"), "rank_lower", "rank_upper")
+    alone = by_item(board.rank_sets("alone"), "rank_lower", "rank_upper")
+    for item, (low, high) in together.items():
+        assert plain[item][0] <= low <= alone[item][0] <= alone[item][1] <= high <= plain[item][1]
+    first = by_item(board.rank_sets("top", top=1), "among_first")
+    assert {item for item, (yes,) in first.items() if yes} <= {item for item, (low, _) in together.items() if low == 1}
+    for k in (2, 5):
+        among = by_item(board.rank_sets("top", top=k), "among_first")
+        assert {item for item, (yes,) in among.items() if yes} <= {i for i, (low, _) in together.items() if low <= k}
+        assert sum(yes for (yes,) in among.values()) >= k
+    tiers = by_item(board.rank_sets("tiers"), "tier")
+    for one, (tier,) in tiers.items():
+        for other, (another,) in tiers.items():
+            assert tier >= another or together[one][1] < together[other][0]
+
+
+def test_each_holds_as_often_as_it_says():
+    """150 logs of six items, two of them equal: how often each statement is right (95% asked for)."""
+    truth, runs = np.array([-0.6, -0.3, 0.0, 0.0, 0.4, 0.5]), 150
+    low, high = 1 + (truth > truth[:, None]).sum(axis=1), (truth >= truth[:, None]).sum(axis=1)
+    held = {"together": 0, "alone": 0, "top 1": 0, "top 3": 0, "tiers": 0}
+    for seed in range(runs):
+        board = cc.rank(simulated(truth, 500, seed=1000 + seed), interval="hessian", seed=seed)
+        for kind in ("together", "alone"):
+            found = by_item(board.rank_sets(kind), "rank_lower", "rank_upper")
+            right = np.array([found[i][0] <= low[i] and high[i] <= found[i][1] for i in range(6)])
+            held[kind] += right.all() if kind == "together" else right.mean()
+        for k in (1, 3):
+            among = by_item(board.rank_sets("top", top=k), "among_first")
+            held[f"top {k}"] += all(among[i][0] for i in range(6) if low[i] <= k)
+        tier = by_item(board.rank_sets("tiers"), "tier")
+        held["tiers"] += all(truth[i] > truth[j] for i in range(6) for j in range(6) if tier[i] < tier[j])
+    shares = {kind: times / runs for kind, times in held.items()}
+    print(shares)
+    assert min(shares.values()) >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / runs), shares
+
+
+def test_what_is_not_determined_excludes_no_rank():
+    votes = cc.Preferences.from_comparisons(["a", "b", "top"], ["b", "a", "a"], count=[90, 10, 5])
+    found = by_item(cc.rank(votes).rank_sets(), "rank_lower", "rank_upper")
+    assert found == {"a": (1, 2), "b": (2, 3), "top": (1, 3)}
+
+
+def test_idle_and_unknown_words_are_refused():
+    board = board_of(items=4, rows=100)
+    with pytest.raises(UsageError, match="unknown kind of rank set 'tier'; did you mean 'tiers'"):
+        board.rank_sets("tier")
+    with pytest.raises(UsageError, match="Give top a number"):
+        board.rank_sets("top")
+    with pytest.raises(Idle, match="top does nothing here"):
+        board.rank_sets("tiers", top=2)
+    assert board.rank_sets("alone", items=[2, 0])["item"].to_pylist() == [2, 0]
