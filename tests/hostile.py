@@ -117,6 +117,10 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--home": FLAG, "--neutral": COLUMNS, "--interval": ["hessian", "sandwich", "bootstrap", "none", "x"]}
     | {"--replicates": INTS, "--level": FLOATS, "--quasi": FLAG, "--pool": FLAG, "--across-components": FLAG}
     | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"]},
+    "compare": READING
+    | {"--structure": STRUCTURES, "--prior": FLOATS, "--ties": ["half", "davidson", "x"], "--home": FLAG}
+    | {"--interval": ["hessian", "sandwich", "bootstrap", "none", "x"], "--replicates": INTS, "--level": FLOATS}
+    | {"--ranks": ["together", "alone", "tiers", "x"], "--top": INTS, "--rows": INTS, "--pool": FLAG, "--quiet": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -158,7 +162,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
 }
 COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("rank", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    **dict.fromkeys(("rank", "compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -173,6 +177,7 @@ WRITES: dict[str, tuple[str, ...]] = {
 """Parameters of each command that name what it writes: files, folders, stores."""
 READS: dict[str, tuple[str, ...]] = {
     "rank": ("log",),
+    "compare": ("log",),
     "fit": ("log", "features"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against"),
@@ -443,6 +448,12 @@ def _rank(random: Random, case: Case) -> None:
     _output(random, case)
 
 
+def _compare(random: Random, case: Case) -> None:
+    _rank(random, case)
+    if random.random() < 0.5:
+        case.arguments += ["--pair", random.choice(["a", "b", "A", "1", *CELLS]), random.choice(["b", "c", "2", "a"])]
+
+
 def _audit(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.2:
@@ -553,6 +564,7 @@ def _export(random: Random, case: Case) -> None:
 
 PARTS: dict[str, Callable[[Random, Case], None]] = {
     "rank": _rank,
+    "compare": _compare,
     "fit": _fit,
     "score": _score,
     "evaluate": _evaluate,

@@ -186,6 +186,14 @@ def _orders(folder: Path) -> None:
 
 # -- the commands ------------------------------------------------------------------------------------------------------
 COMMANDS: dict[str, dict[str, str]] = {
+    "compare": {
+        "pairs": "compare votes.csv --cluster worker --pair 'GPT 4' command --pair command 'Code Llama Instruct (7B)'",
+        "differences": "compare food.csv --prior 0 -o differences.csv",
+        "ranks": "compare food.csv --ranks together --interval bootstrap --replicates 60",
+        "tiers": "compare pairs.csv --pool --ranks tiers",
+        "top": "compare food.csv --top 2 -o top.json",
+        "unknown": "compare food.csv --pair a b",
+    },
     "rank": {
         "two-sides": "rank simple.csv",
         "leaderboard": "rank votes.csv",

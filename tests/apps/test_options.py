@@ -154,6 +154,9 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     "rank": {**LOGS, "clicks by the cascade": ["selections.csv", "--structure", "cascade"]}
     | {"win rates": ["counted.csv", "--structure", "borda"], "no interval": ["counted.csv", "--interval", "none"]}
     | {"bootstrap": ["counted.csv", "--interval", "bootstrap"], "hessian": ["votes.csv", "--interval", "hessian"]},
+    "compare": {name: LOGS[name] for name in ("counted comparisons", "sides", "PrefLib", "store")}
+    | {"pair": ["counted.csv", "--pair", "a", "b"], "tiers": ["counted.csv", "--ranks", "tiers"]}
+    | {"top": ["counted.csv", "--top", "2"], "one population": ["votes.csv", "--pool", "--interval", "hessian"]},
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]},
@@ -222,6 +225,8 @@ VALUES: dict[str, list[str]] = {
     "time_limit": ["3"],
     "order": ["2", "all", "auto"],
     "top": ["2"],
+    "pair": ["a b", "b c"],
+    "ranks": ["tiers", "alone"],
     "ask": ["1", "0"],
     "group": ["worker"],
     "output": ["out.csv", "out.json", "out"],
@@ -398,7 +403,7 @@ def ways(option: click.Option) -> list[list[str]]:
     if option.is_flag:
         both = [flag, *([max(option.secondary_opts, key=len)] if option.secondary_opts else [])]
         return [[one] for one in both if not (option.secondary_opts and (one == flag) is option.default)]
-    return [[flag, value] for value in VALUES[str(option.name)]]
+    return [[flag, *([value] if option.nargs == 1 else value.split())] for value in VALUES[str(option.name)]]
 
 
 SAME: dict[str, dict[str, str]] = {
@@ -430,6 +435,21 @@ SAME: dict[str, dict[str, str]] = {
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--interval": "every query is judged once: nothing to draw from",
         "--level": "every query is judged once: no interval is finite",
+    },
+    "compare": {
+        "--ties": "the log has no ties",
+        "--pool": "the log is one query",
+        "--structure": "of comparisons plackett-luce is bradley-terry",
+        "--level": "few items: the sets are the same",
+        "--interval": "few items: the sets are the same",
+        "--prior": "few items: the sets are the same",
+        "--ranks": "few items: the sets are the same",
+        "--top": "few items: the sets are the same",
+        "--covariate": "few items: the sets are the same",
+        "--home": "few items: the sets are the same",
+        "--cluster": "few items: the sets are the same",
+        "--weight": "few items: the sets are the same",
+        "--count": "few items: the sets are the same",
     },
     "fit": {
         "--in-memory": "F is read into memory without it, too",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from concordant.apps.commands import main
-from concordant.apps.commands.options import ReproduceOptions
+from concordant.apps.commands.experiment_options import ReproduceOptions
 from concordant.apps.reproduction import consistency
 from concordant.apps.reproduction.experiments import EXPERIMENTS, experiment
 from concordant.apps.reproduction.outcome import Outcome, find, found, markdown_table, write_figure, write_numbers

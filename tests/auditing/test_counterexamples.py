@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from concordant.apps.commands import main
 from concordant.apps.commands.counterexample import counterexample
-from concordant.apps.commands.options import CounterexampleOptions
+from concordant.apps.commands.experiment_options import CounterexampleOptions
 from concordant.auditing.counterexamples import (
     KNOWN,
     Counterexample,

@@ -1,4 +1,4 @@
-"""Rank statements of four kinds: by brute force from their formulas, their order among each other, how often they hold."""
+"""Rank statements of four kinds: by brute force, in their order among each other, and how often they hold."""
 
 from __future__ import annotations
 

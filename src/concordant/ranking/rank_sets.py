@@ -105,9 +105,9 @@ def _among_first(joint: Joint, k: int) -> Flags:
 
     def reject(critical: float) -> Flags:
         out = (t > critical).sum(axis=0) >= k
-        return np.broadcast_to(out, t.shape)
+        return np.asarray(np.broadcast_to(out, t.shape), bool)
 
-    return ~_step_down(joint, weight, reject, lambda rejected: ~rejected)[0]
+    return np.asarray(~_step_down(joint, weight, reject, lambda rejected: ~rejected)[0], bool)
 
 
 def _first(joint: Joint) -> Flags:
@@ -153,7 +153,7 @@ def _alone(joint: Joint, nodes: Ints, group: Ints) -> tuple[Ints, Ints]:
 
 
 def _most(values: Floats) -> Floats:
-    return values.max(axis=1, initial=0.0)
+    return np.asarray(values.max(axis=1, initial=0.0))
 
 
 def _tiers(above: Flags, value: Floats, group: Ints) -> Ints:

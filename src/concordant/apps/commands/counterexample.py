@@ -13,7 +13,7 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from concordant.apps.commands.options import CounterexampleOptions
+from concordant.apps.commands.experiment_options import CounterexampleOptions
 from concordant.apps.commands.output import output_folder, write
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.standard import beside_the_result

@@ -9,7 +9,18 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Self, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 from click.core import ParameterSource
@@ -100,6 +111,8 @@ class Options:
     concordant.errors.Idle: rows does nothing here: no; leave it out
     """
 
+    absent: ClassVar[frozenset[str]] = frozenset()
+    """Options of the classes that this one is made of which its command does not have."""
     quiet: bool = flag("No progress and no notes.", "-q")
     _way: _Way = field(default_factory=_Way, init=False)
 
@@ -226,7 +239,7 @@ def _parameters(kind: type[Options]) -> Iterator[click.Parameter]:
     _as_dataclass(kind)
     hints, known = get_type_hints(kind), {one.name: one for one in fields(kind)}
     for name in [name for part in kind.__mro__ if issubclass(part, Options) for name in part.__annotations__]:
-        if (one := known.pop(name, None)) is None or "click" not in one.metadata:
+        if (one := known.pop(name, None)) is None or "click" not in one.metadata or name in kind.absent:
             continue
         about = dict(one.metadata["click"])
         if "names" not in about:

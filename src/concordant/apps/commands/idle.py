@@ -43,19 +43,22 @@ def _on_edges(at: Mapping[str, Any]) -> bool:
 
 RULES = (
     # tables on a terminal
-    Rule("rank audit", "rows", lambda at: at["terminal"] is False,
+    Rule("rank compare audit", "rows", lambda at: at["terminal"] is False,
          "it is for the table on a terminal, and stdout is none"),
     Rule("rank", "rows", lambda at: at["folder"], "executors write {output}, and no table is shown"),
     Rule("audit", "ask", lambda at: at["shown"] is False and at["ask"],
          "the pairs to ask stand on a terminal and in a .json file", "leave it out, or add --output F.json"),
     # columns of a log
-    Rule("rank ingest", "neutral", lambda at: not at["home"], "it says where the home side has no advantage",
+    Rule("rank compare ingest", "neutral", lambda at: not at["home"], "it says where the home side has no advantage",
          "add --home"),
-    Rule("rank", "cluster", lambda at: at["alone"],
+    Rule("rank compare", "cluster", lambda at: at["alone"],
          "the scores do not depend on it, and these intervals take every judgment by itself",
          "leave it out, or ask for --interval sandwich or bootstrap"),
-    Rule("rank", "covariates home", lambda at: at["forgets"],
+    Rule("rank compare", "covariates home", lambda at: at["forgets"],
          "{structure} knows nothing of covariates and of a home side", "leave it out, or rank by bradley-terry"),
+    Rule("compare", "pair", lambda at: at["ranks"] or at["top"], "the ranks of items are asked for"),
+    Rule("compare", "ranks", lambda at: at["top"], "--top {top} asks for another set"),
+    Rule("compare", "rows", lambda at: at["pair"], "each pair is said in a line"),
     # labels and preferences to learn from
     Rule("fit", f"{' '.join(ROLES)} label {READING}", lambda at: at["letor"],
          "{log} is a LETOR file: its labels, queries and features stand where they stand in every such file"),

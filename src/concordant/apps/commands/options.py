@@ -11,12 +11,15 @@ from typing import Any, Literal
 
 import click
 
+from concordant.apps.commands.experiment_options import CounterexampleOptions, ReproduceOptions
 from concordant.apps.commands.given import HELP, Options, argument, command, flag, option
 from concordant.apps.commands.idle import RULES
 from concordant.apps.commands.regressors import REGRESSORS
 from concordant.apps.commands.shared_options import (
     ONE,
+    PHIS,
     PICKLE,
+    SEED,
     TABLE,
     AbstentionOptions,
     ChosenFeatures,
@@ -34,14 +37,12 @@ from concordant.apps.commands.shared_options import (
     size,
 )
 from concordant.auditing.settings import AuditSettings
-from concordant.losses.names import MARGIN_FUNCTIONS, METRICS, SURROGATES
+from concordant.losses.names import METRICS, SURROGATES
 from concordant.ranking.names import INTERVALS, STRUCTURES
 
 NONE = click.IntRange(min=0)
 SECONDS = click.FloatRange(min=0, min_open=True)
-SEED = "Makes every output reproducible."
 METHODS = f"{any_of(INTERVALS)}."
-PHIS = any_of(name for name in MARGIN_FUNCTIONS if name != "linear")
 
 
 # -- rankings ----------------------------------------------------------------------------------------------------------
@@ -83,6 +84,35 @@ class RankOptions(TableOptions, SidedLog):
         type=ONE,
         show_default="20, of a single query up to 60",
     )
+
+
+class CompareOptions(RankOptions):
+    """Is A better than B? Compare items of LOG: the difference of their scores, its interval and p-value.
+
+    With --pair two items, with the probability that a vote prefers the first; without it all pairs, their p-values also
+    adjusted for their number: by the largest |t| (p_max_t) and by Holm. An empty p-value: the votes do not determine
+    the difference. --ranks and --top say which ranks the votes leave open, each with a guarantee of its own.
+
+    LOG is read and ranked as by concordant rank, with the same options.
+
+    \b
+    Examples:
+      concordant compare votes.csv --pair "GPT 4" command
+      concordant compare votes.csv --cluster worker -o differences.csv
+      concordant compare votes.csv --ranks tiers
+      concordant compare votes.csv --top 3
+    """
+
+    absent = frozenset({"quasi", "across_components"})
+    pair: tuple[tuple[str, str], ...] = option(
+        "A B", "Compare item A with item B (again for more).", nargs=2, multiple=True, type=str, default=()
+    )
+    ranks: Literal["together", "alone", "tiers"] | None = option(
+        None,
+        "Ranks of all items that hold together, or of each by itself, or tiers: of two items in different tiers the "
+        "one in the better tier is better.",
+    )
+    top: int | None = option("K", "Which items may be among the first K: a set that holds all of them.", type=ONE)
 
 
 class AuditOptions(TableOptions, ClusteredLog, AuditSettings):
@@ -496,68 +526,10 @@ class ExportOptions(ModelOptions, FeatureOptions, LogOptions):
     audit: bool = option(None, "For the card: audit the judgments of --log.", "--audit/--no-audit", default=True)
 
 
-# -- experiments -------------------------------------------------------------------------------------------------------
-class ReproduceOptions(Options):
-    """Run an experiment of the papers again and set its numbers beside the published ones.
-
-    NAME is one of: table1 (ICML Table 1, MovieLens-100K), fig2, fig3, fig4 (Annals of Statistics 2013, Figures 2 to 4,
-    MSLR and MQ2008), images (one ranker per query), consistency (risk as judgments grow), abstention (Ranking with
-    Abstention 2023, Table 1: digits, and CIFAR-10 with --data DIR, which keeps its state in the output folder and goes
-    on from it). Without NAME all are run for which the data are there.
-
-    Each writes NAME.csv and further tables, NAME.md (the table with the paper's values and what agrees), NAME.svg and
-    NAME.png; figures need the extra concordant[figures].
-
-    \b
-    Examples:
-      concordant reproduce table1 --quick
-      concordant reproduce fig3 --data MSLR-WEB10K --output figures
-      concordant reproduce abstention --data cifar-10-batches-bin --device cuda
-    """
-
-    name: str | None = argument(required=False)
-    data: str | None = option(
-        "DIR",
-        "Folder of the data sets (ml-100k, mslr, mq2008, cifar-10-batches-bin, each in its own folder), or of the one "
-        "that is needed; full MSLR-WEB10K too. Default: data, ../shared/data.",
-    )
-    quick: bool = flag("Fewer runs on less data: seconds instead of minutes.")
-    device: str = option(
-        "D", "Where to compute: abstention on CIFAR-10 can use cuda; the others run on the cpu.", default="cpu"
-    )
-    output: str = option("DIR", "Folder for the tables and figures.", "-o", default="reproduction-output")
-    seed: int = option(None, SEED, default=0)
-
-
-class CounterexampleOptions(Options):
-    """Find votes that the surrogate NAME, with any amount of data, ranks wrongly, and write them as a log.
-
-    NAME is a surrogate that reads preferences, as fit --loss lists them, or a counterexample of the papers: theorem-2,
-    theorem-3, orderings. Printed are the votes, the order that contradicts
-    the fewest of them, what every surrogate makes of them, and what that costs.
-
-    votes.csv is a log for concordant rank and fit, items.csv has features for fit with which a linear scorer can give
-    every item any score, and right.csv has the right order as labels for concordant evaluate.
-
-    \b
-    Examples:
-      concordant counterexample ranknet -o ranknet
-      concordant counterexample ranksvm --items 4 --within acyclic
-      concordant counterexample theorem-3 -o theorem-3
-    """
-
-    name: str = argument()
-    phi: str | None = option("P", f"Margin function: {PHIS}.")
-    items: int | None = option("M", "Number of items, 2 to 6 (default 3).")
-    within: str | None = option("C", "Populations to search: low-noise (default), acyclic or any.")
-    votes: int | None = option("N", "Number of votes (default 1000; more where they are needed).")
-    budget: int | None = option("N", "Linear programmes to solve in the search (default 2000).")
-    output: str | None = option("DIR", "Folder for votes.csv, items.csv and right.csv.", "-o")
-    seed: int | None = option("S", "Makes a search that cannot try all scores reproducible (default 0).")
-
-
+# -- commands ----------------------------------------------------------------------------------------------------------
 OPTIONS: dict[str, type[Options]] = {
     "rank": RankOptions,
+    "compare": CompareOptions,
     "fit": FitOptions,
     "score": ScoreOptions,
     "evaluate": EvaluateOptions,

@@ -12,6 +12,7 @@ from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.io.read import read_log
 from concordant.ranking import rank as ranking
+from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure
 
 
@@ -34,6 +35,18 @@ def rank(options: RankOptions) -> None:
         return
     if output is not None:
         check_output(output, log)
+    board, told = board_of(options)
+    tell(told)
+    if output is not None:
+        with Progress(quiet, f"writing {output}"):
+            write(board.to_arrow(), output)
+        options.say("wrote", f"wrote {output}: {len(board):,} rows", path=output)
+    show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
+
+
+def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
+    """Read the log and rank it; also what is to be said of it, on a terminal said before it is ranked."""
+    log, quiet = options.log, options.quiet
     with Progress(quiet, f"reading {log}"):
         reading = read_log(log, **asked_of(options))
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
@@ -43,13 +56,7 @@ def rank(options: RankOptions) -> None:
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
     with Progress(quiet, "ranking"):
-        board = ranking.rank(prefs, options.structure, **asked(options))
-    tell(told)
-    if output is not None:
-        with Progress(quiet, f"writing {output}"):
-            write(board.to_arrow(), output)
-        options.say("wrote", f"wrote {output}: {len(board):,} rows", path=output)
-    show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
+        return ranking.rank(prefs, options.structure, **asked(options)), told
 
 
 def asked(options: RankOptions) -> dict[str, Any]:

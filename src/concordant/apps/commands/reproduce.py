@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from concordant.apps.commands.options import ReproduceOptions
+from concordant.apps.commands.experiment_options import ReproduceOptions
 from concordant.apps.commands.output import output_folder
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.saying import say

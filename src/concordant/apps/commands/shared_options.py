@@ -10,6 +10,7 @@ from typing import Any, Literal
 import click
 
 from concordant.apps.commands.given import Options, flag, option
+from concordant.losses.names import MARGIN_FUNCTIONS
 from concordant.preferences.layouts import KINDS
 
 ONE = click.IntRange(min=1)
@@ -73,6 +74,8 @@ def any_of(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}"
 
 
+SEED = "Makes every output reproducible."
+PHIS = any_of(name for name in MARGIN_FUNCTIONS if name != "linear")
 PICKLE = "Load a model that holds a pickle. A pickle runs whatever code is in it."
 
 
