@@ -17,6 +17,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.ranking.comparing import Contrast, ScoreCovariance, contrast, contrasts, covariance_of
 from concordant.ranking.joint import Fitted, Joint
+from concordant.ranking.prediction import covariate_values, predictions
 from concordant.ranking.rank_sets import rank_sets
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure
@@ -173,3 +174,49 @@ class Answers:
         joint, order = self._joint(query)
         nodes = order if items is None else self._nodes(joint, items)
         return rank_sets(joint, kind, top, nodes, self.items.take(joint.batch.item[nodes]))
+
+    def predict(
+        self, first: Any, second: Any, *, covariates: Mapping[str, Any] | None = None, query: Any = None
+    ) -> pa.Table:
+        """Return how likely the next judgments between items are to end in a win, a tie or a loss of the first.
+
+        Columns: first, second, then win, tie and loss, each with _lower and _upper (at the level of the intervals). A
+        tie has a probability only with ``ties="davidson"``; with ties as half wins there is none, and win and loss hold
+        half of the ties each. Probabilities are missing, and intervals from 0 to 1, for items that no chain of
+        comparisons connects; intervals also where the data set a difference no limits.
+
+        Parameters
+        ----------
+        first, second : an item each, or as many of either; one is paired with all of the other.
+        covariates : values by name, first minus second, for all pairs or one for each; not given: 0. The home side is
+            the covariate "home": 1 where the first is at home, −1 where the second is, 0 on neutral ground.
+        query : its label, where there are several.
+
+        Errors: UsageError for unknown items or covariates, and for scores that do not say how often one item beats
+        another (all but those of bradley-terry and plackett-luce).
+
+        >>> import concordant as cc
+        >>> votes = cc.Preferences.from_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=[30, 12, 9, 8])
+        >>> table = cc.rank(votes, prior=0).predict("a", ["b", "c"])
+        >>> [round(chance, 3) for chance in table["win"].to_pylist()], table.column_names[:4]
+        ([0.714, 0.738], ['first', 'second', 'win', 'win_lower'])
+        """
+        fitted, member = self._fitted, structure(self.structure)
+        if member.curvature is None:
+            raise UsageError(
+                f"the scores of {member.name} do not say how often one item beats another; rank with ",
+                Setting("structure", "bradley-terry"),
+            )
+        sides = [pa.array(side) if np.ndim(side) else pa.array([side]) for side in (first, second)]
+        rows = max(map(len, sides))
+        if any(len(side) not in (1, rows) for side in sides):
+            raise UsageError(f"{len(sides[0]):,} first and {len(sides[1]):,} second items do not make pairs")
+        one, other = (side if len(side) == rows else pa.repeat(side[0], rows) for side in sides)
+        joint, _ = self._joint(query)
+        nodes = [self._nodes(joint, side.to_pylist()) for side in (one, other)]
+        names = fitted.prefs.covariate_names if fitted.used.get("covariates") else ()
+        values = covariate_values(names, covariates or {}, rows)
+        tied = fitted.used.get("ties") == "davidson" and "ties" in joint.scores.coefficients
+        log_nu = float(joint.scores.coefficients["ties"][0]) if tied else None
+        found = predictions(joint, nodes[0], nodes[1], names, values, log_nu)
+        return pa.table({"first": one, "second": other, **dict(zip(found.column_names, found.columns, strict=True))})
