@@ -185,7 +185,7 @@ def bradley_terry() -> Iterator[str]:
             risk = []
             for gate in ("auto", False):
                 ranker = cc.AggregationRanker(gate=gate).fit((X, query, np.arange(len(X))), prefs)
-                risk.append(1 - cc.ndcg(ranker.predict(new), truth, of, gain="identity", at=None).mean())
+                risk.append(1 - cc.ndcg(ranker.predict(new), truth, of, gain="linear", at=None).mean())
                 opened += gate == "auto" and not ranker.status_["gate"][0]["candidates"][0]["taken"]
             differences.append(risk[0] - risk[1])
         spread = float(student.ppf(0.975, 19) * np.std(differences, ddof=1) / np.sqrt(20))
