@@ -26,6 +26,7 @@ from concordant.auditing.stopping import settling
 from concordant.errors import CannotRank, InputError, UsageError, refuse_idle, whole_number
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.connectivity import Differences
+from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note, added_up, of_queries
 from concordant.preferences.preferences import Preferences
@@ -179,6 +180,7 @@ def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int
     """Do what ``audit`` does, for settings that are one object."""
     if not isinstance(prefs, Preferences):
         raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")
+    refuse_crossed(prefs, "an audit")
     wanted = _Wanted.of(prefs, settings)
     _check(prefs, settings)
     _refuse_idle(wanted)

@@ -41,6 +41,7 @@ from concordant.io.store.stored import (
     settled,
     words,
 )
+from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.preferences import Preferences
 
 READ_AS = ("kind", "columns", "clicks", "on_error", "cluster", "covariates", "home")
@@ -228,6 +229,7 @@ class _Intake:
         reading = self._read(log, options)
         unchanged(looked)
         prefs = reading.preferences
+        refuse_crossed(prefs, "a store")
         contents = [self._content(file.sha256, file.bytes, file.log.name) for file in fresh]
         if not looked:
             contents = [self._content(fingerprint(prefs), 0, self.name)]

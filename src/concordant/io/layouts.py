@@ -18,10 +18,15 @@ from concordant.io.engines.counting import Counter
 from concordant.io.log.formats import Log
 from concordant.io.log.rows import Sought, find
 from concordant.preferences.comparisons import check_comparisons
-from concordant.preferences.layouts import ALIASES, KINDS, PAIRS, Layout, plain
+from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, plain
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
 from concordant.preferences.notes import Note
-from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.preferences.preferences import (
+    Preferences,
+    counted_comparisons,
+    counted_lists,
+    with_cluster_columns,
+)
 from concordant.preferences.values import Reason, Reject, Verdict, say
 from concordant.progress import stage
 
@@ -98,6 +103,17 @@ class Form:
     read: Callable[[Counter, Layout, str, str], Reading]
 
 
+UNUSED = "unused cluster"
+"""The code of the note that speaks of such columns."""
+JUDGES = frozenset(
+    f"{who}{end}"
+    for who in ("worker", "annotator", "rater", "judge", "voter", "user", "labeler", "labeller", "evaluator", "grader")
+    for end in ("", "_id", "_name")
+) | {"participant", "participant_id", "respondent", "respondent_id"}
+PROMPTS = frozenset({"prompt", "prompt_id", "question", "question_id", "instruction", "conversation_id", "task_id"})
+"""Names, in plain spelling, of columns that say who judged and what was asked."""
+
+
 def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
     """Say what a log was taken for without being asked."""
     said = []
@@ -111,7 +127,32 @@ def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tu
         )
         count = Setting("columns", key="count")
         said.append(Note("read as weight", text, log=log.name, column=roles["weight"], count=count))
-    return tuple(said)
+    return (*said, *_unused_clusters(log, roles))
+
+
+def _unused_clusters(log: Log, roles: Mapping[str, str]) -> list[Note]:
+    """Say which column of comparisons looks like what judgments depend on, and is not used."""
+    if not {"winner", "left"} & set(roles):
+        return []
+    used = {plain(column) for column in roles.values()}
+    found = {}
+    for names, what in ((JUDGES, "who judged"), (PROMPTS, "what was asked")):
+        like = next((column for column in log.columns if plain(column) in names), None)
+        if like is not None and not used & names:
+            found[like] = what
+    if not found:
+        return []
+    there = tuple(roles[role] for role in CLUSTERS if role in roles)
+    text = (
+        "{log}: {columns:the column {names} looks|the columns {names} look} like {what} and {columns:is|are} not used: "
+        "{ask} makes intervals allow for judgments that depend on each other"
+    )
+    return [
+        Note(
+            UNUSED, text, log=log.name, columns=len(found), names=" and ".join(map(shown, found)),
+            what=" and ".join(found.values()), ask=Setting("cluster", (*there, *found)),
+        )
+    ]  # fmt: skip
 
 
 class Columns:
@@ -141,7 +182,7 @@ def find_layout(
     name: str,
     kind: str | None = None,
     given: Mapping[str, str] | None = None,
-    cluster: str | None = None,
+    cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
     home: str | None = None,
 ) -> Layout:
@@ -154,12 +195,11 @@ def find_layout(
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}; known: {', '.join(KINDS)} (labels are ratings)")
     roles = _given_roles(columns, {} if given is None else given, name)
-    if cluster is not None:
-        roles["cluster"] = _present(columns, cluster, "cluster", name)
+    roles |= _cluster_roles(columns, cluster, name)
     if isinstance(covariates, str):
         covariates = (covariates,)
     covariates = tuple(_present(columns, column, "covariate", name) for column in dict.fromkeys(covariates))
-    there = Columns(columns, [column for role, column in roles.items() if role != "cluster"], name)
+    there = Columns(columns, [column for role, column in roles.items() if role not in CLUSTERS], name)
     attempts = {name: one.fit(there, dict(roles), home) for name, one in FORMS.items() if kind in (None, one.kind)}
     fitting = {one: found for one, found in attempts.items() if isinstance(found, dict)}
     if not fitting:
@@ -203,6 +243,17 @@ def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) ->
     return roles
 
 
+def _cluster_roles(columns: Sequence[str], cluster: str | Sequence[str] | None, name: str) -> dict[str, str]:
+    if cluster is None:
+        return {}
+    if not isinstance(cluster, str | list | tuple):
+        raise UsageError(f"cluster must be the name of a column, or several, not {type(cluster).__name__}")
+    asked = [cluster] if isinstance(cluster, str) else cluster
+    if len(set(map(str, asked))) < len(asked) or not 0 < len(asked) <= len(CLUSTERS):
+        raise UsageError(f"cluster names 1 to {len(CLUSTERS)} columns, each once, not {asked!r}")
+    return {role: _present(columns, one, "cluster", name) for role, one in zip(CLUSTERS, asked, strict=False)}
+
+
 def _present(columns: Sequence[str], column: str, role: str, name: str) -> str:
     if isinstance(column, str) and column in columns:
         return column
@@ -244,7 +295,7 @@ def _entries(kind: str, *needed: str) -> Callable[[Columns, dict[str, str], str 
             _optional(there, roles, "judgment")
             if "query" not in roles and "judgment" not in roles:
                 return "query (or user, or judgment)"
-        unused = set(roles) - {*needed, "query", "count", "cluster", "judgment" if kind == "ratings" else ""}
+        unused = set(roles) - {*needed, "query", "count", *CLUSTERS, "judgment" if kind == "ratings" else ""}
         return f"a use for {', '.join(sorted(unused))}" if unused else roles
 
     return fit
@@ -411,7 +462,7 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         del raw
     pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
     with stage("adding up judgments"):
-        prefs = counted_comparisons(**checked.arguments)
+        prefs = with_cluster_columns(counted_comparisons(**checked.arguments), layout.clusters)
     return Reading(prefs, total, log.name, roles, rejects)
 
 
@@ -440,7 +491,7 @@ def _places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) ->
 # -- lists ---------------------------------------------------------------------------------------------------------
 def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) -> Reading:
     log = counter.log
-    whose = ("query", "cluster", "session", "judgment")
+    whose = ("query", *CLUSTERS, "session", "judgment")
     keys: dict[str, str] = {role: layout.roles[role] for role in whose if role in layout.roles}
     entries = {role: column for role, column in layout.roles.items() if role not in keys}
     order = ("position", "item", "clicked", "rank", "rating", "count")
@@ -462,7 +513,7 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
     if checked.empty:
         raise InputError(f"{log.name}: no judgment is left, every entry is missing")
     with stage("adding up judgments"):
-        prefs = counted_lists(**checked.arguments)
+        prefs = with_cluster_columns(counted_lists(**checked.arguments), layout.clusters)
     return Reading(prefs, total, log.name, layout.roles, rejects)
 
 

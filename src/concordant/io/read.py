@@ -31,7 +31,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     clicks: str = "raise",
     on_error: str = "raise",
-    cluster: str | None = None,
+    cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
     home: str | None = None,
     engine: Any = None,
@@ -51,7 +51,8 @@ def read(
         judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
     clicks : what to do with lists with more than one click: 'raise', 'first', 'last' or 'skip' (leave out the list).
     on_error : 'raise', or 'skip', which leaves out exactly the rows that cannot be understood (see ``read_log``).
-    cluster : name of a column that becomes part of each judgment (worker, session).
+    cluster : name of a column that becomes part of each judgment (worker, session); several names (worker, prompt) for
+        judgments that depend on each other in more than one way.
     covariates : names of numeric columns, winner minus loser or left minus right.
     home : 'left' or 'right' makes the covariate ``home``, 0 in rows that a column ``neutral`` marks.
     engine : 'duckdb' (files), 'memory' (tables) or 'spark', which also reads addresses (s3a://, hdfs://), tables of its
@@ -90,7 +91,7 @@ def read_log(
     columns: Mapping[str, str] | None = None,
     clicks: str = "raise",
     on_error: str = "raise",
-    cluster: str | None = None,
+    cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
     home: str | None = None,
     engine: Any = None,

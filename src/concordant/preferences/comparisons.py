@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
 from concordant.preferences.counts import MOST, exact_sum, refuse_beyond
-from concordant.preferences.layouts import WEAK, Layout
+from concordant.preferences.labels import crossed
+from concordant.preferences.layouts import CLUSTERS, WEAK, Layout
 from concordant.preferences.values import (
     BEYOND,
     CLEAN,
@@ -102,6 +103,12 @@ def times(rows: Ints, count: Ints | None, fine: NDArray[np.bool_] | None) -> Int
     return np.asarray(count * rows)
 
 
+def cross_clusters(arguments: dict[str, Any]) -> None:
+    """Put the cells of several columns of clusters in the place of these."""
+    if there := [arguments.pop(role) for role in CLUSTERS if role in arguments]:
+        arguments["cluster"] = crossed(there)
+
+
 def kept(arguments: dict[str, Any], fine: NDArray[np.bool_] | None) -> dict[str, Any]:
     """Return the columns with only the rows of a mask (all of them without one)."""
     if fine is None:
@@ -150,11 +157,12 @@ def check_comparisons(
     ours, theirs, names = _common(first.values, second.values, one, other)
     verdict.refuse(verdict.not_yet(ours == theirs), Reason("compare an item with itself", one))
     arguments: dict[str, Any] = {}
-    for role in ("query", "cluster"):
+    for role in ("query", *CLUSTERS):
         if role in columns:
             read = labels(columns.pop(role), role, as_json=as_json)
             refuse_labels(verdict, read, role)
             arguments[role] = read.values
+    cross_clusters(arguments)
     if "weight" in columns:
         arguments["weight"] = _weights(columns.pop("weight"), verdict, as_json)
     count = read_integers(columns, verdict, "count", as_json, 1) if "count" in columns else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError
+from concordant.errors import Setting, UsageError, did_you_mean, few
 from concordant.preferences.counts import Integers, exact_sum, narrow, read_only, refuse_beyond
 from concordant.preferences.labels import Labels, encode_query
 from concordant.preferences.ragged import Grouped, Ragged
@@ -36,6 +37,8 @@ class Counted(Grouped):
     """How many times each distinct judgment was made, int32 or int64."""
     cluster: Ints | None = None
     clusters: Labels | None = None
+    cluster_columns: tuple[str, ...] = ()
+    """Names of what judgments depend on, where it is more than one thing: the clusters are then its cells."""
     declared: Pairs = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     """Items that are known for a query but in none of its judgments, sorted."""
     told: tuple[str, ...] = field(default=(), compare=False)
@@ -101,6 +104,35 @@ class Counted(Grouped):
         return read_only(self.groups.spread(np.arange(len(self.queries), dtype=np.int32)))
 
     @cached_property
+    def cluster_ways(self) -> tuple[Ints, ...]:
+        """Codes of what each distinct judgment depends on, an array for each of the ``cluster_columns``."""
+        if self.cluster is None or self.clusters is None:
+            return ()
+        if not self.cluster_columns:
+            return (self.cluster,)
+        cells = [json.loads(label) for label in self.clusters.tolist()]
+        each = (Labels.encode(list(labels))[1] for labels in zip(*cells, strict=True))
+        return tuple(read_only(codes[self.cluster]) for codes in each)
+
+    def by_cluster(self, name: str) -> Self:
+        """Return the same judgments, depending on each other by one of the ``cluster_columns`` only.
+
+        >>> from concordant.preferences.preferences import Preferences
+        >>> who = {"judge": ["a", "b"], "prompt": [1, 1]}
+        >>> votes = Preferences.from_comparisons(["x", "x"], ["y", "z"], cluster=who)
+        >>> votes.by_cluster("prompt").clusters.tolist()
+        [1]
+        """
+        if name not in self.cluster_columns or self.clusters is None or self.cluster is None:
+            raise UsageError(
+                f"clusters are {few(self.cluster_columns) or 'not named'}: {did_you_mean(name, self.cluster_columns)}"
+            )
+        way = self.cluster_columns.index(name)
+        labels, codes = Labels.encode([json.loads(label)[way] for label in self.clusters.tolist()])
+        part = replace(self, clusters=labels, cluster=codes[self.cluster], cluster_columns=())
+        return recounted(part, self.query, self.count)
+
+    @cached_property
     def judgments(self) -> NDArray[np.int64]:
         """Number of judgments of each query."""
         total = np.concatenate(([0], np.cumsum(self.count, dtype=np.int64)))
@@ -138,6 +170,17 @@ class Counted(Grouped):
         return Ragged.counted(keys // width, queries).start, (keys % width).astype(np.int32)
 
 
+def refuse_crossed(prefs: Counted, what: str) -> None:
+    """Raise UsageError where judgments depend on each other in several ways and one can be heeded (``by_cluster``)."""
+    if prefs.cluster_columns:
+        first = prefs.cluster_columns[0]
+        raise UsageError(
+            f"{what} heeds one column of clusters, not {few(prefs.cluster_columns)} at once: take one (",
+            Setting("cluster", first),
+            ")",
+        )
+
+
 def undeclared(prefs: Counted, known: Pairs) -> Pairs:
     """Return the known pairs that no judgment touches, sorted."""
     if len(known) == 0:
@@ -161,7 +204,7 @@ def merged(a: C, b: Counted) -> C:
     """Return the judgments of both. Errors: UsageError for other kinds, clusters or covariates."""
     if not isinstance(b, type(a)) or a.kind != b.kind:
         raise UsageError(f"cannot merge {a.kind} with {b.kind}; turn one into the other's kind first")
-    if (a.clusters is None) != (b.clusters is None):
+    if (a.clusters is None) != (b.clusters is None) or a.cluster_columns != b.cluster_columns:
         raise UsageError(APART)
     queries, query_a, query_b = a.queries.union(b.queries)
     items, item_a, item_b = a.items.union(b.items)

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from concordant.errors import InputError
 from concordant.preferences.counts import MOST
+from concordant.preferences.layouts import CLUSTERS
 
-LABELS = frozenset({"query", "cluster", "winner", "loser", "item", "session", "judgment"})
+LABELS = frozenset({"query", *CLUSTERS, "winner", "loser", "item", "session", "judgment"})
 
 
 NUMBERS = frozenset({"weight", "count", "position", "rank", "rating", "tie", "clicked", "chosen"})

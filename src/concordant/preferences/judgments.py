@@ -14,12 +14,21 @@ from numpy.typing import NDArray
 from concordant.errors import InputError
 from concordant.preferences.comparisons import Columns, check_comparisons
 from concordant.preferences.frames import as_columns
-from concordant.preferences.layouts import Layout
+from concordant.preferences.layouts import CLUSTERS, Layout
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists, gather
 from concordant.preferences.values import Reject, Verdict, flags, say
 
 SHOWN = 3
 Clean = dict[str, Any] | None
+
+
+def clusters_given(cluster: Any) -> dict[str, Any]:
+    """Return the column of each role of clusters: one, or a mapping of names to columns."""
+    if not isinstance(cluster, Mapping):
+        return {"cluster": cluster}
+    if not 0 < len(cluster) <= len(CLUSTERS):
+        raise InputError(f"cluster is a column, or a mapping of 1 to {len(CLUSTERS)} names to columns")
+    return dict(zip(CLUSTERS, cluster.values(), strict=False))
 
 
 def clean_comparisons(
@@ -36,8 +45,12 @@ def clean_comparisons(
     """Check comparisons given as columns, see ``Preferences.from_comparisons``."""
     if covariates is not None and not isinstance(covariates, Mapping):
         raise InputError(f"covariates are a mapping of names to columns, not {type(covariates).__name__}")
-    given = {"winner": winner, "loser": loser, "query": query, "weight": weight, "count": count, "cluster": cluster}
-    given |= {"tie": tie} | {f"covariate {name}": column for name, column in (covariates or {}).items()}
+    given = {"winner": winner, "loser": loser, "query": query, "weight": weight, "count": count}
+    given |= (
+        clusters_given(cluster)
+        | {"tie": tie}
+        | {f"covariate {name}": column for name, column in (covariates or {}).items()}
+    )
     columns = as_columns(given, needed=("winner", "loser"))
     rows = len(columns["winner"])
     if not rows:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,24 @@ from concordant.preferences.ragged import Ragged
 Codes = NDArray[np.int32]
 _BLOCK = 1 << 22
 ONE_QUERY = "all"
+
+
+def crossed(columns: Sequence[Any]) -> Any:
+    """Return the cells of several columns of labels, row by row: of one column its labels, of more JSON lists of them.
+
+    >>> crossed([pa.array(["ann", "bob"]), pa.array([3, 4])]).to_pylist()
+    ['["ann", 3]', '["bob", 4]']
+    """
+    if len(columns) == 1:
+        return columns[0]
+    parts = [column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column for column in columns]
+    known = np.logical_and.reduce([part.is_valid().to_numpy(zero_copy_only=False) for part in parts])
+    codes = np.column_stack([pc.fill_null(part.indices, 0).to_numpy(zero_copy_only=False) for part in parts])
+    cells, place = np.unique(codes.astype(np.int64), axis=0, return_inverse=True)
+    values = [part.dictionary.to_pylist() for part in parts]
+    said = [json.dumps([of[code] for of, code in zip(values, cell, strict=True)], ensure_ascii=False) for cell in cells]
+    where = pa.array(place.ravel().astype(np.int32), mask=~known)
+    return pa.DictionaryArray.from_arrays(where, pa.array(said, pa.large_string()))
 
 
 class Labels:

@@ -44,6 +44,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "cluster": ("cluster",),
 }
 
+CLUSTERS = ("cluster", "cluster_2", "cluster_3")
+"""Roles of what judgments depend on: who judged, and perhaps crossed with it what was asked."""
 WEAK = frozenset({"1", "2", "a", "b", "h", "first", "second"})
 """Words for a side that give way where the log has an item of that name."""
 
@@ -61,6 +63,11 @@ class Layout:
     side_names: tuple[frozenset[str], frozenset[str]] = field(default=(frozenset(), frozenset()))
     form: str = ""
     """The name of the layout, of which a kind may have several."""
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The columns of what judgments depend on."""
+        return tuple(self.roles[role] for role in CLUSTERS if role in self.roles)
 
     @property
     def sided(self) -> bool:

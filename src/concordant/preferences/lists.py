@@ -19,12 +19,13 @@ from concordant.preferences.comparisons import (
     Checked,
     Columns,
     Ints,
+    cross_clusters,
     refuse_labels,
     refuse_numbers,
     times,
     whole_numbers,
 )
-from concordant.preferences.layouts import Layout
+from concordant.preferences.layouts import CLUSTERS, Layout
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.values import CLEAN, MISSING, Read, Reason, Verdict, flags, flat, labels, numbers
@@ -93,15 +94,16 @@ def check_lists(
     kind, owner, number = layout.kind, lists.owner, len(lists.offsets) - 1
     seen = ListVerdicts(Verdict(len(owner)), Verdict(number), np.full(number, -1, np.int64))
     arguments: dict[str, Any] = {"kind": kind}
-    for role in ("query", "session", "judgment", "cluster"):
+    for role in ("query", "session", "judgment", *CLUSTERS):
         if role in lists.keys:
             column = lists.keys[role]
-            if role in ("query", "cluster"):
+            if role in ("query", *CLUSTERS):
                 read = labels(column, role, as_json=as_json)
                 refuse_labels(seen.lists, read, role)
                 arguments[role] = read.values
             else:
                 seen.lists.refuse(_missing(column), Reason(f"have no {role}", role))
+    cross_clusters(arguments)
     item = labels(lists.entries["item"], "item", as_json=as_json)
     refuse_labels(seen.rows, item, "item")
     codes, names = _codes(item)

@@ -8,7 +8,7 @@ however it came about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -65,7 +65,11 @@ class Preferences(Counted):
         if isinstance(self, Lists):
             facts["entries"] = exact_sum(self.count, self.lists.sizes)
         if self.clusters is not None:
-            facts["clusters"] = len(self.clusters)
+            if self.cluster_columns:
+                numbers = (len(np.unique(codes)) for codes in self.cluster_ways)
+                facts["clusters"] = dict(zip(self.cluster_columns, numbers, strict=True))
+            else:
+                facts["clusters"] = len(self.clusters)
         if len(self.declared):
             facts["never judged"] = len(self.declared)
         return facts
@@ -87,7 +91,12 @@ class Preferences(Counted):
     def facts(self) -> str:
         """The summary in one line."""
         return ", ".join(
-            counted(value, name) if isinstance(value, int) else str(value) for name, value in self.summary().items()
+            counted(value, name)
+            if isinstance(value, int)
+            else _crossed_said(value)
+            if name == "clusters"
+            else str(value)
+            for name, value in self.summary().items()
         )
 
     # -- the algebra ---------------------------------------------------------------------------------------------
@@ -183,13 +192,15 @@ class Preferences(Counted):
         weight : strength of the edge, > 0.
         tie : true in rows in which the two tied.
         count : integer number of times that the row was seen.
-        cluster : label of who judged.
+        cluster : label of who judged; a mapping of names to such columns where judgments depend on each other in more
+            than one way (who judged, what was asked).
         covariates : columns by their names, each winner minus loser.
         """
         clean = clean_comparisons(
             winner, loser, query=query, weight=weight, tie=tie, count=count, cluster=cluster, covariates=covariates
         )
-        return counted_comparisons(**clean) if clean else cls.empty()
+        made = counted_comparisons(**clean) if clean else cls.empty()
+        return with_cluster_columns(made, list(cluster) if isinstance(cluster, Mapping) else ())
 
     @classmethod
     def from_selections(
@@ -387,6 +398,17 @@ class Lists(Preferences):
         cluster_kept = None if self.cluster is None else self.cluster[kept]
         columns = {"list_start": lists.start, "list_item": item, "list_value": value, "cluster": cluster_kept}
         return query[kept], amount, columns
+
+
+def _crossed_said(numbers: Mapping[str, int]) -> str:
+    """Say how many clusters there are of each kind: 124 clusters by worker and 13 by prompt."""
+    (name, first), *more = numbers.items()
+    return " and ".join([f"{first:,} clusters by {name}", *(f"{number:,} by {other}" for other, number in more)])
+
+
+def with_cluster_columns(prefs: Preferences, columns: Sequence[str]) -> Preferences:
+    """Return the preferences with what their clusters are the cells of; one column has no cells."""
+    return replace(prefs, cluster_columns=tuple(columns)) if len(columns) > 1 else prefs
 
 
 # -- building and changing preferences -----------------------------------------------------------------------------

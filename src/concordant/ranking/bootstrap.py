@@ -27,6 +27,7 @@ from scipy.sparse.csgraph import connected_components
 from concordant.errors import UsageError
 from concordant.kernels.arrays import in_threads
 from concordant.preferences.connectivity import Connectivity, connectivity
+from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
@@ -250,6 +251,8 @@ def bootstrap(
     Errors: UsageError when replicates × items is too large to keep.
     """
     batch = data if isinstance(data, Batch) else Batch.whole(data)
+    if clustered:
+        refuse_crossed(batch.prefs, "the bootstrap")
     chosen = dict(options or {})
     nodes = int(batch.node_start[-1])
     if replicates < 2 or replicates * nodes > MOST:

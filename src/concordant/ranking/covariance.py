@@ -15,12 +15,13 @@ criterion (1) of §2). With three items the fit is exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, vstack
 
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
@@ -44,33 +45,60 @@ LEAF = 12
 
 @dataclass(frozen=True, eq=False)
 class Meat:
-    """The middle of the sandwich: one row for each cluster of each graph, M = rootᵀ root."""
+    """The middle of the sandwich: one row for each cluster of each graph, M = rootᵀ root [− minusᵀ minus].
+
+    Judgments that depend on each other in two ways (who judged, what was asked) are crossed: M = M_A + M_B − M_AB, AB
+    the cells; of three ways all intersections, with alternating signs (Cameron, Gelbach & Miller, Journal of Business
+    & Economic Statistics 29, 2011, (2.8)–(2.13)).
+    """
 
     root: csr_array
     clusters: Indices
-    """Number of clusters (judgments where none are given) of each graph."""
+    """Number of clusters (judgments where none are given) of each graph; of several ways the least."""
+    minus: csr_array | None = None
+    cells: csr_array | None = None
+    """The root of the finest cells alone, where clusters are crossed."""
 
     @classmethod
     def of(cls, batch: Batch, curvature: Curvature) -> Meat:
         """Add the gradients of each cluster's judgments; a judgment held c times counts as c draws."""
         gradients = csr_array(curvature.contributions)
-        cluster = batch.prefs.cluster
-        if cluster is None:
+        ways = batch.prefs.cluster_ways
+        if not ways:
             draws = batch.judgments
             scale = np.sqrt(batch.multiplicity * (draws / np.maximum(draws - 1, 1))[batch.graph])
             return cls(csr_array(diags_array(scale) @ gradients), draws)
-        width = int(cluster.max(initial=0)) + 1
-        labels, row = np.unique(batch.graph * width + cluster[batch.judgment], return_inverse=True)
-        graph = labels // width
-        draws = np.bincount(graph, minlength=len(batch)).astype(np.int64)
-        scale = np.sqrt(draws / np.maximum(draws - 1, 1))[graph]
-        held = np.arange(len(row))
-        gather = csr_array((batch.multiplicity * scale[row], (row, held)), shape=(len(labels), len(row)))
-        return cls(csr_array(gather @ gradients), draws)
+        least = np.full(len(batch), np.iinfo(np.int64).max)
+        roots: tuple[list[csr_array], list[csr_array]] = [], []
+        for number in range(1, len(ways) + 1):
+            for chosen in combinations(ways, number):
+                gather, draws = _gathered(batch, chosen)
+                roots[number % 2 == 0].append(csr_array(gather @ gradients))
+                least = np.minimum(least, draws) if number == 1 else least
+        added, taken = (csr_array(vstack(part)) if part else None for part in roots)
+        assert added is not None
+        return cls(added, least, taken, None if taken is None else csr_array(gather @ gradients))
+
+    def square(self, side: Floats) -> float:
+        """xᵀMx; where a difference of ways loses it, half of what they have together."""
+        whole = float(((self.root @ side) ** 2).sum())
+        return whole if self.minus is None else max(whole - float(((self.minus @ side) ** 2).sum()), whole / 2)
 
     def matrix(self) -> csr_array:
         """M, parameters by parameters."""
-        return csr_array(self.root.T @ self.root)
+        whole = csr_array(self.root.T @ self.root)
+        return whole if self.minus is None else csr_array(whole - self.minus.T @ self.minus)
+
+
+def _gathered(batch: Batch, ways: Sequence[NDArray[np.int32]]) -> tuple[csr_array, Indices]:
+    """What adds up the distinct judgments of each cell, times √(K/(K − 1)), and the cells K of each graph."""
+    keys = [batch.graph.astype(np.int64), *(way[batch.judgment].astype(np.int64) for way in ways)]
+    cells, row = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
+    row = row.ravel()
+    draws = np.bincount(cells[:, 0], minlength=len(batch)).astype(np.int64)
+    scale = np.sqrt(draws / np.maximum(draws - 1, 1))[cells[:, 0]]
+    held = np.arange(len(row))
+    return csr_array((batch.multiplicity * scale[row], (row, held)), shape=(len(cells), len(row))), draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +160,15 @@ def far_units(units: Units, curvature: Curvature) -> NDArray[np.bool_]:
 
 
 def stacks(
-    units: Units, curvature: Curvature, gauge: Gauge, meat: csr_array | None, chosen: Indices
+    units: Units, curvature: Curvature, gauge: Gauge, meat: Meat | None, chosen: Indices
 ) -> Iterator[tuple[Indices, int, Floats]]:
     """Yield (parameters (G, p), nodes among them n, covariance (G, p, p)), the chosen units of one size at a time.
 
     Parameters: the first n of each row are nodes. NaN where float64 has no covariance (strengths too far apart).
     Memory is bounded by ``STACK`` numbers or one unit's matrix.
     """
+    whole = None if meat is None or not len(chosen) else meat.matrix()
+    cells = None if meat is None or meat.cells is None else csr_array(meat.cells.T @ meat.cells)
     size, nodes = units.size[chosen], units.nodes[chosen]
     shape = size * (int(size.max(initial=0)) + 1) + nodes
     for kind in np.unique(shape):
@@ -150,11 +180,27 @@ def stacks(
             ids = units.order[units.start[part][:, None] + np.arange(p)]
             bread = _anchored(_dense(curvature.hessian, ids), ids[:, :n], gauge, curvature.prior)
             inverse = _inverses(bread)
-            middle = None if meat is None else _dense(meat, ids)
+            middle = None if whole is None else _dense(whole, ids)
             matrix = _contrasts(inverse, middle, ids[:, :n], gauge)
+            if cells is not None:
+                matrix = _semidefinite(matrix, _contrasts(inverse, _dense(cells, ids), ids[:, :n], gauge))
             own = np.einsum("gii->gi", matrix)
             matrix[(own < -NEGATIVE * own.max(axis=1)[:, None]).any(axis=1)] = np.nan
             yield ids, n, matrix
+
+
+def _semidefinite(matrix: Floats, cells: Floats) -> Floats:
+    """A stack of V_A + V_B − V_AB; one that has a negative eigenvalue becomes V_AB + (V_A + V_B − 2V_AB)₊.
+
+    With negative eigenvalues set to 0 alone (Cameron, Gelbach & Miller 2011, §2.3) an interval may have no width; what
+    the cells say by themselves is the least that judgments of common judges and prompts leave. NaN stays.
+    """
+    known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
+    least = np.linalg.eigvalsh(np.where(known[:, None, None], matrix, 0.0))[:, 0]
+    bad = np.flatnonzero(known & (least < -ROUNDING * np.einsum("gii->gi", matrix).max(axis=1, initial=0.0)))
+    values, vectors = np.linalg.eigh(matrix[bad] - cells[bad])
+    matrix[bad] = cells[bad] + (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
+    return matrix
 
 
 def _dense(matrix: csr_array, ids: Indices) -> Floats:
@@ -271,7 +317,7 @@ def covariance(
         raise UsageError(f"a covariance matrix of {size:,} parameters is too large; at most {most:,} are allowed")
     if far_units(units, curvature)[unit].any():
         raise UsageError("the strengths of the judgments lie too far apart for a covariance matrix in floating point")
-    meat = Meat.of(batch, curvature).matrix() if method == "sandwich" else None
+    meat = Meat.of(batch, curvature) if method == "sandwich" else None
     for _, _, matrix in stacks(units, curvature, gauge, meat, unit):
         return np.asarray(matrix[0])
     return np.zeros((0, 0))
@@ -341,7 +387,7 @@ def quasi_errors(
     gauge = Gauge.of(batch.node_start, connectivity)
     units = Units.of(batch, curvature, gauge)
     chosen = np.flatnonzero((batch.sizes[units.graph] <= MOST) & ~far_units(units, curvature))
-    meat = Meat.of(batch, curvature).matrix() if method == "sandwich" else None
+    meat = Meat.of(batch, curvature) if method == "sandwich" else None
     error = np.where(connectivity.compared & ~connectivity.separated, np.nan, np.inf)
     worst = np.full(len(batch), np.nan)
     for ids, n, matrices in stacks(units, curvature, gauge, meat, chosen):

@@ -223,7 +223,7 @@ class Curved(Joint):
             side[first[row]], side[second[row]] = 1.0, -1.0
             found, left = cg(bread, side, rtol=1e-9, atol=0.0, maxiter=20 * self.parameters, M=before)
             if left == 0:
-                out[row] = side @ found if self.meat is None else float(((self.meat.root @ found) ** 2).sum())
+                out[row] = side @ found if self.meat is None else self.meat.square(found)
         return out
 
     @cached_property

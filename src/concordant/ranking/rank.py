@@ -247,7 +247,7 @@ def rank(
                 limits = bounds(batch, scores, member, linked, wanted, options)
             used = scores.options
             part = _part(batch, scores, linked, limits, across_components)
-            parts.append(replace(part, check=_check(batch, scores, limits)) if member.expects else part)
+            parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
             done += len(codes)
             advance(len(codes))
             if progress is not None:
@@ -263,6 +263,12 @@ def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
 
 def _linked(batch: Batch, member: Structure) -> Connectivity:
     return member.links(batch) if member.reads != "exposures" else _all_linked(batch)
+
+
+def _one_way(batch: Batch) -> Batch:
+    """The judgments clustered by the first of what they depend on: the fit of the model is tested by one."""
+    names = batch.prefs.cluster_columns
+    return Batch.whole(batch.prefs.by_cluster(names[0]), batch.query) if names else batch
 
 
 def _all_linked(batch: Batch) -> Connectivity:
@@ -295,6 +301,7 @@ def _check(batch: Batch, scores: Scores, limits: Bounds) -> _Check:
 
 
 def _residuals(batch: Batch, scores: Scores) -> pa.Table:
+    batch = _one_way(batch)
     fitted, standardised_residual = standardised(batch, scores)
     graphs, items = fitted.graphs, batch.prefs.items
     return pa.table(

@@ -74,7 +74,7 @@ def rank_intervals(
     lower, upper = ranks_from_intervals(batch, scores, gauge, intervals.standard_error, certain, level=level)
     chosen = np.flatnonzero((size <= PAIRWISE) & (size > 1))
     drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS <= WORK
-    meat = Meat.of(batch, curvature).matrix() if intervals.method == "sandwich" else None
+    meat = Meat.of(batch, curvature) if intervals.method == "sandwich" else None
     units = Units.of(batch, curvature, gauge)
     part = np.flatnonzero(np.isin(units.graph, chosen) & ~far_units(units, curvature))
     with stage("rank intervals", len(part)) as advance:

@@ -167,9 +167,8 @@ def _variances(
     chosen = np.arange(len(units.size)) if graphs is None else np.flatnonzero(np.isin(units.graph, graphs))
     small = units.size[chosen] <= SMALL
     small &= ~far_units(units, curvature)[chosen]
-    middle = meat.matrix() if meat is not None and small.any() else None
     none: list[NDArray[np.int64]] = []
-    for ids, _, matrix in stacks(units, curvature, gauge, middle, chosen[small]):
+    for ids, _, matrix in stacks(units, curvature, gauge, meat, chosen[small]):
         variance[ids] = np.einsum("gii->gi", matrix)
         none.extend(row for row in ids if not np.isfinite(variance[row]).all())
     ways: dict[str, list[float]] = {}
@@ -179,6 +178,10 @@ def _variances(
         hessian, root = _one(curvature, meat, ids)
         found = large_variances(hessian, curvature.prior, own, root)
         variance[ids] = np.concatenate([found.scores, found.coefficients])
+        if meat is not None and meat.minus is not None:  # never below the mean of the ways' own variances
+            less = large_variances(hessian, curvature.prior, own, csr_array(meat.minus[:, ids]))
+            taken = np.concatenate([less.scores, less.coefficients])
+            variance[ids] = np.maximum(variance[ids] - taken, variance[ids] / 2)
         if found.how == "none":
             none.append(ids)
         elif found.error > CERTIFIED:

@@ -23,6 +23,7 @@ from concordant.apps.commands.reading_log import (
     labelled_like,
     read_feature_file,
     said_of_names,
+    without_clusters,
 )
 from concordant.apps.commands.regressors import named_regressor
 from concordant.apps.commands.standard import beside_the_result
@@ -136,7 +137,10 @@ def _preferences(options: FitOptions) -> tuple[Features | FeatureFile, Any, list
     reading = read_log(log, **asked_of(options))
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     if not options.quiet:
-        told += [f"{log}: {reading.preferences.facts}", *(f"note: {worded(note)}" for note in reading.notes)]
+        told += [
+            f"{log}: {reading.preferences.facts}",
+            *(f"note: {worded(note)}" for note in without_clusters(reading.notes, 0)),
+        ]
     if file is not None:
         return file, reading.preferences, told + ([] if options.quiet else as_written(file, reading.preferences))
     with stage(f"reading {options.features}"):

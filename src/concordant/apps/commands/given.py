@@ -201,7 +201,10 @@ class _Command(click.Command):
         one = own.get(name) or own.get(called)
         if one is None:
             return str(setting)
-        return _flag(one) if one.is_flag or setting.value is None else f"{_flag(one)} {setting.value}"
+        if one.is_flag or setting.value is None:
+            return _flag(one)
+        values = setting.value if isinstance(setting.value, tuple) else (setting.value,)
+        return " ".join(f"{_flag(one)} {value}" for value in values)
 
 
 def _flag(option: click.Option) -> str:

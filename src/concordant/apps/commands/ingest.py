@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concordant.apps.commands.options import IngestOptions
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.reading_log import asked_of, without_clusters
 from concordant.errors import counted, few
 from concordant.io.ingest import Store, Taken
 
@@ -23,7 +23,7 @@ def ingest(options: IngestOptions) -> None:
             taken = store.ingest(log, **reading)
         for line in _said(taken):
             options.say("ingested", line)
-        options.say_notes(taken.notes)
+        options.say_notes(without_clusters(taken.notes, 1))
 
 
 def _said(taken: Taken) -> list[str]:

@@ -23,6 +23,7 @@ from concordant.apps.commands.shared_options import (
 )
 from concordant.errors import UsageError, few
 from concordant.io.engines.duckdb import Settings, memory_allowed
+from concordant.io.layouts import UNUSED
 from concordant.io.log.formats import locate
 from concordant.io.log.headers import with_header
 from concordant.io.store.catalogue import is_store
@@ -31,6 +32,7 @@ from concordant.learning.features.reading import read_features
 from concordant.learning.features.streamed import FORMATS, FeatureFile
 from concordant.preferences.labels import Labels
 from concordant.preferences.layouts import plain
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 
 
@@ -48,10 +50,19 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
         "master": options.master,
     }
     if isinstance(options, ClusteredLog):
-        asked["cluster"] = options.cluster
+        asked["cluster"] = options.cluster[0] if len(options.cluster) == 1 else options.cluster or None
     if isinstance(options, SidedLog):
         asked |= {"covariates": options.covariates, "home": "left" if options.home else None}
     return asked | more
+
+
+def without_clusters(notes: Sequence[str], most: int) -> list[str]:
+    """Return the notes but for one that suggests more columns of clusters than a command takes, ``most``."""
+    return [
+        note
+        for note in notes
+        if not (isinstance(note, Note) and note.code == UNUSED and len(note.numbers["ask"].value) > most)
+    ]
 
 
 LABELS = frozenset({"label", "labels", "relevance", "rel", "grade", "rating", "score", "target", "clicked"})

@@ -42,7 +42,7 @@ def report(options: ReportOptions) -> None:
         prefs = reading.preferences
         told = [f"skipped: {reading.report()}"] if reading.rejects else []
         annotators = None
-        if options.group is not None and options.group != options.cluster:
+        if options.group is not None and (options.group,) != options.cluster:
             annotators = groups_of(read_log(log, **asked_of(options, cluster=options.group)).preferences)
         features, said = _features(options, model, prefs)
     told += [] if quiet else [f"{log}: {prefs.facts}", *said]
@@ -52,7 +52,7 @@ def report(options: ReportOptions) -> None:
             features=features,
             model=model,
             annotators=annotators,
-            column=options.group or options.cluster,
+            column=options.group or next(iter(options.cluster), None),
             title=Path(log).name if options.title is None else options.title,
             command=_as_written(click.get_current_context()),
             structure=options.structure,

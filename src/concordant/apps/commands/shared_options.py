@@ -123,7 +123,12 @@ class LogOptions(Columns):
 class ClusteredLog(LogOptions):
     """A log whose judgments depend on each other."""
 
-    cluster: str | None = option("C", "Column of the worker or session that judgments depend on.")
+    cluster: tuple[str, ...] = option(
+        "C",
+        "Column of the worker or session that judgments depend on; give it twice where they depend on each other in "
+        "two ways (--cluster worker --cluster prompt).",
+        default=(),
+    )
 
 
 class SidedLog(ClusteredLog):

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from concordant.apps.report.views import recurring, short
 from concordant.errors import InputError, UsageError
 from concordant.losses.metrics.pairwise import kendall_tau
+from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
@@ -38,6 +39,7 @@ EXPLAINED = (
 
 def groups_of(prefs: Preferences) -> Mapping[str, Preferences]:
     """Return the judgments of each cluster by themselves. Errors: UsageError where the log does not say who judged."""
+    refuse_crossed(prefs, "the agreement of groups")
     if prefs.clusters is None or prefs.cluster is None:
         raise UsageError("the judgments do not say who made them")
     found = {}

@@ -15,14 +15,19 @@ from numpy.typing import NDArray
 from concordant.errors import InputError
 from concordant.io.engines import memory
 from concordant.preferences.comparisons import Checked, check_comparisons
-from concordant.preferences.layouts import Layout
+from concordant.preferences.layouts import CLUSTERS, Layout
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, check_lists
-from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.preferences.preferences import (
+    Preferences,
+    counted_comparisons,
+    counted_lists,
+    with_cluster_columns,
+)
 from concordant.preferences.values import Reason, Reject, flat
 
 ROWS = "rows"
 """Column that says how many rows of the log each tuple of values stands for."""
-KEYS = ("query", "cluster", "session", "judgment")
+KEYS = ("query", *CLUSTERS, "session", "judgment")
 ENTRIES = ("position", "item", "clicked", "rank", "rating", "count")
 
 
@@ -65,7 +70,7 @@ class Checks:
         if checked.empty:
             return Preferences.empty()
         build = counted_comparisons if self.layout.kind == "comparisons" else counted_lists
-        return build(**checked.arguments)
+        return with_cluster_columns(build(**checked.arguments), self.layout.clusters)
 
     def faults(self, table: pa.Table) -> tuple[list[Fault], dict[str, int]]:
         """Return what is refused of these rows, and how many of each unit (rows, lists) there are."""

@@ -16,6 +16,7 @@ from concordant.learning.features.reading import read_features
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.judged import Judged
 from concordant.losses.metrics.judged_lists import as_numbers
+from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
@@ -195,6 +196,7 @@ def learning_rows(X: Any, y: Any, missing: str, sample_weight: Any = None) -> Tr
     else:
         features, named = _labelled(X, y, missing)
         if isinstance(y, Preferences):
+            refuse_crossed(y, "a ranker")
             judged = Judged(features.items, features.item, features.queries, features.query, y, None)
         else:
             labels = as_numbers(y, "labels", size=len(features))
