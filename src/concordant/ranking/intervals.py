@@ -96,7 +96,31 @@ def bounds(
     wanted: IntervalOptions,
     options: Mapping[str, Any],
 ) -> Bounds:
-    """Return intervals of the scores of a batch and simultaneous intervals of their ranks."""
+    """Return intervals of the scores of a batch and simultaneous intervals of their ranks.
+
+    Whatever the method, an item that nobody judged has (−inf, inf) and no rank.
+    """
+    found = _bounds_of(batch, scores, member, linked, wanted, options)
+    judged = linked.compared
+    if found.method == "none" or judged.all():
+        return found
+    return replace(
+        found,
+        lower=np.where(judged, found.lower, -np.inf),
+        upper=np.where(judged, found.upper, np.inf),
+        rank_lower=np.where(judged, found.rank_lower, 0),
+        rank_upper=np.where(judged, found.rank_upper, 0),
+    )
+
+
+def _bounds_of(
+    batch: Batch,
+    scores: Scores,
+    member: Structure,
+    linked: Connectivity,
+    wanted: IntervalOptions,
+    options: Mapping[str, Any],
+) -> Bounds:
     notes: tuple[Note, ...] = ()
     if wanted.method == "auto":
         wanted, notes = suited(batch, member, wanted)

@@ -51,7 +51,7 @@ class OptimalOrders:
     query: NDArray[np.int32]
     item: NDArray[np.int32]
     rank: NDArray[np.int64]
-    """From 1; orders are strict."""
+    """From 1; orders are strict. 0 for items that nobody judged, which stand last (in tables it is missing then)."""
     loss: Floats
     """Pairwise loss of each query's order: the mean over its judgments of the strength that the order contradicts."""
     lower: Floats
@@ -72,7 +72,7 @@ class OptimalOrders:
             {
                 "query": self.queries.take(self.query),
                 "item": self.items.take(self.item),
-                "rank": self.rank,
+                "rank": pa.array(self.rank, mask=self.rank == 0),
                 "loss": self.loss[self.query],
                 "lower": self.lower[self.query],
                 "exact": self.exact[self.query],
@@ -97,7 +97,8 @@ def optimal_order(prefs: Preferences, *, exact: bool = False, time_limit: float 
     side; for rankings loss × judgments is the Kemeny distance (a tied pair of a judgment adds ½ whatever the order).
     Strongly connected components of the difference graph with at most 12 items are solved exactly; larger ones by a
     local search that is often proven best by its bound. ``exact`` goes through subsets up to 20 items and gives
-    what is left open to an integer program, ``time_limit`` seconds for each component. Of several best orders one.
+    what is left open to an integer program, ``time_limit`` seconds for each component. Of several best orders one; items
+    that nobody judged have no rank and stand after the others.
 
     Errors: UsageError when ``prefs`` are no Preferences or the time is not positive.
 
@@ -119,9 +120,11 @@ def optimal_order(prefs: Preferences, *, exact: bool = False, time_limit: float 
         seed=seed,
     )
     judgments = np.maximum(batch.judgments, 1)
-    rows = np.lexsort((best.place, batch.owner))
+    compared = connectivity(batch.graphs).compared
+    rows = np.lexsort((best.place, ~compared, batch.owner))
+    rank = np.where(compared[rows], np.arange(len(rows)) - batch.node_start[batch.owner[rows]] + 1, 0)
     return OptimalOrders(
-        prefs.queries, prefs.items, batch.query[batch.owner[rows]], batch.item[rows], best.place[rows] + 1,
+        prefs.queries, prefs.items, batch.query[batch.owner[rows]], batch.item[rows], rank,
         best.loss / judgments, best.lower / judgments, best.exact, best.method, batch.judgments,
     )  # fmt: skip
 

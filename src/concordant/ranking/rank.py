@@ -34,6 +34,7 @@ from concordant.ranking.lack_of_fit import (
     misfit_notes,
     standardised,
 )
+from concordant.ranking.ranked_lists import examinations
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
@@ -66,13 +67,14 @@ class Ranking(Answers):
     """1 is the largest of its query."""
     item: Ints
     rank: NDArray[np.int64]
+    """From 1; 0 for an item that nobody judged, which stands after the others (in tables it is missing then)."""
     score: Floats
     lower: Floats
     upper: Floats
     judgments: NDArray[np.int64]
     """Judgments that touch the item."""
     rank_lower: NDArray[np.int64]
-    """Best rank that is compatible with the data; 0 without intervals (in tables it is missing then)."""
+    """Best rank that is compatible with the data; 0 without intervals or rank (in tables it is missing then)."""
     rank_upper: NDArray[np.int64]
     flag: NDArray[np.int8]
     """Sum of the codes of the item's flags (``ranking.flags.FLAGS``); 0: none."""
@@ -117,20 +119,20 @@ class Ranking(Answers):
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table with the columns of the contract, then rank bounds and flag."""
         quasi = {} if self.quasi_error is None else {"quasi_error": self.quasi_error}
-        without = self.rank_lower == 0
-        bounds = {name: pa.array(getattr(self, name), mask=without) for name in ("rank_lower", "rank_upper")}
+        ranks = {name: getattr(self, name) for name in ("rank", "rank_lower", "rank_upper")}
+        ranks = {name: pa.array(column, mask=column == 0) for name, column in ranks.items()}
         flags = pa.DictionaryArray.from_arrays(pa.array(self.flag), pa.array(LABELS)).cast(pa.string())
         return pa.table(
             {
                 "query": self.queries.take(self.query),
                 "component": self.component,
                 "item": self.items.take(self.item),
-                "rank": self.rank,
+                "rank": ranks.pop("rank"),
                 "score": self.score,
                 "lower": self.lower,
                 "upper": self.upper,
                 "judgments": self.judgments,
-                **bounds,
+                **ranks,
                 "flag": flags,
                 **quasi,
             }
@@ -272,11 +274,12 @@ def _one_way(batch: Batch) -> Batch:
 
 
 def _all_linked(batch: Batch) -> Connectivity:
-    """Click rates are absolute: all items of a query are comparable; an item that was never shown is flagged."""
+    """Click rates are absolute: all items of a query are comparable, but those that were never examined."""
     nodes = len(batch.item)
     no = np.zeros(nodes, bool)
-    seen = _touches(batch) > 0
-    return Connectivity(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), seen, seen, no, no)
+    seen = examinations(batch)[1] > 0
+    group = np.where(seen, 0, 1 + np.arange(nodes)).astype(np.int32)
+    return Connectivity(group, group, seen, seen, no, no)
 
 
 @dataclass(frozen=True)
@@ -332,7 +335,7 @@ class _Part:
 def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
     group = np.zeros_like(scores.component) if across else scores.component
     exact = bool((scores.status == Status.CLOSED_FORM).all())
-    order, place = _ranks(batch.owner, group, scores.value, batch.item, 1e-12 if exact else 1e-8)
+    order, place = _ranks(batch.owner, group, linked, scores.value, batch.item, 1e-12 if exact else 1e-8)
     columns: dict[str, NDArray[Any]] = {
         "query": batch.query[batch.owner],
         "component": scores.component + 1,
@@ -342,7 +345,7 @@ def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, ac
         "upper": limits.upper,
         "judgments": _touches(batch),
         "rank_lower": limits.rank_lower,
-        "rank_upper": _anywhere(batch, scores.component, limits.rank_upper) if across else limits.rank_upper,
+        "rank_upper": _anywhere(batch, linked, limits.rank_upper) if across else limits.rank_upper,
         "flag": _flags(linked),
         "quasi_error": limits.quasi if limits.quasi is not None else np.zeros(0),
     }
@@ -357,10 +360,13 @@ def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, ac
 
 
 def _ranks(
-    owner: NDArray[np.int64], component: Ints, value: Floats, item: Ints, tolerance: float
+    owner: NDArray[np.int64], component: Ints, linked: Connectivity, value: Floats, item: Ints, tolerance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows in order and the rank of each: 1 + the number of clearly better items of its component."""
-    order = np.lexsort((item, -value, component, owner))
+    """Rows in order and the rank of each: 1 + the number of clearly better items of its component; 0 if never judged.
+
+    Items that nobody judged stand last in their component.
+    """
+    order = np.lexsort((item, -value, ~linked.compared, component, owner))
     group = owner[order] * (int(component.max(initial=0)) + 1) + component[order]
     sorted_value = value[order]
     new_group = np.diff(group, prepend=-1) != 0
@@ -368,13 +374,13 @@ def _ranks(
     index = np.arange(len(order))
     group_begin = np.maximum.accumulate(np.where(new_group, index, 0))
     tie_begin = np.maximum.accumulate(np.where(new_group | drop, index, 0))
-    return order, tie_begin - group_begin + 1
+    return order, np.where(linked.compared[order], tie_begin - group_begin + 1, 0)
 
 
-def _anywhere(batch: Batch, component: Ints, upper: NDArray[np.int64]) -> NDArray[np.int64]:
+def _anywhere(batch: Batch, linked: Connectivity, upper: NDArray[np.int64]) -> NDArray[np.int64]:
     """Worst ranks among the items of all components: those of another one may all be better."""
-    size = batch.sizes[batch.owner]
-    group = batch.owner * (int(component.max(initial=0)) + 1) + component
+    size = batch.node_groups.sums(linked.compared).astype(np.int64)[batch.owner]
+    group = batch.owner * (int(linked.component.max(initial=0)) + 1) + linked.component
     members = np.bincount(group)[group] if len(group) else size
     return np.where(upper > 0, np.minimum(upper + size - members, size), 0)
 

@@ -238,7 +238,7 @@ def remarks(board: Ranking) -> list[str]:
     if stopped := int((board.status["status"] == Status.STOPPED).sum()):
         text = "{queries:,} of {of:queries} stopped before convergence"
         notes.append(Note("queries stopped", text, queries=stopped, of=of))
-    if split := len(np.unique(board.query[board.component > 1])):
+    if split := len(np.unique(board.query[(board.component > 1) & (board.rank > 0)])):
         text = (
             "{of:the items fall|in {queries:queries} the items fall} into groups that were never compared with each "
             "other: ranks restart in each (column component)"
@@ -310,7 +310,7 @@ def _print_table(board: Ranking, asked: int | None) -> None:
     console = Console()
     begin = np.flatnonzero(np.diff(board.query, prepend=-1)) if len(board) else np.zeros(0, int)
     ends = np.append(begin[1:], len(board))
-    split = bool((board.component > 1).any())
+    split = bool(((board.component > 1) & (board.rank > 0)).any())
     rows = asked or (60 if len(board) <= 60 and len(begin) == 1 else 20)
     shown_queries = list(zip(begin, ends))[: max(1, 60 // rows)]
     arrow = board.to_arrow()
@@ -336,7 +336,7 @@ def _print_table(board: Ranking, asked: int | None) -> None:
         for i in range(start, last):
             row = {name: arrow[name][i].as_py() for name in arrow.column_names}
             cells: list[Any] = [str(row["component"])] if split else []
-            cells.append(str(row["rank"]))
+            cells.append("–" if row["rank"] is None else str(row["rank"]))
             if board.interval != "none":
                 cells.append("–" if row["rank_lower"] is None else f"{row['rank_lower']}–{row['rank_upper']}")
             cells += [Text(one_line(str(row["item"]))), f"{row['score']:.3f}", _interval(row), f"{row['judgments']:,}"]

@@ -28,7 +28,7 @@ def in_short(views: list[View], shown: list[dict[str, Any]], level: float) -> li
 def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[Sentence]:
     """Who has the best score of the largest group, and how many cannot be told from it."""
     view, board, rows = views[0], views[0].group.board, views[0].span()
-    largest = board.component[rows] == 1
+    largest = (board.component[rows] == 1) & (board.rank[rows] > 0)
     size, best = int(largest.sum()), int((board.rank[rows][largest] == 1).sum())
     if size < 2:
         return

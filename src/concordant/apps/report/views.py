@@ -182,11 +182,11 @@ class View:
     def ranking(self) -> dict[str, Any]:
         """Return the rows of the ranking, column by column; items are codes of the whole log."""
         board, rows = self.group.board, self.span(self.rows)
-        bounded = board.rank_lower[rows] > 0
+        ranks = {name: getattr(board, name)[rows] for name in ("rank", "rank_lower", "rank_upper")}
         return {
             "item": self.group.code[board.item[rows]],
-            **{name: getattr(board, name)[rows] for name in ("component", "rank", "score", "lower", "upper")},
-            **{name: np.where(bounded, getattr(board, name)[rows], np.nan) for name in ("rank_lower", "rank_upper")},
+            **{name: getattr(board, name)[rows] for name in ("component", "score", "lower", "upper")},
+            **{name: np.where(column > 0, column, np.nan) for name, column in ranks.items()},
             "judgments": board.judgments[rows],
             "flag": [LABELS[codes] for codes in board.flag[rows].tolist()],
         }
@@ -200,7 +200,7 @@ class View:
             "pooled": self.group.pooled,
             "judgments": int(self.group.prefs.judgments[self.query]),
             "items": self.size,
-            "components": int(board.component[rows].max(initial=0)),
+            "components": int(board.component[rows][board.rank[rows] > 0].max(initial=0)),
             "ranking": self.ranking(),
             "notes": list(self._notes(rows)),
         }

@@ -94,8 +94,8 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         query=query[order],
         item=item[order],
         flag=flags.astype(np.int8),
-        **{name: column(name) for name in ("component", "rank", "score", "lower", "upper", "judgments")},
-        **{name: pc.fill_null(table[name], 0).to_numpy()[order] for name in ("rank_lower", "rank_upper")},
+        **{name: column(name) for name in ("component", "score", "lower", "upper", "judgments")},
+        **{name: pc.fill_null(table[name], 0).to_numpy()[order] for name in ("rank", "rank_lower", "rank_upper")},
         quasi_error=column("quasi_error") if "quasi_error" in table.column_names else None,
         structure=structure,
         interval=" or ".join(sorted(methods)) or interval,
@@ -116,7 +116,7 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
     Errors: UsageError where the folder is there and not empty, InputError where rows are refused.
     """
     seen = Observation()
-    stopped, split = fn.col("status") == int(Status.STOPPED), fn.col("component") > 1
+    stopped, split = fn.col("status") == int(Status.STOPPED), (fn.col("component") > 1) & fn.col("rank").isNotNull()
     counts = {f"flag {one.label}": fn.count_if(fn.col("flag").contains(one.label)) for one in FLAGS}
     counts |= {"rows": fn.count(fn.lit(1)), "stopped": fn.count_if(stopped), "split": fn.count_if(split)}
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
