@@ -208,6 +208,7 @@ VALUES: dict[str, list[str]] = {
     "kind": ["comparisons", "selections", "choices", "orders", "ratings", "labels"],
     "structure": ["plackett-luce", "borda", "cascade"],
     "prior": ["0.5"],
+    "reference": ["a"],
     "ties": ["davidson", "paper"],
     "clicks": ["first"],
     "on_error": ["skip"],

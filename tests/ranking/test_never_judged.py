@@ -1,4 +1,4 @@
-"""Items that nobody judged: no limits whatever the method, no rank, after the others; and no ranks without intervals."""
+"""Items that nobody judged have no limits whatever the method, and no rank; without intervals nobody has bounds."""
 
 import numpy as np
 import pytest

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -238,15 +238,17 @@ def bootstrap(
     clustered: bool = True,
     likelihood: bool | None = None,
     threads: int | None = None,
+    gauge: Gauge | None = None,
 ) -> Bootstrap:
     """Draw the judgments again ``replicates`` times and compute the structure on each.
 
     ``structure(batch, **options)`` is any structure function. ``likelihood`` (True for Bradley–Terry and
     Plackett–Luce when not given) says that its scores are known up to a shift per component: then each replicate is
-    shifted so that the anchors of the component (``contrasts``) have the mean that they have in the point estimate,
-    and items that the data do not limit get infinite ends. Results depend on the labels of queries, the data of the
-    query and the seed, not on the batch or ``threads``. Without a prior, a replicate in which the maximum likelihood
-    does not exist counts with infinite scores for the items concerned (nan where the side is open), never dropped.
+    shifted so that the anchors of the component (``contrasts``, or those of ``gauge``) have the mean 0, as in the point
+    estimate, and items that the data do not limit get infinite ends. Results depend on the labels of queries, the data
+    of the query and the seed, not on the batch or ``threads``. Without a prior, a replicate in which the maximum
+    likelihood does not exist counts with infinite scores for the items concerned (nan where the side is open), never
+    dropped.
 
     Errors: UsageError when replicates × items is too large to keep.
     """
@@ -291,7 +293,8 @@ def bootstrap(
     if not likelihood:
         return Bootstrap(point, values, unlimited, (alone, alone), int(few.sum()))
     links = refit.links(batch)
-    gauge = Gauge.of(batch.node_start, links)
+    gauge = Gauge.of(batch.node_start, links) if gauge is None else gauge
+    point = point if chosen.get("mean") is not None else replace(point, value=gauge.centre(point.value))
     _shift(values, point.value, gauge)
     above, below = infinite_ends(gauge, links)
     return Bootstrap(point, values, unlimited, (above | alone, below | alone), int(few.sum()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -95,12 +96,14 @@ def bounds(
     linked: Connectivity,
     wanted: IntervalOptions,
     options: Mapping[str, Any],
+    gauge: Gauge | None = None,
 ) -> Bounds:
     """Return intervals of the scores of a batch and simultaneous intervals of their ranks.
 
+    ``gauge``: what the scores are measured against, when not their component's firm items.
     Whatever the method, an item that nobody judged has (−inf, inf) and no rank.
     """
-    found = _bounds_of(batch, scores, member, linked, wanted, options)
+    found = _bounds_of(batch, scores, member, linked, wanted, options, gauge)
     judged = linked.compared
     if found.method == "none" or judged.all():
         return found
@@ -120,6 +123,7 @@ def _bounds_of(
     linked: Connectivity,
     wanted: IntervalOptions,
     options: Mapping[str, Any],
+    gauge: Gauge | None,
 ) -> Bounds:
     notes: tuple[Note, ...] = ()
     if wanted.method == "auto":
@@ -134,7 +138,7 @@ def _bounds_of(
     if member.reads == "exposures" and method != "bootstrap":
         return _proportions(batch, linked, wanted.level)
     if method == "bootstrap":
-        drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options)
+        drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options, gauge=gauge)
         found = drawn.intervals(wanted.level)
         places = member.gauge == "places"
         ranks = rank_intervals_of_replicates(drawn, batch, connectivity=linked, level=wanted.level, places=places)
@@ -143,8 +147,10 @@ def _bounds_of(
         able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)
         raise UsageError(f"{member.name} has no {method} intervals ({able} have); use bootstrap or none")
     curvature = member.curvature(batch, scores)
-    found = score_intervals(batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
-    ranks = rank_intervals(batch, scores, curvature, found, connectivity=linked, seed=wanted.seed)
+    errors = partial(score_intervals, batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
+    against_firm = errors()
+    found = against_firm if gauge is None else errors(gauge=gauge)
+    ranks = rank_intervals(batch, scores, curvature, against_firm, connectivity=linked, seed=wanted.seed)
     limits = _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found), notes)
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
 

@@ -23,7 +23,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import whole_seed
 from concordant.ranking.bootstrap import bootstrap
-from concordant.ranking.contrasts import Gauge
+from concordant.ranking.contrasts import Gauge, held_at
 from concordant.ranking.covariance import Meat, covariance
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.intervals import IntervalOptions, suited
@@ -54,6 +54,8 @@ class Fitted:
     used: Mapping[str, Any]
     """As the structure used them."""
     wanted: IntervalOptions
+    zero: int | None = None
+    """Code of the item that the scores are measured against."""
 
     def joint(self, batch: Batch, scores: Scores, member: Structure, links: Connectivity) -> Joint:
         """Return how the scores of a batch of one graph vary together. Errors (UsageError): it has no intervals."""
@@ -67,12 +69,16 @@ class Fitted:
             )
         if method == "auto":
             method = default_method(batch, scores)
-        law = (batch, scores, member, links, Gauge.of(batch.node_start, links), method, wanted.level, wanted.seed)
+        held = held_at(batch.node_start, links, batch.item, self.zero)
+        gauge = Gauge.of(batch.node_start, links) if held is None else held
+        law = (batch, scores, member, links, gauge, method, wanted.level, wanted.seed)
         if method != "bootstrap" and member.curvature is not None:
             return Curved(*law, member.curvature(batch, scores))
-        drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=self.options)
+        drawn = bootstrap(
+            batch, member, replicates=wanted.replicates, seed=wanted.seed, options=self.options, gauge=held
+        )
         alone = drawn.always[0] & drawn.always[1]
-        return Replicated(*law, np.where(alone, np.nan, drawn.replicates))
+        return Replicated(*law, np.where(alone, np.nan, drawn.replicates + (scores.value - drawn.scores.value)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,8 +97,8 @@ def optimal_order(prefs: Preferences, *, exact: bool = False, time_limit: float 
     side; for rankings loss × judgments is the Kemeny distance (a tied pair of a judgment adds ½ whatever the order).
     Strongly connected components of the difference graph with at most 12 items are solved exactly; larger ones by a
     local search that is often proven best by its bound. ``exact`` goes through subsets up to 20 items and gives
-    what is left open to an integer program, ``time_limit`` seconds for each component. Of several best orders one; items
-    that nobody judged have no rank and stand after the others.
+    what is left open to an integer program, ``time_limit`` seconds for each component. Of several best orders one;
+    items that nobody judged have no rank and stand after the others.
 
     Errors: UsageError when ``prefs`` are no Preferences or the time is not positive.
 

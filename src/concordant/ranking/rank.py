@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +23,7 @@ from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.answers import Answers
+from concordant.ranking.contrasts import Gauge, firm, held_at
 from concordant.ranking.flags import LABELS, code_of
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.joint import Fitted
@@ -194,6 +196,7 @@ def rank(
     seed: int = 0,
     replicates: int = 1000,
     quasi: bool = False,
+    reference: Any = None,
     across_components: bool = False,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
@@ -210,6 +213,8 @@ def rank(
     level : confidence of the intervals.
     seed, replicates : of the bootstrap.
     quasi : whether to add quasi-standard errors (Firth & de Menezes, Biometrika 91, 2004).
+    reference : an item whose score is 0 (likelihoods). Otherwise, and where a component does not hold it, 0 is the mean
+        of the items of the component that the data limit on both sides (of all its items where none is).
     across_components : whether to rank items of different components together, by the prior's answer alone.
     progress : called with the number of queries done and of all.
     **options : options of the structure (``prior`` and ``ties`` for Bradley–Terry).
@@ -233,6 +238,11 @@ def rank(
         raise UsageError(f"ties must be the name of a treatment of ties, not {type(options['ties']).__name__}")
     if options.get("ties", "half") != "half" and prefs.kind in ("selections", "choices", "ratings"):
         raise Idle("ties", f"{prefs.kind} hold no ties")
+    gauged = member.likelihood and member.gauge == "sum zero"
+    if reference is not None and not gauged:
+        raise Idle("reference", f"scores of {member.name} have a zero of their own")
+    zero = None if reference is None else _code(prefs, reference)
+    without: list[NDArray[np.int64]] = []
     if across_components and member.reads == "exposures":
         raise Idle("across_components", f"scores of {member.name} are chances, which compare all items of a query")
     parts: list[_Part] = []
@@ -245,8 +255,13 @@ def rank(
             with stage("scores"):
                 scores = member.function(batch, **options)
             linked = _linked(batch, member)
+            gauge = held_at(batch.node_start, linked, batch.item, zero)
+            if gauged:
+                at = None if zero is None else firm(batch.node_start, linked) & (batch.item == zero)
+                scores = _anchored(batch, scores, linked, at, across_components)
+                without.append(codes if at is None else codes[batch.node_groups.sums(at) == 0])
             with stage("intervals"):
-                limits = bounds(batch, scores, member, linked, wanted, options)
+                limits = bounds(batch, scores, member, linked, wanted, options, gauge)
             used = scores.options
             part = _part(batch, scores, linked, limits, across_components)
             parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
@@ -254,7 +269,52 @@ def rank(
             advance(len(codes))
             if progress is not None:
                 progress(done, len(prefs.queries))
-    return _joined(prefs, structure, parts, Fitted(prefs, options, used, wanted))
+    if zero is not None:
+        parts[0] = replace(parts[0], notes=(*parts[0].notes, *_elsewhere(prefs, zero, np.concatenate(without))))
+    return _joined(prefs, structure, parts, Fitted(prefs, options, used, wanted, zero))
+
+
+def _code(prefs: Preferences, reference: Any) -> int:
+    """Return the code of the item that the scores are measured against."""
+    labels = prefs.items
+    whole = pa.types.is_integer(labels.values.type)
+    try:
+        wanted = int(reference) if whole else reference
+        found = labels.codes_of(pa.array([wanted]))
+    except (ValueError, TypeError, OverflowError, pa.ArrowInvalid):
+        found = np.array([-1])
+    if found[0] < 0:
+        close = difflib.get_close_matches(str(reference)[:200], map(str, labels.tolist()), n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"there is no item {reference!r} to measure the scores against{hint}")
+    return int(found[0])
+
+
+def _anchored(batch: Batch, scores: Scores, linked: Connectivity, at: NDArray[np.bool_] | None, across: bool) -> Scores:
+    """Measure the scores against the anchors of their standard errors; ``across``: one shift for a whole query.
+
+    Scores whose prior has means keep the level that it gives them.
+    """
+    if at is None and scores.options.get("mean"):
+        return scores
+    if across:
+        linked = replace(linked, component=(~linked.compared).astype(np.int32))
+    return replace(scores, value=Gauge.of(batch.node_start, linked, at).centre(scores.value))
+
+
+def _elsewhere(prefs: Preferences, zero: int, without: NDArray[np.int64]) -> tuple[Note, ...]:
+    """Say in how many queries the item was not there to be measured against; an error where in none it was."""
+    label = prefs.items[zero]
+    why = "nobody judged it there, or the data set it no limit on one side: it never lost, never won, or is separated"
+    if len(without) == len(prefs.queries):
+        raise UsageError(
+            f"the scores cannot be measured against {label!r}: {why.replace(' there', '')}; name an item that both won "
+            "and lost"
+        )
+    text = "in {queries:queries} zero is the mean of the items that the data limit, and not {item}: " + why
+    return (
+        (Note("no reference", text, queries=len(without), of=len(prefs.queries), item=label),) if len(without) else ()
+    )
 
 
 def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:

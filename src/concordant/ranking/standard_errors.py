@@ -1,7 +1,7 @@
 """Standard errors and intervals of the scores of likelihood structures: Hessian or sandwich.
 
-Each score is measured against its component's anchors (``contrasts``): without separated items that is the sum-zero
-gauge. Two-sided intervals are score ± z·s.e.; where the data set no limit the end is infinite.
+Each score is measured against its component's anchors (``contrasts``). Two-sided intervals are score ± z·s.e.; where
+the data set no limit the end is infinite.
 
 Intervals of proportions that are never of zero width.
 """
@@ -81,6 +81,7 @@ def score_intervals(
     connectivity: Connectivity,
     method: str = "auto",
     level: float = 0.95,
+    gauge: Gauge | None = None,
 ) -> Intervals:
     """Return intervals for the scores that a likelihood structure found, at the curvature it found there.
 
@@ -88,7 +89,7 @@ def score_intervals(
     have a cluster column. A separated item has one infinite end; its finite end takes the larger of the two standard
     errors, since the residuals of an item that only wins say nothing; so does an item without residuals (all ties).
     Items never compared have (−inf, inf), and so has every item of a graph with a single judgment (cluster) under the
-    sandwich, which needs two.
+    sandwich, which needs two. ``gauge``: what the scores are measured against, when not the component's firm items.
 
     Graphs of up to 400 parameters are inverted exactly; larger ones by a series that is certified to 5e-4 in the
     standard errors, else by sparse elimination where its fill allows (chains, trees, grids), else (up to 6,000) by a
@@ -102,7 +103,7 @@ def score_intervals(
         raise UsageError(f"unknown interval method {method!r}: {did_you_mean(method, [*METHODS, 'auto'])}")
     if not 0 < level < 1:
         raise UsageError(f"the level of an interval lies between 0 and 1, not {level}")
-    gauge = Gauge.of(batch.node_start, connectivity)
+    gauge = Gauge.of(batch.node_start, connectivity) if gauge is None else gauge
     meat = Meat.of(batch, curvature) if method == "sandwich" else None
     found = _variances(batch, curvature, gauge, meat)
     variance, extra, approximate, notes = found

@@ -36,8 +36,10 @@ from concordant.ranking.rank import Ranking
 @without_pandas_warning()
 def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     """Rank on the executors and write; False, with nothing done, where that is the driver's work: a log that is one
-    query, a store, or a PrefLib file.
+    query, a store, a PrefLib file, or scores against an item, which not every task may hold.
     """
+    if "reference" in asked:
+        return False
     log, output, quiet = options.log, options.output, options.quiet
     if is_store(Path(log)) or locate(log).format == "preflib":
         return False

@@ -75,6 +75,9 @@ class RankOptions(TableOptions, SidedLog):
     replicates: int = option(None, "Bootstrap replicates.", default=1000)
     level: float = option(None, "Confidence level of the intervals.", default=0.95)
     quasi: bool = flag("Add quasi-standard errors (likelihoods, up to 500 items).")
+    reference: str | None = option(
+        "ITEM", "Item whose score is zero (likelihoods; default: the mean of the items limited on both sides)."
+    )
     pool: bool = flag("One ranking over all queries.")
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
     seed: int = option(None, SEED, default=0)

@@ -61,7 +61,7 @@ def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
 
 def asked(options: RankOptions) -> dict[str, Any]:
     """Return how the queries are to be ranked."""
-    more = {"prior": options.prior, "ties": options.ties}
+    more = {"prior": options.prior, "ties": options.ties, "reference": options.reference}
     return {
         "interval": options.interval,
         "level": options.level,
