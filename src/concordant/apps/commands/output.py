@@ -246,7 +246,7 @@ def remarks(board: Ranking) -> list[str]:
         notes.append(Note("components", text, queries=split, of=of))
     for flag in FLAGS:
         codes = board.item[board.flag & flag.code > 0]
-        if len(codes):
+        if len(codes) and (flag.needs_prior or structure(board.structure).reads != "exposures"):  # it has said so
             items = [board.items[i] for i in dict.fromkeys(codes[:5].tolist())]
             words = flag_said(flag, len(codes), structure(board.structure).unlimited)
             shown = ", ".join([*map(str, items), *["…"] * (len(codes) > 5)])
