@@ -116,7 +116,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--structure": STRUCTURES, "--prior": FLOATS, "--ties": ["half", "davidson", "x"], "--covariate": COLUMNS}
     | {"--home": FLAG, "--neutral": COLUMNS, "--interval": ["hessian", "sandwich", "bootstrap", "none", "x"]}
     | {"--replicates": INTS, "--level": FLOATS, "--quasi": FLAG, "--pool": FLAG, "--across-components": FLAG}
-    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"]},
+    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--summary": FLAG},
     "compare": READING
     | {"--structure": STRUCTURES, "--prior": FLOATS, "--ties": ["half", "davidson", "x"], "--home": FLAG}
     | {"--interval": ["hessian", "sandwich", "bootstrap", "none", "x"], "--replicates": INTS, "--level": FLOATS}

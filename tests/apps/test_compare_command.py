@@ -77,3 +77,12 @@ def test_rank_sets_say_what_they_guarantee(votes, capsys, asked, column):
 def test_what_cannot_be_compared_is_said(votes, capsys, asked, said):
     status, out, err = call(capsys, "compare", votes, *asked)
     assert status == 2 and out == "" and said in err and err.count("\n") == 1
+
+
+def test_a_summary_is_said_beside_the_ranking(votes, capsys):
+    status, out, err = call(capsys, "rank", votes, "--pool", "--ties", "davidson", "--summary")
+    assert status == 0 and "log-likelihood" not in out
+    said = cc.rank(cc.read(votes).pool(), ties="davidson").summary().lines()
+    assert len(said) > 3 and all(f"note: {line}" in err for line in said)
+    status, _, err = call(capsys, "rank", votes, "--structure", "borda", "--summary")
+    assert status == 2 and "--summary does nothing here: borda is fitted by no likelihood" in err

@@ -435,6 +435,7 @@ SAME: dict[str, dict[str, str]] = {
         "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--interval": "every query is judged once: nothing to draw from",
+        "--summary": "it is said, not written",
         "--level": "every query is judged once: no interval is finite",
     },
     "compare": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from concordant.ranking.prediction import covariate_values, predictions
 from concordant.ranking.rank_sets import rank_sets
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure
+from concordant.ranking.summary import ModelSummary, summarise
 
 Floats = NDArray[np.float64]
 
@@ -36,11 +37,16 @@ class Answers:
     score: Floats
     structure: str
     coefficients: Mapping[str, Floats]
+    level: float
     judged: Fitted | None
 
     @abstractmethod
     def _links(self, batch: Batch) -> Connectivity:
         """What connects the items of a batch for this structure."""
+
+    @abstractmethod
+    def _parts(self) -> Iterator[tuple[Batch, Scores]]:
+        """Judgments and scores of some queries at a time."""
 
     @property
     def _fitted(self) -> Fitted:
@@ -220,3 +226,28 @@ class Answers:
         log_nu = float(joint.scores.coefficients["ties"][0]) if tied else None
         found = predictions(joint, nodes[0], nodes[1], names, values, log_nu)
         return pa.table({"first": one, "second": other, **dict(zip(found.column_names, found.columns, strict=True))})
+
+    def summary(self) -> ModelSummary:
+        """Return what the model says of itself: log-likelihood, deviance, AIC, BIC, tests of its terms, coefficients.
+
+        Sums over all queries; ``print`` shows them as sentences, ``to_dict`` gives them as plain data. Terms are
+        tested by likelihood ratios (the model is fitted again without each), or by sandwich errors where judgments are
+        no independent draws of the model. Formulas and sources: module ``ranking.summary``.
+
+        Errors: UsageError for structures without a likelihood that this covers (all but bradley-terry and
+        plackett-luce).
+
+        >>> import concordant as cc
+        >>> votes = cc.Preferences.from_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=[30, 12, 9, 8])
+        >>> print(cc.rank(votes, prior=0).summary())
+        bradley-terry: log-likelihood -36.88 of 59 judgments, 2 parameters
+        deviance 0.00 on 0 degrees of freedom (all alike: 8.03), AIC 77.76, BIC 81.92
+        items: χ² = 8.029 on 2 degrees of freedom, p = 0.018 (likelihood ratio)
+        """
+        fitted, member = self._fitted, structure(self.structure)
+        if member.curvature is None:
+            raise UsageError(
+                f"{member.name} is fitted by no likelihood, so it has no deviance and no tests; rank with ",
+                Setting("structure", "bradley-terry"),
+            )
+        return summarise(self._parts(), member, fitted.options, self._links, self.level, self.coefficients)

@@ -170,7 +170,10 @@ class Ranking(Answers):
                 f"residuals need scores that say how often one item beats another, as those of bradley-terry do, not "
                 f"those of {self.structure}"
             )
-        return pa.concat_tables(_residuals(*self._fit_of(codes)) for codes in _blocks(self.judged.prefs))
+        return pa.concat_tables(_residuals(*part) for part in self._parts())
+
+    def _parts(self) -> Iterator[tuple[Batch, Scores]]:
+        return (self._fit_of(codes) for codes in _blocks(self._fitted.prefs))
 
     def _links(self, batch: Batch) -> Connectivity:
         return _linked(batch, find_structure(self.structure))

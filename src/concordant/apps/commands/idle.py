@@ -11,6 +11,7 @@ A rule speaks of the options (by their names) and of the facts that a command st
 - ``conventions``, ``bounded``: a metric of evaluate has conventions, an interval
 - ``reads_data``: an experiment does; ``known``: the counterexample is one of the papers
 - ``alone``: there are no intervals, or such as take every judgment by itself, whoever made it
+- ``fitted``: the structure is, by a likelihood that a summary covers
 - ``forgets``: the structure knows nothing of covariates
 
 What functions of Python know of their own options they refuse themselves (``errors.Idle``): ``rank``, ``audit``,
@@ -56,6 +57,10 @@ RULES = (
          "leave it out, or ask for --interval sandwich or bootstrap"),
     Rule("rank compare", "covariates home", lambda at: at["forgets"],
          "{structure} knows nothing of covariates and of a home side", "leave it out, or rank by bradley-terry"),
+    Rule("rank", "summary", lambda at: at["quiet"], "--quiet leaves unsaid what it says"),
+    Rule("rank", "summary", lambda at: at["fitted"] is False, "{structure} is fitted by no likelihood",
+         "leave it out, or rank by bradley-terry"),
+    Rule("rank", "summary", lambda at: at["engine"] == "spark", "executors keep the judgments"),
     Rule("compare", "pair", lambda at: at["ranks"] or at["top"], "the ranks of items are asked for"),
     Rule("compare", "ranks", lambda at: at["top"], "--top {top} asks for another set"),
     Rule("compare", "rows", lambda at: at["pair"], "each pair is said in a line"),

@@ -78,6 +78,7 @@ class RankOptions(TableOptions, SidedLog):
     reference: str | None = option(
         "ITEM", "Item whose score is zero (likelihoods; default: the mean of the items limited on both sides)."
     )
+    summary: bool = flag("Say log-likelihood, deviance, AIC, BIC, coefficients and tests of the model's terms.")
     pool: bool = flag("One ranking over all queries.")
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
     seed: int = option(None, SEED, default=0)
@@ -106,7 +107,7 @@ class CompareOptions(RankOptions):
       concordant compare votes.csv --top 3
     """
 
-    absent = frozenset({"quasi", "across_components"})
+    absent = frozenset({"quasi", "across_components", "reference", "summary"})
     pair: tuple[tuple[str, str], ...] = option(
         "A B", "Compare item A with item B (again for more).", nargs=2, multiple=True, type=str, default=()
     )

@@ -30,6 +30,7 @@ def rank(options: RankOptions) -> None:
         alone=formula or options.interval in ("none", "hessian"),
         folder=folder,
         forgets="covariates" not in member.options,
+        fitted=member.curvature is not None,
     )
     if on_spark and on_spark.rank(options, asked(options)):
         return
@@ -42,6 +43,8 @@ def rank(options: RankOptions) -> None:
             write(board.to_arrow(), output)
         options.say("wrote", f"wrote {output}: {len(board):,} rows", path=output)
     show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
+    if options.summary:
+        options.say_notes(board.summary().lines())
 
 
 def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
