@@ -115,12 +115,11 @@ def blocks(fit: Fitted, choose: Chooser, *, main: bool) -> Iterator[Block]:
         )
     small = units.size <= LARGEST
     meat = fit.meat
-    middle = None if meat is None else meat.matrix()
     floor = np.zeros(len(batch.item))
     if meat is not None:
         own = np.asarray(curvature.hessian.diagonal(), np.float64)[: len(floor)] + curvature.prior
         floor = 1.0 / np.maximum(own, 1e-300)
-    for ids, n, matrix in stacks(units, curvature, fit.gauge, middle, np.flatnonzero(wanted & small)):
+    for ids, n, matrix in stacks(units, curvature, fit.gauge, meat, np.flatnonzero(wanted & small)):
         nodes, covariance = ids[:, :n], matrix[:, :n, :n]
         if meat is not None:
             diagonal = np.einsum("gii->gi", covariance)
