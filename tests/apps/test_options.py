@@ -211,6 +211,7 @@ VALUES: dict[str, list[str]] = {
     "reference": ["a"],
     "ties": ["davidson", "paper"],
     "clicks": ["first"],
+    "unranked": ["last", "missing"],
     "on_error": ["skip"],
     "engine": ["memory", "duckdb"],
     "master": ["local"],
@@ -376,7 +377,7 @@ def options_of(command: str) -> list[click.Option]:
     return [one for one in COMMANDS[command].params if isinstance(one, click.Option)]
 
 
-SHARED = {*ROLES, "kind", "cluster", "clicks", "on_error", "engine", "master", "memory_limit", "threads"}
+SHARED = {*ROLES, "kind", "cluster", "clicks", "unranked", "on_error", "engine", "master", "memory_limit", "threads"}
 """Options of reading a log. One function reads every log, for whichever command: rank shows what it makes of them on
 every kind of input, other commands do on their first inputs."""
 FORMATS = ("Parquet", "JSON lines", "qrels", "folder", "database")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from concordant import Preferences
-from concordant.errors import InputError, UsageError
+from concordant.errors import Idle, InputError, UsageError
 from concordant.io.read import read, read_log
+from concordant.preferences.preferences import Lists
+from conftest import shared_data
+from seeds import seed
 
 SOI = """# FILE NAME: x.soi
 # TITLE: Three courses
@@ -182,3 +186,63 @@ def test_dublin_and_agh(
     found = tiers(read(shared_data(f"preflib/{name}")))
     assert found.total() == votes
     assert found[one(*most[1])] == most[0]
+
+
+# -- items that a ranking leaves out ---------------------------------------------------------------------------------
+def drawn_orders(random: np.random.Generator, queries: int) -> list[tuple[int, int, str, int]]:
+    """Rows (query, judgment, item, rank) of rankings of some of five items, some of them tied."""
+    rows = []
+    for query in range(queries):
+        for judgment in range(6):
+            chosen = random.choice(list("abcde"), random.integers(1, 6), replace=False)
+            rows += [(query, judgment, str(item), int(random.integers(1, 4))) for item in chosen]
+    return rows
+
+
+def test_unranked_items_stand_last_as_if_they_were_written_there() -> None:
+    rows = drawn_orders(np.random.default_rng(seed(11)), 7)
+    known = {query: {item for q, _, item, _ in rows if q == query} for query, *_ in rows}
+    ranked: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for query, judgment, item, _ in rows:
+        ranked[query, judgment].add(item)
+    filled = rows + [(q, j, item, 9) for (q, j), own in ranked.items() for item in sorted(known[q] - own)]
+    columns = ("query", "judgment", "item", "rank")
+    log, written = (dict(zip(columns, map(list, zip(*each, strict=True)), strict=True)) for each in (rows, filled))
+    assert read(log, unranked="last") == read(written)
+    assert Preferences.from_orders(*log.values(), unranked="last") == read(written)
+    assert read(log, unranked="missing") == Preferences.from_orders(*log.values()) == read(log)
+    assert read(log, unranked="missing").notes == () == read(written).notes
+    (note,) = read(log).notes
+    partial = sum(own < known[query] for (query, _), own in ranked.items())
+    assert note.startswith(f"table: {partial} of {len(ranked)} rankings leave out items of their query; ")
+
+
+def test_declared_items_are_unranked_too(tmp_path: Path) -> None:
+    (tmp_path / "x.soi").write_text(SOI)
+    found = read(tmp_path / "x.soi", unranked="last")
+    assert isinstance(found, Lists) and not len(found.declared)
+    assert found.lists.sizes.tolist() == [3, 3, 3]
+
+
+def test_a_log_with_both_readings_asks() -> None:
+    """Ballots that write what they do not rank in last place, and ballots that leave it out."""
+    both = [["a", "bc"], ["b", "a"], ["c"]]
+    rows = [(j, item, r + 1) for j, tiers in enumerate(both) for r, tier in enumerate(tiers) for item in tier]
+    log = dict(zip(("judgment", "item", "rank"), map(list, zip(*rows, strict=True)), strict=True))
+    with pytest.raises(UsageError, match=r"2 of 3 rankings leave out .* 1 others name all of them, sev"):
+        read(log)
+    assert [len(read(log, unranked=how).list_item) for how in ("last", "missing")] == [9, 6]  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="one of last, missing, not 'first'"):
+        read(log, unranked="first")
+    with pytest.raises(Idle, match="every ranking of table ranks all items"):
+        read({"judgment": [1, 1], "item": ["a", "b"], "rank": [1, 2]}, unranked="missing")
+    with pytest.raises(Idle, match="holds comparisons; only orders leave items out"):
+        read({"winner": ["a"], "loser": ["b"]}, unranked="last")
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_irish_ballots_filled_up_are_those_that_preflib_filled_up(number: int) -> None:
+    """PrefLib's .toc of an election is its .soi with all candidates that a ballot leaves out tied in last place."""
+    folder = shared_data("preflib") / "00001_irish"
+    name = f"00001-{number:08d}"
+    assert read(folder / f"{name}.soi", unranked="last") == read(folder / f"{name}.toc")

@@ -22,6 +22,7 @@ from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences, counted_lists
 from concordant.preferences.status import Status
+from concordant.ranking import plackett_luce as module
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.luce_terms import information
 from concordant.ranking.plackett_luce import luce_terms, plackett_luce, plackett_luce_curvature
@@ -298,11 +299,21 @@ def test_a_list_that_ties_everything_says_nothing(t):
 
 
 def test_far_starts_and_wide_tiers_converge():
-    """Tiers of very different items: where Newton's step overshoots half of it is taken back until it climbs."""
     lists = [["abc", "def"]] * 400 + [["d", "a", "be", "cf"], ["fc", "b"]]
     for prior in (1e-6, 0.01, 10.0):
         scores = plackett_luce(Batch.whole(races(lists)), prior=prior)
         assert scores.status.tolist() == [Status.CONVERGED] and scores.gradient[0] < 1e-8
+
+
+def test_where_a_step_overshoots_half_of_it_is_taken_back(monkeypatch):
+    """One of three among 3,200 drawn fits with a prior of 1e-8 that do not end without it."""
+    batch = Batch.whole(races([["b", "a", "cd"]] * 1000 + [["bd", "ac"]] * 30))
+    seen, overshot = [], module._overshot
+    monkeypatch.setattr(module, "_overshot", lambda *slopes: seen.append(overshot(*slopes)) or seen[-1])
+    scores = plackett_luce(batch, prior=1e-8)
+    assert scores.status.tolist() == [Status.CONVERGED] and np.any(seen)
+    monkeypatch.setattr(module, "_overshot", lambda *slopes: np.zeros(len(slopes[0]), bool))
+    assert plackett_luce(batch, prior=1e-8).status.tolist() == [Status.STOPPED]
 
 
 # -- choices, selections, refusals -------------------------------------------------------------------------------

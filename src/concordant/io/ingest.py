@@ -18,7 +18,7 @@ from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import Reading
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
-from concordant.io.read import layout_of, read_log
+from concordant.io.read import layout_of, read_as_made
 from concordant.io.store.catalogue import Catalogue, Content, Facts, Ingestion, is_store, read_catalogue
 from concordant.io.store.commits import HERE, check_place, commit, confirm, now, told
 from concordant.io.store.files import WAIT
@@ -353,7 +353,7 @@ class _Intake:
 
     def _read(self, log: Log, options: Mapping[str, Any]) -> Reading:
         if self.prefs is None:
-            return read_log(log, **options)
+            return read_as_made(log, **options)
         if self.prefs.kind is None:
             raise InputError(f"{self.name}: there are no judgments")
         return Reading(self.prefs, len(self.prefs), self.name, {})

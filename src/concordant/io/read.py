@@ -21,7 +21,7 @@ from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
 from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
-from concordant.preferences.preferences import Preferences, counted_lists
+from concordant.preferences.preferences import Preferences, counted_lists, settle_unranked
 
 
 def read(
@@ -30,6 +30,7 @@ def read(
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
     clicks: str = "raise",
+    unranked: str | None = None,
     on_error: str = "raise",
     cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
@@ -50,6 +51,9 @@ def read(
     columns : which column plays which role (query, winner, loser, left, right, outcome, weight, count, session,
         judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
     clicks : what to do with lists with more than one click: 'raise', 'first', 'last' or 'skip' (leave out the list).
+    unranked : of orders, what it means that a ranking leaves out items of its query: 'last' (below all that it ranks,
+        as on most ballots) or 'missing' (no opinion, as where each judge saw some of the items); None, no opinion, and
+        a note says so; where the log itself has both readings that is an error that asks.
     on_error : 'raise', or 'skip', which leaves out exactly the rows that cannot be understood (see ``read_log``).
     cluster : name of a column that becomes part of each judgment (worker, session); several names (worker, prompt) for
         judgments that depend on each other in more than one way.
@@ -73,6 +77,7 @@ def read(
         kind=kind,
         columns=columns,
         clicks=clicks,
+        unranked=unranked,
         on_error=on_error,
         cluster=cluster,
         covariates=covariates,
@@ -84,7 +89,20 @@ def read(
     ).preferences
 
 
-def read_log(
+def read_log(source: Any, *, unranked: str | None = None, **options: Any) -> Reading:
+    """Read a log as ``read`` does, with its options, and return the preferences with the report of what was refused.
+
+    >>> reading = read_log({"winner": ["a", "a", "b"], "loser": ["b", "a", "c"]}, on_error="skip")
+    >>> len(reading.preferences), reading.rows
+    (2, 3)
+    >>> reading.report()
+    "table: 1 of 3 rows compare an item with itself (row 2: 'a')."
+    """
+    reading = read_as_made(source, **options)
+    return replace(reading, preferences=settle_unranked(reading.preferences, unranked, reading.name))
+
+
+def read_as_made(
     source: Any,
     *,
     kind: str | None = None,
@@ -99,14 +117,7 @@ def read_log(
     threads: int | None = None,
     master: str | None = None,
 ) -> Reading:
-    """Read a log as ``read`` does and return the preferences with the report of what was refused.
-
-    >>> reading = read_log({"winner": ["a", "a", "b"], "loser": ["b", "a", "c"]}, on_error="skip")
-    >>> len(reading.preferences), reading.rows
-    (2, 3)
-    >>> reading.report()
-    "table: 1 of 3 rows compare an item with itself (row 2: 'a')."
-    """
+    """Read a log as ``read_log`` does, whatever it may mean that a ranking leaves items out: what a store keeps."""
     _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
     if not isinstance(kind, str | None):
         raise UsageError(f"kind must be the name of a kind of log, not {type(kind).__name__}")

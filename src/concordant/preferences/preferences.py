@@ -16,11 +16,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError, counted, few, whole_number
+from concordant.errors import Idle, Setting, UsageError, counted, few, whole_number
 from concordant.preferences.counted import APART, Counted, declare, kept, merged, recounted, undeclared
 from concordant.preferences.counts import Integers, exact_sum, float_codes, joined, none_if, same, tally_rows
 from concordant.preferences.judgments import clean_comparisons, clean_lists
 from concordant.preferences.labels import Labels, encode_query, look_alikes
+from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged, canonical_lists
 from concordant.preferences.sampling import deal, label_keys
 
@@ -236,10 +237,24 @@ class Preferences(Counted):
         return _lists("choices", {"query": query, "session": session}, {"item": item, "clicked": chosen}, clicks)
 
     @classmethod
-    def from_orders(cls, query: Any, judgment: Any, item: Any, rank: Any, *, cluster: Any = None) -> Preferences:
-        """Count rankings; one row per ranking and item, rank 1 is best, equal ranks are tied, missing is no opinion."""
+    def from_orders(
+        cls, query: Any, judgment: Any, item: Any, rank: Any, *, cluster: Any = None, unranked: str = "missing"
+    ) -> Preferences:
+        """Count rankings; one row per ranking and item, rank 1 is best, equal ranks are tied.
+
+        Parameters
+        ----------
+        query, judgment : labels; together they tell the rankings apart. No query: there is one.
+        item : label of the item.
+        rank : 1 = best.
+        cluster : label of who ranked.
+        unranked : what it means that a ranking leaves out items of its query: 'missing' (no opinion) or 'last' (below
+            all that it ranks, as on a ballot; all rankings of the query have to be there already).
+        """
         keys = {"query": query, "judgment": judgment, "cluster": cluster}
-        return _lists("orders", keys, {"item": item, "rank": rank})
+        made = _lists("orders", keys, {"item": item, "rank": rank})
+        check_unranked(unranked)
+        return with_unranked_last(made) if unranked == "last" and isinstance(made, Lists) else made
 
     @classmethod
     def from_ratings(cls, query: Any, item: Any, rating: Any, judgment: Any = None) -> Preferences:
@@ -409,6 +424,97 @@ def _crossed_said(numbers: Mapping[str, int]) -> str:
 def with_cluster_columns(prefs: Preferences, columns: Sequence[str]) -> Preferences:
     """Return the preferences with what their clusters are the cells of; one column has no cells."""
     return replace(prefs, cluster_columns=tuple(columns)) if len(columns) > 1 else prefs
+
+
+# -- items that a ranking leaves out -------------------------------------------------------------------------------
+UNRANKED = ("last", "missing")
+
+
+def check_unranked(unranked: object) -> None:
+    """Refuse what is no reading of items that are not ranked."""
+    if unranked not in UNRANKED:
+        raise UsageError(f"unranked must be one of {', '.join(UNRANKED)}, not {unranked!r}")
+
+
+def left_out(orders: Lists) -> NDArray[np.int64]:
+    """Return how many items of its query each distinct ranking leaves out; shape (rankings,)."""
+    return np.asarray(orders.member_groups.sizes[orders.query] - orders.lists.sizes, np.int64)
+
+
+def with_unranked_last(orders: Lists) -> Lists:
+    """Return the rankings with all items of their query, those left out tied in last place.
+
+    >>> votes = Preferences.from_orders(None, [1, 1, 2, 2], ["x", "y", "y", "z"], [1, 2, 1, 2], unranked="last")
+    >>> isinstance(votes, Lists) and (votes.lists.sizes.tolist(), votes.list_value.tolist())
+    ([3, 3], [1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
+    """
+    members, lists, query = orders.member_groups, orders.lists, orders.query
+    width = max(len(orders.items), 1)
+    known = members.owner * width + orders.members[1]
+    whole = Ragged.of_sizes(members.sizes[query])
+    absent = np.ones(int(whole.start[-1]), bool)
+    place = np.searchsorted(known, lists.spread(query).astype(np.int64) * width + orders.list_item)
+    absent[lists.spread(whole.first - members.first[query]) + place] = False
+    cells = np.flatnonzero(absent)
+    owner = whole.owner[cells]
+    added = orders.members[1][members.first[query][owner] + whole.place[cells]]
+    last = lists.most(orders.list_value) + 1.0
+    judgment = np.concatenate([lists.owner, owner])
+    order = np.argsort(judgment, kind="stable")
+    part = replace(
+        orders,
+        list_start=whole.start,
+        list_item=np.concatenate([orders.list_item, added])[order],
+        list_value=np.concatenate([orders.list_value, last[owner]])[order],
+    )
+    made = recounted(part, query, orders.count)
+    return replace(made, declared=undeclared(made, orders.declared))
+
+
+def settle_unranked(prefs: Preferences, unranked: str | None, name: str) -> Preferences:
+    """Read the items that rankings leave out as it was asked; what was not asked is noted.
+
+    Not asked is an error where the log itself has both readings: some rankings leave items out, others name all of
+    them, several in last place, and nothing else is tied, as where not ranked is written out as last. Errors:
+    UsageError; Idle where no ranking leaves anything out.
+    """
+    if unranked is not None:
+        check_unranked(unranked)
+    if not isinstance(prefs, Lists) or prefs.kind != "orders":
+        if unranked is not None:
+            raise Idle("unranked", f"{name} holds {prefs.kind}; only orders leave items out")
+        return prefs
+    out = left_out(prefs)
+    partial, total = int(prefs.count[out > 0].sum(dtype=np.int64)), len(prefs)
+    if partial == 0:
+        if unranked is not None:
+            raise Idle("unranked", f"every ranking of {name} ranks all items of its query")
+        return prefs
+    if unranked == "last":
+        return with_unranked_last(prefs)
+    if unranked == "missing":
+        return prefs
+    tiers = Ragged.runs(prefs.list_value, prefs.lists.owner)
+    ending = tiers.start[1:] == prefs.list_start[1:][prefs.lists.owner[tiers.first]]
+    holder, tied = prefs.lists.owner[tiers.first], tiers.sizes > 1
+    filled = np.zeros(prefs.distinct, bool)
+    filled[holder[tied & ending & (out[holder] == 0)]] = True
+    says: dict[str, Any] = {"log": name, "partial": partial, "of": total, "last": Setting("unranked", "last")}
+    if filled.any() and not (tied & ~(ending & filled[holder])).any():
+        raise UsageError(
+            f"{name}: {partial:,} of {total:,} rankings leave out items of their query, and "
+            f"{int(prefs.count[filled].sum(dtype=np.int64)):,} others name all of them, several in last place: say "
+            "whether an item that is not ranked is below those that are (",
+            says["last"],
+            ") or nothing is known of it (",
+            Setting("unranked", "missing"),
+            ")",
+        )
+    text = (
+        "{log}: {partial:,} of {of:rankings} {partial:leaves|leave} out items of their query; that is read as no "
+        "opinion ({last} puts them below the ranked)"
+    )
+    return replace(prefs, told=(*prefs.told, Note("not ranked", text, **says)))
 
 
 # -- building and changing preferences -----------------------------------------------------------------------------

@@ -94,8 +94,8 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         open_ &= status == Status.STOPPED
         if not open_.any():
             break
-        along = np.bincount(owner, slope * moved, graphs)
-        back = open_ & (along < -0.5 * climb)
+        along = np.asarray(np.bincount(owner, slope * moved, graphs), np.float64)
+        back = open_ & _overshot(along, climb)
         theta = theta - 0.5 * np.where(back[owner], moved, 0.0)
         moved, climb = np.where(back[owner], 0.5 * moved, 0.0), np.where(back, 0.5 * climb, 0.0)
         slope = np.where(back[owner], 0.0, slope)
@@ -123,6 +123,11 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, iterations: int = 100) -
         notes=separation_note(batch, shape, prior) + _notes(terms, status, far),
         options={"prior": prior},
     )
+
+
+def _overshot(along: Floats, climb: Floats) -> Flags:
+    """Whether the likelihood falls, where a step ended, half as steeply as it rose where the step began."""
+    return along < -0.5 * climb
 
 
 def luce_terms(batch: Batch) -> LuceTerms:

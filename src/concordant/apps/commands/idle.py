@@ -26,7 +26,7 @@ from typing import Any
 from concordant.apps.commands.given import Rule
 from concordant.apps.commands.shared_options import ROLES
 
-READING = "clicks on_error engine memory_limit threads"
+READING = "clicks unranked on_error engine memory_limit threads"
 OF_LOGS = f"kind {' '.join(ROLES)} {READING} master"
 OF_JUDGMENTS = f"{' '.join(role for role in ROLES if role not in ('query', 'item'))} {READING}"
 FOR_CARD = f"log held_out labels features held_out_features feature_item feature_query {OF_LOGS} license audit"
@@ -64,6 +64,8 @@ RULES = (
     Rule("compare", "pair", lambda at: at["ranks"] or at["top"], "the ranks of items are asked for"),
     Rule("compare", "ranks", lambda at: at["top"], "--top {top} asks for another set"),
     Rule("compare", "rows", lambda at: at["pair"], "each pair is said in a line"),
+    Rule("ingest", "unranked", lambda at: at["unranked"] is not None,
+         "a store keeps the rankings as they were made", "say it where they are read, by rank, fit, audit or report"),
     # labels and preferences to learn from
     Rule("fit", f"{' '.join(ROLES)} label {READING}", lambda at: at["letor"],
          "{log} is a LETOR file: its labels, queries and features stand where they stand in every such file"),

@@ -36,12 +36,12 @@ from concordant.ranking.rank import Ranking
 @without_pandas_warning()
 def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     """Rank on the executors and write; False, with nothing done, where that is the driver's work: a log that is one
-    query, a store, a PrefLib file, or scores against an item, which not every task may hold.
+    query, a store, a PrefLib file, rankings to be filled up, or scores against an item, which not every task may hold.
     """
     if "reference" in asked:
         return False
     log, output, quiet = options.log, options.output, options.quiet
-    if is_store(Path(log)) or locate(log).format == "preflib":
+    if options.unranked is not None or is_store(Path(log)) or locate(log).format == "preflib":
         return False
     reading = asked_of(options)
     with told(log):
@@ -105,7 +105,10 @@ def fit(ranker: Any, options: FitOptions) -> None:
         )
     if options.stream is not None:
         raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
+    if options.unranked is not None:
+        raise UsageError("--unranked is read on one machine: leave out --engine spark")
     reading = asked_of(options)
+    del reading["unranked"]
     sizes = {name: reading.pop(name) for name in ("memory_limit", "threads")}
     master = reading.pop("master")
     del reading["engine"]

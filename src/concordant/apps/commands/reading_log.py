@@ -43,6 +43,7 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
         "columns": columns,
         "kind": options.kind,
         "clicks": options.clicks,
+        "unranked": options.unranked,
         "on_error": options.on_error,
         "engine": options.engine,
         "memory_limit": options.memory_limit,

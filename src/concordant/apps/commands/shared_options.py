@@ -111,6 +111,9 @@ class LogOptions(Columns):
 
     kind: str | None = option("K", f"{any_of([*KINDS, 'labels'])}.")
     clicks: Literal["raise", "first", "last", "skip"] = option(None, "Lists with more than one click.", default="raise")
+    unranked: Literal["last", "missing"] | None = option(
+        None, "Items that a ranking leaves out: below all that it ranks, or no opinion."
+    )
     on_error: Literal["raise", "skip"] = option(None, "Rows that cannot be understood.", default="raise")
     engine: Literal["duckdb", "memory", "spark"] | None = option(None, "Default: duckdb.")
     master: str | None = option("URL", "Master of Spark, such as spark://HOST:7077 or yarn; default: this machine.")
