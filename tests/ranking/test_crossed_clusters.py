@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
 
 import concordant as cc
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.rank_intervals import _drawn_quantile
 
 
 def crossed_votes(draw, judges=9, prompts=7, votes=400, items=5, tastes=0.0):
@@ -134,3 +137,34 @@ def test_a_column_that_looks_like_a_judge_is_suggested(tmp_path):
     assert "the column 'prompt' looks like what was asked and is not used" in note and "('judge', 'prompt')" in note
     assert not cc.read(log, cluster=("judge", "prompt")).notes
     assert "prompt" not in cc.read(log, columns={"query": "prompt"}).notes[0]
+
+
+def test_few_clusters_have_the_t_law():
+    """Intervals, differences and predictions are as wide as the t law of the fewest clusters says."""
+    winner, loser, judge, prompt = crossed_votes(4, judges=12, prompts=8, votes=900, tastes=0.7)
+    whose = {"judge": judge, "prompt": prompt}
+    for cluster, freedom in ((whose, 7), (judge, 11)):
+        board = cc.rank(Preferences.from_comparisons(winner, loser, cluster=cluster))
+        found = board.covariance()
+        place = {item: row for row, item in enumerate(found.items)}
+        error = np.array([np.sqrt(found.matrix[place[i], place[i]]) for i in board.items.take(board.item).to_pylist()])
+        assert (board.upper - board.lower) / 2 / error == pytest.approx(student.ppf(0.975, freedom), rel=1e-9)
+        one = board.compare(0, 1)
+        t = one.difference / one.standard_error
+        assert (one.upper - one.lower) / 2 / one.standard_error == pytest.approx(student.ppf(0.975, freedom), rel=1e-9)
+        assert one.p_value == pytest.approx(2 * student.sf(abs(t), freedom), rel=1e-9)
+        assert board.notes[0].endswith(f"by the t law with {freedom} degrees of freedom")
+    plain = cc.rank(Preferences.from_comparisons(winner, loser), interval="sandwich")
+    one = plain.compare(0, 1)
+    assert (one.upper - one.lower) / 2 / one.standard_error == pytest.approx(norm.ppf(0.975), rel=1e-12)
+
+
+def test_few_clusters_make_rank_ranges_wider():
+    """The critical value of all differences together is that of the multivariate t law, here by plain simulation."""
+    rng = np.random.default_rng(0)
+    pairs = np.where(np.eye(4) > 0, np.inf, np.sqrt(2))[None]
+    found = _drawn_quantile(np.eye(4)[None], pairs, 0.95, 0, np.array([6.0]))[0]
+    normal = rng.standard_normal((400_000, 4))
+    most = (normal.max(axis=1) - normal.min(axis=1)) / np.sqrt(2)
+    expected = np.quantile(most / np.sqrt(rng.chisquare(6, len(most)) / 6), 0.95)
+    assert found == pytest.approx(expected, rel=0.03) and found > 1.3 * np.quantile(most, 0.95)

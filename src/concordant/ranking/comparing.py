@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import expit, log1p, ndtr, ndtri
+from scipy.special import expit, log1p
 
 from concordant.errors import UsageError
+from concordant.ranking.covariance import t_quantile, two_sided
 from concordant.ranking.joint import Joint, Replicated
 from concordant.ranking.lack_of_fit import family_wise
 from concordant.ranking.largest import largest, quantile
@@ -126,8 +127,8 @@ def _alone(joint: Joint, first: Ints, second: Ints, gap: Floats) -> tuple[Floats
     error = joint.errors(first, second)
     known = np.isfinite(error)
     if not isinstance(joint, Replicated):
-        half = float(ndtri(0.5 + joint.level / 2)) * error
-        p_value = np.where(known, 2.0 * ndtr(-np.abs(gap) / error), np.nan)
+        half = t_quantile(0.5 + joint.level / 2, joint.freedom) * error
+        p_value = np.where(known, two_sided(gap / error, joint.freedom), np.nan)
         return gap - half, gap + half, p_value, error
     count = len(joint.replicates)
     low = max(int(np.floor((1.0 - joint.level) / 2 * (count + 1))) - 1, 0)
@@ -189,6 +190,6 @@ def _max_t(joint: Joint, t: Floats, p_value: Floats, known: NDArray[np.bool_]) -
     critical = float(quantile(most, joint.level))
     if not isinstance(joint, Replicated):  # the simulation ends at 1/draws, Šidák's bound does not
         found = np.minimum(found, -np.expm1(tested * log1p(-np.minimum(p_value[known], 1 - 1e-16))))
-        critical = min(critical, float(ndtri(0.5 + 0.5 * joint.level ** (1.0 / tested))))
+        critical = min(critical, float(t_quantile(0.5 + 0.5 * joint.level ** (1.0 / tested), joint.freedom)))
     out[known] = np.maximum(found, p_value[known])
     return out, critical

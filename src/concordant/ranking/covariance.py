@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, vstack
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
@@ -43,6 +45,23 @@ LEAF = 12
 """Matrices up to this size are inverted by the library."""
 
 
+def t_quantile(share: Any, freedom: Any) -> Floats:
+    """Quantiles of Student's t law; where the degrees of freedom are infinite, of the normal law.
+
+    >>> t_quantile(0.975, np.array([7.0, np.inf])).round(3).tolist()
+    [2.365, 1.96]
+    """
+    known = np.where(np.isinf(freedom), 1.0, freedom)
+    return np.asarray(np.where(np.isinf(freedom), ndtri(share), stdtrit(known, share)), np.float64)
+
+
+def two_sided(t: Any, freedom: Any) -> Floats:
+    """Chance of |T| ≥ |t|, T with Student's t law (the normal one where the degrees of freedom are infinite)."""
+    known = np.where(np.isinf(freedom), 1.0, freedom)
+    tail = np.where(np.isinf(freedom), ndtr(-np.abs(t)), stdtr(known, -np.abs(t)))
+    return np.asarray(2.0 * tail, np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Meat:
     """The middle of the sandwich: one row for each cluster of each graph, M = rootᵀ root [− minusᵀ minus].
@@ -58,6 +77,7 @@ class Meat:
     minus: csr_array | None = None
     cells: csr_array | None = None
     """The root of the finest cells alone, where clusters are crossed."""
+    clustered: bool = False
 
     @classmethod
     def of(cls, batch: Batch, curvature: Curvature) -> Meat:
@@ -77,7 +97,12 @@ class Meat:
                 least = np.minimum(least, draws) if number == 1 else least
         added, taken = (csr_array(vstack(part)) if part else None for part in roots)
         assert added is not None
-        return cls(added, least, taken, None if taken is None else csr_array(gather @ gradients))
+        return cls(added, least, taken, None if taken is None else csr_array(gather @ gradients), clustered=True)
+
+    @property
+    def freedom(self) -> Floats:
+        """Degrees of freedom of each graph: clusters − 1, the least of several ways; infinite without clusters."""
+        return np.where(self.clustered, np.maximum(self.clusters - 1, 1).astype(np.float64), np.inf)
 
     def square(self, side: Floats) -> float:
         """xᵀMx; where a difference of ways loses it, half of what they have together."""

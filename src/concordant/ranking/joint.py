@@ -110,6 +110,11 @@ class Joint:
         return ()
 
     @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the t law of a difference; infinite: the normal law."""
+        return np.inf
+
+    @property
     def matrix(self) -> Floats:
         """Covariance of the scores in their gauge, then of the coefficients; NaN where it is not known."""
         raise NotImplementedError
@@ -199,6 +204,11 @@ class Curved(Joint):
         return self.meat is not None and bool(self.meat.clusters[0] < 2)
 
     @property
+    def freedom(self) -> float:
+        """Clusters − 1 of a sandwich with clusters."""
+        return np.inf if self.meat is None else float(self.meat.freedom[0])
+
+    @property
     def parameters(self) -> int:
         """Number of items and coefficients."""
         return self.size + len(self.curvature.extra_owner)
@@ -234,7 +244,7 @@ class Curved(Joint):
 
     @cached_property
     def draws(self) -> Floats:
-        """Gaussian draws with the covariance of the scores."""
+        """Draws (Gaussian, or of the t law) with the covariance of the scores."""
         n, errors = self.size, self.pair_errors
         known = np.asarray(np.isfinite(errors).any(axis=1), bool)
         matrix = np.where(known[:, None] & known & np.isfinite(self.matrix[:n, :n]), self.matrix[:n, :n], 0.0)
@@ -247,5 +257,8 @@ class Curved(Joint):
         except np.linalg.LinAlgError:
             values, vectors = np.linalg.eigh(matrix)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
-        normal = np.random.default_rng([whole_seed(self.seed) % (1 << 128), n]).standard_normal((DRAWS, n))
-        return np.where(known, normal @ root.T, 0.0)
+        rng = np.random.default_rng([whole_seed(self.seed) % (1 << 128), n])
+        drawn = rng.standard_normal((DRAWS, n)) @ root.T
+        if np.isfinite(self.freedom):
+            drawn /= np.sqrt(rng.chisquare(self.freedom, DRAWS) / self.freedom)[:, None]
+        return np.where(known, drawn, 0.0)

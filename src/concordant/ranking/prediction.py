@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit
 
 from concordant.errors import UsageError, did_you_mean
+from concordant.ranking.covariance import t_quantile
 from concordant.ranking.joint import Joint, Replicated
 from concordant.ranking.problem import davidson_probabilities, win_probability
 
@@ -84,7 +85,7 @@ def predictions(
         if chance is None:
             continue
         error = _log_odds_error(joint, first, second, covariates, slopes[name], chance)
-        half = float(ndtri(0.5 + joint.level / 2)) * error
+        half = t_quantile(0.5 + joint.level / 2, joint.freedom) * error
         known = linked & np.isfinite(error)
         with np.errstate(invalid="ignore", divide="ignore"):
             middle = logit(chance)

@@ -538,5 +538,28 @@ def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitte
         lack_of_fit=p_value,
         contradicted=contradicted,
         judged=fitted,
-        notes=(*prefs.notes, *added_up((note for part in parts for note in part.notes), len(prefs.queries)), *said),
+        notes=(
+            *prefs.notes,
+            *_population(prefs, parts),
+            *added_up((note for part in parts for note in part.notes), len(prefs.queries)),
+            *said,
+        ),
     )
+
+
+FEW = 30
+"""Degrees of freedom below which it is said that the t law is not the normal one."""
+
+
+def _population(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Note, ...]:
+    """Say for which new judgments clustered intervals hold, and by which law where clusters are few."""
+    if not prefs.cluster_ways or not any(part.interval == "sandwich" for part in parts):
+        return ()
+    names = prefs.cluster_columns or ("cluster",)
+    numbers = [len(np.unique(way)) for way in prefs.cluster_ways]
+    which = " and ".join(f"the same {name} ({number:,})" for name, number in zip(names, numbers, strict=True))
+    text = "intervals allow for judgments of {which} being alike: they hold for new ones like these"
+    freedom = min(numbers) - 1
+    if len(prefs.queries) == 1 and freedom < FEW:
+        text += ", by the t law with {freedom} degrees of freedom"
+    return (Note("clusters", text, which=which, freedom=freedom),)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
@@ -22,7 +21,7 @@ from concordant.preferences.sampling import whole_seed
 from concordant.progress import stage, steps
 from concordant.ranking.bootstrap import Bootstrap
 from concordant.ranking.contrasts import Gauge
-from concordant.ranking.covariance import Meat, Units, far_units, stacks
+from concordant.ranking.covariance import Meat, Units, far_units, stacks, t_quantile
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import Intervals
@@ -69,9 +68,12 @@ def rank_intervals(
     """
     level = intervals.level
     gauge = Gauge.of(batch.node_start, connectivity)
+    freedom = np.full(len(batch), np.inf) if intervals.freedom is None else intervals.freedom
     size = batch.sizes
     certain = connectivity.compared & ~connectivity.separated & ~gauge.lone & np.isfinite(intervals.standard_error)
-    lower, upper = ranks_from_intervals(batch, scores, gauge, intervals.standard_error, certain, level=level)
+    lower, upper = ranks_from_intervals(
+        batch, scores, gauge, intervals.standard_error, certain, level=level, freedom=freedom
+    )
     chosen = np.flatnonzero((size <= PAIRWISE) & (size > 1))
     drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS <= WORK
     meat = Meat.of(batch, curvature) if intervals.method == "sandwich" else None
@@ -83,7 +85,8 @@ def rank_intervals(
             known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
             matrix = np.where(known[:, None, None], matrix, 0.0)
             pairs = _pairs(matrix[:, :n, :n], scores.value[nodes], gauge.group[nodes], certain[nodes])
-            critical = _drawn_quantile(matrix[:, :n, :n], pairs, level, seed) if drawn else _sidak(pairs, level)
+            of = freedom[batch.owner[nodes[:, 0]]]
+            critical = _drawn_quantile(matrix[:, :n, :n], pairs, level, seed, of) if drawn else _sidak(pairs, level, of)
             above, below = _certain(scores.value[nodes], pairs, critical)
             _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
             advance(len(ids))
@@ -130,12 +133,13 @@ def ranks_from_intervals(
     *,
     level: float,
     draws: Floats | None = None,
+    freedom: Floats | None = None,
 ) -> tuple[Ints, Ints]:
     """Ranks by sorting simultaneous intervals s ± c·s.e.; c by Šidák over the graph's items or from ``draws``."""
     size = batch.sizes
     if draws is None:
         tested = np.maximum(batch.node_groups.sums(certain), 1)
-        critical = ndtri(0.5 + 0.5 * level ** (1.0 / tested))
+        critical = t_quantile(0.5 + 0.5 * level ** (1.0 / tested), np.inf if freedom is None else freedom)
     else:
         known = np.where(certain & (error > 0), error, np.inf)
         scaled = np.abs(draws) / known
@@ -188,15 +192,16 @@ def _certain(value: Floats, pairs: Floats, critical: Floats) -> tuple[Ints, Ints
     return sure.sum(axis=1), sure.sum(axis=2)
 
 
-def _sidak(pairs: Floats, level: float) -> Floats:
+def _sidak(pairs: Floats, level: float, freedom: Floats) -> Floats:
     tested = np.maximum(np.isfinite(pairs).sum(axis=(1, 2)) / 2, 1)
-    return np.asarray(ndtri(0.5 + 0.5 * level ** (1.0 / tested)))
+    return t_quantile(0.5 + 0.5 * level ** (1.0 / tested), freedom)
 
 
-def _drawn_quantile(matrix: Floats, pairs: Floats, level: float, seed: int) -> Floats:
-    """Quantile of max |t| under N(0, matrix) for each of the stack."""
+def _drawn_quantile(matrix: Floats, pairs: Floats, level: float, seed: int, freedom: Floats) -> Floats:
+    """Quantile of max |t| under N(0, matrix) for each of the stack; with few clusters under the t law."""
     size = matrix.shape[1]
-    normal = np.random.default_rng([whole_seed(seed) % (1 << 128), size]).standard_normal((DRAWS, size))
+    seed_of = whole_seed(seed) % (1 << 128)
+    normal = np.random.default_rng([seed_of, size]).standard_normal((DRAWS, size))
     step = max(1, (1 << 22) // (DRAWS * size))
     out = np.empty(len(matrix))
     for begin in range(0, len(matrix), step):
@@ -204,6 +209,11 @@ def _drawn_quantile(matrix: Floats, pairs: Floats, level: float, seed: int) -> F
         values, vectors = np.linalg.eigh(matrix[part])
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         draws = normal @ root.swapaxes(1, 2)
+        for one, of in enumerate(freedom[part]):
+            if np.isfinite(of):
+                draws[one] /= np.sqrt(np.random.default_rng([seed_of, size, int(of)]).chisquare(of, DRAWS) / of)[
+                    :, None
+                ]
         out[part] = _quantile_of_largest(draws, pairs[part], level)
     return out
 

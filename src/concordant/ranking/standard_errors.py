@@ -21,7 +21,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.ranking.contrasts import Gauge
-from concordant.ranking.covariance import Meat, Units, far_units, stacks
+from concordant.ranking.covariance import Meat, Units, far_units, stacks, t_quantile
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.large_variances import CERTIFIED, large_variances
 from concordant.ranking.scores import Scores, named
@@ -52,6 +52,8 @@ class Intervals:
     method: str
     level: float
     notes: tuple[Note, ...] = ()
+    freedom: Floats | None = None
+    """Degrees of freedom of each graph's t law; None: the normal law."""
 
 
 def default_method(batch: Batch, scores: Scores) -> str:
@@ -126,7 +128,8 @@ def score_intervals(
             notes.append(Note("too few judgments", text, graphs=int(few.sum()), ask=ask))
     variance[~connectivity.compared] = np.inf
     error = np.sqrt(variance)
-    half = float(ndtri(0.5 + level / 2)) * error
+    freedom = None if meat is None else meat.freedom
+    half = t_quantile(0.5 + level / 2, np.inf if freedom is None else freedom[batch.owner]) * error
     above, below = infinite_ends(gauge, connectivity)
     value = scores.value
     return Intervals(
@@ -139,6 +142,7 @@ def score_intervals(
         method=method,
         level=level,
         notes=tuple(notes),
+        freedom=freedom,
     )
 
 
