@@ -22,7 +22,6 @@ from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates
 from concordant.ranking.standard_errors import score_intervals
 
-
 NORMAL = np.array([np.inf])
 
 
