@@ -12,6 +12,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,11 +132,31 @@ def workers(rng: np.random.Generator, design: Design) -> tuple[Preferences, Floa
     return prefs, population_fit(scores, popularity)
 
 
-def population_fit(scores: Floats, popularity: Floats) -> Floats:
+CROSSED = 0.5
+
+
+def crossed(rng: np.random.Generator, design: Design, sides: int) -> tuple[Preferences, Floats]:
+    """As many judges as prompts; each adds N(0, 0.5²) of its own to every item's score."""
+    scores, popularity = truth(rng, design)
+    rows = design.sets * design.size
+    query = np.repeat(np.arange(design.sets), design.size)
+    judge, prompt = rng.integers(0, sides, rows), rng.integers(0, sides, rows)
+    first, second = two_of(rng, popularity, rows)
+    gap = scores[first] - scores[second]
+    for label in (judge, prompt):
+        taste = rng.normal(0.0, CROSSED, (design.sets, sides, design.items))
+        gap += taste[query, label, first] - taste[query, label, second]
+    won = rng.random(rows) < logistic(gap)
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    prefs = Preferences.from_comparisons(winner, loser, query, cluster={"judge": judge, "prompt": prompt})
+    return prefs, population_fit(scores, popularity, CROSSED * np.sqrt(2.0))
+
+
+def population_fit(scores: Floats, popularity: Floats, taste: float = TASTE) -> Floats:
     """Bradley–Terry scores of the population: wins in proportion to popularity and the mean win rate over tastes."""
     points, mass = np.polynomial.hermite_e.hermegauss(40)
     gap = scores[:, None] - scores[None, :]
-    rate = (logistic(gap[:, :, None] + TASTE * np.sqrt(2.0) * points) * mass).sum(axis=2) / mass.sum()
+    rate = (logistic(gap[:, :, None] + taste * np.sqrt(2.0) * points) * mass).sum(axis=2) / mass.sum()
     share = popularity[:, None] * popularity[None, :] / (1 - popularity)[:, None]
     share = share + share.T
     np.fill_diagonal(share, 0.0)
@@ -201,7 +222,8 @@ def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterat
     rank[order] = np.arange(1, design.items + 1)
     for structure, interval, options in design.methods:
         fit, curvature = FITS[structure]
-        batch = Batch.whole(prefs, sound[: design.bootstrapped] if interval == "bootstrap" else sound)
+        data = prefs.by_cluster("judge") if interval == ALONE else prefs
+        batch = Batch.whole(data, sound[: design.bootstrapped] if interval == "bootstrap" else sound)
         links = connectivity(batch.graphs)
         if interval == "bootstrap":
             boot = bootstrap(batch, fit, replicates=replicates, options=options, seed=1)
@@ -210,7 +232,9 @@ def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterat
         else:
             fitted = fit(batch, **options)
             curve = curvature(batch, fitted)
-            found = score_intervals(batch, fitted, curve, connectivity=links, method=interval, level=LEVEL)
+            found = score_intervals(
+                batch, fitted, curve, connectivity=links, method=interval.split(",")[0], level=LEVEL
+            )
             ranks = rank_intervals(batch, fitted, curve, found, connectivity=links)
         item = np.asarray(prefs.items.values)[batch.item]
         held = (found.lower <= scores[item]) & (scores[item] <= found.upper)
@@ -230,6 +254,7 @@ def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterat
         )
 
 
+ALONE = "sandwich, judges alone"
 NONE: dict[str, Any] = {"prior": 0.0}
 WEAK: dict[str, Any] = {"prior": 0.01}
 BT, PL = "bradley-terry", "plackett-luce"
@@ -268,6 +293,17 @@ def designs(quick: bool) -> list[Design]:
             500 // few,
             workers,
             PLAIN[:5],
+        ),
+        *(
+            Design(
+                f"{sides} judges crossed with {sides} prompts",
+                8,
+                size,
+                sets // few,
+                partial(crossed, sides=sides),
+                ((BT, ALONE, WEAK), (BT, "sandwich", WEAK)),
+            )
+            for sides, size, sets in ((8, 400, 500), (20, 1_000, 500), (50, 2_500, 300), (200, 10_000, 100))
         ),
         Design(
             "rankings of 5",
