@@ -26,6 +26,7 @@ from concordant.ranking.scores import (
     refuse_separated,
     refuse_undetermined,
     separation_note,
+    undetermined,
     uneven,
     uneven_note,
     where,
@@ -114,6 +115,7 @@ def bradley_terry(
     if prior == 0:
         refuse_separated(batch, links)
     fitted = _fit(batch, graphs, links, names, float(prior), centre, ties, tolerance, max_iterations)
+    lost = undetermined(graphs, len(names)) if names and prior > 0 else np.zeros((len(batch), 0), bool)
     return Scores(
         fitted.value if centre is None else fitted.value + centre,
         links.component,
@@ -121,8 +123,9 @@ def bradley_terry(
         fitted.iterations,
         fitted.gradient,
         fitted.coefficients,
-        _notes(batch, graphs, links, fitted, prior, centre is not None),
-        {"prior": float(prior), "ties": ties, "covariates": bool(names), "mean": centre is not None},
+        (*_notes(batch, graphs, links, fitted, prior, centre is not None), *_lost_notes(names, lost)),
+        {"prior": float(prior), "ties": ties, "covariates": bool(names), "mean": centre is not None}
+        | {f"undetermined {name}": column for name, column in zip(names, lost.T, strict=False) if column.any()},
     )
 
 
@@ -295,6 +298,19 @@ def _scaled(batch: Batch, graphs: Graphs, names: tuple[str, ...], chosen: Ints) 
         )
     scale = np.exp2(np.ceil(np.log2(np.where(most > 0, most, 1.0))))
     return z / scale[graphs.graph], scale
+
+
+def _lost_notes(names: tuple[str, ...], lost: NDArray[np.bool_]) -> tuple[Note, ...]:
+    text = (
+        "the coefficient of {name!r} is not determined by the data{of:| in {graphs:graphs}}: the covariate is a "
+        "difference of properties of the items, which the scores express as well; what is shown is the prior's, its "
+        "interval is infinite"
+    )
+    return tuple(
+        Note("undetermined coefficient", text, items=[name], name=name, graphs=int(column.sum()), of=len(lost))
+        for name, column in zip(names, lost.T, strict=False)
+        if column.any()
+    )
 
 
 def _notes(

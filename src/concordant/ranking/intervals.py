@@ -151,7 +151,7 @@ def _bounds_of(
     against_firm = errors()
     found = against_firm if gauge is None else errors(gauge=gauge)
     ranks = rank_intervals(batch, scores, curvature, against_firm, connectivity=linked, seed=wanted.seed)
-    limits = _bounds(found, ranks.lower, ranks.upper, _errors(len(batch), curvature, found), notes)
+    limits = _bounds(found, ranks.lower, ranks.upper, _errors(scores, curvature, found), notes)
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
 
 
@@ -205,14 +205,16 @@ def _proportions(batch: Batch, linked: Connectivity, level: float) -> Bounds:
     return Bounds(lower, upper, rank_lower, rank_upper, "wilson")
 
 
-def _errors(graphs: int, curvature: Curvature, found: Intervals) -> dict[str, Floats]:
-    """Standard errors of the extra coefficients by name, one value for each graph."""
+def _errors(scores: Scores, curvature: Curvature, found: Intervals) -> dict[str, Floats]:
+    """Standard errors of the extra coefficients by name, one value for each graph; infinite where not determined."""
+    graphs = len(scores.status)
     errors: dict[str, Floats] = {}
     names = np.asarray(found.coefficient_names, object)
     for name in dict.fromkeys(found.coefficient_names):
         own = names == name
         column = errors.setdefault(str(name), np.full(graphs, np.nan))
         column[curvature.extra_owner[own]] = found.coefficient_error[own]
+        column[np.asarray(scores.options.get(f"undetermined {name}", np.zeros(graphs, bool)))] = np.inf
     return errors
 
 

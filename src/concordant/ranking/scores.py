@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
+from scipy.sparse.linalg import lsmr
 
 from concordant.errors import CannotRank, NoMaximumLikelihood, Setting, UsageError, few
 from concordant.preferences.connectivity import Connectivity, connectivity
@@ -84,6 +85,7 @@ def unfinished(name: str, stopped: NDArray[np.bool_]) -> tuple[Note, ...]:
 
 Ints = NDArray[np.int64]
 UNDETERMINED = 1e-10  # relative curvature below which a coefficient is not determined by the data
+ALIKE = 1e-7  # share of a covariate that is left beside differences between items, below which it is one
 SLIGHTEST = 1e-100  # prior, as with weights
 BEYOND = 1e9  # a score that only an iteration without a limit has
 UNEVEN = 1e8  # ratio of strengths that is worth a word
@@ -188,6 +190,40 @@ def refuse_undetermined(batch: Batch, names: tuple[str, ...], chosen: Ints, weak
             f"{where(batch, int(chosen[lost[0]]))}: a covariate is a combination of the others and of differences "
             "between items; leave it out or, if it is a property of the items, ask for a larger prior"
         )
+
+
+def undetermined(graphs: Graphs, covariates: int) -> NDArray[np.bool_]:
+    """Return which coefficients the prior on the scores decides: shape (graphs, covariates).
+
+    A covariate z of pairs is the difference of a property of the items, z = Bs for some s, B the pairs' incidence: then
+    scores and coefficient explain the same, and only the prior tells them apart. With several covariates each takes
+    part in a combination of them that is such a difference.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> votes = Preferences.from_comparisons(["x", "y"], ["y", "z"], covariates={"age": [3.0, 1.0]})
+    >>> undetermined(Graphs.of(Batch.whole(votes), covariates=True), 1)
+    array([[ True]])
+    """
+    lost = np.zeros((len(graphs), covariates), bool)
+    for graph, part in enumerate(graphs.pairs.slices):
+        z = np.zeros((0, covariates)) if graphs.covariates is None else graphs.covariates[part]
+        size = np.sqrt((z**2).sum(axis=0))
+        if not len(z) or not size.all():
+            continue
+        node, rows = graphs.node_start[graph], np.arange(len(z))
+        sides = [np.ones(len(z)), -np.ones(len(z))]
+        ends = [graphs.first[part] - node, graphs.second[part] - node]
+        shape = (len(z), int(graphs.sizes[graph]))
+        incidence = csr_array((np.concatenate(sides), (np.tile(rows, 2), np.concatenate(ends))), shape=shape)
+        left = np.column_stack([_residual(incidence, column) for column in (z / size).T])
+        _, value, vector = np.linalg.svd(left, full_matrices=False)
+        lost[graph] = (np.abs(vector[value < ALIKE]) > np.sqrt(ALIKE)).any(axis=0)
+    return lost
+
+
+def _residual(incidence: csr_array, column: Floats) -> Floats:
+    found = lsmr(incidence, column, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=20 * incidence.shape[1])[0]
+    return np.asarray(column - incidence @ found, np.float64)
 
 
 def refuse_runaway(
