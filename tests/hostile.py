@@ -131,7 +131,8 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "score": FEATURE
     | {"--abstain": FLOATS, "--abstain-by": ["distance", "risk", "x"], "--gamma": VALUES, "--norm": ["1", "2", "inf"]}
     | {"--share": FLOATS, "--memory-limit": SIZES, "--unsafe-load-pickle": FLAG, "--quiet": FLAG},
-    "evaluate": {"--convention": ["burges", "sklearn", "trec", "xgboost", "lightgbm", "letor4", "x"]}
+    "evaluate": READING
+    | {"--convention": ["burges", "sklearn", "trec", "xgboost", "lightgbm", "letor4", "x"]}
     | {"--metric": ["ndcg", "err@3", "map", "precision@0", "auc", "kendall-tau", "pairwise-loss", "mrr@-1", "ndcg@x"]}
     | {"--per-query": FLAG, "--unmatched": ["skip", "x"], "--level": FLOATS, "--query": COLUMNS, "--item": COLUMNS}
     | {"--score": COLUMNS, "--label": COLUMNS},

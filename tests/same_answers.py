@@ -280,6 +280,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "letor4": "evaluate by-labels.parquet test.txt --metric ndcg@10 map --convention letor4",
         "against": "evaluate by-labels.parquet test.txt --against by-forest.csv --metric ndcg@10",
         "unmatched": "evaluate scores.csv held-out.csv",
+        "held-out votes": "evaluate food.json food.csv",
     },
     "audit": {
         "food": "audit food.csv --top 2 -o food-audit.json --edges edges.csv",

@@ -15,7 +15,10 @@ from concordant.errors import Setting, UsageError, few
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Preferences
 from concordant.ranking.comparing import Contrast, ScoreCovariance, contrast, contrasts, covariance_of
+from concordant.ranking.flags import code_of
+from concordant.ranking.held_out import HeldOut, held_out, matched
 from concordant.ranking.joint import Fitted, Joint
 from concordant.ranking.prediction import covariate_values, predictions
 from concordant.ranking.rank_sets import rank_sets
@@ -35,6 +38,7 @@ class Answers:
     component: NDArray[np.int32]
     item: NDArray[np.int32]
     score: Floats
+    flag: NDArray[np.int8]
     structure: str
     coefficients: Mapping[str, Floats]
     level: float
@@ -251,3 +255,39 @@ class Answers:
                 Setting("structure", "bradley-terry"),
             )
         return summarise(self._parts(), member, fitted.options, self._links, self.level, self.coefficients)
+
+    def evaluate(self, votes: Preferences) -> HeldOut:
+        """Return how well this ranking foretells judgments that it has not seen.
+
+        Accuracy, log-loss, Brier score and calibration slope with standard errors (clustered where ``votes`` are), and
+        a calibration table. Items are matched by their labels, queries too where the ranking has several; judgments of
+        items without a score are counted in ``notes``. Ties are half wins, or an outcome of their own where the ranking
+        has Davidson's; the home side and other covariates are used where the ranking has them. Formulas and sources:
+        module ``ranking.held_out``.
+
+        Errors: UsageError for scores that do not say how often one item beats another, covariates that ``votes`` lack,
+        a ranking of several queries with covariates or Davidson's ties, and where nothing can be predicted.
+
+        >>> import concordant as cc
+        >>> votes = cc.Preferences.from_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=[30, 12, 9, 8])
+        >>> new = cc.Preferences.from_comparisons(["a", "a", "b"], ["b", "c", "d"])
+        >>> found = cc.rank(votes, prior=0).evaluate(new)
+        >>> [(row["name"], round(row["mean"], 3)) for row in found.table.to_pylist()][:3], found.notes[0].items
+        ([('accuracy', 1.0), ('log-loss', 0.32), ('brier', 0.075)], ('d',))
+        """
+        fitted, member = self._fitted, structure(self.structure)
+        if member.curvature is None:
+            raise UsageError(f"the scores of {member.name} do not say how often one item beats another")
+        several = len(self.queries) > 1
+        names = fitted.prefs.covariate_names if fitted.used.get("covariates") else ()
+        tied = fitted.used.get("ties") == "davidson"
+        if several and (names or tied):
+            raise UsageError("coefficients differ between the queries of this ranking: evaluate one query at a time")
+        known = matched(
+            query=self.queries.take(self.query) if several else None,
+            item=self.items.take(self.item),
+            score=self.score,
+            component=np.where(self.flag & code_of("never compared"), -1, self.component),
+        )
+        beta = {name: float(self.coefficients[name][0]) for name in names}
+        return held_out(votes, known, beta, float(self.coefficients["ties"][0]) if tied else None)

@@ -12,16 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from concordant.apps.commands.matching import Matched, match, query_names, read_valued
+from concordant.apps.commands.matching import Matched, holds_judgments, match, query_names, read_valued
 from concordant.apps.commands.options import EvaluateOptions
 from concordant.apps.commands.output import print_csv
 from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line
 from concordant.errors import InputError, UsageError
+from concordant.io.read import read_log
 from concordant.losses.metrics.auc import auc_difference, auc_interval
 from concordant.losses.metrics.judged_lists import Floats
 from concordant.losses.metrics.metrics import METRICS, Comparison, Summary, canonical, compare, metric, summarise
+from concordant.preferences.labels import Labels
 from concordant.progress import stage, steps
+from concordant.ranking.held_out import held_out, matched
 
 
 def of_one_list(
@@ -59,6 +63,11 @@ def _paired(lists: Matched, second: Matched, level: float) -> dict[str, Any]:
 def evaluate(options: EvaluateOptions) -> None:
     """Print a table on a terminal, CSV into a pipe; notes go to stderr."""
     scores, labels = options.scores, options.labels
+    votes = options.engine != "spark" and holds_judgments(labels, asked_of(options), options.label)
+    options.settle(votes=votes)
+    if votes:
+        _by_votes(options)
+        return
     names = [name for said in (*options.metrics, *options.more) for name in said.split(",")]
     options.settle(conventions=not all(_simple(name) for name in names))
     if options.engine == "spark":
@@ -103,6 +112,35 @@ def evaluate(options: EvaluateOptions) -> None:
     for name, found in values.items():
         if missing := int(np.isnan(found).sum()):
             options.say("note", f"{name}: {missing:,} of {len(found):,} queries have no value and are left out")
+
+
+def _by_votes(options: EvaluateOptions) -> None:
+    """Judge the scores of a ranking by judgments that it has not seen."""
+    if options.more:
+        raise UsageError(f"{options.labels} holds judgments, which no metric such as {options.more[0]!r} reads")
+    columns = {"query": options.query, "item": options.item, "score": options.score}
+    with Progress(options.quiet, "evaluating"):
+        with stage(f"reading {options.scores}"):
+            valued = read_valued(options.scores, "score", columns)
+        with stage(f"reading {options.labels}"):
+            reading = read_log(options.labels, **asked_of(options, engine=None))
+        prefs = reading.preferences
+        component = np.zeros(len(valued.value), np.int64)
+        if "component" in valued.beside:
+            codes = pc.fill_null(pc.cast(valued.beside["component"], pa.large_string()), "")
+            component = Labels.encode(codes.combine_chunks())[1].astype(np.int64)
+        if "flag" in valued.beside:
+            flags = pc.fill_null(pc.cast(valued.beside["flag"], pa.large_string()), "")
+            component[np.asarray(pc.match_substring(flags, "never compared"))] = -1
+        several = valued.query is not None and len(pc.unique(valued.query)) > 1
+        known = matched(
+            query=valued.query if several else None, item=valued.item, score=valued.value, component=component
+        )
+        found = held_out(prefs, known, {}, None)
+    _show(found.table)
+    skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
+    how = "scores are taken for log-abilities: the chance of a win is 1/(1 + e^−difference); ties are half wins"
+    options.say_notes([*skipped, f"{options.labels}: {prefs.facts}", how, *found.notes])
 
 
 def _simple(name: str) -> bool:

@@ -8,6 +8,7 @@ A rule speaks of the options (by their names) and of the facts that a command st
   loss reads (scores, judgments, preferences); ``listed``: labels are fitted by a loss on lists; ``cv``: something was
   chosen by cross-validation; ``draws``: subsets of the judgments were drawn
 - ``streamable``: the file of features could stay on disk
+- ``votes``: evaluate judges by judgments, not by labels
 - ``conventions``, ``bounded``: a metric of evaluate has conventions, an interval
 - ``reads_data``: an experiment does; ``known``: the counterexample is one of the papers
 - ``alone``: there are no intervals, or such as take every judgment by itself, whoever made it
@@ -115,6 +116,10 @@ RULES = (
     Rule("score serve", "norm", lambda at: at["abstain_by"] == "risk",
          "it is the norm of a distance, and --abstain-by risk looks at none"),
     # metrics
+    Rule("evaluate", f"kind {OF_JUDGMENTS} cluster", lambda at: at["votes"] is False,
+         "{labels} holds labels, not judgments"),
+    Rule("evaluate", "metrics convention against per_query unmatched level", lambda at: at["votes"],
+         "{labels} holds judgments: predictions of them are judged by accuracy, log-loss, Brier score and calibration"),
     Rule("evaluate", "level", lambda at: at["per_query"], "the value of a query has no interval"),
     Rule("evaluate", "level", lambda at: at["bounded"] is False,
          "only differences and the AUC of one list have an interval", "leave it out, or add --against SCORES"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import duckdb as library
@@ -14,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, few
+from concordant.errors import ConcordantError, InputError, few
 from concordant.io.engines import duckdb, memory
 from concordant.io.engines.counting import choose, with_columns
 from concordant.io.log.formats import Log, locate
+from concordant.io.read import layout_of
+from concordant.io.store.catalogue import is_store
 from concordant.preferences.labels import Labels, look_alike
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.values import INFINITE, MISSING, NULL_BYTE, labels, numbers
@@ -40,6 +43,8 @@ class Valued:
     query: pa.Array | None
     item: pa.Array
     value: NDArray[np.float64]
+    beside: Mapping[str, pa.Array] = field(default_factory=dict)
+    """Of a ranking, its columns component and flag."""
 
     def place(self, row: int) -> str:
         """Return where a row stands in the file, such as ``line 17``."""
@@ -77,7 +82,8 @@ def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valu
         log = with_columns(log)
         columns = {one: column_of_role(log, one, given.get(one)) for one in ("query", "item", role)}
         named = [name for name in columns.values() if name is not None]
-        table = _table(log, list(dict.fromkeys(named)))
+        beside = [name for name in ("component", "flag") if role == "score" and name in log.columns]
+        table = _table(log, list(dict.fromkeys([*named, *beside])))
     except (library.Error, pa.ArrowException) as error:
         raise InputError(f"{log.name}: cannot be read: {duckdb.message(error)}") from None
     if not len(table):
@@ -88,7 +94,28 @@ def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valu
     if read.fault is not None:
         kinds = {MISSING: f"have no {role}", INFINITE: f"have a {role} that is not finite"}
         _refuse(log, read.fault, lambda code: kinds.get(code, f"have a {role} that is not a number"))
-    return Valued(log, query, item, np.asarray(read.values, np.float64))
+    return Valued(log, query, item, np.asarray(read.values, np.float64), {name: table[name] for name in beside})
+
+
+def holds_judgments(source: str, asked: Mapping[str, Any], label: str | None) -> bool:
+    """Whether a file holds judgments, read as ``asked`` for: no LETOR, no qrels, no column that is called like labels.
+
+    A file that is neither counts as labels, and what they lack is said.
+    """
+    if label is not None or is_store(Path(source)):
+        return label is None
+    log = locate(source)
+    if log.parts or log.format == "preflib":
+        return True
+    log = with_columns(log)
+    if log.format in ("letor", "qrels") or any(plain(name) in NAMES["label"] for name in log.columns):
+        return False
+    if asked["kind"] or asked["cluster"] or {*asked["columns"]} - {"query", "item"}:
+        return True
+    try:
+        return layout_of(log) is not None
+    except ConcordantError:
+        return False
 
 
 def column_of_role(log: Log, role: str, given: str | None) -> str | None:

@@ -421,18 +421,23 @@ class ScoreOptions(TableOptions, AbstentionOptions, SparkOptions):
     )
 
 
-class EvaluateOptions(TextOptions, SparkOptions):
-    """Judge SCORES by the graded LABELS: mean and standard error of each metric over queries.
+class EvaluateOptions(TextOptions, SparkOptions, ClusteredLog):
+    """Judge SCORES by graded LABELS, or by judgments that they have not seen.
 
     SCORES is a table with columns query, item, score, as concordant score writes it; LABELS is LETOR, qrels or a table
     with columns query, item, label. Rows are matched by query and item; without a query in both files all rows are one
-    query. Equal scores are taken in the order of SCORES unless the convention has another rule.
+    query. Equal scores are taken in the order of SCORES unless the convention has another rule. Printed are mean and
+    standard error of each metric over queries.
+
+    In the place of LABELS a log of judgments, as concordant rank reads it: then SCORES is a ranking that concordant
+    rank wrote from other judgments, and its predictions are judged by accuracy, log-loss, Brier score and calibration.
 
     \b
     Examples:
       concordant evaluate scores.csv test.txt --metric ndcg@10 map err@10
       concordant evaluate scores.csv test.qrels --metric ndcg@10 --convention trec --per-query
       concordant evaluate new.parquet test.txt --against old.parquet
+      concordant evaluate ranking.csv votes-of-june.csv --cluster worker
     """
 
     scores: str = argument()

@@ -1,0 +1,230 @@
+"""How well the scores of a ranking foretell judgments that it has not seen.
+
+Each pair of a judgment is predicted: P(win) : P(tie) : P(loss) of ``prediction``. Without a probability of ties a tie
+is half a win each way, y = ½. Of one draw, with w its strength, y what happened and p what was expected,
+
+- accuracy: whether the likelier side won (½ where both were as likely); ties are left out;
+- log-loss: −log of the probability of what happened, −(y log p + (1 − y) log(1 − p)) with half ties;
+- brier: (y − p)², with three outcomes the sum over them;
+- calibration slope: b of the logistic regression of y on b log(p/(1 − p)), ties aside from the model's (Cox, Biometrika
+  45, 1958). 1: as sure as it should be; below, too sure.
+
+Means are Σ wl/Σ w, their standard errors those of a ratio over independent draws, or over clusters; of clusters in two
+ways V_A + V_B − V_AB (Cameron, Gelbach and Miller 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from concordant.errors import UsageError, few
+from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.problem import davidson_probabilities, win_probability
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+BINS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+"""Ends of the bins of the calibration table, by the probability of the likelier side."""
+STEPS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Scores of items by their labels as texts, row by row."""
+
+    query: pa.Array | None
+    """None: the scores hold in every query."""
+    item: pa.Array
+    score: Floats
+    component: Ints
+    """Scores of different components of a query are not comparable; −1 for an item without a score of its own."""
+
+    def rows(self, prefs: Preferences, query: NDArray[np.int32], item: NDArray[np.int32]) -> Ints:
+        """Return the row of each (query, item) of some preferences, by their codes; −1 where there is none."""
+        items, own = Labels.encode(self.item)
+        code = items.codes_of(prefs.items.values.cast(pa.large_string()))
+        wanted, key = code[item].astype(np.int64), own.astype(np.int64)
+        if self.query is not None:
+            queries, own_query = Labels.encode(self.query)
+            of_query = queries.codes_of(prefs.queries.values.cast(pa.large_string()))[query]
+            wanted = np.where(of_query < 0, -1, wanted + np.where(wanted < 0, 0, of_query * np.int64(len(items))))
+            wanted[code[item] < 0] = -1
+            key = key + own_query * np.int64(len(items))
+        order = np.argsort(key, kind="stable")
+        if len(key) > 1 and (np.diff(key[order]) == 0).any():
+            twice = self.item[int(order[np.flatnonzero(np.diff(key[order]) == 0)[0]])].as_py()
+            raise UsageError(f"the ranking has the item {twice!r} twice{'' if self.query is None else ' in a query'}")
+        at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+        found = order[at]
+        return np.where((wanted >= 0) & (key[found] == wanted), found, -1).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """How predictions did on judgments that they had not seen."""
+
+    table: pa.Table
+    """Columns name, mean, standard_error, judgments (those that could be predicted)."""
+    calibration: pa.Table
+    """Columns from, to (probability of the likelier side), predicted, observed, standard_error, strength."""
+    notes: tuple[Note, ...]
+
+
+def held_out(prefs: Preferences, known: Known, beta: Mapping[str, float], log_nu: float | None) -> HeldOut:
+    """Judge predictions by held-out judgments: scores by label, coefficients of covariates, log ν of ties.
+
+    Errors (UsageError): covariates that the judgments lack, no judgment of which both items are known.
+    """
+    batch = Batch.whole(prefs)
+    edges = batch.edges
+    if missing := [name for name in beta if name not in prefs.covariate_names]:
+        raise UsageError(f"the ranking knows the covariates {few(missing)}, which these judgments lack")
+    graph = batch.owner[edges.winner].astype(np.int64)
+    sides = [known.rows(prefs, batch.query[graph], batch.item[node]) for node in (edges.winner, edges.loser)]
+    component = [np.where(side < 0, -1, known.component[side]) for side in sides]
+    there = (component[0] == component[1]) & (component[0] >= 0)
+    if not there.any():
+        raise UsageError("no judgment compares two items that the ranking has scores for, of one component")
+    margin = known.score[sides[0]] - known.score[sides[1]]
+    for name, slope in beta.items():
+        if edges.covariates is not None:
+            margin = margin + slope * edges.covariates[:, prefs.covariate_names.index(name)]
+    draws = _Draws.of(batch, edges.holder[there], edges.strength[there])
+    return _judged(draws, margin[there], edges.tie[there], log_nu, _notes(prefs, batch, edges.holder, sides, there))
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Pairs that were judged, and which of them are independent of each other."""
+
+    holder: Ints
+    """The judgment of each pair."""
+    strength: Floats
+    times: Floats
+    """How often each judgment was made."""
+    ways: tuple[Ints, ...]
+    """Clusters of each judgment; none: every draw by itself."""
+
+    @classmethod
+    def of(cls, batch: Batch, holder: Ints, strength: Floats) -> _Draws:
+        ways = tuple(way[batch.judgment].astype(np.int64) for way in batch.prefs.cluster_ways)
+        return cls(holder, strength, batch.multiplicity.astype(float), ways)
+
+    @property
+    def weight(self) -> Floats:
+        """Of each pair: strength, as often as it was judged."""
+        return self.strength * self.times[self.holder]
+
+    def variance(self, pull: Floats) -> float:
+        """Variance of the sum of a pair's ``pull`` over all draws."""
+        own = np.asarray(np.bincount(self.holder, self.strength * pull, len(self.times)), np.float64)
+        seen = np.bincount(self.holder, minlength=len(self.times)) > 0
+        if not self.ways:
+            count = float(self.times[seen].sum())
+            return float((self.times * own**2).sum()) * count / max(count - 1, 1)
+        if len(self.ways) == 1:
+            return self._by(self.ways[0], own, seen)
+        both = np.unique(np.stack(self.ways, axis=1), axis=0, return_inverse=True)[1].ravel()
+        single = [self._by(way, own, seen) for way in self.ways]
+        crossed = sum(single) - (len(self.ways) - 1) * self._by(both, own, seen)
+        return max(crossed, *single)
+
+    def _by(self, way: Ints, own: Floats, seen: NDArray[np.bool_]) -> float:
+        sums = np.bincount(way, self.times * own)
+        count = len(np.unique(way[seen]))
+        return float((sums**2).sum()) * count / (count - 1) if count > 1 else np.nan
+
+    def mean(self, value: Floats, chosen: NDArray[np.bool_] | None = None) -> tuple[float, float]:
+        """Mean of a pair's value, and its standard error."""
+        weight = self.weight if chosen is None else np.where(chosen, self.weight, 0.0)
+        total = float(weight.sum())
+        if total == 0:
+            return float("nan"), float("nan")
+        middle = float((weight * value).sum() / total)
+        pull = value - middle if chosen is None else np.where(chosen, value - middle, 0.0)
+        return middle, float(np.sqrt(self.variance(pull)) / total)
+
+
+def _judged(
+    draws: _Draws, margin: Floats, tie: NDArray[np.bool_], log_nu: float | None, notes: tuple[Note, ...]
+) -> HeldOut:
+    """Judge predictions of the winner's (of a tie, one side's) margin."""
+    y = np.where(tie, 0.5, 1.0)
+    share, other = win_probability(margin)
+    hit = np.where(margin == 0, 0.5, (margin > 0).astype(float))
+    with np.errstate(divide="ignore"):
+        if log_nu is None:
+            loss = -np.where(tie, 0.5 * (np.log(share) + np.log(other)), np.log(share))
+            square = (y - share) ** 2
+        else:
+            win, lost, tied = davidson_probabilities(margin, np.full(len(margin), log_nu))
+            loss = -np.log(np.where(tie, tied, win))
+            square = (~tie - win) ** 2 + (tie - tied) ** 2 + lost**2
+    rows = [("accuracy", *draws.mean(hit, ~tie)), ("log-loss", *draws.mean(loss)), ("brier", *draws.mean(square))]
+    rows.append(("calibration slope", *_slope(draws, margin, y)))
+    judgments = int(draws.times[np.unique(draws.holder)].sum())
+    names = ("name", "mean", "standard_error")
+    table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)})
+    table = table.append_column("judgments", pa.array([judgments] * len(rows)))
+    favourite, won = np.maximum(share, other), np.where(margin >= 0, y, 1 - y)
+    place = np.clip(np.searchsorted(BINS, favourite, side="right") - 1, 0, len(BINS) - 2)
+    bins = []
+    for at in np.unique(place).tolist():
+        own = place == at
+        observed, error = draws.mean(won, own)
+        ends = {"from": BINS[at], "to": BINS[at + 1], "predicted": draws.mean(favourite, own)[0]}
+        strength = float(draws.weight[own].sum())
+        bins.append({**ends, "observed": observed, "standard_error": error, "strength": strength})
+    return HeldOut(table, pa.Table.from_pylist(bins), notes)
+
+
+def _slope(draws: _Draws, margin: Floats, y: Floats) -> tuple[float, float]:
+    """Calibration slope and its standard error."""
+    weight, slope = draws.weight, 1.0
+    if not ((margin > 0) | (y < 1)).any() or not ((margin < 0) | (y < 1)).any() or not margin[margin != 0].any():
+        return float("nan"), float("nan")  # favourites (or the others) always won: no finite slope
+    for _ in range(STEPS):
+        p = expit(slope * margin)
+        step = float((weight * (y - p) * margin).sum() / max((weight * p * (1 - p) * margin**2).sum(), 1e-300))
+        slope += float(np.clip(step, -1, 1))
+        if abs(step) < 1e-10:
+            break
+    p = expit(slope * margin)
+    curve = float((weight * p * (1 - p) * margin**2).sum())
+    return slope, float(np.sqrt(draws.variance((y - p) * margin)) / curve)
+
+
+def _notes(
+    prefs: Preferences, batch: Batch, holder: Ints, sides: list[Ints], there: NDArray[np.bool_]
+) -> tuple[Note, ...]:
+    """Say which judgments were not predicted, and why."""
+    out = np.setdiff1d(holder[~there], holder[there])
+    if len(out) == 0 and there.all():
+        return ()
+    edges = batch.edges
+    unknown = np.concatenate([node[side < 0] for node, side in zip((edges.winner, edges.loser), sides, strict=True)])
+    items = np.unique(batch.item[unknown])
+    shown = [prefs.items[int(code)] for code in items[:8]]
+    text = "{judgments:judgments} of {of:,} not predicted: "
+    if len(items):
+        text += "the ranking has no score of {items}"
+    else:
+        text += "no chain of comparisons connects their items in the ranking"
+    numbers = {"judgments": int(batch.multiplicity[out].sum()), "of": int(batch.multiplicity.sum())}
+    return (Note("not predicted", text, items=shown, others=len(items) - len(shown), **numbers),)
+
+
+def matched(*, query: pa.Array | None, item: pa.Array, score: Floats, component: Ints) -> Known:
+    """Return scores by labels as texts, of whatever type these are."""
+    text = None if query is None else pc.cast(query, pa.large_string())
+    return Known(text, pc.cast(item, pa.large_string()), score, component)
