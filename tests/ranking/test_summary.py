@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, gammaln, log_expit
 from scipy.stats import chi2
+from scipy.stats import t as student
 from test_prediction import matches, twin
 from test_uncertainty_ranks import simulated
 
@@ -137,3 +138,16 @@ def test_it_is_plain_data_and_refuses_what_has_no_likelihood():
     with pytest.raises(UsageError, match="borda is fitted by no likelihood"):
         cc.rank(simulated([0.5, 0], 60), "borda").summary()
     assert "a strong prior" in {note.code for note in cc.rank(simulated([0.5, 0], 60), prior=2).summary().notes}
+
+
+def test_few_clusters_have_the_t_law():
+    _, home, away, _, drawn = matches(9)
+    rng = np.random.default_rng(0)
+    table = {"left": home.tolist(), "right": away.tolist(), "winner": [("left", "tie", "right")[d] for d in drawn]}
+    votes = cc.read(table | {"judge": rng.integers(0, 6, len(home)).tolist()}, home="left", cluster="judge")
+    board = cc.rank(votes)
+    (one,) = board.summary().coefficients
+    t = one.estimate / one.standard_error
+    assert np.isclose(one.p_value, 2 * student.sf(abs(t), 5))
+    assert np.isclose(one.upper, one.estimate + student.ppf(0.975, 5) * one.standard_error)
+    assert board.summary().tests[0].p_value == one.p_value

@@ -42,6 +42,7 @@ class Answers:
     structure: str
     coefficients: Mapping[str, Floats]
     level: float
+    interval: str
     judged: Fitted | None
 
     @abstractmethod
@@ -254,7 +255,8 @@ class Answers:
                 f"{member.name} is fitted by no likelihood, so it has no deviance and no tests; rank with ",
                 Setting("structure", "bradley-terry"),
             )
-        return summarise(self._parts(), member, fitted.options, self._links, self.level, self.coefficients)
+        clustered = "sandwich" in self.interval
+        return summarise(self._parts(), member, fitted.options, self._links, self.level, self.coefficients, clustered)
 
     def evaluate(self, votes: Preferences) -> HeldOut:
         """Return how well this ranking foretells judgments that it has not seen.

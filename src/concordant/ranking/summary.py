@@ -13,19 +13,20 @@ tested by its sandwich error (Wald).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, ndtr, ndtri, xlogy
+from scipy.special import chdtrc, xlogy
 
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import centred
+from concordant.ranking.covariance import t_quantile, two_sided
 from concordant.ranking.plackett_luce import luce_terms
 from concordant.ranking.problem import davidson_probabilities, win_probability
 from concordant.ranking.scores import Scores, numbered
@@ -199,9 +200,10 @@ def summarise(
     links: Callable[[Batch], Connectivity],
     level: float,
     errors: Mapping[str, Floats],
+    clustered: bool,
 ) -> ModelSummary:
     """Sum up the model over ``batches``: (batch, scores) of some queries at a time; ``errors`` are those of
-    coefficients, "s.e. of …" by query code.
+    coefficients, "s.e. of …" by query code, ``clustered`` says whether they allow for clusters.
     """
     sums = np.zeros(4)
     judgments, parameters = 0, 0
@@ -219,7 +221,7 @@ def summarise(
         determined = {name: int(np.isfinite(scores.coefficients[name]).sum()) for name in names}
         parameters += own + sum(determined.values())
         judgments += int(batch.judgments.sum())
-        coefficients.extend(_coefficients(batch, scores, names, errors, level))
+        coefficients.extend(_coefficients(batch, scores, names, errors, level, clustered))
         notes |= _said(scores, names)
         plain &= default_method(batch, scores) == "hessian"
         if not plain or options.get("mean") is not None:
@@ -244,7 +246,7 @@ def summarise(
     else:
         notes["quasi-likelihood"] = Note("quasi-likelihood", QUASI)
         tests = [
-            _test(name, sum(squares), len(squares), "Wald")
+            _test(name, sum(squares), len(squares), "Wald", [one.p_value for one in coefficients if one.term == name])
             for name in dict.fromkeys(one.term for one in coefficients)
             if (squares := [(one.estimate / one.standard_error) ** 2 for one in coefficients
                             if one.term == name and np.isfinite(one.p_value)])
@@ -277,8 +279,11 @@ def _first(name: str) -> tuple[bool, str]:
     return name != "items", name
 
 
-def _test(name: str, statistic: float, df: int, test: str) -> Term:
-    return Term(name, max(statistic, 0.0), df, float(chdtrc(df, max(statistic, 0.0))) if df else float("nan"), test)
+def _test(name: str, statistic: float, df: int, test: str, alone: Sequence[float] = ()) -> Term:
+    """Of a single coefficient its own p-value, by the t law of few clusters."""
+    statistic = max(statistic, 0.0)
+    p = alone[0] if len(alone) == 1 else float(chdtrc(df, statistic)) if df else float("nan")
+    return Term(name, statistic, df, p, test)
 
 
 def _said(scores: Scores, names: list[str]) -> dict[str, Note]:
@@ -293,17 +298,29 @@ def _said(scores: Scores, names: list[str]) -> dict[str, Note]:
     return notes
 
 
+def _freedom(batch: Batch) -> Floats:
+    """Degrees of freedom of each graph: clusters − 1, the least of several ways; infinite without clusters."""
+    least = np.full(len(batch), np.inf)
+    for way in batch.prefs.cluster_ways:
+        pairs = np.unique(np.stack([batch.graph, way[batch.judgment]]), axis=1)[0]
+        least = np.minimum(least, np.bincount(pairs, minlength=len(batch)) - 1)
+    return np.asarray(np.maximum(least, 1.0))
+
+
 def _coefficients(
-    batch: Batch, scores: Scores, names: list[str], errors: Mapping[str, Floats], level: float
+    batch: Batch, scores: Scores, names: list[str], errors: Mapping[str, Floats], level: float, clustered: bool
 ) -> list[Coefficient]:
     out = []
-    z = float(ndtri(0.5 + level / 2))
+    freedom = _freedom(batch) if clustered else np.full(len(batch), np.inf)
+    half = t_quantile(0.5 + level / 2, freedom)
     for name in names:
         for graph, value in enumerate(scores.coefficients[name].tolist()):
             code = int(batch.query[graph])
             error = float(errors.get(f"s.e. of {name}", np.full(code + 1, np.nan))[code])
             query = batch.prefs.queries[code] if len(batch.prefs.queries) > 1 else None
-            p = float("nan") if name == "ties" or not error > 0 else float(2 * ndtr(-abs(value) / error))
+            tested = name != "ties" and 0 < error < np.inf
+            p = float(two_sided(value / error, freedom[graph])) if tested else float("nan")
+            z = float(half[graph])
             term = "ties (log ν)" if name == "ties" else name
             out.append(Coefficient(query, term, value, error, value - z * error, value + z * error, p))
     return out
