@@ -28,6 +28,7 @@ from concordant.ranking.luce_terms import information
 from concordant.ranking.plackett_luce import luce_terms, plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.structures import structure
+from concordant.ranking.tied_terms import TiedTerms
 from conftest import shared_data
 from seeds import seed
 from small_logs import logs
@@ -314,6 +315,126 @@ def test_where_a_step_overshoots_half_of_it_is_taken_back(monkeypatch):
     assert scores.status.tolist() == [Status.CONVERGED] and np.any(seen)
     monkeypatch.setattr(module, "_overshot", lambda *slopes: np.zeros(len(slopes[0]), bool))
     assert plackett_luce(batch, prior=1e-8).status.tolist() == [Status.STOPPED]
+
+
+# -- ties as outcomes ----------------------------------------------------------------------------------------------
+TIED = [["ab", "c", "de"], ["c", "abd"], ["e", "a", "b", "cd"], ["abc", "d"], ["d", "e"], ["e", "b", "a"], ["b", "cde"]]
+
+
+def davidson_luce(lists, theta, level):
+    """Log-likelihood by the formula: all sets of the items that are left, of each size that ties."""
+    total = 0.0
+    for tiers in lists:
+        left = [item for tier in tiers for item in tier]
+        for tier in tiers:
+            chance = {
+                chosen: np.exp(level[size] + np.mean([theta[item] for item in chosen]))
+                for size in level
+                for chosen in combinations(sorted(left), size)
+            }
+            total += np.log(chance[tuple(sorted(tier))] / sum(chance.values()))
+            left = [item for item in left if item not in tier]
+    return total
+
+
+def test_davidson_luce_is_the_formula_and_its_derivatives():
+    terms = TiedTerms(Rankings.of(Batch.whole(races(TIED))))
+    point, step = np.random.default_rng(seed(7)).normal(size=7), 1e-5 * np.eye(7)
+
+    def formula(x):
+        return davidson_luce(TIED, dict(zip("abcde", x[:5], strict=True)), {1: 0.0, 2: x[5], 3: x[6]})
+
+    at = terms.at(point)
+    assert at.value() == pytest.approx(formula(point), abs=1e-12)
+    np.testing.assert_allclose(at.gradient(), slope(formula, point), atol=1e-8)
+    columns = np.array([at.times(e) for e in np.eye(7)])
+    numeric = np.array([(terms.at(point + d).gradient() - terms.at(point - d).gradient()) / 2e-5 for d in step])
+    np.testing.assert_allclose(columns, -numeric, atol=1e-8)
+    np.testing.assert_allclose(at.information().toarray(), columns, atol=1e-13)
+    assert (at.diagonal() >= np.diag(columns) - 1e-12).all()
+
+
+def test_davidson_luce_fit_is_stationary_for_the_formula_and_each_list_adds_its_gradient():
+    batch = Batch.whole(races([*TIED, ["d", "ab"]]))
+    scores = plackett_luce(batch, prior=0.1, ties="davidson")
+    level = {1: 0.0, 2: float(scores.coefficients["ties of 2"][0]), 3: float(scores.coefficients["ties of 3"][0])}
+    point = np.concatenate([scores.value, [level[2], level[3]]])
+
+    def formula(x):
+        return davidson_luce([*TIED, ["d", "ab"]], dict(zip("abcde", x[:5], strict=True)), {1: 0.0, 2: x[5], 3: x[6]})
+
+    np.testing.assert_allclose(slope(formula, point), [*(0.1 * scores.value), 0, 0], atol=1e-8)
+    assert scores.status.tolist() == [Status.CONVERGED]
+    curvature = plackett_luce_curvature(batch, scores)
+    total = curvature.contributions.T @ batch.multiplicity
+    np.testing.assert_allclose(total, [*(0.1 * scores.value), 0, 0], atol=1e-10)
+    assert curvature.extra_name == ("ties of 2", "ties of 3") and curvature.extra_owner.tolist() == [0, 0]
+
+
+PUDDING = """1 2 19 22 16, 1 3 16 19 12, 2 3 19 19 10, 1 4 18 23 13, 2 4 23 19 9, 3 4 19 20 15, 1 5 13 19 18,
+2 5 16 20 12, 3 5 16 15 17, 4 5 17 14 16, 1 6 18 21 12, 2 6 22 20 12, 3 6 13 18 10, 4 6 14 19 18, 5 6 11 21 12"""
+"""Two brands, preferences for either, no preference: Davidson, JASA 65, 1970, Example 2."""
+
+
+def test_chocolate_puddings_as_the_package_of_the_model_prints_them():
+    """PlackettLuce 0.4 (R), introduction, §2.2: log-worths against the first, log δ, standard errors, deviance.
+
+    What is printed is after seven of its iterations, before convergence, as in Davidson's paper: hence 2e-4.
+    """
+    lists = []
+    for row in PUDDING.replace("\n", " ").split(","):
+        one, other, wins, losses, ties = row.split()
+        lists += [[[one], [other]]] * int(wins) + [[[other], [one]]] * int(losses) + [[[one, other]]] * int(ties)
+    prefs = races(lists)
+    batch = Batch.whole(prefs)
+    scores = plackett_luce(batch, prior=0, ties="davidson")
+    printed = [0.2202447, 0.1529644, 0.1752864, 0.1338550, 0.3771362]
+    np.testing.assert_allclose((scores.value - scores.value[0])[1:], printed, atol=2e-4)
+    assert scores.coefficients["ties of 2"].round(4).tolist() == [-0.2919]
+    board = cc.rank(prefs, "plackett-luce", ties="davidson", prior=0)
+    assert board.interval == "hessian" and board.coefficients["s.e. of ties of 2"].round(4).tolist() == [0.0825]
+    inverse = np.linalg.pinv(plackett_luce_curvature(batch, scores).hessian.toarray())
+    error = [np.sqrt(inverse[i, i] + inverse[0, 0] - 2 * inverse[0, i]) for i in range(1, 6)]
+    np.testing.assert_allclose(error, [0.1872, 0.1935, 0.1882, 0.1927, 0.1924], atol=5e-5)
+    terms = TiedTerms(Rankings.of(batch))
+    value = terms.at(np.append(scores.value, scores.coefficients["ties of 2"])).value()
+    assert round(-2 * value, 1) == 1619.4
+
+
+def test_ties_of_two_are_davidsons_model():
+    random = np.random.default_rng(seed(9))
+    first, second = (np.array(side) for side in zip(*[random.permutation(5)[:2] for _ in range(300)], strict=True))
+    tie = random.random(300) < 0.3
+    votes = Preferences.from_comparisons(first, second, tie=tie)
+    theirs = bradley_terry(Batch.whole(votes), ties="davidson")
+    ours = plackett_luce(Batch.whole(votes), ties="davidson")
+    np.testing.assert_array_equal(ours.value, theirs.value)
+    ends = np.column_stack([first, second]).ravel()
+    places = np.column_stack([np.ones(300), np.where(tie, 1, 2)]).ravel()
+    lists = Preferences.from_orders(None, np.repeat(np.arange(300), 2), ends, places)
+    ours = plackett_luce(Batch.whole(lists), ties="davidson")
+    np.testing.assert_allclose(ours.value, theirs.value, atol=1e-9)
+    np.testing.assert_allclose(ours.coefficients["ties of 2"], theirs.coefficients["ties"], atol=1e-9)
+
+
+def test_ties_that_have_no_finite_parameter():
+    """Whatever could tie did, or did not: the others say what they say without them."""
+    always = plackett_luce(Batch.whole(races([["ab"], ["bc"], ["ac"], ["ab", "c"], ["bc", "a"]])), ties="davidson")
+    assert always.coefficients["ties of 2"].tolist() == [np.inf] and always.notes[-1].code == "nothing but ties"
+    assert always.status.tolist() == [Status.CONVERGED]
+    board = cc.rank(races([["ab"], ["bc"], ["ac"], ["ab", "c"], ["bc", "a"]]), "plackett-luce", ties="davidson")
+    assert board.to_arrow()["item"][0].as_py() == "b" and np.isinf(board.coefficients["ties of 2"]).all()
+    never = plackett_luce(Batch.whole(races([["a", "b"], ["b", "c", "a"]])), ties="davidson")
+    np.testing.assert_allclose(never.value, plackett_luce(Batch.whole(races([["a", "b"], ["b", "c", "a"]]))).value)
+    assert not never.coefficients
+
+
+def test_treatments_of_ties_are_named_and_bounded():
+    with pytest.raises(UsageError, match=r"unknown treatment of ties 'half' by plackett-luce; .*any-order, davidson"):
+        cc.rank(races(TIED), "plackett-luce", ties="half")
+    many = [f"i{n:03d}" for n in range(600)]
+    with pytest.raises(UsageError, match="ties of 300 among the 600 items of a list"):
+        plackett_luce(Batch.whole(races([[many[:300], many[300:]]])), ties="davidson")
 
 
 # -- choices, selections, refusals -------------------------------------------------------------------------------

@@ -330,7 +330,7 @@ def _shift(values: Floats, point: Floats, gauge: Gauge) -> None:
         row += gauge.spread(goal - mean)
 
 
-def _pairs_connect(batch: Batch) -> Connectivity:
+def _pairs_connect(batch: Batch, _: object) -> Connectivity:
     return connectivity(batch.graphs)
 
 
@@ -345,7 +345,7 @@ class _Refit:
 
     def links(self, batch: Batch) -> Connectivity:
         """Return what connects the items, as the structure sees it: lists themselves where it reads them."""
-        found: Connectivity = getattr(self.structure, "links", _pairs_connect)(batch)
+        found: Connectivity = getattr(self.structure, "links", _pairs_connect)(batch, self.options.get("ties"))
         return found
 
     def __call__(self, batch: Batch) -> tuple[Floats, NDArray[np.bool_]]:

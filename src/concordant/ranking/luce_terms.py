@@ -60,6 +60,15 @@ class LuceTerms:
         self.weight = lists.weight[lists.row[first[tied]]]
         self._rows = _Rows(lists.start)
 
+    @property
+    def extra_owner(self) -> Places:
+        """There are no parameters beside the scores."""
+        return np.zeros(0, np.int64)
+
+    def take(self, rows: Places) -> LuceTerms:
+        """Return the terms of some of the lists."""
+        return LuceTerms(self.lists.take(rows))
+
     def at(self, theta: Floats) -> Position:
         """Evaluate at scores of the nodes."""
         return Position(self, theta)
@@ -154,6 +163,10 @@ class Position:
     def bends(self) -> Bends:
         """−w ∂² log I/∂x² of each tier, on the entries of tiers."""
         return self._events[2]
+
+    def information(self) -> csr_array:
+        """Return the information as a sparse matrix over the nodes."""
+        return information(self)
 
     def gradient_entries(self) -> Floats:
         """Return ∂ log-likelihood / ∂θ through each entry; the entries of a list sum to zero."""

@@ -88,7 +88,8 @@ class Ranking(Answers):
     status: Mapping[str, NDArray[Any]]
     """Per query: status (a ``Status``), iterations, gradient."""
     coefficients: Mapping[str, Floats] = field(default_factory=dict)
-    """Per query: covariates' coefficients, the logarithm of Davidson's ν ("ties"), with "s.e. of …" beside each."""
+    """Per query: covariates' coefficients, log ν of Davidson's ties ("ties"), log δ of Davidson–Luce's ("ties of 2"),
+    with "s.e. of …" beside each."""
     lack_of_fit: Floats | None = None
     """Per query: p-value of the test that one scale explains its pairs; NaN where untested, None where the structure
     has no such test."""
@@ -176,7 +177,7 @@ class Ranking(Answers):
         return (self._fit_of(codes) for codes in _blocks(self._fitted.prefs))
 
     def _links(self, batch: Batch) -> Connectivity:
-        return _linked(batch, find_structure(self.structure))
+        return _linked(batch, find_structure(self.structure), self._fitted.used.get("ties"))
 
     @property
     def converged(self) -> bool:
@@ -220,7 +221,7 @@ def rank(
         of the items of the component that the data limit on both sides (of all its items where none is).
     across_components : whether to rank items of different components together, by the prior's answer alone.
     progress : called with the number of queries done and of all.
-    **options : options of the structure (``prior`` and ``ties`` for Bradley–Terry).
+    **options : options of the structure (``prior`` and ``ties`` for Bradley–Terry and Plackett–Luce).
 
     Errors: UsageError for an unknown name or option, and (Idle) for one that does nothing here: ``replicates`` where
     no bootstrap is drawn, ``level`` without intervals; CannotRank where the data do not determine what is asked.
@@ -239,7 +240,7 @@ def rank(
     refuse_idle_wishes(member, wanted)
     if not isinstance(options.get("ties", "half"), str):
         raise UsageError(f"ties must be the name of a treatment of ties, not {type(options['ties']).__name__}")
-    if options.get("ties", "half") != "half" and prefs.kind in ("selections", "choices", "ratings"):
+    if options.get("ties") == "davidson" and prefs.kind in ("selections", "choices", "ratings"):
         raise Idle("ties", f"{prefs.kind} hold no ties")
     gauged = member.likelihood and member.gauge == "sum zero"
     if reference is not None and not gauged:
@@ -257,7 +258,7 @@ def rank(
             batch = Batch.whole(prefs, codes)
             with stage("scores"):
                 scores = member.function(batch, **options)
-            linked = _linked(batch, member)
+            linked = _linked(batch, member, options.get("ties"))
             gauge = held_at(batch.node_start, linked, batch.item, zero)
             if gauged:
                 at = None if zero is None else firm(batch.node_start, linked) & (batch.item == zero)
@@ -326,8 +327,8 @@ def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
         yield np.arange(block.start, block.stop)
 
 
-def _linked(batch: Batch, member: Structure) -> Connectivity:
-    return member.links(batch) if member.reads != "exposures" else _all_linked(batch)
+def _linked(batch: Batch, member: Structure, ties: object = None) -> Connectivity:
+    return member.links(batch, ties) if member.reads != "exposures" else _all_linked(batch)
 
 
 def _one_way(batch: Batch) -> Batch:

@@ -103,6 +103,10 @@ class Rankings(Grouped):
         target = np.concatenate([tiers.spread(stop)[over], self.node[under]])
         return connected(Ragged(self.node_start), source, target, int(stands.sum()))
 
+    def linked(self, ties: object) -> Connectivity:
+        """Return what connects the items of a likelihood: with ``ties="davidson"`` also the tied, one to the other."""
+        return connectivity(self.chain()) if ties == "davidson" else self.connected()
+
     def take(self, rows: Places) -> Rankings:
         """Return some of the lists, by number."""
         taken, entries = self.groups.take(rows)

@@ -36,7 +36,8 @@ class Scores:
     gradient: NDArray[np.float64]
     """Largest absolute entry of the gradient at the end (0 for closed forms)."""
     coefficients: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    """Coefficients beside the scores, one per graph: covariates, the logarithm of Davidson's ν ("ties")."""
+    """Coefficients beside the scores, one per graph: covariates, log ν of Davidson's ties ("ties"), log δ of
+    Davidson–Luce's ("ties of 2")."""
     notes: tuple[Note, ...] = ()
     """What a reader of the scores should know."""
     options: dict[str, Any] = field(default_factory=dict)

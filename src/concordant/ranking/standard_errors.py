@@ -61,17 +61,17 @@ def default_method(batch: Batch, scores: Scores) -> str:
 
     Judgments of one cluster depend on each other, and so do the edges of a list read as pairs; a tie taken as half a
     win each way, and a strength other than 1, do not have the model's variance: then the sandwich. Plackett–Luce
-    takes a list as one draw, but ties in it are averaged over their orders, which is no draw of the model either.
+    takes a list as one draw, with its ties.
     """
-    return method_for(batch.prefs, scores.options.get("ties"))
+    return method_for(batch.prefs, scores.options.get("ties"), whole=bool(scores.options.get("whole lists")))
 
 
-def method_for(prefs: Preferences, ties: object) -> str:
-    """Return the ``default_method`` of a fit to these preferences, given its option ``ties`` (None: it has none)."""
-    if isinstance(prefs, Lists):
-        plain = ties is None and not prefs.tied
-    else:
-        plain = not prefs.weighted and (ties == "davidson" or not prefs.tied)
+def method_for(prefs: Preferences, ties: object, *, whole: bool) -> str:
+    """Return the ``default_method`` of a fit to these preferences.
+
+    ``ties`` is its treatment of ties, None where it has none; ``whole`` says that it takes a list as one draw.
+    """
+    plain = whole if isinstance(prefs, Lists) else not prefs.weighted and (ties == "davidson" or not prefs.tied)
     return "hessian" if plain and prefs.cluster is None else "sandwich"
 
 

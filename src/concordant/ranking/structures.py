@@ -71,12 +71,17 @@ class Structure:
         """What a score is."""
         return MEANINGS[self.name]
 
-    def links(self, batch: Batch) -> Connectivity:
+    @property
+    def whole(self) -> bool:
+        """Whether it takes a list as one draw of its likelihood."""
+        return self.positions and self.likelihood
+
+    def links(self, batch: Batch, ties: object = None) -> Connectivity:
         """Return what connects the items of a batch; of lists that are read as such no pair tables are made."""
         if batch.prefs.kind != "orders" or not self.positions:
             return connectivity(batch.graphs)
         lists = Rankings.of(batch)
-        return lists.connected() if self.likelihood else connectivity(lists.chain())
+        return lists.linked(ties) if self.likelihood else connectivity(lists.chain())
 
     def __call__(self, batch: Batch, **options: Any) -> Scores:
         """Compute the scores of every graph of the batch; unknown options and kinds are a UsageError."""
@@ -137,7 +142,7 @@ _MEMBERS = (
         source="Luce 1959; Plackett 1975; Hunter 2004",
         right="one scale explains all choices",
         unlimited="prior",
-        options=("prior", "iterations"),
+        options=("prior", "ties", "iterations"),
         kinds=("comparisons", "selections", "choices", "orders"),
         positions=True,
         likelihood=True,

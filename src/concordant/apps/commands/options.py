@@ -70,7 +70,11 @@ class RankOptions(TableOptions, SidedLog):
     prior: float | None = option(
         "V", "Precision of the normal prior on scores (default 0.01); 0 is plain maximum likelihood."
     )
-    ties: Literal["half", "davidson"] | None = option(None, "Ties as half wins, or Davidson's model.")
+    ties: Literal["half", "any-order", "davidson"] | None = option(
+        None,
+        "Half a win each (the default of bradley-terry), an order that is not known (of plackett-luce), or judged "
+        "equal, with a parameter (Davidson, Davidson–Luce).",
+    )
     interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates.", default=1000)
     level: float = option(None, "Confidence level of the intervals.", default=0.95)

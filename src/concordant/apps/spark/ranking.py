@@ -184,12 +184,12 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
     if judged.kind == "comparisons" and "weight" not in roles and ("winner" in roles or ties == "davidson"):
         return "hessian"
     if judged.kind not in ("comparisons", "orders"):
-        return "hessian" if ties is None else "sandwich"
+        return "hessian" if member.whole else "sandwich"
     with judged.explained():
-        methods = judged.table(partial(_suited, ties=ties), METHODS).toArrow()["method"].to_pylist()
+        methods = judged.table(partial(_suited, ties=ties, whole=member.whole), METHODS).toArrow()["method"].to_pylist()
     return "sandwich" if "sandwich" in methods else "hessian"
 
 
-def _suited(prefs: Preferences, *, ties: str | None) -> pa.Table:
+def _suited(prefs: Preferences, *, ties: str | None, whole: bool) -> pa.Table:
     """A task: the method that ``auto`` stands for in these preferences; one that asks for the sandwich asks for all."""
-    return pa.table({"method": [method_for(prefs, ties)]}, METHODS)
+    return pa.table({"method": [method_for(prefs, ties, whole=whole)]}, METHODS)
