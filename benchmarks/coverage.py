@@ -1,6 +1,7 @@
 """How often do the 95% intervals hold? A simulation with known scores; writes the table of docs/coverage.md.
 
     python benchmarks/coverage.py [--quick] [--seed N] [--output docs/coverage.md]
+    python -m benchmarks.coverage --open [--quick]     items that may have no maximum likelihood; only prints
 
 Every data set of a design is one query, so that all of them are fitted as one batch. A data set in which the maximum
 likelihood does not exist has infinite intervals; these are counted apart and left out of the coverage.
@@ -27,6 +28,7 @@ from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
+from concordant.ranking.rank import rank
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates
 from concordant.ranking.standard_errors import score_intervals
 
@@ -218,8 +220,8 @@ def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterat
     loose |= np.diff(whole.node_start) < design.items
     sound = np.flatnonzero(~loose)
     order = np.argsort(-scores)
-    rank = np.empty(design.items, np.int64)
-    rank[order] = np.arange(1, design.items + 1)
+    place = np.empty(design.items, np.int64)
+    place[order] = np.arange(1, design.items + 1)
     for structure, interval, options in design.methods:
         fit, curvature = FITS[structure]
         data = prefs.by_cluster("judge") if interval == ALONE else prefs
@@ -239,7 +241,7 @@ def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterat
         item = np.asarray(prefs.items.values)[batch.item]
         held = (found.lower <= scores[item]) & (scores[item] <= found.upper)
         each = held.reshape(len(batch), design.items).mean(axis=1)
-        right = ((ranks.lower <= rank[item]) & (rank[item] <= ranks.upper)).reshape(len(batch), design.items)
+        right = ((ranks.lower <= place[item]) & (place[item] <= ranks.upper)).reshape(len(batch), design.items)
         yield Row(
             design,
             structure,
@@ -323,6 +325,77 @@ def designs(quick: bool) -> list[Design]:
     ]
 
 
+# -- items that may have no maximum likelihood --------------------------------------------------------------------
+def beside_the_firm(
+    rng: np.random.Generator, sets: int, firm: int, core: int, gap: float, own: int, met: int
+) -> tuple[Preferences, Floats]:
+    """An item of score ``gap`` with ``own`` comparisons against ``met`` of the firm items, these with ``core``."""
+    scores = np.append(rng.normal(0.0, 0.8, firm), gap)
+    scores[:firm] -= scores[:firm].mean()
+    first = rng.integers(0, firm, sets * core)
+    second = (first + rng.integers(1, firm, sets * core)) % firm
+    others = np.tile(np.resize(rng.choice(firm, met, replace=False), own), sets)
+    first, second = np.append(first, np.full(sets * own, firm)), np.append(second, others)
+    return _compared(
+        rng, scores, first, second, np.append(*(np.repeat(np.arange(sets), n) for n in (core, own)))
+    ), scores
+
+
+def half_weak(rng: np.random.Generator, sets: int, games: int, play: float, gap: float) -> tuple[Preferences, Floats]:
+    """100 items, half of them weaker by ``gap`` and shown ``play`` times as often."""
+    scores = rng.normal(0.0, 1.0, 100) - gap * (np.arange(100) >= 50)
+    popularity = np.where(np.arange(100) < 50, 1.0, play) * rng.uniform(0.5, 1.5, 100)
+    first, second = two_of(rng, popularity / popularity.sum(), sets * games)
+    return _compared(rng, scores, first, second, np.repeat(np.arange(sets), games)), scores
+
+
+def _compared(rng: np.random.Generator, scores: Floats, first: Any, second: Any, query: Any) -> Preferences:
+    won = rng.random(len(first)) < logistic(scores[first] - scores[second])
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    return counted_comparisons(pa.array(winner), pa.array(loser), query=pa.array(query))
+
+
+def sides(prefs: Preferences, scores: Floats, prior: float) -> tuple[Any, Any, Any, Any]:
+    """Whether the lower and the upper limit of each row hold, whether the item is firm, and its item.
+
+    The truth is measured against the firm items of the data set, as the score is.
+    """
+    board = rank(prefs, interval="hessian", prior=prior)
+    item = np.asarray(prefs.items.values)[board.item]
+    largest = board.component == 1
+    firm = (board.flag == 0) & largest
+    number = np.bincount(board.query[firm], minlength=len(prefs.queries))
+    mean = np.bincount(board.query[firm], scores[item[firm]], len(prefs.queries)) / np.maximum(number, 1)
+    truth = scores[item] - mean[board.query]
+    return board.lower <= truth, truth <= board.upper, np.where(largest, firm, -1), item
+
+
+def without_maximum(quick: bool, seed: int) -> None:
+    """Print both tables."""
+    sets = 200 if quick else 2000
+    print("one item beside firm ones: its lower and its upper 97.5% limit over all data sets, prior 0.01")
+    shapes = [(f, c, g, o, m) for f, c in ((5, 60), (12, 240)) for g in (1.5, 2.5, -2.5, 4.0)
+              for o, m in ((3, 2), (10, 5), (30, 4))][:20]  # fmt: skip
+    for number, shape in enumerate(shapes):
+        prefs, scores = beside_the_firm(np.random.default_rng([7 + seed, number]), sets, *shape)
+        lower, upper, firm, item = sides(prefs, scores, 0.01)
+        own = (item == shape[0]) & (firm >= 0)
+        print(
+            shape,
+            f"separated {(firm[own] == 0).mean():.1%}: {lower[own].mean():.2%}, {upper[own].mean():.2%}",
+            flush=True,
+        )
+    print("half of 100 items weak and rarely shown: two-sided 95% intervals of the firm items")
+    for games, play, gap in ((4000, 0.1, 2.0), (4000, 0.1, 3.0), (2000, 0.1, 3.0)):
+        for prior in (1e-4, 1e-3, 0.01, 0.5):
+            held = []
+            for part in range(sets // 100):
+                prefs, scores = half_weak(np.random.default_rng([seed, part, games]), 100, games, play, gap)
+                lower, upper, firm, _ = sides(prefs, scores, prior)
+                held.append((lower & upper)[firm == 1].mean())
+            print((games, play, gap), f"prior {prior:g}: {np.mean(held):.1%}", flush=True)
+
+
 def table(rows: list[Row]) -> str:
     """The table in Markdown; what lies outside 93–97% is marked."""
     lines = [
@@ -345,9 +418,13 @@ def main() -> None:
     """Run the simulation, print the table and put it into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a fifth of the data sets; prints, writes nothing")
+    parser.add_argument("--open", action="store_true", help="only items that may have no maximum likelihood")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent.parent / "docs" / "coverage.md")
     chosen = parser.parse_args()
+    if chosen.open:
+        without_maximum(chosen.quick, chosen.seed)
+        return
     rows: list[Row] = []
     for number, design in enumerate(designs(chosen.quick)):
         begin = time.perf_counter()

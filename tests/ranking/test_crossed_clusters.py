@@ -163,7 +163,7 @@ def test_few_clusters_make_rank_ranges_wider():
     """The critical value of all differences together is that of the multivariate t law, here by plain simulation."""
     rng = np.random.default_rng(0)
     pairs = np.where(np.eye(4) > 0, np.inf, np.sqrt(2))[None]
-    found = _drawn_quantile(np.eye(4)[None], pairs, 0.95, 0, np.array([6.0]))[0]
+    found = _drawn_quantile(np.eye(4)[None], pairs, np.array([0.95]), 0, np.array([6.0]))[0]
     normal = rng.standard_normal((400_000, 4))
     most = (normal.max(axis=1) - normal.min(axis=1)) / np.sqrt(2)
     expected = np.quantile(most / np.sqrt(rng.chisquare(6, len(most)) / 6), 0.95)

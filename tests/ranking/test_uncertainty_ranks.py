@@ -88,7 +88,10 @@ def test_the_quantile_lies_between_one_test_and_sidak():
     batch, _, curvature, links, _ = everything(prefs)
     matrix = covariance(batch, curvature, Gauge.of(batch.node_start, links))[None]
     pairs = room._pairs(matrix, np.zeros((1, 10)), np.zeros((1, 10), int), np.ones((1, 10), bool))
-    drawn, bound = room._drawn_quantile(matrix, pairs, 0.95, 0, NORMAL)[0], room._sidak(pairs, 0.95, NORMAL)[0]
+    drawn, bound = (
+        room._drawn_quantile(matrix, pairs, np.array([0.95]), 0, NORMAL)[0],
+        room._sidak(pairs, np.array([0.95]), NORMAL)[0],
+    )
     # studentised range, 10 groups, infinite degrees of freedom: 4.474 (tables), over √2
     assert drawn == pytest.approx(4.474 / np.sqrt(2), abs=0.05)
     assert drawn < bound < drawn * 1.06

@@ -25,7 +25,8 @@ from concordant.ranking.names import INTERVALS as METHODS
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends
 from concordant.ranking.ranked_lists import examinations
 from concordant.ranking.scores import Scores
-from concordant.ranking.standard_errors import Intervals, score_intervals, wilson
+from concordant.ranking.separated import Separated
+from concordant.ranking.standard_errors import Intervals, default_method, score_intervals, wilson
 from concordant.ranking.structures import STRUCTURES, Structure
 
 Floats = NDArray[np.float64]
@@ -140,8 +141,12 @@ def _bounds_of(
     if method == "bootstrap":
         drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options, gauge=gauge)
         found = drawn.intervals(wanted.level)
+        open_ = _separated(batch, member, linked, options, gauge, default_method(batch, scores))
+        found = _one_sided(found, open_, scores.value)
         places = member.gauge == "places"
-        ranks = rank_intervals_of_replicates(drawn, batch, connectivity=linked, level=wanted.level, places=places)
+        ranks = rank_intervals_of_replicates(
+            drawn, batch, connectivity=linked, separated=open_, level=wanted.level, places=places
+        )
         return _bounds(found, ranks.lower, ranks.upper, {}, notes)
     if member.curvature is None:
         able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)
@@ -150,9 +155,49 @@ def _bounds_of(
     errors = partial(score_intervals, batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
     against_firm = errors()
     found = against_firm if gauge is None else errors(gauge=gauge)
-    ranks = rank_intervals(batch, scores, curvature, against_firm, connectivity=linked, seed=wanted.seed)
+    open_ = _separated(batch, member, linked, options, gauge, found.method)
+    found = _one_sided(found, open_, scores.value)
+    ranks = rank_intervals(
+        batch, scores, curvature, against_firm, connectivity=linked, separated=open_, seed=wanted.seed
+    )
     limits = _bounds(found, ranks.lower, ranks.upper, _errors(scores, curvature, found), notes)
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
+
+
+def _separated(
+    batch: Batch,
+    member: Structure,
+    linked: Connectivity,
+    options: Mapping[str, Any],
+    gauge: Gauge | None,
+    method: str,
+) -> Separated | None:
+    """What is known of the separated items of a likelihood; None where there are none."""
+    if member.curvature is None:
+        return None
+    gauge = Gauge.of(batch.node_start, linked) if gauge is None else gauge
+    lists = member.reads == "orders" and batch.prefs.kind != "comparisons"
+    return Separated.of(batch, member.function, member.curvature, options, linked, gauge, lists=lists, method=method)
+
+
+def _one_sided(found: Intervals, separated: Separated | None, value: Floats) -> Intervals:
+    """Put the limits of separated items in the place of those about the prior's answer; ``value``: the scores."""
+    if separated is None:
+        return found
+    tail = (1.0 - found.level) / 2
+    below, above = separated.ends(tail, value)
+    own = ~np.isnan(below) & (np.isfinite(found.lower) | np.isfinite(found.upper))  # or there was too little to go by
+    number = int((own & (np.isfinite(below) | np.isfinite(above))).sum())
+    text = (
+        "{rows:items} that the data limit on one side {rows:has its|have their} limit where the likelihood, without "
+        "the prior, is {share:.3g} of what it can be"
+    )
+    return replace(
+        found,
+        lower=np.where(own, below, found.lower),
+        upper=np.where(own, above, found.upper),
+        notes=(*found.notes, *([Note("one-sided limits", text, rows=number, share=tail)] if number else [])),
+    )
 
 
 def _with_quasi(limits: Bounds, batch: Batch, curvature: Curvature, linked: Connectivity) -> Bounds:

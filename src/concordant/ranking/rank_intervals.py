@@ -4,7 +4,12 @@ Simultaneous confidence intervals for all differences s_i − s_j of a component
 which; then rank i lies in [1 + #{j certainly above i}, n − #{j certainly below i}], for all i together with the
 intervals' probability (Mogstad, Romano, Shaikh & Wilhelm, Review of Economic Studies 91, 2024, §3). The critical value
 is the quantile of max |t| over the pairs: from Gaussian draws with the scores' covariance, or from bootstrap
-replicates. Differences that the data do not determine (separated items) are never called certain.
+replicates. Differences that the data do not determine are not among them.
+
+An item, or a strong block, that always won against all others of its component stands first when the likelihood at
+which it is level with any of them is small beside the supremum, then the next one likewise, until one is not surely
+above the rest; so from the last upwards. Such a sequence needs no correction for how many it tests. It may err in half
+of what the level allows (a quarter from either side), and the differences in the other half.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
@@ -24,6 +30,7 @@ from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat, Units, far_units, stacks, t_quantile
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.scores import Scores
+from concordant.ranking.separated import Builder, Separated, Stack, alike, clusters_of, reached
 from concordant.ranking.standard_errors import Intervals
 
 Floats = NDArray[np.float64]
@@ -57,6 +64,7 @@ def rank_intervals(
     intervals: Intervals,
     *,
     connectivity: Connectivity,
+    separated: Separated | None = None,
     seed: int = 0,
 ) -> RankIntervals:
     """Rank intervals from the covariance of the scores, by the method and at the level of ``intervals``.
@@ -64,9 +72,10 @@ def rank_intervals(
     Graphs of up to 300 items: all differences, critical value the simulated quantile of max |t| (a fixed seed, 5,000
     draws) or, when there are too many graphs for that, Šidák's bound over the pairs. Larger graphs: simultaneous
     intervals of the scores (Šidák over the items), i above j when they do not overlap; by sorting, n log n,
-    conservative. An item never compared has [1, items of its graph]; a separated one [1, items of its component].
+    conservative. An item never compared has [1, items of its graph]; a separated one [1, items of its component], or
+    less where ``separated`` says that it stands first or last.
     """
-    level = intervals.level
+    level = levels(batch, intervals.level, separated)
     gauge = Gauge.of(batch.node_start, connectivity)
     freedom = np.full(len(batch), np.inf) if intervals.freedom is None else intervals.freedom
     size = batch.sizes
@@ -85,17 +94,23 @@ def rank_intervals(
             known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
             matrix = np.where(known[:, None, None], matrix, 0.0)
             pairs = _pairs(matrix[:, :n, :n], scores.value[nodes], gauge.group[nodes], certain[nodes])
-            of = freedom[batch.owner[nodes[:, 0]]]
-            critical = _drawn_quantile(matrix[:, :n, :n], pairs, level, seed, of) if drawn else _sidak(pairs, level, of)
+            of, own = (each[batch.owner[nodes[:, 0]]] for each in (freedom, level))
+            critical = _drawn_quantile(matrix[:, :n, :n], pairs, own, seed, of) if drawn else _sidak(pairs, own, of)
             above, below = _certain(scores.value[nodes], pairs, critical)
             _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
             advance(len(ids))
     how = "max |t| of all differences" if drawn else "Šidák over all differences"
-    return RankIntervals(lower, upper, level, how)
+    return RankIntervals(*outermost(lower, upper, separated, intervals.level), intervals.level, how)
 
 
 def rank_intervals_of_replicates(
-    boot: Bootstrap, batch: Batch, *, connectivity: Connectivity, level: float = 0.95, places: bool = False
+    boot: Bootstrap,
+    batch: Batch,
+    *,
+    connectivity: Connectivity,
+    separated: Separated | None = None,
+    level: float = 0.95,
+    places: bool = False,
 ) -> RankIntervals:
     """Rank intervals from bootstrap replicates: critical value the quantile of max |t| over them.
 
@@ -111,17 +126,19 @@ def rank_intervals_of_replicates(
     certain = finite & ~boot.always[0] & ~boot.always[1]
     moved = np.where(finite, boot.replicates - value, 0.0)
     error = np.sqrt((moved**2).mean(axis=0))
-    lower, upper = ranks_from_intervals(batch, boot.scores, gauge, error, certain, level=level, draws=moved)
+    within = levels(batch, level, separated)
+    lower, upper = ranks_from_intervals(batch, boot.scores, gauge, error, certain, level=within, draws=moved)
     size = batch.sizes
     for graph in steps("rank intervals", np.flatnonzero((size <= PAIRWISE) & (size > 1) & (not places))):
         nodes = np.arange(batch.node_start[graph], batch.node_start[graph + 1])[None, :]
         own = moved[:, nodes[0]]
         matrix = (own.T @ own / len(own))[None]
         pairs = _pairs(matrix, value[nodes], gauge.group[nodes], certain[nodes])
-        critical = _quantile_of_largest(own[None], pairs, level)
+        critical = _quantile_of_largest(own[None], pairs, within[graph : graph + 1])
         above, below = _certain(value[nodes], pairs, critical)
         _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
-    return RankIntervals(lower, upper, level, "max |t| over bootstrap replicates")
+    ends = outermost(lower, upper, separated, level)
+    return RankIntervals(*ends, level, "max |t| over bootstrap replicates")
 
 
 def ranks_from_intervals(
@@ -131,11 +148,14 @@ def ranks_from_intervals(
     error: Floats,
     certain: Flags,
     *,
-    level: float,
+    level: Floats,
     draws: Floats | None = None,
     freedom: Floats | None = None,
 ) -> tuple[Ints, Ints]:
-    """Ranks by sorting simultaneous intervals s ± c·s.e.; c by Šidák over the graph's items or from ``draws``."""
+    """Ranks by sorting simultaneous intervals s ± c·s.e.; c by Šidák over the graph's items or from ``draws``.
+
+    ``level``: of each graph.
+    """
     size = batch.sizes
     if draws is None:
         tested = np.maximum(batch.node_groups.sums(certain), 1)
@@ -143,7 +163,8 @@ def ranks_from_intervals(
     else:
         known = np.where(certain & (error > 0), error, np.inf)
         scaled = np.abs(draws) / known
-        critical = _quantiles(batch.node_groups.most(scaled.T), level)
+        most = batch.node_groups.most(scaled.T)
+        critical = np.array([_quantiles(*own) for own in zip(most, level, strict=True)])
     half = np.where(certain, critical[batch.owner] * np.where(certain, error, 0.0), 0.0)
     lower, upper = ranks_from_ends(scores.value - half, scores.value + half, gauge, certain)
     alone = (lower == upper) & ~certain
@@ -192,12 +213,12 @@ def _certain(value: Floats, pairs: Floats, critical: Floats) -> tuple[Ints, Ints
     return sure.sum(axis=1), sure.sum(axis=2)
 
 
-def _sidak(pairs: Floats, level: float, freedom: Floats) -> Floats:
+def _sidak(pairs: Floats, level: Floats, freedom: Floats) -> Floats:
     tested = np.maximum(np.isfinite(pairs).sum(axis=(1, 2)) / 2, 1)
     return t_quantile(0.5 + 0.5 * level ** (1.0 / tested), freedom)
 
 
-def _drawn_quantile(matrix: Floats, pairs: Floats, level: float, seed: int, freedom: Floats) -> Floats:
+def _drawn_quantile(matrix: Floats, pairs: Floats, level: Floats, seed: int, freedom: Floats) -> Floats:
     """Quantile of max |t| under N(0, matrix) for each of the stack; with few clusters under the t law."""
     size = matrix.shape[1]
     seed_of = whole_seed(seed) % (1 << 128)
@@ -214,11 +235,11 @@ def _drawn_quantile(matrix: Floats, pairs: Floats, level: float, seed: int, free
                 draws[one] /= np.sqrt(np.random.default_rng([seed_of, size, int(of)]).chisquare(of, DRAWS) / of)[
                     :, None
                 ]
-        out[part] = _quantile_of_largest(draws, pairs[part], level)
+        out[part] = _quantile_of_largest(draws, pairs[part], level[part])
     return out
 
 
-def _quantile_of_largest(draws: Floats, pairs: Floats, level: float) -> Floats:
+def _quantile_of_largest(draws: Floats, pairs: Floats, level: Floats) -> Floats:
     """Quantile over the draws of max over pairs of |difference|/s.e.; draws of shape (G, draws, n), result (G,).
 
     A draw's t of its two extreme items bounds its maximum from below, its range over the least s.e. from above. Only
@@ -232,9 +253,9 @@ def _quantile_of_largest(draws: Floats, pairs: Floats, level: float) -> Floats:
         high, low = values.argmax(axis=1), values.argmin(axis=1)
         span = values[each, high] - values[each, low]
         most = span * weight[high, low]
-        chosen = np.flatnonzero(span * weight.max(initial=0.0) >= _quantiles(most, level))
+        chosen = np.flatnonzero(span * weight.max(initial=0.0) >= _quantiles(most, level[graph]))
         most[chosen] = _largest(np.ascontiguousarray(values[chosen].T), weight)
-        out[graph] = _quantiles(most, level)
+        out[graph] = _quantiles(most, level[graph])
     return out
 
 
@@ -261,3 +282,105 @@ def _write(
     total = batch.sizes[batch.owner[nodes]]
     lower[nodes] = 1 + above
     upper[nodes] = np.where(compared[nodes], members - below, total)
+
+
+# -- first and last ----------------------------------------------------------------------------------------------
+NEAREST = 8
+"""Items on either side that are held against each other before one side is called surely above the other."""
+
+
+def levels(batch: Batch, level: float, separated: Separated | None) -> Floats:
+    """The level that differences are compared at in each graph: where some items are separated, these take half."""
+    out = np.full(len(batch), level)
+    if separated is not None:
+        out[np.unique(batch.owner[separated.nodes])] = 1.0 - 0.5 * (1.0 - level)
+    return out
+
+
+def outermost(lower: Ints, upper: Ints, separated: Separated | None, level: float) -> tuple[Ints, Ints]:
+    """Narrow rank intervals by who surely stands first or last among the separated items, one after the other."""
+    if separated is None:
+        return lower, upper
+    far = -float(np.log((1.0 - level) / 4.0))
+    direct = _direct(separated) if separated.method == "sandwich" else None
+    for nodes, build in separated.builders():
+        for group in np.unique(separated.gauge.group[nodes]) if len(nodes) <= PAIRWISE else ():
+            members = nodes[separated.gauge.group[nodes] == group]
+            own, total = separated.nodes[members], len(members)
+            first = _sequence(separated, build, members, True, far, direct)
+            last = _sequence(separated, build, members, False, far, direct)
+            lower[own] = np.minimum(lower[own] + sum(map(len, first)), total)
+            upper[own] = np.maximum(upper[own] - sum(map(len, last)), 1)
+            for side, found in ((1, first), (-1, last)):
+                passed = 0
+                for block in found:
+                    low, high = passed + 1, passed + len(block)
+                    if side < 0:
+                        low, high = total + 1 - high, total + 1 - low
+                    at = separated.nodes[block]
+                    lower[at], upper[at] = np.full(len(block), low), np.full(len(block), high)
+                    passed += len(block)
+    return lower, upper
+
+
+def _sequence(
+    separated: Separated, build: Builder, members: Ints, top: bool, far: float, direct: csr_array | None
+) -> list[Ints]:
+    """Blocks that surely stand before all that follow, from the outermost inwards."""
+    down, up = separated.links if top else separated.links[::-1]
+    block, sign = separated.linked.block, 1.0 if top else -1.0
+    rest = np.zeros(len(separated.value), bool)
+    rest[members] = True
+    found: list[Ints] = []
+    while rest.sum() > 1:
+        left = np.flatnonzero(rest)
+        beaten = [block[i] for i in left.tolist() for j in up.indices[up.indptr[i] : up.indptr[i + 1]].tolist()
+                  if rest[j] and block[j] != block[i]]  # fmt: skip
+        free = np.setdiff1d(np.unique(block[left]), np.unique(np.array(beaten, block.dtype)))
+        if len(free) != 1:
+            return found
+        outer, inner = left[block[left] == free[0]], left[block[left] != free[0]]
+        if separated.firm[outer].any() or len(inner) == 0:
+            return found
+        near = outer[np.argsort(sign * separated.value[outer])][:NEAREST]
+        next_ = inner[np.argsort(-sign * separated.value[inner])][:NEAREST]
+        if not _apart(
+            build, [(i, j) for i in near.tolist() for j in next_.tolist()], (down, up), rest, far, top, direct
+        ):
+            return found
+        found.append(outer)
+        rest[outer] = False
+    return found
+
+
+def _apart(
+    build: Builder,
+    pairs: list[tuple[int, int]],
+    links: tuple[csr_array, csr_array],
+    rest: Flags,
+    far: float,
+    top: bool,
+    direct: csr_array | None,
+) -> bool:
+    """Whether the likelihood where the two of any pair are level is ``far`` below the supremum."""
+    if direct is not None:
+        return all(np.log(2.0) * float(direct[(i, j) if top else (j, i)]) >= far for i, j in pairs)
+    tasks = []
+    for i, j in pairs:
+        between = np.intersect1d(reached(links[0], i, rest), reached(links[1], j, rest))
+        tasks.append(build.level(*((i, j) if top else (j, i)), between) if {i, j} <= set(between.tolist()) else None)
+    whole = [task for task in tasks if task is not None]
+    if len(whole) < len(tasks):
+        return False
+    return all(bool((Stack.of([whole[k] for k in same]).below() >= far).all()) for same in alike(whole))
+
+
+def _direct(separated: Separated) -> csr_array:
+    """How many judgments (or clusters) say that one item beats another: where they are level each does so with ½."""
+    batch, edges, n = separated.batch, separated.batch.edges, len(separated.value)
+    cluster = clusters_of(batch)
+    drawn = edges.holder if cluster is None else cluster[batch.judgment[edges.holder]].astype(np.int64)
+    _, kept = np.unique(np.column_stack([drawn, edges.winner, edges.loser]), axis=0, return_index=True)
+    kept = kept[~edges.tie[kept]]
+    times = batch.multiplicity[edges.holder[kept]] if cluster is None else np.ones(len(kept))
+    return csr_array((times.astype(float), (edges.winner[kept], edges.loser[kept])), shape=(n, n))
