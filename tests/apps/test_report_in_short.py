@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -28,14 +30,27 @@ def test_who_is_surely_first():
 
 def test_who_is_not_surely_first_and_how_many_could_be():
     assert said(UNSURE) == [
-        "<a> has the best score of 3 items, but is not surely first: at 95% confidence its rank may be anything from "
-        "1 to 3.",
-        "None of the 2 other items can be told from it by these judgments.",
+        "<a> has the best score of 3 items, but is not surely first: none of the 2 other items can be ruled out as the "
+        "best at 95% confidence."
     ]
     some = [*UNSURE, *[("b", "d")] * 300, *[("d", "b")] * 3, *[("c", "d")] * 300, *[("a", "d")] * 300]
-    assert said(some)[0].endswith("from 1 to 3.")
-    assert said(some)[1] == "2 of the 3 other items cannot be told from it by these judgments."
-    assert said([("a", "b"), ("a", "b"), ("b", "a")])[1] == "The other item cannot be told from it by these judgments."
+    assert "2 of the 3 other items cannot be ruled out as the best at 95% confidence." in said(some)[0]
+    assert "the other item cannot be ruled out" in said([("a", "b"), ("a", "b"), ("b", "a")])[0]
+
+
+def test_the_chance_of_being_first_and_who_may_be_first_are_one_sentence():
+    [text, *_] = said(UNSURE * 3, audit=True)
+    assert re.match(
+        r"<a> has the best score of 3 items and is the best with a probability of \d\d% given these judgments, but "
+        r"none of the 2 other items can be ruled out at 95% confidence, which has to hold whatever the truth is\.$",
+        text,
+    )
+
+
+def test_scores_of_no_likelihood_have_ranges_of_ranks():
+    found = said(UNSURE, structure="borda")
+    assert "its rank may be anything from 1 to 3." in found[0]
+    assert found[1] == "None of the 2 other items can be told from it by these judgments."
 
 
 def test_what_was_not_computed_is_not_said():
@@ -49,7 +64,7 @@ def test_equal_scores_share_the_first_place():
 
 
 def test_a_score_without_limit_is_pointed_out():
-    assert said([("a", "b"), ("b", "c"), ("c", "b")])[2] == "<a> never lost: only the prior keeps its score finite."
+    assert said([("a", "b"), ("b", "c"), ("c", "b")])[1] == "<a> never lost: only the prior keeps its score finite."
 
 
 def test_groups_that_nothing_compares():

@@ -16,6 +16,10 @@ Sentence = list[str | int]
 """Parts of a sentence: texts, and items as their numbers in the data."""
 
 
+RIVALS = 300
+"""Items of a query up to which it is looked at who may be the best."""
+
+
 def in_short(views: list[View], shown: list[dict[str, Any]], level: float) -> list[Sentence]:
     """Return plain sentences on the first of ``views`` (``shown``: their data), and on how many queries are settled."""
     if not views:
@@ -50,6 +54,8 @@ def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[S
             item,
             f" is first of {items}, and surely so: no other rank is possible at {100 * level:g}% confidence.",
         ]
+    elif (rivals := _rivals(view)) is not None:
+        yield [where, item, _of_rivals(rivals, size - 1, items, level, shown["settling"])]
     else:
         yield [
             where,
@@ -61,6 +67,37 @@ def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[S
     for flag in FLAGS:
         if flag.leads and flag.code & int(board.flag[rows][0]):
             yield [item, f" {flag.leads}: {SUPPORTS[structure(board.structure).unlimited].keeps}"]
+
+
+def _rivals(view: View) -> int | None:
+    """How many others of the largest group may be the best; None where that is not known or takes long."""
+    board = view.group.board
+    if board.interval not in ("hessian", "sandwich") or view.size > RIVALS:
+        return None
+    query = None if len(board.queries) == 1 else board.queries[view.query]
+    rows = board.rank_sets("top", top=1, query=query).to_pylist()
+    return sum(bool(row["among_first"]) for row in rows if row["component"] == 1) - 1
+
+
+def _of_rivals(rivals: int, others: int, items: str, level: float, settling: dict[str, Any] | None) -> str:
+    """How sure the first place is: its chance given the judgments, and who cannot be ruled out."""
+    sure = f"at {100 * level:g}% confidence"
+    if rivals == 0:
+        return f" is first of {items}, and surely so: {sure} no other is the best."
+    if others == 1:
+        left = "the other item cannot"
+    elif rivals == others:
+        left = f"none of the {others:,} other items can"
+    else:
+        left = f"{rivals:,} of the {others:,} other items cannot"
+    chance = None if settling is None or settling.get("top", 1) != 1 else settling.get("probability")
+    if chance is None or np.isnan(chance):
+        return f" has the best score of {items}, but is not surely first: {left} be ruled out as the best {sure}."
+    likely = "more than 99%" if chance > 0.99 else f"{chance:.0%}"
+    return (
+        f" has the best score of {items} and is the best with a probability of {likely} given these judgments, but "
+        f"{left} be ruled out {sure}, which has to hold whatever the truth is."
+    )
 
 
 def _untold(untold: int, others: int) -> str:
