@@ -170,6 +170,22 @@ def test_an_item_that_won_twice_is_not_surely_first():
     assert ranks(board_of([*FIRM, ("top", "x", 2)]))["top"] == (1, 4)
     assert ranks(board_of([*FIRM, ("top", "x", 20)]))["top"] == (1, 1)
     assert ranks(board_of([*FIRM, ("top", "x", 20)]))["x"][0] == 2
+    assert ranks(board_of([*FIRM, ("x", "low", 2)]))["low"] == (1, 4)
+    assert ranks(board_of([*FIRM, ("x", "low", 20)]))["low"] == (4, 4)
+
+
+@pytest.mark.parametrize("structure", ["bradley-terry", "plackett-luce"])
+def test_reversed_judgments_have_reversed_limits(structure):
+    rng = np.random.default_rng(seed(31))
+    i, j = rng.integers(0, 5, 150), rng.integers(0, 5, 150)
+    edges = [(str(a), str(b), 1) for a, b in zip(i, j, strict=True) if a != b]
+    edges += [("up", "0", 6), ("over", "up", 9), ("over", "1", 2), ("2", "low", 7)]
+    board, back = (board_of(some, structure=structure) for some in (edges, [(b, a, n) for a, b, n in edges]))
+    there, again, total = ends(board), ends(back), len(board)
+    for item, (low, high) in there.items():
+        assert again[item] == (pytest.approx(-high, abs=1e-4), pytest.approx(-low, abs=1e-4))
+    first, last = ranks(board), ranks(back)
+    assert {item: (total + 1 - high, total + 1 - low) for item, (low, high) in first.items()} == last
 
 
 # -- coverage ----------------------------------------------------------------------------------------------------

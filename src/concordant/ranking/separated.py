@@ -390,7 +390,8 @@ class Builder:
     def level(self, i: int, j: int, between: Ints) -> Task | None:
         """The likelihood where s_i = s_j, ``between`` all on chains of wins from i to j."""
         free = between[~self.firm[between]]
-        return self._profile(free, [i, j], 0, firm=len(free) < len(between))
+        which = [j, i] if self.firm[i] else [i, j]  # a firm one keeps its place in the covariance
+        return self._profile(free, which, 0, firm=len(free) < len(between))
 
     def _profile(self, between: Ints, which: list[int], side: int, *, firm: bool) -> Task | None:
         if len(between) > MOST:
@@ -428,17 +429,11 @@ class Builder:
         kept, rows, own = self._held(nodes)
         top = np.zeros(len(rows), bool)
         top[np.flatnonzero(np.diff(own, prepend=-1) > 0)] = True
-        columns = np.append(nodes[nodes != i], i)[:-1]
-        free = len(columns) - 1
-        task = self._made(
-            kept, rows, own, top, columns, [i], 0 if up else 1,
-            centre=np.zeros(free + 1), precision=np.zeros((free + 1, free + 1)), follows=np.zeros(free + 1), begin=0.0,
-        )  # fmt: skip
+        columns, free = nodes[nodes != i], len(nodes) - 2
+        none, more = np.zeros(free), {"precision": np.zeros((free, free)), "begin": 0.0}
+        task = self._made(kept, rows, own, top, columns, [i], 0 if up else 1, centre=none, follows=none, **more)
         last = task.U[:, :, free]
-        return replace(
-            task, U=task.U[:, :, :free] - last[:, :, None], b=-len(nodes) * last, centre=np.zeros(free),
-            precision=np.zeros((free, free)), follows=np.zeros(free),
-        )  # fmt: skip
+        return replace(task, U=task.U[:, :, :free] - last[:, :, None], b=-len(nodes) * last)
 
     def _held(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
         """Choices that touch some nodes, their alternatives, and the choice of each of these among those."""
