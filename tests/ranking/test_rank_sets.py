@@ -97,3 +97,16 @@ def test_idle_and_unknown_words_are_refused():
     with pytest.raises(Idle, match="top does nothing here"):
         board.rank_sets("tiers", top=2)
     assert board.rank_sets("alone", items=[2, 0])["item"].to_pylist() == [2, 0]
+
+
+@pytest.mark.parametrize("method", ["sandwich", "bootstrap"])
+def test_who_may_be_first_is_tested_by_its_own_differences(method):
+    board = board_of(seed=4, items=9, rows=500, interval=method)
+    joint, order = board._joint(None)
+    t, kept = (joint.value[:, None] - joint.value) / joint.pair_errors, []
+    for j in range(joint.size):
+        others = [i for i in range(joint.size) if i != j]
+        most = [max((z[i] - z[j]) / joint.pair_errors[i, j] for i in others) for z in joint.draws]
+        kept.append(max(t[i, j] for i in others) <= np.sort(most)[int(np.ceil(0.95 * (len(most) + 1))) - 1])
+    assert [row["among_first"] for row in board.rank_sets("top", top=1).to_pylist()] == np.array(kept)[order].tolist()
+    assert 1 < sum(kept) < joint.size
