@@ -47,7 +47,7 @@ class Setting:
 
     def __str__(self) -> str:
         if self.key:
-            return f"{self.name}={{{self.key!r}: …}}"
+            return f"{self.name}={{{self.key!r}: {'…' if self.value is None else repr(self.value)}}}"
         return self.name if self.value is None else f"{self.name}={self.value!r}"
 
 

@@ -274,7 +274,7 @@ VALUES: dict[str, list[str]] = {
     "labels": ["train.txt"],
     "held_out_features": ["features.csv"],
     "license": ["mit"],
-    "items": ["4"],
+    "items": ["4", "all"],
     "within": ["acyclic"],
     "votes": ["5000"],
     "budget": ["40"],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,15 @@ import pyarrow as pa
 
 from concordant.errors import InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter
+from concordant.io.forms import Columns, Form, Reading, places, some
 from concordant.io.log.formats import Log
-from concordant.io.log.rows import Sought, find
+from concordant.io.log.rows import Sought
+from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, plain
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import (
-    Preferences,
     counted_comparisons,
     counted_lists,
     with_cluster_columns,
@@ -62,45 +62,6 @@ ROLE_NAMES = {
     "home_wins": "left_wins",
     "away_wins": "right_wins",
 }
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What came out of a log: the preferences, the number of its rows, and what was refused.
-
-    ``roles`` says which column was read as what; ``str(reject)`` says one reason in a sentence.
-    """
-
-    preferences: Preferences
-    rows: int
-    name: str
-    roles: Mapping[str, str]
-    rejects: tuple[Reject, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know of how the log was read, and labels that look alike."""
-        return self.preferences.notes
-
-    def report(self) -> str:
-        """Return one line about all that was refused; empty when nothing was."""
-        return say(self.name, self.rejects) if self.rejects else ""
-
-
-@dataclass(frozen=True)
-class Form:
-    """A way to lay out judgments of one kind in rows: what it is recognised by, and how its rows are read.
-
-    ``fit`` returns the column of each role, or what is missing. ``read`` takes the log and its engine, the columns, and
-    what to do with lists of several clicks and with rows that cannot be understood; a row may be several entries.
-    """
-
-    kind: str
-    known: str
-    """The columns that it is recognised by, in words."""
-    fit: Callable[[Columns, dict[str, str], str | None], dict[str, str] | str]
-    """Of the columns there, the roles that were given and ``home``."""
-    read: Callable[[Counter, Layout, str, str], Reading]
 
 
 UNUSED = "unused cluster"
@@ -155,27 +116,6 @@ def _unused_clusters(log: Log, roles: Mapping[str, str]) -> list[Note]:
     ]  # fmt: skip
 
 
-class Columns:
-    """The columns of a log, looked up by alias; a column given for one role is not found again for another."""
-
-    def __init__(self, columns: Sequence[str], taken: Sequence[str], name: str) -> None:
-        self.all = tuple(columns)
-        self.taken = set(taken)
-        self.name = name
-
-    def find(self, aliases: Sequence[str], role: str, *, several: bool = False) -> str | None:
-        """Return the column that one of the aliases names, exactly or else in plain spelling."""
-        exact = [alias for alias in aliases if alias in self.all and alias not in self.taken]
-        loose = [c for c in self.all if c not in self.taken and plain(c) in aliases and c not in exact]
-        found = exact or loose
-        if len(found) > 1 and not several:
-            raise InputError(
-                f"{self.name}: {few(found)} could each be the {role}; say which one with ",
-                Setting("columns", key=role),
-            )
-        return found[0] if found else None
-
-
 def find_layout(
     columns: Sequence[str],
     *,
@@ -194,8 +134,15 @@ def find_layout(
     kind = "ratings" if kind == "labels" else kind
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}; known: {', '.join(KINDS)} (labels are ratings)")
-    roles = _given_roles(columns, {} if given is None else given, name)
+    given = {} if given is None else given
+    items = given.get("items") if isinstance(given, Mapping) else None
+    roles = _given_roles(columns, given, name)
     roles |= _cluster_roles(columns, cluster, name)
+    if items is not None:
+        if covariates or home is not None:
+            raise UsageError(f"{name}: where columns are items there are no covariates and no home side")
+        form, roles = items_layout(columns, name, kind, items, roles)
+        return Layout(str(kind), roles, form=form)
     if isinstance(covariates, str):
         covariates = (covariates,)
     covariates = tuple(_present(columns, column, "covariate", name) for column in dict.fromkeys(covariates))
@@ -203,7 +150,7 @@ def find_layout(
     attempts = {name: one.fit(there, dict(roles), home) for name, one in FORMS.items() if kind in (None, one.kind)}
     fitting = {one: found for one, found in attempts.items() if isinstance(found, dict)}
     if not fitting:
-        raise InputError(_nothing_fits(columns, name, kind, attempts, roles))
+        raise InputError(*_nothing_fits(columns, name, kind, attempts, roles))
     if len(fitting) > 1:
         raise InputError(
             f"{name}: the columns {few(columns, 20)} could be {' or '.join(fitting)}; say which with ",
@@ -228,6 +175,8 @@ def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) ->
     if not isinstance(given, Mapping):
         raise UsageError(f"columns= is a mapping of roles to columns, not {type(given).__name__}")
     for role, column in given.items():
+        if role == "items":
+            continue
         known = role if role in ALIASES else ROLE_NAMES.get(role)
         if known is None:
             close = difflib.get_close_matches(role, ALIASES, n=1)
@@ -423,7 +372,7 @@ def _side_names(roles: dict[str, str]) -> tuple[frozenset[str], frozenset[str]]:
 
 def _nothing_fits(
     columns: Sequence[str], name: str, kind: str | None, attempts: Mapping[str, object], roles: Mapping[str, str]
-) -> str:
+) -> list[str | Setting]:
     there = f"columns there: {few(columns, 40) or 'none'}"
     if len(columns) == 1 and (mark := next((mark for mark in ";|\t," if mark in columns[0]), "")):
         there += f" (fields seem to be separated by {mark!r}; a .csv file has commas, a .tsv file tabs)"
@@ -435,7 +384,23 @@ def _nothing_fits(
         wanted += f" ({'; '.join(partly)})" if partly else ""
     if roles:
         wanted += f"; given: {', '.join(f'{role}={column}' for role, column in roles.items())}"
-    return f"{wanted}. {known_aliases(kind)}"
+    table = () if "items" in roles else (" A column for each item: ", Setting("columns", "all", key="items"), ".")
+    return [f"{wanted}. ", *_similar(columns), known_aliases(kind), *table]
+
+
+def _similar(columns: Sequence[str]) -> list[str | Setting]:
+    """Say which columns seem to be meant, where names of roles stand in longer names."""
+    for roles in (("winner", "loser"), ("left", "right"), ("item", "rank"), ("item", "rating")):
+        found = [_containing(columns, role) for role in roles]
+        if all(len(one) == 1 for one in found) and found[0] != found[1]:
+            one, other = (Setting("columns", column[0], key=role) for role, column in zip(roles, found, strict=True))
+            return ["Perhaps ", one, " ", other, "? "]
+    return []
+
+
+def _containing(columns: Sequence[str], role: str) -> list[str]:
+    """The columns of whose names, taken apart into words, one is that of a role."""
+    return [column for column in columns if role in plain(column).split("_")]
 
 
 # -- comparisons ---------------------------------------------------------------------------------------------------
@@ -444,7 +409,7 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
     roles = {**layout.roles, **{f"covariate {name}": name for name in layout.covariates}}
     found, rows = counter.count_rows(roles)
     total = int(rows.sum(dtype=np.int64))
-    _some(log, total)
+    some(log, total)
     raw = dict(found) if len(rows) <= MANY else None
     with stage("checking rows"):
         checked = check_comparisons(found, rows, layout, as_json=log.as_json)
@@ -453,7 +418,7 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         if raw is None:  # count again: the columns of a clean log are not kept for this
             raw, rows = counter.count_rows(roles)
             checked = check_comparisons(dict(raw), rows, layout, as_json=log.as_json)
-        samples = _places(counter, roles, _sought_tuples(raw, checked.verdict, log.as_json))
+        samples = places(counter, roles, _sought_tuples(raw, checked.verdict, log.as_json))
         rejects = tuple(
             Reject(reason, number, total, samples.get(reason, ())) for reason, number in checked.verdict.rows(rows)
         )
@@ -466,11 +431,6 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
     return Reading(prefs, total, log.name, roles, rejects)
 
 
-def _some(log: Log, total: int) -> None:
-    if total == 0:
-        raise InputError(f"{log.name}: there is a header but no rows" if log.path else f"{log.name}: there are no rows")
-
-
 def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> list[Sought]:
     """Seek the refused tuples themselves."""
     sought = Sought(tuple(raw))
@@ -479,13 +439,6 @@ def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> l
         for values in zip(*columns, strict=True):
             sought.add(values, reason, as_json=as_json)
     return [sought]
-
-
-def _places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) -> dict[Reason, Any]:
-    log = counter.log
-    columns = list(dict.fromkeys(roles.values()))
-    with stage("looking for the lines of refused rows"):
-        return find(counter.placed_rows(columns), roles, columns, sought, place=log.place, as_json=log.as_json)
 
 
 # -- lists ---------------------------------------------------------------------------------------------------------
@@ -498,12 +451,12 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
     entries = dict(sorted(entries.items(), key=lambda pair: order.index(pair[0])))
     lists = counter.count_lists(keys, entries)
     total = lists.rows
-    _some(log, total)
+    some(log, total)
     with stage("checking lists"):
         checked, verdicts = check_lists(lists, layout, clicks=clicks, as_json=log.as_json)
     rejects: tuple[Reject, ...] = ()
     if verdicts.rows.code is not None or verdicts.lists.code is not None:
-        samples = _places(counter, layout.roles, _sought_lists(lists, verdicts, log.as_json))
+        samples = places(counter, layout.roles, _sought_lists(lists, verdicts, log.as_json))
         rejects = tuple(_list_rejects(lists, verdicts, layout.kind, samples))
         stops = on_error == "raise"
         ours = [r for r in rejects if stops or r.reason in (MANY_CLICKS, MANY_CHOSEN)]
@@ -582,6 +535,7 @@ FORMS = {
         _read_lists,
     ),
     "ratings": Form("ratings", f"{QUERY}/user, item, rating", _entries("ratings", "item", "rating"), _read_lists),
+    **WIDE,
 }
 """The layouts by name; the first that fits is not taken where another fits, too."""
 

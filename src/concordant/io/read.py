@@ -19,6 +19,7 @@ from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
+from concordant.io.wide import TABLES
 from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
 from concordant.preferences.preferences import Preferences, counted_lists, settle_unranked
@@ -147,7 +148,8 @@ def read_as_made(
     if clicks != "raise" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
     try:
-        reading = FORMS[layout.form].read(counter, layout, clicks, on_error)
+        reader = TABLES.get(layout.form) or FORMS[layout.form].read
+        reading = reader(counter, layout, clicks, on_error)
         told = notes_of(log, layout.roles, columns or {})
         return replace(reading, preferences=replace(reading.preferences, told=told)) if told else reading
     except InputError as error:

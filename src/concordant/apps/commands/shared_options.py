@@ -101,6 +101,11 @@ class Columns(Options):
     judgment: str | None = option("C", "Column of the ranking (orders) or of the rater (ratings).")
     rank: str | None = option("C", "Column of the rank, 1 = best, equal = tied.")
     rating: str | None = option("C", "Column of the rating.")
+    items: str | None = option(
+        "A,B,…",
+        "Columns that are items, or all: cells are ranks (--kind orders), ratings (--kind ratings) or wins over the "
+        "column (--kind comparisons).",
+    )
 
 
 ROLES = tuple(Columns.__annotations__)

@@ -1,0 +1,91 @@
+"""What a layout of a log is made of: the columns there, the way to read its rows, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from concordant.errors import InputError, Setting, few
+from concordant.io.engines.counting import Counter
+from concordant.io.log.formats import Log
+from concordant.io.log.rows import Sought, find
+from concordant.preferences.layouts import Layout, plain
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.values import Reason, Reject, say
+from concordant.progress import stage
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What came out of a log: the preferences, the number of its rows, and what was refused.
+
+    ``roles`` says which column was read as what; ``str(reject)`` says one reason in a sentence.
+    """
+
+    preferences: Preferences
+    rows: int
+    name: str
+    roles: Mapping[str, str]
+    rejects: tuple[Reject, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of how the log was read, and labels that look alike."""
+        return self.preferences.notes
+
+    def report(self) -> str:
+        """Return one line about all that was refused; empty when nothing was."""
+        return say(self.name, self.rejects) if self.rejects else ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to lay out judgments of one kind in rows: what it is recognised by, and how its rows are read.
+
+    ``fit`` returns the column of each role, or what is missing. ``read`` takes the log and its engine, the columns, and
+    what to do with lists of several clicks and with rows that cannot be understood; a row may be several entries.
+    """
+
+    kind: str
+    known: str
+    """The columns that it is recognised by, in words."""
+    fit: Callable[[Columns, dict[str, str], str | None], dict[str, str] | str]
+    """Of the columns there, the roles that were given and ``home``."""
+    read: Callable[[Counter, Layout, str, str], Reading]
+
+
+class Columns:
+    """The columns of a log, looked up by alias; a column given for one role is not found again for another."""
+
+    def __init__(self, columns: Sequence[str], taken: Sequence[str], name: str) -> None:
+        self.all = tuple(columns)
+        self.taken = set(taken)
+        self.name = name
+
+    def find(self, aliases: Sequence[str], role: str, *, several: bool = False) -> str | None:
+        """Return the column that one of the aliases names, exactly or else in plain spelling."""
+        exact = [alias for alias in aliases if alias in self.all and alias not in self.taken]
+        joined = {alias.replace("_", "") for alias in aliases}
+        loose = [c for c in self.all if c not in self.taken and plain(c).replace("_", "") in joined and c not in exact]
+        found = exact or loose
+        if len(found) > 1 and not several:
+            raise InputError(
+                f"{self.name}: {few(found)} could each be the {role}; say which one with ",
+                Setting("columns", key=role),
+            )
+        return found[0] if found else None
+
+
+def some(log: Log, total: int) -> None:
+    """Refuse a log without rows."""
+    if total == 0:
+        raise InputError(f"{log.name}: there is a header but no rows" if log.path else f"{log.name}: there are no rows")
+
+
+def places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) -> dict[Reason, Any]:
+    """Return places and values of some of the rows that are sought."""
+    log = counter.log
+    columns = list(dict.fromkeys(roles.values()))
+    with stage("looking for the lines of refused rows"):
+        return find(counter.placed_rows(columns), roles, columns, sought, place=log.place, as_json=log.as_json)
