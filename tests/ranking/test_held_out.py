@@ -86,6 +86,16 @@ def test_a_ranking_that_is_too_sure_has_a_slope_below_one():
         assert abs(row["observed"] - row["predicted"]) < 4 * row["standard_error"] + 0.01
 
 
+def test_davidsons_ties_are_calibrated_where_the_model_is_right():
+    train, *_ = matches(10, rows=20_000)
+    test, *_ = matches(11, rows=6000)
+    found = cc.rank(train, ties="davidson").evaluate(test)
+    slope = by_name(found)["calibration slope"]
+    assert abs(slope["mean"] - 1) < 3 * slope["standard_error"] < 0.25
+    for row in found.calibration.to_pylist():
+        assert abs(row["observed"] - row["predicted"]) < 4 * row["standard_error"] + 0.01
+
+
 def test_what_is_not_predicted_is_counted():
     votes = cc.Preferences.from_comparisons(["a", "b", "x", "y"], ["b", "a", "y", "x"], count=[5, 3, 4, 2])
     board = cc.rank(votes)

@@ -6,8 +6,8 @@ is half a win each way, y = ½. Of one draw, with w its strength, y what happene
 - accuracy: whether the likelier side won (½ where both were as likely); ties are left out;
 - log-loss: −log of the probability of what happened, −(y log p + (1 − y) log(1 − p)) with half ties;
 - brier: (y − p)², with three outcomes the sum over them;
-- calibration slope: b of the logistic regression of y on b log(p/(1 − p)), ties aside from the model's (Cox, Biometrika
-  45, 1958). 1: as sure as it should be; below, too sure.
+- calibration slope: b of the logistic regression of y on b log(p/(1 − p)), with Davidson's ties of wins and losses
+  alone (Cox, Biometrika 45, 1958). 1: as sure as it should be; below, too sure.
 
 Means are Σ wl/Σ w, their standard errors those of a ratio over independent draws, or over clusters; of clusters in two
 ways V_A + V_B − V_AB (Cameron, Gelbach and Miller 2011).
@@ -76,7 +76,8 @@ class HeldOut:
     table: pa.Table
     """Columns name, mean, standard_error, judgments (those that could be predicted)."""
     calibration: pa.Table
-    """Columns from, to (probability of the likelier side), predicted, observed, standard_error, strength."""
+    """Columns from, to (what is expected of the likelier side, ties half), predicted, observed, standard_error,
+    strength."""
     notes: tuple[Note, ...]
 
 
@@ -170,8 +171,18 @@ def _judged(
             win, lost, tied = davidson_probabilities(margin, np.full(len(margin), log_nu))
             loss = -np.log(np.where(tie, tied, win))
             square = (~tie - win) ** 2 + (tie - tied) ** 2 + lost**2
+            share, other = win + 0.5 * tied, lost + 0.5 * tied
     rows = [("accuracy", *draws.mean(hit, ~tie)), ("log-loss", *draws.mean(loss)), ("brier", *draws.mean(square))]
-    rows.append(("calibration slope", *_slope(draws, margin, y)))
+    rows.append(
+        (
+            "calibration slope",
+            *(
+                _slope(draws, margin, y)
+                if log_nu is None
+                else _slope(draws, np.where(tie, 0.0, margin), np.ones_like(y))
+            ),
+        )
+    )
     judgments = int(draws.times[np.unique(draws.holder)].sum())
     names = ("name", "mean", "standard_error")
     table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)})
