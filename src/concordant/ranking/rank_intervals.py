@@ -344,6 +344,9 @@ def _sequence(
             return found
         near = outer[np.argsort(sign * separated.value[outer])][:NEAREST]
         next_ = inner[np.argsort(-sign * separated.value[inner])][:NEAREST]
+        nearest = [(int(near[0]), int(next_[0]))]  # as a rule these decide
+        if not _apart(build, nearest, (down, up), rest, far, top, direct):
+            return found
         if not _apart(
             build, [(i, j) for i in near.tolist() for j in next_.tolist()], (down, up), rest, far, top, direct
         ):

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -236,13 +237,17 @@ class Separated:
 
     def builders(self) -> Iterator[tuple[Ints, Builder]]:
         """Yield the nodes of each unit that has separated ones, and what makes their profiles."""
-        of_node = _by_node(self.choices, len(self.value))
-        open_ = self.linked.separated & ~self.alone
-        for nodes, covariance in self._firm(self.firm, open_):
-            yield nodes, Builder.of(self.choices, of_node, self.value, self.linked.block, self.firm, nodes, covariance)
-        for group in np.unique(self.gauge.group[self.alone]):
-            nodes = np.flatnonzero(self.gauge.group == group)
-            yield nodes, Builder.of(self.choices, of_node, self.value, self.linked.block, self.firm, nodes, None)
+        count, place = len(self.value), np.full(len(self.value), -1)
+        held = self.choices, self.value, self.linked.block, self.firm, place, _by_node(self.choices, count)
+        rooms = np.zeros(count, bool), np.full(count, -1)
+        alone = np.flatnonzero(self.alone)
+        alone = alone[np.argsort(self.gauge.group[alone], kind="stable")]
+        groups = Ragged.runs(self.gauge.group[alone])
+        rest = ((alone[some], None) for some in groups.slices)
+        for nodes, covariance in chain(self._firm(self.firm, self.linked.separated & ~self.alone), rest):
+            place[nodes] = np.arange(len(nodes))
+            yield nodes, Builder(*held, covariance, *rooms)
+            place[nodes] = -1
 
     def _tasks(self) -> Iterator[tuple[int, bool, Task]]:
         linked, links = self.linked, self.links
@@ -361,27 +366,16 @@ class Builder:
     value: Floats
     block: NDArray[np.int32]
     firm: Flags
-    covariance: Floats | None
-    """Of the unit's firm nodes' contrasts, or variances."""
     place: Ints
     """Place in the covariance of each node."""
     of_node: csr_array
     """Choices by node."""
-
-    @classmethod
-    def of(
-        cls,
-        choices: Choices,
-        of_node: csr_array,
-        value: Floats,
-        block: NDArray[np.int32],
-        firm: Flags,
-        nodes: Ints,
-        covariance: Floats | None,
-    ) -> Builder:
-        place = np.full(len(value), -1)
-        place[nodes] = np.arange(len(nodes))
-        return cls(choices, value, block, firm, covariance, place, of_node)
+    covariance: Floats | None
+    """Of the unit's firm nodes' contrasts, or variances."""
+    free: Flags
+    """Room for marks of nodes, all false between two uses."""
+    column: Ints
+    """Room for numbers of nodes, −1 between two uses."""
 
     def task(self, i: int, between: Ints, up: bool) -> Task | None:
         """The profile of s_i − mean of the anchors, where ``between`` are i and those between it and the firm."""
@@ -398,14 +392,14 @@ class Builder:
             return None
         kept, rows, own = self._held(between)
         node = self.choices.node[rows]
-        free = np.zeros(len(self.value), bool)
+        free, no = self.free, np.zeros(node.shape, bool)
         free[between] = True
-        others = self.firm if firm else np.zeros(len(free), bool)
+        of_free, of_others = free[node], self.firm[node] if firm else no
+        free[between] = False
         first = np.flatnonzero(np.diff(own, prepend=-1) > 0)
-        of_firm = np.asarray(others[node[first]].all(axis=1), bool)
-        some = np.asarray((free | others)[node[first]].all(axis=1), bool)
-        keep = (free | others)[node].all(axis=1) & some[own]
-        top = others[node].all(axis=1) & of_firm[own]
+        whole, of_firm = (np.asarray(of.all(axis=1), bool) for of in (of_free | of_others, of_others))
+        keep = whole & whole[first][own]
+        top = of_firm & of_firm[first][own]
         top[first] = True
         met = np.setdiff1d(np.unique(node[keep]), between)
         if (firm and len(met) == 0) or len(met) > MOST:
@@ -460,7 +454,7 @@ class Builder:
         wide = int(groups.sizes.max(initial=1))
         at = own, groups.place
         shape = (len(labels), wide)
-        column = np.full(len(self.value), -1)
+        column = self.column
         column[columns] = np.arange(len(columns))
         if len(which) > 1:
             column[which[0]] = column[which[1]]
@@ -474,6 +468,7 @@ class Builder:
             held = column[node[:, end]] >= 0
             np.add.at(U, (own[held], groups.place[held], column[node[held, end]]), 0.5)
             np.add.at(b, (own[~held], groups.place[~held]), 0.5)
+        column[columns] = column[which] = -1
         weight = self.choices.weight[kept[labels], side]
         said = _log_sum(utility) - _log_sum(np.where(in_top, utility, -np.inf))
         return Task(U, b, offset, in_top, weight, least=float(weight @ said), **more)
