@@ -285,7 +285,7 @@ def _write(
 
 
 # -- first and last ----------------------------------------------------------------------------------------------
-NEAREST = 8
+NEAREST = 4
 """Items on either side that are held against each other before one side is called surely above the other."""
 
 

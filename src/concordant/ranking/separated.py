@@ -312,8 +312,7 @@ def _of_firm(curvature: Curvature, firm: Flags) -> Curvature:
 
 def _by_node(choices: Choices, nodes: int) -> csr_array:
     """Which choices have an alternative with each node."""
-    own = Ragged(choices.start).owner
-    rows, columns = np.concatenate([choices.node[:, 0], choices.node[:, 1]]), np.concatenate([own, own])
+    rows, columns = choices.node.T.ravel(), np.tile(Ragged(choices.start).owner, 2)
     return csr_array((np.ones(len(rows), bool), (rows, columns)), shape=(nodes, len(choices.start) - 1))
 
 
@@ -443,7 +442,8 @@ class Builder:
         if self.covariance.ndim == 1:
             return np.diag(1.0 / np.maximum(self.covariance[at], 1e-12))
         own = self.covariance[np.ix_(at, at)]
-        return np.asarray(np.linalg.inv(own + 1e-9 * max(float(np.diagonal(own).mean()), 1e-9) * np.eye(len(met))))
+        own = own + 1e-9 * max(float(np.diagonal(own).mean()), 1e-9) * np.eye(len(met))
+        return np.asarray(np.linalg.pinv(own, hermitian=True), np.float64)
 
     def _made(
         self, kept: Ints, rows: Ints, own: Ints, top: Flags, columns: Ints, which: list[int], side: int, **more: Any
@@ -472,6 +472,16 @@ class Builder:
         weight = self.choices.weight[kept[labels], side]
         said = _log_sum(utility) - _log_sum(np.where(in_top, utility, -np.inf))
         return Task(U, b, offset, in_top, weight, least=float(weight @ said), **more)
+
+
+def _solved(matrices: Floats, sides: Floats) -> Floats:
+    """Solve each system; NaN where floating point has no solution."""
+    try:
+        return np.asarray(np.linalg.solve(matrices, sides[:, :, None])[:, :, 0], np.float64)
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return np.full(sides.shape, np.nan)
+        return np.concatenate([_solved(matrices[g : g + 1], sides[g : g + 1]) for g in range(len(matrices))])
 
 
 def _log_sum(x: Floats) -> Floats:
@@ -562,7 +572,7 @@ class Stack:
             if m == 0:
                 break
             hessian[:, np.arange(m), np.arange(m)] += 1e-12
-            move = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+            move = -_solved(hessian, gradient)
             reach = np.abs(np.einsum("gsam,gm->gsa", self.U, move)).max(axis=(1, 2), initial=0.0)
             x = x + move * np.minimum(1.0, 2.0 / np.maximum(reach, 1e-300))[:, None]
             if reach.max(initial=0.0) < 1e-7:
