@@ -83,7 +83,7 @@ def _options() -> argparse.Namespace:
         default="all",
         choices=[*CASES, "all"],
         metavar="CASE",
-        help="1 … 7, graded-lists, ranked-lists, learning, audit, auc, near-pairs, scale, spark, serve",
+        help="1 … 7, rankings, graded-lists, ranked-lists, learning, audit, auc, near-pairs, scale, spark, serve",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

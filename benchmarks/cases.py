@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.exact import maximum_likelihood
 from benchmarks.running import contend
-from benchmarks.votes import write_queries, write_votes
+from benchmarks.votes import write_queries, write_rankings, write_votes
 
 PAIRS = ["winner", "loser"]
 SIDES = ["model_a", "model_b", "side"]
@@ -276,6 +276,32 @@ def bootstrap_1000(folder: Path, scale: float) -> Case:
     return case
 
 
+def bootstrap_rankings(folder: Path, scale: float) -> Case:
+    """1,000 bootstrap replicates of Plackett–Luce on 10^4 rankings of 5 of 20 and of 100 items."""
+    rows = int(1e4 * scale)
+    case = Case(f"1,000 bootstrap replicates of Plackett–Luce, {rows:,} rankings of 5")
+    for items in (20, 100):
+        path = write_rankings(folder / f"rankings-{rows}-{items}.feather", rows, items, 5)
+        ours = case.run(
+            f"concordant, {items} items, read + fit + 1,000 replicates",
+            "concordant",
+            path=str(path),
+            frame="arrow",
+            columns=("judgment", "item", "rank"),
+            read={"unranked": "missing"},
+            rank={"structure": "plackett-luce", "interval": "bootstrap", "replicates": 1000},
+        )
+        peer = case.run(
+            f"choix, {items} items, 2 refits", "choix_rankings", path=str(path), resamples=2, shown=5, repeat=1
+        )
+        peer.note = f"{peer.seconds / 2:.2f} s a replicate, so {500 * peer.seconds:,.0f} s for 1,000"
+        case.bar(f"concordant, {items} items", ours.seconds, " s", most=10)
+        case.bar(
+            f"choix (scaled to 1,000) / concordant, {items} items", 500 * peer.seconds / ours.seconds, "×", least=10
+        )
+    return case
+
+
 def start_up(_folder: Path, _scale: float) -> Case:
     """``concordant --help`` against ``python -c "import numpy"``."""
     case = Case("start-up, median of 11 after one to warm the files")
@@ -305,4 +331,5 @@ CASES: dict[str, Callable[[Path, float], Case]] = {
     "5": many_queries,
     "6": bootstrap_1000,
     "7": start_up,
+    "rankings": bootstrap_rankings,
 }

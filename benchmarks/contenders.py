@@ -116,6 +116,24 @@ def evalica_bootstrap(case: dict[str, Any]) -> tuple[Work, Answer]:
 
 
 @contender
+def choix_rankings(case: dict[str, Any]) -> tuple[Work, Answer]:
+    """choix's I-LSR for rankings, again and again on rankings drawn with replacement."""
+    import choix as peer
+    import numpy as np
+
+    table = _table(case, "judgment", "item")
+    items = np.asarray(table["item"])
+    lists = items.reshape(-1, case["shown"])
+
+    def work() -> Any:
+        rng = np.random.default_rng(1)
+        draws = (lists[rng.integers(0, len(lists), len(lists))].tolist() for _ in range(case["resamples"]))
+        return [peer.ilsr_rankings(int(items.max()) + 1, drawn, tol=1e-8) for drawn in draws]
+
+    return work, lambda result: {"rows": len(result)}
+
+
+@contender
 def choix(case: dict[str, Any]) -> tuple[Work, Answer]:
     """choix's fastest maximum likelihood, I-LSR, from a list of pairs of integers."""
     import choix as peer

@@ -1,6 +1,6 @@
-"""How often do the 95% intervals hold? A simulation with known scores; writes the table of docs/coverage.md.
+"""How often do the 95% intervals hold? A simulation with known scores; writes the tables of docs/coverage.md.
 
-    python benchmarks/coverage.py [--quick] [--seed N] [--output docs/coverage.md]
+    python benchmarks/coverage.py [--quick] [--part pairs|ballots] [--seed N] [--output docs/coverage.md]
     python -m benchmarks.coverage --open [--quick]     items that may have no maximum likelihood; only prints
 
 Every data set of a design is one query, so that all of them are fitted as one batch. A data set in which the maximum
@@ -10,10 +10,12 @@ likelihood does not exist has infinite intervals; these are counted apart and le
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +23,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
 from concordant.ranking.bootstrap import bootstrap
-from concordant.ranking.bradley_terry import bradley_terry
-from concordant.ranking.curvature import bradley_terry_curvature
-from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.rank import rank
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates
 from concordant.ranking.standard_errors import score_intervals
+from concordant.ranking.structures import structure
 
 Floats = NDArray[np.float64]
-BEGIN, END = "<!-- table: written by benchmarks/coverage.py -->", "<!-- end of table -->"
+PARTS = ("pairs", "ballots")
+BEGIN, END = "<!-- table of {}: written by benchmarks/coverage.py -->", "<!-- end of the table of {} -->"
 LEVEL = 0.95
 
 
@@ -54,6 +54,10 @@ class Design:
     """Of how many data sets a bootstrap is made."""
     shown: float = 2.0
     """Evenness of the items' popularity (Dirichlet parameter)."""
+    tiers: tuple[int, ...] = ()
+    """Items of each tier of a ballot."""
+    part: str = "pairs"
+    """Which table it belongs to."""
 
 
 # -- data sets ---------------------------------------------------------------------------------------------------
@@ -188,6 +192,40 @@ def rankings(rng: np.random.Generator, design: Design) -> tuple[Preferences, Flo
     return counted_lists("orders", offsets, pa.array(item.ravel()), rank, query=pa.array(query)), scores
 
 
+def ballots(rng: np.random.Generator, design: Design) -> tuple[Preferences, Floats]:
+    """Plackett–Luce orders of all items, of which the ballot shows the tiers of these sizes, the best first."""
+    scores = np.linspace(1.5, -1.5, design.items)
+    rows = design.sets * design.size
+    order = np.argsort(-(scores + rng.gumbel(size=(rows, design.items))), axis=1)
+    tier = np.repeat(np.arange(1.0, len(design.tiers) + 1), design.tiers)
+    query = np.repeat(np.arange(design.sets), design.size)
+    offsets = design.items * np.arange(rows + 1)
+    return counted_lists("orders", offsets, pa.array(order.ravel()), np.tile(tier, rows), query=pa.array(query)), scores
+
+
+TIE_LEVELS = (0.0, np.log(0.6), np.log(0.3))
+
+
+def tied_rankings(rng: np.random.Generator, design: Design) -> tuple[Preferences, Floats]:
+    """Davidson–Luce rankings of five items each: sets of one, two (δ = .6) and three (δ = .3) are placed one by one."""
+    scores, popularity = truth(rng, design)
+    rows = design.sets * design.size
+    shown = np.argsort(rng.gumbel(size=(rows, design.items)) + np.log(popularity), axis=1)[:, -5:]
+    sets = [one for size in (1, 2, 3) for one in combinations(range(5), size)]
+    member = np.array([[item in one for item in range(5)] for one in sets])
+    size = member.sum(axis=1)
+    weight = scores[shown] @ (member / size[:, None]).T + np.array(TIE_LEVELS)[size - 1]
+    rank = np.zeros((rows, 5))
+    for place in range(1, 6):
+        left = rank == 0
+        possible = ~(member[None] & ~left[:, None]).any(axis=2)
+        drawn = np.where(possible, weight + rng.gumbel(size=weight.shape), -np.inf).argmax(axis=1)
+        rank[member[drawn] & possible.any(axis=1)[:, None]] = place
+    query = np.repeat(np.arange(design.sets), design.size)
+    offsets = 5 * np.arange(rows + 1)
+    return counted_lists("orders", offsets, pa.array(shown.ravel()), rank.ravel(), query=pa.array(query)), scores
+
+
 # -- what is measured --------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Row:
@@ -202,38 +240,36 @@ class Row:
     infinite: int
     coverage: float
     error: float
+    bias: float
+    """Largest over the items, of the mean over the data sets."""
     ranks: float
-
-
-FITS = {
-    "bradley-terry": (bradley_terry, bradley_terry_curvature),
-    "plackett-luce": (plackett_luce, plackett_luce_curvature),
-}
 
 
 def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterator[Row]:
     """Coverage of every method on the same data sets."""
     prefs, scores = design.make(rng, design)
     whole = Batch.whole(prefs)
-    links = connectivity(whole.graphs)
+    first, _, asked = design.methods[0]
+    links = structure(first).links(whole, asked.get("ties"))
     loose = np.bincount(whole.owner, links.separated | (links.component > 0), len(whole)) > 0
     loose |= np.diff(whole.node_start) < design.items
     sound = np.flatnonzero(~loose)
     order = np.argsort(-scores)
     place = np.empty(design.items, np.int64)
     place[order] = np.arange(1, design.items + 1)
-    for structure, interval, options in design.methods:
-        fit, curvature = FITS[structure]
+    for name, interval, options in design.methods:
+        member = structure(name)
         data = prefs.by_cluster("judge") if interval == ALONE else prefs
         batch = Batch.whole(data, sound[: design.bootstrapped] if interval == "bootstrap" else sound)
-        links = connectivity(batch.graphs)
+        links = member.links(batch, options.get("ties"))
         if interval == "bootstrap":
-            boot = bootstrap(batch, fit, replicates=replicates, options=options, seed=1)
-            found = boot.intervals(LEVEL)
+            boot = bootstrap(batch, member, replicates=replicates, options=options, seed=1)
+            found, fitted = boot.intervals(LEVEL), boot.scores
             ranks = rank_intervals_of_replicates(boot, batch, connectivity=links, level=LEVEL)
         else:
-            fitted = fit(batch, **options)
-            curve = curvature(batch, fitted)
+            assert member.curvature is not None
+            fitted = member(batch, **options)
+            curve = member.curvature(batch, fitted)
             found = score_intervals(
                 batch, fitted, curve, connectivity=links, method=interval.split(",")[0], level=LEVEL
             )
@@ -242,9 +278,10 @@ def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterat
         held = (found.lower <= scores[item]) & (scores[item] <= found.upper)
         each = held.reshape(len(batch), design.items).mean(axis=1)
         right = ((ranks.lower <= place[item]) & (place[item] <= ranks.upper)).reshape(len(batch), design.items)
+        off = (fitted.value - scores[item]).reshape(len(batch), design.items).mean(axis=0)
         yield Row(
             design,
-            structure,
+            name,
             interval,
             float(options.get("prior", 0.01)),
             str(options.get("ties", "")),
@@ -252,6 +289,7 @@ def measure(design: Design, rng: np.random.Generator, replicates: int) -> Iterat
             int(loose.sum()),
             float(each.mean()),
             float(each.std(ddof=1) / np.sqrt(len(each))),
+            float(np.abs(off).max()),
             float(right.all(axis=1).mean()),
         )
 
@@ -260,6 +298,7 @@ ALONE = "sandwich, judges alone"
 NONE: dict[str, Any] = {"prior": 0.0}
 WEAK: dict[str, Any] = {"prior": 0.01}
 BT, PL = "bradley-terry", "plackett-luce"
+WEAK_PL = ((PL, "hessian", WEAK), (PL, "sandwich", WEAK))
 PLAIN = tuple((BT, interval, prior) for prior in (NONE, WEAK) for interval in ("hessian", "sandwich", "bootstrap"))
 
 
@@ -321,6 +360,33 @@ def designs(quick: bool) -> list[Design]:
                 (BT, "sandwich", NONE),
                 (BT, "bootstrap", NONE),
             ),
+        ),
+        *(
+            Design(
+                name,
+                10,
+                size,
+                max(sets // few, 4),
+                ballots,
+                WEAK_PL,
+                tiers=tiers,
+                part="ballots",
+            )
+            for name, tiers in (
+                ("ballots, the best 3 of 10", (1, 1, 1, 7)),
+                ("ballots, the best 5 of 10", (1, 1, 1, 1, 1, 5)),
+                ("best and worst of 10", (1, 8, 1)),
+            )
+            for size, sets in ((100, 400), (500, 300), (5_000, 150))
+        ),
+        Design(
+            "rankings of 5 with ties, Davidson–Luce",
+            10,
+            500,
+            200 // few,
+            tied_rankings,
+            tuple((PL, interval, {**WEAK, "ties": "davidson"}) for interval in ("hessian", "sandwich")),
+            part="ballots",
         ),
     ]
 
@@ -398,26 +464,28 @@ def without_maximum(quick: bool, seed: int) -> None:
 
 def table(rows: list[Row]) -> str:
     """The table in Markdown; what lies outside 93–97% is marked."""
-    lines = [
-        "| data | items × judgments | structure | interval | prior | data sets (infinite apart) | scores covered | "
-        "all ranks covered |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    biased = rows[0].design.part == "ballots"
+    more = ["largest bias"] if biased else []
+    heads = ["data", "items × judgments", "structure", "interval", "prior", "data sets (infinite apart)"]
+    heads += ["scores covered", *more, "all ranks covered"]
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:
         size = f"{row.design.items} × {row.design.size:,}"
-        structure = row.structure + (", Davidson" if row.ties == "davidson" else "")
+        model = row.structure + (", Davidson" if row.ties == "davidson" else "")
         mark = "" if 0.93 <= row.coverage <= 0.97 else " ✗"
-        lines.append(
-            f"| {row.design.name} | {size} | {structure} | {row.interval} | {row.prior:g} | "
-            f"{row.sets} ({row.infinite}) | {row.coverage:.1%} ± {row.error:.1%}{mark} | {row.ranks:.1%} |"
-        )
+        cells = [row.design.name, size, model, row.interval, f"{row.prior:g}", f"{row.sets} ({row.infinite})"]
+        cells += [f"{row.coverage:.1%} ± {row.error:.1%}{mark}", *([f"{row.bias:.3f}"] if biased else [])]
+        lines.append(f"| {' | '.join([*cells, f'{row.ranks:.1%}'])} |")
     return "\n".join(lines)
 
 
 def main() -> None:
     """Run the simulation, print the table and put it into the page."""
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [place for place in sys.path if Path(place).resolve() != here]  # Numba looks for another "coverage"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a fifth of the data sets; prints, writes nothing")
+    parser.add_argument("--part", choices=PARTS, help="one of the tables only")
     parser.add_argument("--open", action="store_true", help="only items that may have no maximum likelihood")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent.parent / "docs" / "coverage.md")
@@ -425,18 +493,21 @@ def main() -> None:
     if chosen.open:
         without_maximum(chosen.quick, chosen.seed)
         return
-    rows: list[Row] = []
-    for number, design in enumerate(designs(chosen.quick)):
-        begin = time.perf_counter()
-        rows += measure(design, np.random.default_rng([chosen.seed, number]), 299)
-        print(f"{design.name}, {design.items} items: {time.perf_counter() - begin:.1f} s", flush=True)
-    text = table(rows)
-    print(text)
-    if chosen.quick:
-        return
-    page = chosen.output.read_text(encoding="utf-8") if chosen.output.exists() else f"{BEGIN}\n{END}\n"
-    before, rest = page.split(BEGIN)
-    chosen.output.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    page = chosen.output.read_text(encoding="utf-8") if chosen.output.exists() else ""
+    for part in PARTS if chosen.part is None else (chosen.part,):
+        rows: list[Row] = []
+        for number, design in enumerate(designs(chosen.quick)):
+            if design.part != part:
+                continue
+            begin = time.perf_counter()
+            rows += measure(design, np.random.default_rng([chosen.seed, number]), 299)
+            print(f"{design.name}, {design.items} items: {time.perf_counter() - begin:.1f} s", flush=True)
+        print(text := table(rows))
+        first, last = BEGIN.format(part), END.format(part)
+        before, rest = (page if first in page else f"{page}{first}\n{last}\n").split(first)
+        page = f"{before}{first}\n\n{text}\n\n{last}{rest.split(last)[1]}"
+    if not chosen.quick:
+        chosen.output.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

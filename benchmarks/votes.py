@@ -84,3 +84,22 @@ def write_scattered(path: Path, rows: int, queries: int, *, items: int = 50, see
             out.write_table(pa.table(columns, schema=schema))
     partial.rename(path)
     return path
+
+
+def write_rankings(path: Path, rankings: int, items: int, shown: int, seed: int = 1) -> Path:
+    """Write judgment, item and rank of Plackett–Luce rankings of some of the items."""
+    if path.exists():
+        return path
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(0, 1, items)
+    chosen = rng.random((rankings, items)).argsort(axis=1)[:, :shown]
+    order = np.argsort(-(ability[chosen] + rng.gumbel(size=chosen.shape)), axis=1)
+    table = pa.table(
+        {
+            "judgment": np.repeat(np.arange(rankings), shown),
+            "item": np.take_along_axis(chosen, order, axis=1).ravel(),
+            "rank": np.tile(np.arange(1, shown + 1), rankings),
+        }
+    )
+    feather.write_feather(table, str(path), compression="uncompressed")
+    return path

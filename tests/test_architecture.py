@@ -54,6 +54,7 @@ INSIDE_FUNCTIONS = {
     ("preferences/frames.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("ranking/best_orders.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     ("ranking/luce_terms.py", "concordant.kernels.tier_events"): "start-up time: Numba, for lists with tiers only",
+    ("ranking/bootstrap.py", "concordant.kernels.tier_events"): "start-up time: Numba, for replicates of lists only",
     ("ranking/tied_terms.py", "concordant.kernels.tied_choices"): "start-up time: Numba, for ties as outcomes only",
     ("ranking/lack_of_fit.py", "concordant.kernels.tournaments"): "start-up time: Numba, for sparse tables only",
     ("ranking/kemeny.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",

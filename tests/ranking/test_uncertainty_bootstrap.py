@@ -22,6 +22,7 @@ from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.multinomial import Atoms, multinomial, streams
 from concordant.ranking.standard_errors import score_intervals
 from concordant.ranking.structures import STRUCTURES, structure
+from seeds import seed
 
 
 def simulated(n, rows, *, seed=0, ties=0.0, clusters=0, queries=0, weights=False):
@@ -247,3 +248,24 @@ def test_click_rates_are_not_shifted_to_a_common_mean():
     expected = np.sqrt([0.3 * 0.7 / 200, 0.5 * 0.5 / 200])
     np.testing.assert_allclose(drawn.std(axis=0), expected, rtol=0.1)
     assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["orders", "choices"])
+@pytest.mark.parametrize("prior", [0.0, 0.01])
+def test_replicates_of_lists_are_refits_of_the_drawn_lists(kind, prior, monkeypatch):
+    """Chords from the point estimate against the structure itself on every draw."""
+    random = np.random.default_rng(seed(21))
+    rows = 300
+    item = np.argsort(random.gumbel(size=(rows, 6)) + np.linspace(0, 1, 6), axis=1)[:, :4]
+    owner = np.repeat(np.arange(rows), 4)
+    if kind == "orders":
+        place = np.sort(random.integers(1, 5, (rows, 4)), axis=1)
+        prefs = Preferences.from_orders(None, owner, item.ravel(), place.ravel(), cluster=(owner // 2))
+    else:
+        prefs = Preferences.from_choices(None, owner, item.ravel(), np.tile([1, 0, 0, 0], rows))
+    how = {"replicates": 60, "seed": 3, "options": {"prior": prior}}
+    chords = bootstrap(prefs, structure("plackett-luce"), **how)
+    monkeypatch.setattr("concordant.ranking.bootstrap.MANY_LISTS", 10**9)
+    refits = bootstrap(prefs, structure("plackett-luce"), **how)
+    np.testing.assert_allclose(chords.replicates, refits.replicates, atol=1e-7)
+    assert np.ptp(chords.replicates, axis=0).min() > 0.05

@@ -195,3 +195,77 @@ def pairs_of_lists(start, node, corner, width, left, share, until, odds, table):
             both = left[i] + share[i]
             for j in range(until[i], start[row + 1]):
                 table[cells + node[j]] += both * odds[j]
+
+
+@compiled
+def _tier_slope(x, gradient):  # type: ignore[no-untyped-def]
+    """Fill ∂ log I/∂x of one tier, as ``tier_events`` does; return its sum."""
+    size = len(x)
+    ratio, fall = np.empty(size), np.empty(size)
+    peak = _peak(x)
+    step = _step(peak, x)
+    highest = _point(peak, x, ratio, fall)
+    total = 0.0
+    gradient[:] = 0.0
+    for side in range(2):
+        number = side
+        while True:
+            exponent = _point(peak + (1 - 2 * side) * number * step, x, ratio, fall) - highest
+            if exponent < -DROP:
+                break
+            share = math.exp(exponent)
+            total += share
+            for i in range(size):
+                gradient[i] += share * ratio[i]
+            number += 1
+    pushed = 0.0
+    for i in range(size):
+        gradient[i] /= total
+        pushed += gradient[i]
+    return pushed
+
+
+@compiled
+def pulls(start, node, tiers, tier_start, atom, times, draws, score, out):  # type: ignore[no-untyped-def]
+    """Add to out (replicates, nodes) the gradients of the log-likelihood of lists, weighted by draws of their atoms.
+
+    Shapes: start, tier_start (lists + 1,), node (entries,), tiers: the entries where the tiers of each list begin that
+    stand above others, and where the last of them ends; atom, times (lists,), draws (replicates, atoms), score
+    (replicates, nodes).
+    """
+    longest = 0
+    for row in range(len(start) - 1):
+        longest = max(longest, start[row + 1] - start[row])
+    below, inner = np.empty(longest + 1), np.empty(longest)
+    odds = np.empty(score.shape[1])
+    for replicate in range(len(draws)):
+        highest = score[replicate].max()
+        for i in range(len(odds)):
+            odds[i] = math.exp(score[replicate, i] - highest)
+        for row in range(len(start) - 1):
+            weight = draws[replicate, atom[row]] * times[row]
+            if weight == 0:
+                continue
+            first, last = start[row], start[row + 1]
+            below[last - first] = 0.0
+            for i in range(last - 1, first - 1, -1):
+                below[i - first] = below[i - first + 1] + odds[node[i]]
+            held = 0.0
+            begin = tiers[tier_start[row]]
+            for place in range(tier_start[row] + 1, tier_start[row + 1]):
+                end = tiers[place]
+                if end - begin == 1:
+                    held += 1.0 / below[begin - first]
+                    out[replicate, node[begin]] += weight * (1.0 - odds[node[begin]] * held)
+                else:
+                    rest = below[end - first]
+                    x = np.empty(end - begin)
+                    for i in range(begin, end):
+                        x[i - begin] = math.log(odds[node[i]] / rest)
+                    pushed = _tier_slope(x, inner[: end - begin])
+                    for i in range(begin, end):
+                        out[replicate, node[i]] += weight * (inner[i - begin] - odds[node[i]] * held)
+                    held += pushed / rest
+                begin = end
+            for i in range(begin, last):
+                out[replicate, node[i]] -= weight * odds[node[i]] * held

@@ -21,22 +21,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, triu
 from scipy.sparse.csgraph import connected_components
 
 from concordant.errors import UsageError
 from concordant.kernels.arrays import in_threads
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.counted import refuse_crossed
-from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.curvature import laplacian, pair_weights
 from concordant.ranking.elimination import far_apart
 from concordant.ranking.multinomial import Atoms, Stream, streams
+from concordant.ranking.plackett_luce import luce_terms, plackett_luce
+from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import Intervals, infinite_ends
 
@@ -78,35 +81,22 @@ class Chord:
         incidence = coo_array((signs, (np.concatenate([rows, rows]), ends)), shape=(len(labels), nodes)).tocsr()
         above, total = (coo_array((x, where), shape=shape).tocsr() for x in (share, mass))
         above.eliminate_zeros()
-        return cls(point, prior, incidence, incidence.T.tocsr(), above, total, _inverse(batch.graphs, point, prior))
+        information = laplacian(batch.graphs, pair_weights(batch.graphs, point))
+        inverse = _inverse(information, prior)
+        return cls(point, prior, incidence, incidence.T.tocsr(), above, total, inverse)
 
     def fit(self, draws: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
         """Scores of shape (replicates, nodes) for draws of shape (replicates, atoms), and which are solved."""
         columns = np.ascontiguousarray(draws.T, np.float64)
         above, total = self.above @ columns, self.total @ columns
-        unbound = self.prior == 0 and not self._bound_together(above, total)
-        if unbound or not np.isfinite(self.inverse).all():
-            return np.tile(self.point, (len(draws), 1)), np.zeros(len(draws), bool)
-        scores = np.repeat(self.point[:, None], len(draws), axis=1)
-        solved = np.zeros(len(draws), bool)
-        live = np.arange(len(draws))
-        now, last = scores.copy(), np.zeros(len(draws))
-        for _ in range(STEPS):
-            step = self.inverse @ self._gradient(now, above, total)
-            now += step
-            length = np.abs(step).max(axis=0)
-            rate = np.minimum(np.divide(length, last, out=np.ones_like(length), where=last > 0), 1.0)
-            done = (length * rate <= ACCURATE * (1.0 - rate)) & (length < 1e-3)
-            last = length
-            if done.all() or done.sum() * 4 > len(live):
-                scores[:, live], solved[live] = now, done
-                stay = ~done
-                live, now, last = live[stay], now[:, stay], last[stay]
-                above, total = above[:, stay], total[:, stay]
-                if len(live) == 0:
-                    break
-        scores[:, live] = now
-        return scores.T, solved
+        if self.prior == 0 and not self._bound_together(above, total):
+            return _unsolved(self.point, len(draws))
+
+        def keep(stay: NDArray[np.bool_]) -> None:
+            nonlocal above, total
+            above, total = above[:, stay], total[:, stay]
+
+        return _chords(self.point, self.inverse, len(draws), lambda now: self._gradient(now, above, total), keep)
 
     def _gradient(self, now: Floats, above: Floats, total: Floats) -> Floats:
         rest = self.incidence @ now
@@ -134,12 +124,99 @@ class Chord:
         return int(blocks) == 1
 
 
-def _inverse(graphs: Graphs, point: Floats, prior: float) -> Floats:
+def _unsolved(point: Floats, replicates: int) -> tuple[Floats, NDArray[np.bool_]]:
+    return np.tile(point, (replicates, 1)), np.zeros(replicates, bool)
+
+
+def _chords(
+    point: Floats,
+    inverse: Floats,
+    replicates: int,
+    gradient: Callable[[Floats], Floats],
+    keep: Callable[[NDArray[np.bool_]], None],
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Scores (replicates, nodes) and which are solved; gradient takes and gives (nodes, replicates still open)."""
+    if not np.isfinite(inverse).all():
+        return _unsolved(point, replicates)
+    scores = np.repeat(point[:, None], replicates, axis=1)
+    solved = np.zeros(replicates, bool)
+    live = np.arange(replicates)
+    now, last = scores.copy(), np.zeros(replicates)
+    for _ in range(STEPS):
+        step = inverse @ gradient(now)
+        now += step
+        length = np.abs(step).max(axis=0)
+        rate = np.minimum(np.divide(length, last, out=np.ones_like(length), where=last > 0), 1.0)
+        done = (length * rate <= ACCURATE * (1.0 - rate)) & (length < 1e-3)
+        last = length
+        if done.all() or done.sum() * 4 > len(live):
+            scores[:, live], solved[live] = now, done
+            stay = ~done
+            live, now, last = live[stay], now[:, stay], last[stay]
+            keep(stay)
+            if len(live) == 0:
+                break
+    scores[:, live] = now
+    return scores.T, solved
+
+
+@dataclass(frozen=True, eq=False)
+class ListChord:
+    """One graph's lists, as ``Chord`` has pairs: Plackett–Luce with tiers whose order is not known."""
+
+    point: Floats
+    prior: float
+    lists: Rankings
+    ends: NDArray[np.int64]
+    """Where the tiers of each list begin that stand above others, and where the last of them ends."""
+    end_start: NDArray[np.int64]
+    atom: NDArray[np.int64]
+    times: NDArray[np.int64]
+    inverse: Floats
+
+    @classmethod
+    def of(cls, batch: Batch, atoms: Atoms, point: Floats, prior: float) -> ListChord:
+        """Prepare a batch of one graph."""
+        inverse = _inverse(luce_terms(batch).at(point).information(), prior)
+        lists = Rankings.of(batch)
+        lists = lists.take(np.unique(lists.row[lists.below > 0]))  # a list that ties everything says nothing
+        first = lists.tier_first
+        upper = first[lists.below[first] > 0]
+        last = first[lists.below[first] == 0]  # the last tier of each list
+        begin = Ragged.counted(lists.row[upper], len(lists.weight))
+        ends, start = np.insert(upper, begin.start[1:], last), begin.start + np.arange(len(begin.start))
+        held = lists.holder
+        return cls(point, prior, lists, ends, start, atoms.member[held], atoms.multiplicity[held], inverse)
+
+    def fit(self, draws: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
+        """Scores of shape (replicates, nodes) for draws of shape (replicates, atoms), and which are solved."""
+        from concordant.kernels.tier_events import pulls
+
+        if self.prior == 0:
+            always = np.flatnonzero(np.asarray((draws > 0).all(axis=0))[self.atom])
+            if len(np.unique(self.lists.take(always).connected().block)) > 1:
+                return _unsolved(self.point, len(draws))
+
+        def keep(stay: NDArray[np.bool_]) -> None:
+            nonlocal draws
+            draws = draws[stay]
+
+        def gradient(now: Floats) -> Floats:
+            out = np.zeros(now.shape[::-1])
+            lists = self.lists
+            score = np.ascontiguousarray(now.T)
+            pulls(lists.start, lists.node, self.ends, self.end_start, self.atom, self.times, draws, score, out)
+            return np.asarray(out.T - self.prior * now)
+
+        return _chords(self.point, self.inverse, len(draws), gradient, keep)
+
+
+def _inverse(information: csr_array, prior: float) -> Floats:
     """(H + λ)⁻¹ on scores that sum to zero in each component; NaN where weights lie too far apart for it."""
-    weight = pair_weights(graphs, point)
-    hessian = laplacian(graphs, weight).toarray()
+    upper = triu(information, 1).tocoo()
+    hessian = information.toarray()
     nodes = len(hessian)
-    if far_apart(graphs.first, graphs.second, weight, prior, nodes):
+    if far_apart(upper.row, upper.col, -upper.data, prior, nodes):
         return np.full((nodes, nodes), np.nan)
     _, part = connected_components(hessian < 0, directed=False)
     same = part[:, None] == part[None, :]
@@ -154,6 +231,8 @@ def _inverse(graphs: Graphs, point: Floats, prior: float) -> Floats:
     return np.asarray(inverse)
 
 
+MANY_LISTS = 100
+"""Distinct lists from which on a graph of Plackett–Luce is refitted by the chord method; fewer in stacks."""
 FAST_NODES = (24, 1500)
 """Graphs of Bradley–Terry of these sizes are refitted by the chord method; smaller ones in stacks, larger ones one by
 one."""
@@ -275,9 +354,12 @@ def bootstrap(
     values = np.empty((replicates, nodes))
     unlimited = np.zeros(len(batch), np.int64)
     refit = _Refit(getattr(structure, "replicate", None) or structure, chosen, likelihood)
-    if function is bradley_terry and in_pairs:
+    of_lists = function is plackett_luce and batch.prefs.kind != "comparisons" and chosen.get("ties") != "davidson"
+    if of_lists or (function is bradley_terry and in_pairs):
         size = batch.sizes
         small = (size >= FAST_NODES[0]) & (size <= FAST_NODES[1])
+        if of_lists:
+            small = (size <= FAST_NODES[1]) & (batch.groups.sizes >= MANY_LISTS)
         for graph in steps("graphs", np.flatnonzero(small)):
             own = slice(int(batch.node_start[graph]), int(batch.node_start[graph + 1]))
             values[:, own], unlimited[graph] = _together(
@@ -393,11 +475,12 @@ def _replicated(batch: Batch, times: NDArray[np.int64]) -> Batch:
 def _together(
     batch: Batch, point: Floats, refit: _Refit, replicates: int, how: tuple[int, bool], threads: int
 ) -> tuple[Floats, int]:
-    """Replicates of one Bradley–Terry graph by the chord method, the stubborn ones by the structure itself."""
+    """Replicates of one graph by the chord method, the stubborn ones by the structure itself."""
     atoms = Atoms.of(batch, how[0], clustered=how[1])[0]
-    if len(point) == 0 or len(batch.edges.holder) == 0:
+    kind = Chord if getattr(refit.structure, "function", refit.structure) is bradley_terry else ListChord
+    if len(point) == 0 or len(Rankings.of(batch).weight if kind is ListChord else batch.edges.holder) == 0:
         return np.tile(point, (replicates, 1)), 0
-    chord = Chord.of(batch, atoms, point, float(refit.options.get("prior", 0.01)))
+    chord = kind.of(batch, atoms, point, float(refit.options.get("prior", 0.01)))
 
     def work(stream: Stream) -> tuple[Floats, int]:
         draws = stream.draw(atoms)
