@@ -116,7 +116,7 @@ RULES = (
     Rule("score serve", "norm", lambda at: at["abstain_by"] == "risk",
          "it is the norm of a distance, and --abstain-by risk looks at none"),
     # metrics
-    Rule("evaluate", f"kind {OF_JUDGMENTS} cluster", lambda at: at["votes"] is False,
+    Rule("evaluate", f"kind {OF_JUDGMENTS} cluster", lambda at: at["votes"] is False and at["engine"] != "spark",
          "{labels} holds labels, not judgments"),
     Rule("evaluate", "metrics convention against per_query unmatched level", lambda at: at["votes"],
          "{labels} holds judgments: predictions of them are judged by accuracy, log-loss, Brier score and calibration"),
