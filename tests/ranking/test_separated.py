@@ -208,3 +208,14 @@ def test_limits_hold_over_all_draws_separated_or_not(gap):
     far = board.lower[row] <= truth if gap > 0 else truth <= board.upper[row]
     assert 0.2 < (board.flag[row] > 0).mean() < 0.8
     assert far.mean() >= 0.965
+
+
+def test_limits_do_not_depend_on_what_is_ranked_beside():
+    """Each profile ends by itself, whatever the others of its stack need."""
+    alone = {"query": ["a"] * 500, "winner": ["x"] * 500, "loser": ["y"] * 500}
+    beside = {name: [*column, more] for (name, column), more in zip(alone.items(), "bxy", strict=True)}
+    one, two = (cc.rank(cc.read(columns)) for columns in (alone, beside))
+    first = two.query == 0
+    assert two.lower[first] == pytest.approx(one.lower, abs=1e-12)
+    assert two.upper[first] == pytest.approx(one.upper, abs=1e-12)
+    assert one.lower.max() == pytest.approx(np.log(0.025 ** (1 / 500) / (1 - 0.025 ** (1 / 500))) / 2, abs=1e-6)

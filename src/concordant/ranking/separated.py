@@ -551,11 +551,11 @@ class Stack:
             away = np.maximum(value - self.least, 1e-300)
             with np.errstate(all="ignore"):
                 step = -np.log(away / far) * away / slope
-            step = np.where(np.isfinite(step), np.clip(step, -3.0, 3.0), 0.0)
-            done = np.abs(step) < CLOSE
+            step = np.where(np.isfinite(step) & ~done, np.clip(step, -3.0, 3.0), 0.0)  # a task has its own end
+            done |= np.abs(step) < CLOSE
+            delta = delta + step
             if done.all():
                 break
-            delta = delta + step
             x = np.where(np.isnan(self.follows), x, x + step[:, None])
         return np.where(done & (np.abs(np.log(away / far)) < 1e-3), delta, np.nan)
 
