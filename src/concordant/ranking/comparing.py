@@ -59,7 +59,7 @@ class Contrast:
             return f"{names}: not determined by these judgments (no chain of wins leads from either to the other)"
         text = (
             f"{names} = {self.difference:.3f} ± {self.standard_error:.3f} ({100 * self.level:g}%: {self.lower:.3f} … "
-            f"{self.upper:.3f}), {_p_said(self.p_value)}"
+            f"{self.upper:.3f}), {p_said(self.p_value)}"
         )
         if np.isnan(self.probability):
             return text
@@ -69,7 +69,8 @@ class Contrast:
         )
 
 
-def _p_said(p: float) -> str:
+def p_said(p: float) -> str:
+    """Return a p-value in words; one that floating point does not tell from 0 is below 1e-15."""
     return "p < 1e-15" if p < 1e-15 else f"p = {p:.2g}"
 
 

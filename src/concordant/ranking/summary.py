@@ -26,6 +26,7 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import centred
+from concordant.ranking.comparing import p_said
 from concordant.ranking.covariance import t_quantile, two_sided
 from concordant.ranking.plackett_luce import luce_terms
 from concordant.ranking.problem import davidson_probabilities, win_probability
@@ -106,10 +107,11 @@ class ModelSummary:
         for each in self.coefficients:
             whose = "" if each.query is None else "query {query}: "
             text = whose + "{term}: {estimate:.4f} ± {standard_error:.4f} ({lower:.3f} … {upper:.3f})"
-            p = "" if np.isnan(each.p_value) else ", p = {p_value:.2g}"
+            p = "" if np.isnan(each.p_value) else f", {p_said(each.p_value)}"
             said.append(Note("coefficient", text + p, **asdict(each)))
         for tested in self.tests:
-            text = "{term}: χ² = {statistic:.3f} on {df:degrees} of freedom, p = {p_value:.2g} ({test})"
+            p = p_said(tested.p_value)
+            text = f"{{term}}: χ² = {{statistic:.3f}} on {{df:degrees}} of freedom, {p} ({{test}})"
             said.append(Note("test", text, **asdict(tested)))
         return [*said, *self.notes]
 

@@ -92,5 +92,6 @@ def _as_written(ctx: click.Context) -> str:
         if option.is_flag:
             words.append(option.opts[0] if value or not option.secondary_opts else option.secondary_opts[0])
         else:
-            words += [max(option.opts, key=len), str(value)]
+            for one in value if option.multiple else (value,):
+                words += [max(option.opts, key=len), str(one)]
     return shlex.join([*words, "-o", "report.html"])
