@@ -116,10 +116,20 @@ def read_by(names: list[str], source: Source) -> dict[str, Answer]:
         for by in names:
             try:
                 how = {} if source.form == "preflib" else {"engine": by}  # one reader reads these
-                answers[by] = cc.read(source.place(Path(folder)), **how, **source.options)
+                answers[by] = _whatever_is_unranked(source, Path(folder), {**how, **source.options})
             except ConcordantError as error:
                 answers[by] = error
     return answers
+
+
+def _whatever_is_unranked(source: Source, folder: Path, options: dict[str, Any]) -> cc.Preferences:
+    """Read, and where it is asked what it means that an item is not ranked, as no opinion: the counts are the same."""
+    try:
+        return cc.read(source.place(folder), **options)
+    except cc.UsageError as asked:
+        if "unranked='missing'" not in str(asked):
+            raise
+    return cc.read(source.place(folder), **options, unranked="missing")
 
 
 def compared(answers: dict[str, Answer]) -> str | None:
