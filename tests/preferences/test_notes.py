@@ -67,7 +67,7 @@ def test_notes_of_a_ranking_do_not_depend_on_its_blocks(monkeypatch, block):
 
 def test_an_item_of_two_queries_is_named_once():
     prefs = cc.Preferences.from_comparisons(["a", "b"], ["c", "c"], query=[1, 2])
-    (note,) = cc.rank(prefs).notes
+    note = next(note for note in cc.rank(prefs).notes if note.items)
     assert note.items == ("c",) and "keeps the scores of 'c' finite" in note
 
 
