@@ -140,6 +140,10 @@ def test_bad_tables_of_wins_are_refused(tmp_path):
         read([good[0], ["C", "0", "2"], good[2]])
     with pytest.raises(cc.InputError, match="nobody won"):
         read([good[0], ["A", "0", "0"], ["B", "0", "0"]])
+    table = written(tmp_path, "w.csv", [["team", "A", "count"], ["A", "0", "2"], ["count", "1", ""]])
+    assert len(cc.read(table, kind="comparisons", columns={"items": "all"})) == 3  # an item may have that name
+    with pytest.raises(cc.UsageError, match="are counts already"):
+        cc.read(table, kind="comparisons", columns={"items": "all", "count": "count"})
     with pytest.raises(cc.UsageError, match="read whole"):
         read(good, on_error="skip")
 

@@ -126,6 +126,8 @@ def test_rows_without_one_of_both_are_refused_by_name(tmp_path):
         with pytest.raises(cc.UsageError, match="cluster"):
             cc.read(log, cluster=wrong)
     assert cc.read(log, cluster=("judge",), on_error="skip").cluster_columns == ()
+    with pytest.raises(cc.InputError, match="'prompt' has no column"):
+        Preferences.from_comparisons(["a"], ["b"], cluster={"judge": ["j"], "prompt": None})
 
 
 def test_a_column_that_looks_like_a_judge_is_suggested(tmp_path):

@@ -97,6 +97,9 @@ def items_layout(
     there = Columns(columns, list(roles.values()), name)
     given = _beside(there, roles)
     if kind == "comparisons":
+        if "count" in roles:
+            raise UsageError(f"{name}: the cells of a table of wins are counts already; leave count out")
+        given.pop("count", None)
         label = roles.get("item") or next((column for column in columns if column not in given.values()), "")
         given["item"] = label
     if listed == "all":

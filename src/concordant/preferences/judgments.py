@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError
+from concordant.errors import InputError, few
 from concordant.preferences.comparisons import Columns, check_comparisons
 from concordant.preferences.frames import as_columns
 from concordant.preferences.layouts import CLUSTERS, Layout
@@ -28,6 +28,8 @@ def clusters_given(cluster: Any) -> dict[str, Any]:
         return {"cluster": cluster}
     if not 0 < len(cluster) <= len(CLUSTERS):
         raise InputError(f"cluster is a column, or a mapping of 1 to {len(CLUSTERS)} names to columns")
+    if none := [name for name, column in cluster.items() if column is None]:
+        raise InputError(f"the cluster {few(none)} has no column: it is None")
     return dict(zip(CLUSTERS, cluster.values(), strict=False))
 
 

@@ -10,13 +10,14 @@ is half a win each way, y = ½. Of one draw, with w its strength, y what happene
   alone (Cox, Biometrika 45, 1958). 1: as sure as it should be; below, too sure.
 
 Means are Σ wl/Σ w, their standard errors those of a ratio over independent draws, or over clusters; of clusters in two
-ways V_A + V_B − V_AB (Cameron, Gelbach and Miller 2011).
+ways V_A + V_B − V_AB (Cameron, Gelbach and Miller 2011), in three ways likewise, and at least the largest of one way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -133,12 +134,12 @@ class _Draws:
         if not self.ways:
             count = float(self.times[seen].sum())
             return float((self.times * own**2).sum()) * count / max(count - 1, 1)
-        if len(self.ways) == 1:
-            return self._by(self.ways[0], own, seen)
-        both = np.unique(np.stack(self.ways, axis=1), axis=0, return_inverse=True)[1].ravel()
-        single = [self._by(way, own, seen) for way in self.ways]
-        crossed = sum(single) - (len(self.ways) - 1) * self._by(both, own, seen)
-        return max(crossed, *single)
+        crossed = 0.0
+        for number in range(1, len(self.ways) + 1):
+            for chosen in combinations(self.ways, number):
+                cell = np.unique(np.stack(chosen, axis=1), axis=0, return_inverse=True)[1].ravel()
+                crossed += (-1.0) ** (number + 1) * self._by(cell, own, seen)
+        return max(crossed, *(self._by(way, own, seen) for way in self.ways))
 
     def _by(self, way: Ints, own: Floats, seen: NDArray[np.bool_]) -> float:
         sums = np.bincount(way, self.times * own)

@@ -7,6 +7,7 @@ by a chain of wins (they lie in one strong block); of structures without a likel
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,7 +83,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(ABC):
     """The scores of the items of one query and how they vary together."""
 
     batch: Batch
@@ -115,14 +116,14 @@ class Joint:
         return np.inf
 
     @property
+    @abstractmethod
     def matrix(self) -> Floats:
         """Covariance of the scores in their gauge, then of the coefficients; NaN where it is not known."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def draws(self) -> Floats:
         """How the scores may differ from the truth, shape (draws, items); 0 where no difference is known."""
-        raise NotImplementedError
 
     @cached_property
     def block(self) -> Ints:
