@@ -39,7 +39,8 @@ LEFT_OUT = shutil.ignore_patterns("__pycache__", "_build", "*.pyc")
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 COMMAND = re.compile(r"(\$|concordant|make|python3?|pip|curl|git|uv|pytest|docker|export)(\s|$)", re.MULTILINE)
-PORT = re.compile(r"\b8000\b")
+PORT = r"(?:(?<=[a-z1]:)|(?<=port )){}\b"
+"""A port, where it stands as one: after a host or the word, not among a number's digits."""
 
 Skip = Callable[[str], None]
 
@@ -131,7 +132,11 @@ class Page:
 
     def here(self, text: str) -> str:
         """Put a free port where the document says 8000."""
-        return PORT.sub(self.port, text)
+        return re.sub(PORT.format("8000"), self.port, text)
+
+    def shown(self, text: str) -> str:
+        """Put 8000 where a program says the free port."""
+        return re.sub(PORT.format(self.port), "8000", text)
 
     def console(self, block: Block) -> str:
         """Run the commands and compare what they say with what the block shows."""
@@ -143,7 +148,7 @@ class Page:
         if not asked:
             return [Typed("", "", "a console block without a line that starts with $", 1)]
         said = self.terminal.run([self.here(command) for command, _ in asked])
-        said = [(text.replace(self.port, "8000"), status) for text, status in said]
+        said = [(self.shown(text), status) for text, status in said]
         said += [("not run: the shell had ended", 1)] * (len(asked) - len(said))
         return [Typed(command, shown, *heard) for (command, shown), heard in zip(asked, said)]
 

@@ -114,3 +114,14 @@ def test_what_is_shown_is_what_is_said(tmp_path: Path, text: str, right: bool) -
         assert (page.run(Block(1, "console", text)) == "") == right
     finally:
         page.terminal.close()
+
+
+def test_port_is_no_part_of_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Page(tmp_path, SHARED)
+    monkeypatch.setattr(page, "port", "36401")
+    assert page.here("serve --port 8000\ncurl localhost:8000/rank") == ("serve --port 36401\ncurl localhost:36401/rank")
+    numbers = "head -8000 a.csv\n8000 rows, 0.8000"
+    assert page.here(numbers) == numbers
+    assert page.shown("serves on localhost:36401") == "serves on localhost:8000"
+    drawn = "0,1,-1.303157231604361,0.9053558666731177,0.4463745723640113\n36401 votes\n"
+    assert page.shown(drawn) == drawn
