@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from concordant.losses.surrogates import surrogate
     from concordant.preferences.graphs import Batch, Graphs
     from concordant.preferences.preferences import Preferences
+    from concordant.preferences.times import discounted
     from concordant.ranking.kemeny import optimal_order
     from concordant.ranking.rank import Ranking, rank
     from concordant.ranking.structures import structure
@@ -96,6 +97,7 @@ _HOMES = {
     "certificate": "abstention.certificates",
     "compare": "losses.metrics.metrics",
     "consistency_bound": "abstention.bounds",
+    "discounted": "preferences.times",
     "err": "losses.metrics.err",
     "export_model": "apps.export.export",
     "find_counterexample": "auditing.counterexamples",
@@ -158,6 +160,7 @@ __all__ = [
     "certificate",
     "compare",
     "consistency_bound",
+    "discounted",
     "err",
     "export_model",
     "find_counterexample",

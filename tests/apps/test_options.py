@@ -102,6 +102,10 @@ def files() -> dict[str, bytes]:
     ]
     made = dict(good_files())
     made["votes.csv"] = _rows("winner,loser,query,worker,x", plain)
+    dates = [f"2026-{1 + at // 20:02d}-{1 + at % 20:02d}" for at in range(len(plain))]
+    made["timed.csv"] = _rows(
+        "winner,loser,worker,date,x", [(a, b, who, dates[at], x) for at, (a, b, _, who, x) in enumerate(plain)]
+    )
     made["counted.csv"] = _rows("winner,loser,query,worker,count,weight,x", votes)
     made["sides.csv"] = _rows("left,right,winner,query,worker,x,neutral", sides)
     made["scored.csv"] = _rows("home_team,away_team,home_score,away_score,neutral,query", scored)
@@ -153,6 +157,7 @@ F = ["-f", "features.csv"]
 INPUTS: dict[str, dict[str, list[str]]] = {
     "rank": {**LOGS, "clicks by the cascade": ["selections.csv", "--structure", "cascade"]}
     | {"win rates": ["counted.csv", "--structure", "borda"], "no interval": ["counted.csv", "--interval", "none"]}
+    | {"half-life": ["timed.csv", "--time", "date", "--half-life", "3w"]}
     | {"bootstrap": ["counted.csv", "--interval", "bootstrap"], "hessian": ["votes.csv", "--interval", "hessian"]},
     "compare": {name: LOGS[name] for name in ("counted comparisons", "sides", "PrefLib", "store")}
     | {"pair": ["counted.csv", "--pair", "a", "b"], "tiers": ["counted.csv", "--ranks", "tiers"]}
@@ -210,6 +215,9 @@ VALUES: dict[str, list[str]] = {
     "structure": ["plackett-luce", "borda", "cascade"],
     "prior": ["0.5"],
     "reference": ["a"],
+    "time": ["date", "x"],
+    "half_life": ["3w"],
+    "at": ["2026-02-11"],
     "ties": ["davidson", "paper"],
     "clicks": ["first"],
     "unranked": ["last", "missing"],

@@ -42,7 +42,7 @@ from concordant.io.store.stored import (
     words,
 )
 from concordant.preferences.counted import refuse_crossed
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Preferences
 
 READ_AS = ("kind", "columns", "clicks", "on_error", "cluster", "covariates", "home")
 """Options of reading that say what a log means: they are written down with a batch."""
@@ -194,6 +194,8 @@ class _Intake:
         if self.prefs is not None:
             if options:
                 raise UsageError(f"{', '.join(options)}: Preferences are read already")
+            if isinstance(self.prefs, Comparisons) and self.prefs.time is not None:
+                raise UsageError("a store keeps no times; take in judgments that were read without")
             self.log = Log("preferences", "preferences")
         elif isinstance(source, str | os.PathLike):
             if is_store(Path(source)):

@@ -125,6 +125,7 @@ def find_layout(
     cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
     home: str | None = None,
+    time: str | None = None,
 ) -> Layout:
     """Return the kind and the roles of a log with these columns.
 
@@ -139,8 +140,8 @@ def find_layout(
     roles = _given_roles(columns, given, name)
     roles |= _cluster_roles(columns, cluster, name)
     if items is not None:
-        if covariates or home is not None:
-            raise UsageError(f"{name}: where columns are items there are no covariates and no home side")
+        if covariates or home is not None or time is not None:
+            raise UsageError(f"{name}: where columns are items there are no covariates, no home side and no time")
         form, roles = items_layout(columns, name, kind, items, roles)
         return Layout(str(kind), roles, form=form)
     if isinstance(covariates, str):
@@ -161,8 +162,11 @@ def find_layout(
     if chosen != "comparisons":
         if covariates or home or "neutral" in roles:
             raise UsageError(f"{name}: covariates, home and neutral belong to comparisons, this log holds {chosen}")
-        if "weight" in found:
-            raise UsageError(f"{name}: a weight belongs to comparisons, this log holds {chosen}")
+        if "weight" in found or time is not None:
+            what = "time" if time is not None else "weight"
+            raise UsageError(f"{name}: a {what} belongs to comparisons, this log holds {chosen}")
+    if time is not None:
+        found["time"] = _present(columns, time, "time", name)
     if home is not None:
         _check_home(home, found, name)
     elif "neutral" in found:

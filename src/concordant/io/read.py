@@ -36,6 +36,7 @@ def read(
     cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
     home: str | None = None,
+    time: str | None = None,
     engine: Any = None,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -60,6 +61,7 @@ def read(
         judgments that depend on each other in more than one way.
     covariates : names of numeric columns, winner minus loser or left minus right.
     home : 'left' or 'right' makes the covariate ``home``, 0 in rows that a column ``neutral`` marks.
+    time : name of the column of when comparisons were made: dates or instants (ISO 8601 in texts), or numbers.
     engine : 'duckdb' (files), 'memory' (tables) or 'spark', which also reads addresses (s3a://, hdfs://), tables of its
         catalogue (``spark::TABLE``) and its DataFrames; or a SparkSession.
     memory_limit, threads : bounds of DuckDB, or of the session that is made, such as '4GB' and 2.
@@ -83,6 +85,7 @@ def read(
         cluster=cluster,
         covariates=covariates,
         home=home,
+        time=time,
         engine=engine,
         memory_limit=memory_limit,
         threads=threads,
@@ -113,6 +116,7 @@ def read_as_made(
     cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
     home: str | None = None,
+    time: str | None = None,
     engine: Any = None,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -123,6 +127,8 @@ def read_as_made(
     if not isinstance(kind, str | None):
         raise UsageError(f"kind must be the name of a kind of log, not {type(kind).__name__}")
     if isinstance(source, str | os.PathLike) and is_store(Path(source)):
+        if time is not None:
+            raise UsageError(f"{os.fspath(source)} is a store, which keeps no times; read the log itself")
         if engine not in (None, "duckdb", "memory") or master is not None:
             which = "engine" if master is None else "master"
             raise Idle(which, f"{os.fspath(source)} is a store, whose counts are read on one machine")
@@ -133,7 +139,7 @@ def read_as_made(
         return Reading(prefs, total, Path(source).name, {})
     log = source if isinstance(source, Log) else _located(source)
     if log.format == "preflib":
-        _only_orders(log, kind, columns, cluster, covariates, home)
+        _only_orders(log, kind, columns, cluster, covariates, home, time)
         why = f"{log.name} is a PrefLib file, which holds counts of orders"
         refuse_idle({"clicks": clicks, "on_error": on_error}, {"clicks": "raise", "on_error": "raise"}, why)
         work = {"engine": engine, "memory_limit": memory_limit, "threads": threads, "master": master}
@@ -142,8 +148,17 @@ def read_as_made(
         return Reading(prefs, len(prefs), log.name, {})
     counter = open_log(log, engine, memory_limit, threads, master)
     log = counter.log
+    if time is not None and counter.session is not None:
+        raise UsageError(f"{log.name}: times are read on one machine, not by the engine spark; leave out the engine")
     layout = find_layout(
-        log.columns, name=log.name, kind=kind, given=columns, cluster=cluster, covariates=covariates, home=home
+        log.columns,
+        name=log.name,
+        kind=kind,
+        given=columns,
+        cluster=cluster,
+        covariates=covariates,
+        home=home,
+        time=time,
     )
     if clicks != "raise" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")

@@ -31,6 +31,7 @@ from concordant.preferences.values import (
     Reason,
     Verdict,
     flags,
+    instants,
     integers,
     labels,
     numbers,
@@ -117,8 +118,8 @@ def kept(arguments: dict[str, Any], fine: NDArray[np.bool_] | None) -> dict[str,
 
 
 def _keep(value: Any, fine: NDArray[np.bool_]) -> Any:
-    if value is None:
-        return None
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, dict):
         return {name: _keep(column, fine) for name, column in value.items()}
     return value.filter(pa.array(fine)) if isinstance(value, pa.Array) else value[fine]
@@ -169,6 +170,8 @@ def check_comparisons(
     result = _results(columns, verdict, layout, (ours, theirs, names), as_json, elsewhere)
     sign = _signs(result)
     arguments["covariates"] = _covariates(columns, verdict, layout, as_json)
+    if "time" in columns:
+        arguments["time"], arguments["dated"] = _times(columns.pop("time"), verdict, as_json)
     if isinstance(result, tuple):
         return _expand_wins(arguments, verdict, rows, count, ours, theirs, names, result)
     swap = None if sign is None or not (sign < 0).any() else sign < 0
@@ -223,6 +226,17 @@ def _weights(column: Any, verdict: Verdict, as_json: bool) -> NDArray[np.float64
     beyond = (read.values > HEAVIEST) | ((read.values > 0) & (read.values < 1 / HEAVIEST))
     verdict.refuse(beyond, Reason("have a weight beyond what can be added and squared", "weight", hint))
     return np.asarray(read.values)
+
+
+def _times(column: Any, verdict: Verdict, as_json: bool) -> tuple[NDArray[np.float64], bool]:
+    read, dated = instants(column, as_json=as_json)
+    hint = "A time is a date or instant in ISO 8601 (2026-03-31, 2026-03-31T18:30), or, in the whole column, a number."
+    if read.fault is not None:
+        what = "date or instant" if dated else "number"
+        for code, says in ((MISSING, "have no time"), (WRONG, f"have a time that is no {what}")):
+            verdict.refuse(read.fault == code, Reason(says, "time", hint))
+        verdict.refuse(read.fault == INFINITE, Reason("have a time that is not finite", "time", hint))
+    return np.asarray(read.values), dated
 
 
 Result = NDArray[np.int8] | tuple[NDArray[np.int64], NDArray[np.int64]] | None
@@ -373,6 +387,8 @@ def _expand_wins(
 
 
 def _joined(one: Any, other: Any) -> Any:
+    if isinstance(one, bool):
+        return one
     if isinstance(one, dict):
         return {name: _joined(one[name], other[name]) for name in one}
     if isinstance(one, pa.Array):

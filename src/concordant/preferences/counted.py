@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -168,6 +169,12 @@ class Counted(Grouped):
             base = entry_query.astype(np.int64) * width
             keys = np.unique(np.concatenate([*(base + column for column in columns), extra]))
         return Ragged.counted(keys // width, queries).start, (keys % width).astype(np.int32)
+
+
+def crossed_said(numbers: Mapping[str, int]) -> str:
+    """Say how many clusters there are of each kind: 124 clusters by worker and 13 by prompt."""
+    (name, first), *more = numbers.items()
+    return " and ".join([f"{first:,} clusters by {name}", *(f"{number:,} by {other}" for other, number in more)])
 
 
 def refuse_crossed(prefs: Counted, what: str) -> None:

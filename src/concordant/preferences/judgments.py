@@ -43,11 +43,12 @@ def clean_comparisons(
     count: Any = None,
     cluster: Any = None,
     covariates: Mapping[str, Any] | None = None,
+    time: Any = None,
 ) -> Clean:
     """Check comparisons given as columns, see ``Preferences.from_comparisons``."""
     if covariates is not None and not isinstance(covariates, Mapping):
         raise InputError(f"covariates are a mapping of names to columns, not {type(covariates).__name__}")
-    given = {"winner": winner, "loser": loser, "query": query, "weight": weight, "count": count}
+    given = {"winner": winner, "loser": loser, "query": query, "weight": weight, "count": count, "time": time}
     given |= (
         clusters_given(cluster)
         | {"tie": tie}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import Idle, Setting, UsageError, counted, few, whole_number
-from concordant.preferences.counted import APART, Counted, declare, kept, merged, recounted, undeclared
+from concordant.preferences.counted import APART, Counted, crossed_said, declare, kept, merged, recounted, undeclared
 from concordant.preferences.counts import Integers, exact_sum, float_codes, joined, none_if, same, tally_rows
 from concordant.preferences.judgments import clean_comparisons, clean_lists
 from concordant.preferences.labels import Labels, encode_query, look_alikes
@@ -94,7 +94,7 @@ class Preferences(Counted):
         return ", ".join(
             counted(value, name)
             if isinstance(value, int)
-            else _crossed_said(value)
+            else crossed_said(value)
             if name == "clusters"
             else str(value)
             for name, value in self.summary().items()
@@ -181,6 +181,7 @@ class Preferences(Counted):
         count: Any = None,
         cluster: Any = None,
         covariates: Mapping[str, Any] | None = None,
+        time: Any = None,
     ) -> Preferences:
         """Count comparisons given as columns, one row each: ``winner`` was preferred to ``loser``.
 
@@ -196,10 +197,10 @@ class Preferences(Counted):
         cluster : label of who judged; a mapping of names to such columns where judgments depend on each other in more
             than one way (who judged, what was asked).
         covariates : columns by their names, each winner minus loser.
+        time : when it was judged: dates or instants (ISO 8601 where texts), or numbers.
         """
-        clean = clean_comparisons(
-            winner, loser, query=query, weight=weight, tie=tie, count=count, cluster=cluster, covariates=covariates
-        )
+        more = {"tie": tie, "count": count, "cluster": cluster, "covariates": covariates, "time": time}
+        clean = clean_comparisons(winner, loser, query=query, weight=weight, **more)
         made = counted_comparisons(**clean) if clean else cls.empty()
         return with_cluster_columns(made, list(cluster) if isinstance(cluster, Mapping) else ())
 
@@ -282,6 +283,9 @@ class Comparisons(Preferences):
     covariates: Floats | None = None
     """Shape (judgments, names), winner minus loser."""
     covariate_names: tuple[str, ...] = ()
+    time: Floats | None = None
+    """When it was judged, in days since 1970 where ``dated``."""
+    dated: bool = False
 
     item_columns: ClassVar[tuple[str, ...]] = ("winner", "loser")
 
@@ -300,11 +304,14 @@ class Comparisons(Preferences):
             "tie": none_if(None if self.tie is None else self.tie[rows], False),
             "weight": none_if(None if self.weight is None else self.weight[rows], 1.0),
             "covariates": None if self.covariates is None else self.covariates[rows],
+            "time": None if self.time is None else self.time[rows],
         }
 
     def _joined(self, other: Self, ours: Ints, theirs: Ints) -> dict[str, Any]:
         if self.covariate_names != other.covariate_names:
             raise UsageError(APART)
+        if (self.time is None) != (other.time is None) or self.dated != other.dated:
+            raise UsageError("cannot merge preferences of which only one has times, or only one dates")
         number = self.distinct, other.distinct
         return {
             "winner": np.concatenate([ours[self.winner], theirs[other.winner]]),
@@ -312,6 +319,7 @@ class Comparisons(Preferences):
             "tie": joined(self.tie, other.tie, *number, False),
             "weight": joined(self.weight, other.weight, *number, 1.0),
             "covariates": joined(self.covariates, other.covariates, *number, 0.0),
+            "time": joined(self.time, other.time, *number, 0.0),
         }
 
     def _distinct(self, query: Ints, count: Integers | None) -> tuple[NDArray[Any], Integers, dict[str, Any]]:
@@ -323,7 +331,8 @@ class Comparisons(Preferences):
             if covariates is not None:
                 covariates = np.where(swap[:, None], -covariates, covariates)
         real = [] if covariates is None else list(covariates.T)
-        coded = [float_codes(column) for column in (real if weight is None else [*real, weight])]
+        real += [column for column in (weight, self.time) if column is not None]
+        coded = [float_codes(column) for column in real]
         columns: list[tuple[NDArray[Any], int]] = [
             *((query, len(self.queries)), (winner, len(self.items)), (loser, len(self.items))),
             *([] if tie is None else [(tie, 2)]),
@@ -338,10 +347,11 @@ class Comparisons(Preferences):
         tie = None if tie is None else next(digits).astype(bool)
         cluster = None if self.cluster is None else next(digits).astype(np.int32, copy=False)
         real = [values[next(digits)] for values, _ in coded]
+        time = None if self.time is None else real.pop()
         weight = None if weight is None else real.pop()
         covariates = np.column_stack(real) if real else None
         kept = {"winner": winner, "loser": loser, "tie": tie, "cluster": cluster, "weight": weight}
-        return query, amount, kept | {"covariates": covariates}
+        return query, amount, kept | {"covariates": covariates, "time": time}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -413,12 +423,6 @@ class Lists(Preferences):
         cluster_kept = None if self.cluster is None else self.cluster[kept]
         columns = {"list_start": lists.start, "list_item": item, "list_value": value, "cluster": cluster_kept}
         return query[kept], amount, columns
-
-
-def _crossed_said(numbers: Mapping[str, int]) -> str:
-    """Say how many clusters there are of each kind: 124 clusters by worker and 13 by prompt."""
-    (name, first), *more = numbers.items()
-    return " and ".join([f"{first:,} clusters by {name}", *(f"{number:,} by {other}" for other, number in more)])
 
 
 def with_cluster_columns(prefs: Preferences, columns: Sequence[str]) -> Preferences:
@@ -528,6 +532,8 @@ def counted_comparisons(
     count: Integers | None = None,
     cluster: Any = None,
     covariates: Mapping[str, Floats] | None = None,
+    time: Floats | None = None,
+    dated: bool = False,
     declared: tuple[Any, Any] | None = None,
 ) -> Comparisons:
     """Build Preferences from clean comparisons (checked by ``judgments``), counting equal ones together."""
@@ -545,6 +551,8 @@ def counted_comparisons(
         weight=weight,
         covariates=np.column_stack([covariates[name] for name in names]) if names and covariates else None,
         covariate_names=names,
+        time=time,
+        dated=dated,
         cluster=cluster_codes,
         clusters=clusters,
     )

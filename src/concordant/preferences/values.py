@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -119,6 +120,10 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 DIGITS = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 EXACT = 1 << 53
 """From here on float64 has no room for every integer."""
+CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+INSTANT = re.compile(rf"\s*[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:[T ]{CLOCK})?\s*")
+RUN_TOGETHER = re.compile(r"\s*(1[5-9]|2[0-9])[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])\s*")
+DAY = 86_400.0
 INFINITIES = frozenset({"nan", "inf", "infinity", "+inf", "-inf", "+infinity", "-infinity", "-nan", "+nan"})
 Codes = NDArray[np.int8]
 
@@ -229,6 +234,51 @@ def numbers(column: Any, *, as_json: bool = False) -> Read:
             values = np.where(finite, values, 0.0)
         return Read(values, fault)
     return Read(np.zeros(len(array)), np.full(len(array), WRONG, np.int8))
+
+
+def instants(column: Any, *, as_json: bool = False) -> tuple[Read, bool]:
+    """Read times: dates and instants as days since 1970 (UTC where no offset is given), or numbers; and which it is.
+
+    Texts are dates where one of them is, or where all that are written as numbers are dates run together (20260331,
+    which is refused: their differences are no days). Codes as of ``numbers``.
+    """
+    array = texts(column, as_json=True) if as_json else flat(column)
+    if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
+        zone = array.type.tz if pa.types.is_timestamp(array.type) else None
+        micro = pc.fill_null(array.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()), 0)
+        return Read(micro.to_numpy(zero_copy_only=False) / (1e6 * DAY), _missing(array)), True
+    if not pa.types.is_dictionary(array.type):
+        read = numbers(array)
+        if not pa.types.is_integer(array.type) or len(array) == array.null_count:
+            return read, False
+        run = pc.match_substring_regex(array.cast(pa.string()), f"^(?:{RUN_TOGETHER.pattern})$")
+        return (Read(read.values, np.full(len(array), WRONG, np.int8)), True) if pc.all(run).as_py() else (read, False)
+    words = array.dictionary.to_pylist()
+    days = [instant(word) for word in words]
+    together = bool(words) and all(RUN_TOGETHER.fullmatch(word) for word in words)
+    if not together and all(day is None for day in days):
+        return numbers(array), False
+    values = np.array([0.0 if day is None else day for day in [*days, None]])
+    codes = np.array([WRONG if day is None else CLEAN for day in days] + [MISSING], np.int8)
+    place = pc.fill_null(array.indices, len(words)).to_numpy(zero_copy_only=False)
+    return Read(values[place], _some(codes[place])), True
+
+
+def instant(text: str) -> float | None:
+    """Return the days since 1970 of a date or instant in ISO 8601; None where the text is none.
+
+    >>> instant("1970-01-02"), instant("1970-01-01T12:00Z"), instant("1.1.1970")
+    (1.0, 0.5, None)
+    """
+    if not INSTANT.fullmatch(text):
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip().replace(",", "."))
+    except ValueError:
+        return None
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    since = found - datetime(1970, 1, 1, tzinfo=UTC)
+    return since.days + (since.seconds + since.microseconds / 1e6) / DAY
 
 
 def integers(column: Any, *, as_json: bool = False) -> Read:

@@ -83,6 +83,11 @@ class RankOptions(TableOptions, SidedLog):
         "ITEM", "Item whose score is zero (likelihoods; default: the mean of the items limited on both sides)."
     )
     summary: bool = flag("Say log-likelihood, deviance, AIC, BIC, coefficients and tests of the model's terms.")
+    time: str | None = option("C", "Column of when each comparison was made: dates (ISO 8601) or numbers.")
+    half_life: str | None = option(
+        "T", "With --time: judgments count half at the age of T (90d, 6w, 2y; or in the unit of the times)."
+    )
+    at: str | None = option("WHEN", "With --time: the ranking of that time, which knows nothing later (default: now).")
     pool: bool = flag("One ranking over all queries.")
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
     seed: int = option(None, SEED, default=0)

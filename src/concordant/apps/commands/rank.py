@@ -11,6 +11,7 @@ from concordant.apps.commands.output import check_folder, check_output, is_folde
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.io.read import read_log
+from concordant.preferences.times import discounted
 from concordant.ranking import rank as ranking
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure
@@ -54,6 +55,8 @@ def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
         reading = read_log(log, **asked_of(options))
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences.pool() if options.pool else reading.preferences
+    if options.half_life is not None:
+        prefs = discounted(prefs, options.half_life, options.at)
     if not quiet:
         told.append(f"{log}: {prefs.facts}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
@@ -78,7 +81,7 @@ def asked(options: RankOptions) -> dict[str, Any]:
 
 def _on_spark(options: RankOptions) -> ModuleType | None:
     """Return what ranks on the executors of Spark, where that is asked for and each query is ranked by itself."""
-    if options.engine != "spark" or options.pool:
+    if options.engine != "spark" or options.pool or options.time is not None:
         return None
     from concordant.apps.commands import on_spark
 
