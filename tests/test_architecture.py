@@ -57,6 +57,7 @@ INSIDE_FUNCTIONS = {
     ("ranking/bootstrap.py", "concordant.kernels.tier_events"): "start-up time: Numba, for replicates of lists only",
     ("ranking/tied_terms.py", "concordant.kernels.tied_choices"): "start-up time: Numba, for ties as outcomes only",
     ("ranking/lack_of_fit.py", "concordant.kernels.tournaments"): "start-up time: Numba, for sparse tables only",
+    ("ranking/moving.py", "concordant.kernels.walks"): "start-up time: Numba, for abilities that move only",
     ("ranking/kemeny.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     (
         "learning/solvers/least_squares.py",

@@ -90,7 +90,7 @@ def test_docstring(name: str) -> None:
         assert ">>> " in text, f"{name} has no example"
 
 
-RECEIVED = {"Audit", "Diagnosis", "Features", "Graphs", "Judged", "JudgedQueries", "Preferences", "Ranking"}
+RECEIVED = {"Audit", "Diagnosis", "Features", "Graphs", "Judged", "JudgedQueries", "Paths", "Preferences", "Ranking"}
 """Made by functions, never by a user's call: each field has its own docstring where its name does not say it."""
 MANY = 5
 ENTRY = re.compile(r"^((?:\*\*)?\w+(?:, \w+)*) : \S", re.MULTILINE)

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from concordant.preferences.preferences import Preferences
     from concordant.preferences.times import discounted
     from concordant.ranking.kemeny import optimal_order
+    from concordant.ranking.over_time import Paths, rank_over_time
     from concordant.ranking.rank import Ranking, rank
     from concordant.ranking.structures import structure
 
@@ -81,6 +82,7 @@ _HOMES = {
     "ListRanker": "learning.rankers.lists",
     "NoMaximumLikelihood": "errors",
     "Normaliser": "learning.features.normalising",
+    "Paths": "ranking.over_time",
     "Preferences": "preferences.preferences",
     "QueryRankers": "learning.rankers.per_query",
     "RankBoostRanker": "learning.rankers.boosting",
@@ -113,6 +115,7 @@ _HOMES = {
     "pairwise_loss": "losses.metrics.pairwise",
     "precision": "losses.metrics.relevant",
     "rank": "ranking.rank",
+    "rank_over_time": "ranking.over_time",
     "read": "io.read",
     "read_features": "learning.features.reading",
     "read_judged": "learning.features.reading",
@@ -144,6 +147,7 @@ __all__ = [
     "ListRanker",
     "NoMaximumLikelihood",
     "Normaliser",
+    "Paths",
     "Preferences",
     "QueryRankers",
     "RankBoostRanker",
@@ -176,6 +180,7 @@ __all__ = [
     "pairwise_loss",
     "precision",
     "rank",
+    "rank_over_time",
     "read",
     "read_features",
     "read_judged",

@@ -399,7 +399,7 @@ class _Part:
 def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
     group = np.zeros_like(scores.component) if across else scores.component
     exact = bool((scores.status == Status.CLOSED_FORM).all())
-    order, place = _ranks(batch.owner, group, linked, scores.value, batch.item, 1e-12 if exact else 1e-8)
+    order, place = places(batch.owner, group, linked.compared, scores.value, batch.item, 1e-12 if exact else 1e-8)
     columns: dict[str, NDArray[Any]] = {
         "query": batch.query[batch.owner],
         "component": scores.component + 1,
@@ -407,10 +407,10 @@ def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, ac
         "score": scores.value,
         "lower": limits.lower,
         "upper": limits.upper,
-        "judgments": _touches(batch),
+        "judgments": touches(batch),
         "rank_lower": limits.rank_lower,
         "rank_upper": _anywhere(batch, linked, limits.rank_upper) if across else limits.rank_upper,
-        "flag": _flags(linked),
+        "flag": flags_of(linked),
         "quasi_error": limits.quasi if limits.quasi is not None else np.zeros(0),
     }
     columns = {name: column[order] if len(column) else column for name, column in columns.items()} | {"rank": place}
@@ -423,14 +423,14 @@ def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, ac
     return _Part(columns, status, scores.coefficients | errors, scores.notes + limits.notes, limits.method)
 
 
-def _ranks(
-    owner: NDArray[np.int64], component: Ints, linked: Connectivity, value: Floats, item: Ints, tolerance: float
+def places(
+    owner: NDArray[np.int64], component: Ints, compared: NDArray[np.bool_], value: Floats, item: Ints, tolerance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows in order and the rank of each: 1 + the number of clearly better items of its component; 0 if never judged.
 
     Items that nobody judged stand last in their component.
     """
-    order = np.lexsort((item, -value, ~linked.compared, component, owner))
+    order = np.lexsort((item, -value, ~compared, component, owner))
     group = owner[order] * (int(component.max(initial=0)) + 1) + component[order]
     sorted_value = value[order]
     new_group = np.diff(group, prepend=-1) != 0
@@ -438,7 +438,7 @@ def _ranks(
     index = np.arange(len(order))
     group_begin = np.maximum.accumulate(np.where(new_group, index, 0))
     tie_begin = np.maximum.accumulate(np.where(new_group | drop, index, 0))
-    return order, np.where(linked.compared[order], tie_begin - group_begin + 1, 0)
+    return order, np.where(compared[order], tie_begin - group_begin + 1, 0)
 
 
 def _anywhere(batch: Batch, linked: Connectivity, upper: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -449,7 +449,7 @@ def _anywhere(batch: Batch, linked: Connectivity, upper: NDArray[np.int64]) -> N
     return np.where(upper > 0, np.minimum(upper + size - members, size), 0)
 
 
-def _touches(batch: Batch) -> NDArray[np.int64]:
+def touches(batch: Batch) -> NDArray[np.int64]:
     """How many judgments touch each node."""
     prefs = batch.prefs
     nodes = len(batch.item)
@@ -462,7 +462,7 @@ def _touches(batch: Batch) -> NDArray[np.int64]:
     return won + lost
 
 
-def _flags(linked: Connectivity) -> NDArray[np.int8]:
+def flags_of(linked: Connectivity) -> NDArray[np.int8]:
     """What maximum likelihood could not say about each node."""
     flag = np.zeros(len(linked.component), np.int8)
     if linked.separated.any():

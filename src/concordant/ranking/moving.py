@@ -1,0 +1,441 @@
+"""Abilities that move: a Gaussian random walk for each item, tied by the games, at its penalised maximum.
+
+An item has a knot at each time at which it was judged. Its abilities θ₁, …, θ_n there have the log-density
+
+    −½ λ θ₁² − ½ Σ_k (θ_{k+1} − θ_k)² / (δ² (t_{k+1} − t_k)),
+
+and a judgment at time t has the margin m = θ_i(t) − θ_j(t) + zᵀβ: Bradley–Terry with a tie as half a win each, or
+Davidson's ties (``ranking.problem``). λ is the precision of the first abilities, δ the standard deviation of a change
+in one unit of time. The maximum is Newton's; each system is solved by conjugate gradients, preconditioned by the
+tridiagonal curvature of each walk. δ and λ are where Laplace's approximation of the marginal likelihood is largest.
+
+The posterior is normal with the inverse curvature as its covariance. ``joint_walks`` computes it exactly, time by time
+(Kalman's filter and Rauch, Tung and Striebel's smoother on the curvatures at the maximum); ``Beliefs`` by Gaussian
+belief propagation between the walks, each exact in itself, whose variances are those of contrasts with the mean up to
+about 1/items, and whose Bethe free energy is the determinant (Heskes, Advances in Neural Information Processing
+Systems 15, 2003).
+
+Sources: Fahrmeir and Tutz, Journal of the American Statistical Association 89, 1994 (dynamic paired comparisons);
+Glickman, Applied Statistics 48, 1999; Coulom, Whole-History Rating, 2008; Maystre, Kristof and Grossglauser, KDD 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from concordant.errors import CannotRank, UsageError
+from concordant.kernels.arrays import read_only
+from concordant.preferences.preferences import Comparisons
+from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+STEPS = 100
+"""Newton steps at most."""
+SOLVED, ROUGHLY = 1e-7, 1e-3
+"""Share of the first preconditioned residual at which conjugate gradients end; of the step of Newton's method."""
+CONVERGED = 1e-10
+"""Newton decrement, for each knot and square, after whose step the maximum is reached."""
+RIDGE = 1e-6
+"""Precision of the coefficients' prior, which keeps one without information at 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Games:
+    """Judgments between knots: knots of item i are start[i]:start[i + 1] in order of ``time``; rows are judgments."""
+
+    start: Ints
+    time: Floats
+    one: Ints
+    other: Ints
+    above: Floats
+    """Strength of what the first won; half of a tie where ties are half wins."""
+    below: Floats
+    tied: Floats | None
+    """Strength of ties where they are an outcome (Davidson)."""
+    z: Floats
+    """Covariates, first minus second; shape (rows, names)."""
+
+    @classmethod
+    def of(cls, prefs: Comparisons, ties: str) -> Games:
+        """Place the judgments of one query between knots, winners first."""
+        if prefs.time is None:
+            raise UsageError("judgments without times")
+        times, when = np.unique(prefs.time, return_inverse=True)
+        keys = np.concatenate([side.astype(np.int64) * len(times) + when for side in (prefs.winner, prefs.loser)])
+        knots, place = np.unique(keys, return_inverse=True)
+        strength = prefs.count.astype(np.float64) * (1.0 if prefs.weight is None else prefs.weight)
+        tie = np.zeros(len(strength), bool) if prefs.tie is None else prefs.tie
+        half = 0.0 if ties == "davidson" else 0.5
+        rows = prefs.distinct
+        return cls(
+            np.searchsorted(knots, np.arange(len(prefs.items) + 1) * len(times)),
+            times[knots % len(times)],
+            place[:rows],
+            place[rows:],
+            np.where(tie, half * strength, strength),
+            np.where(tie, half * strength, 0.0),
+            np.where(tie, strength, 0.0) if ties == "davidson" else None,
+            np.zeros((rows, 0)) if prefs.covariates is None else np.asarray(prefs.covariates),
+        )
+
+    @property
+    def knots(self) -> int:
+        return len(self.time)
+
+    @cached_property
+    def item(self) -> Ints:
+        """The item of each knot."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    @cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """Whether a knot is the first of its walk."""
+        return np.concatenate(([True], self.item[1:] != self.item[:-1]))
+
+    @cached_property
+    def gap(self) -> Floats:
+        """Time from each knot to the next of its walk; infinite at the end."""
+        return np.where(np.append(self.first[1:], True), np.inf, np.append(np.diff(self.time), np.inf))
+
+    @cached_property
+    def edges(self) -> tuple[Ints, Ints, Ints]:
+        """Pairs of knots that were judged, each once, and the pair of each row."""
+        low, high = np.minimum(self.one, self.other), np.maximum(self.one, self.other)
+        keys, of_row = np.unique(low * self.knots + high, return_inverse=True)
+        return keys // self.knots, keys % self.knots, of_row
+
+    @cached_property
+    def slots(self) -> tuple[Ints, Ints]:
+        """Ends of edges at each knot: where they begin, and 2 e or 2 e + 1 for the first or the other end of edge e."""
+        ends = np.column_stack(self.edges[:2]).ravel()
+        order = np.argsort(ends, kind="stable")
+        return np.searchsorted(ends[order], np.arange(self.knots + 1)), order
+
+    @property
+    def extras(self) -> int:
+        return int(self.z.shape[1]) + (self.tied is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The penalised maximum and the curvature there."""
+
+    games: Games
+    precision: float
+    """λ, of the first ability of an item."""
+    drift: float
+    """δ, the standard deviation of a change in one unit of time."""
+    theta: Floats
+    beta: Floats
+    """Coefficients of the covariates, then log ν of Davidson's ties."""
+    value: float
+    """Log-likelihood less the penalty."""
+    weight: Floats
+    """Curvature of each edge."""
+    cross: Floats
+    """Second derivatives by knot and coefficient, shape (knots, extras)."""
+    own: Floats
+    """Second derivatives by the coefficients, shape (extras, extras)."""
+
+    @cached_property
+    def prior(self) -> Floats:
+        return np.where(self.games.first, self.precision, 0.0)
+
+    @cached_property
+    def step(self) -> Floats:
+        """Precision of the increment from each knot to the next."""
+        return np.asarray(1.0 / (self.drift**2 * self.games.gap))
+
+    @cached_property
+    def solver(self) -> _Walks:
+        return _Walks(self.prior, self.step, *self.games.edges[:2], self.weight)
+
+    @cached_property
+    def response(self) -> Floats:
+        """H⁻¹ C: how abilities answer to coefficients."""
+        columns = [self.solver.solve(column) for column in self.cross.T]
+        return np.column_stack(columns) if columns else np.zeros((self.games.knots, 0))
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """Covariance of the coefficients."""
+        return np.asarray(np.linalg.inv(self.own - self.cross.T @ self.response)) if self.own.size else self.own
+
+    def evidence(self, determinant: float) -> float:
+        """Laplace's log marginal likelihood, from log |H| of the abilities."""
+        steps = self.step[self.step > 0]
+        first = int(self.games.first.sum())
+        return self.value + 0.5 * float(first * np.log(self.precision) + np.log(steps).sum() - determinant)
+
+
+class _Walks:
+    """Systems with the curvature of walks and edges."""
+
+    def __init__(self, prior: Floats, step: Floats, one: Ints, other: Ints, weight: Floats) -> None:
+        from concordant.kernels.walks import factor, product, solve
+
+        self._product, self._solve = product, solve
+        self.arrays = [read_only(prior, np.float64), read_only(step, np.float64)]
+        self.edges = [read_only(one, np.int64), read_only(other, np.int64), read_only(weight, np.float64)]
+        knots = len(prior)
+        on_knots = np.bincount(one, weight, knots) + np.bincount(other, weight, knots)
+        self.pivot = np.empty(knots)
+        factor(*self.arrays, read_only(on_knots, np.float64), self.pivot)
+
+    def times(self, x: Floats) -> Floats:
+        out = np.empty(len(x))
+        self._product(*self.arrays, *self.edges, read_only(x, np.float64), out)
+        return out
+
+    def near(self, right: Floats) -> Floats:
+        """Solve with each walk's opponents held where they are."""
+        out = np.empty(len(right))
+        self._solve(self.arrays[1], self.pivot, read_only(right, np.float64), out)
+        return out
+
+    def solve(self, right: Floats, share: float = SOLVED) -> Floats:
+        """Conjugate gradients."""
+        found, rest = np.zeros(len(right)), right.copy()
+        z = self.near(rest)
+        way, size = z, float(rest @ z)
+        enough = share**2 * size
+        for _ in range(len(right) + 10):
+            if size <= enough:
+                break
+            ahead = self.times(way)
+            length = size / float(way @ ahead)
+            found += length * way
+            rest -= length * ahead
+            z = self.near(rest)
+            size, before = float(rest @ z), size
+            way = z + (size / before) * way
+        return found
+
+
+def fitted(games: Games, precision: float, drift: float, begin: Fit | None = None) -> Fit:
+    """Return the penalised maximum; ``begin``: a fit of the same games to start from.
+
+    Errors: CannotRank where Newton does not end.
+    """
+    theta = np.zeros(games.knots) if begin is None else begin.theta
+    beta = np.zeros(games.extras) if begin is None else begin.beta
+    if begin is None and games.tied is not None:  # log ν of evenly matched items with that share of ties
+        share = games.tied.sum() / (games.tied.sum() + games.above.sum() + games.below.sum())
+        beta[-1] = np.log(2.0 * max(share, 1e-3) / max(1.0 - share, 1e-3))
+    made, pull, lean = _at(games, precision, drift, theta, beta)
+    for _ in range(STEPS):
+        solved = made.solver.solve(pull, ROUGHLY)
+        by = (
+            np.linalg.solve(made.own - made.cross.T @ made.response, lean - made.cross.T @ solved)
+            if len(beta)
+            else lean
+        )
+        move = solved - made.response @ by
+        decrement = float(pull @ move + lean @ by)
+        length = 1.0
+        while True:
+            ahead, pull_there, lean_there = _at(games, precision, drift, theta + length * move, beta + length * by)
+            if ahead.value >= made.value + 1e-4 * length * decrement - 1e-9 * abs(made.value) or length < 1e-6:
+                break
+            length /= 2
+        made, pull, lean, theta, beta = ahead, pull_there, lean_there, ahead.theta, ahead.beta
+        if decrement <= CONVERGED * (games.knots + games.extras):
+            return made
+    raise CannotRank("abilities that move have not reached their maximum after 100 steps; is a weight very large?")
+
+
+def _at(games: Games, precision: float, drift: float, theta: Floats, beta: Floats) -> tuple[Fit, Floats, Floats]:
+    """Return value and curvature at some abilities, with the gradients by abilities and coefficients."""
+    names, rows = games.z.shape[1], len(games.one)
+    margin = theta[games.one] - theta[games.other] + games.z @ beta[:names]
+    if games.tied is None:
+        pull, curve = win_derivatives(margin, games.above, games.below)
+        value = -float(games.above @ np.logaddexp(0.0, -margin) + games.below @ np.logaddexp(0.0, margin))
+        columns = [curve * z for z in games.z.T]
+        lean, own = games.z.T @ pull, games.z.T @ (curve[:, None] * games.z)
+    else:
+        log_nu = np.full(rows, beta[-1])
+        pull, curve, tie_pull, mixed, tie_curve = davidson_derivatives(
+            margin, log_nu, games.above, games.below, games.tied
+        )
+        win, loss, tie = davidson_probabilities(margin, log_nu)
+        with np.errstate(divide="ignore"):
+            value = float(sum(np.where(many > 0, many * np.log(p), 0.0).sum() for many, p in
+                              ((games.above, win), (games.below, loss), (games.tied, tie))))  # fmt: skip
+        columns = [*(curve * z for z in games.z.T), mixed]
+        lean = np.append(games.z.T @ pull, tie_pull.sum())
+        beside = games.z.T @ mixed
+        own = np.block([[games.z.T @ (curve[:, None] * games.z), beside[:, None]],
+                        [beside[None, :], np.array([[tie_curve.sum()]])]])  # fmt: skip
+    one, _, of_row = games.edges
+    spread = [np.bincount(games.one, column, games.knots) - np.bincount(games.other, column, games.knots)
+              for column in (pull, *columns)]  # fmt: skip
+    made = Fit(
+        games, precision, drift, theta, beta, value, np.asarray(np.bincount(of_row, curve, len(one)), np.float64),
+        np.column_stack(spread[1:]) if columns else np.zeros((games.knots, 0)), own + RIDGE * np.eye(len(beta)),
+    )  # fmt: skip
+    change = made.step[:-1] * np.diff(theta)
+    change[~np.isfinite(games.gap[:-1])] = 0.0
+    held = made.prior * theta - np.append(change, 0.0) + np.append(0.0, change)
+    penalty = 0.5 * float(theta @ held) + 0.5 * RIDGE * float(beta @ beta)
+    return replace(made, value=value - penalty), spread[0] - held, lean - RIDGE * beta
+
+
+# -- how sure: belief propagation -------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Variances of abilities by belief propagation, and what follows from them."""
+
+    variance: Floats
+    """Of the ability at each knot."""
+    along: Floats
+    """Covariance of each knot with the next of its walk; 0 at the end."""
+    determinant: float
+    """log |H| of the abilities (Bethe)."""
+
+    @classmethod
+    def of(cls, fit: Fit) -> Beliefs:
+        """Pass messages until they stay."""
+        from concordant.kernels.walks import beliefs, factor
+
+        games, weight = fit.games, np.maximum(fit.weight, 1e-300)
+        one, other, _ = games.edges
+        begin, slot = games.slots
+        message = np.repeat(0.8 * weight, 2)
+        precision, forward = np.empty(games.knots), np.empty(games.knots)
+        args = [read_only(games.start, np.int64), fit.prior, fit.step, read_only(begin, np.int64),
+                read_only(slot, np.int64), weight]  # fmt: skip
+        arrays = [read_only(array, array.dtype) for array in args]
+        beliefs(*arrays, message, precision, forward, 1e-5, 1000)
+        near, far = message[::2], message[1::2]
+        rest, beyond = precision[one] - near, precision[other] - far
+        both = np.log(rest * beyond + weight * (rest + beyond)) - np.log(precision[one]) - np.log(precision[other])
+        heard = np.bincount(one, near, games.knots) + np.bincount(other, far, games.knots)
+        pivot = np.empty(games.knots)
+        determinant = factor(arrays[1], arrays[2], heard, pivot) + float(both.sum())
+        variance = 1.0 / precision
+        return cls(variance, fit.step / pivot * np.append(variance[1:], 0.0), determinant)
+
+
+# -- how sure: all items together, time by time ------------------------------------------------------------------------
+def joint_walks(fit: Fit, extra: Floats | None = None, tell: Callable[[float, Floats], None] | None = None) -> float:
+    """Return log |H| of the abilities; ``tell`` hears the exact covariance of all items at each time, backwards.
+
+    It is called with the time and the covariance (items, items) by all judgments, 0 for items not judged by then.
+    ``extra``: times beside those of knots.
+    """
+    games, items = fit.games, len(fit.games.start) - 1
+    times = np.unique(np.concatenate([games.time, np.zeros(0) if extra is None else extra]))
+    born = np.searchsorted(times, games.time[games.start[:-1]])
+    one, other, _ = games.edges
+    when = np.searchsorted(times, games.time[one])
+    order = np.argsort(when, kind="stable")
+    left, right, weight = games.item[one][order], games.item[other][order], np.maximum(fit.weight, 1e-300)[order]
+    begin = np.searchsorted(when[order], np.arange(len(times) + 1))
+    covariance, diagonal = np.zeros((items, items)), np.arange(items)
+    kept: list[tuple[Floats, Floats]] = []
+    determinant = 0.0
+    for at in range(len(times)):
+        if at:
+            alive = born < at
+            covariance[diagonal[alive], diagonal[alive]] += fit.drift**2 * (times[at] - times[at - 1])
+        new = diagonal[born == at]
+        covariance[new, new] = 1.0 / fit.precision
+        before = covariance.copy() if tell is not None else covariance
+        rows = slice(begin[at], begin[at + 1])
+        if rows.stop > rows.start:
+            i, j, w = left[rows], right[rows], weight[rows]
+            beside = covariance[:, i] - covariance[:, j]
+            inner = beside[i] - beside[j]
+            inner[np.arange(len(w)), np.arange(len(w))] += 1.0 / w
+            root = cho_factor(inner, lower=True)
+            determinant += 2.0 * float(np.log(np.diag(root[0])).sum()) + float(np.log(w).sum())
+            covariance -= beside @ cho_solve(root, beside.T)
+        if tell is not None:
+            kept.append((before, covariance.copy()))
+    if tell is not None:
+        _smoothed(times, born, kept, tell)
+    steps = fit.step[fit.step > 0]
+    return determinant + float(np.log(steps).sum()) + int(games.first.sum()) * float(np.log(fit.precision))
+
+
+def _smoothed(
+    times: Floats,
+    born: Ints,
+    kept: list[tuple[Floats, Floats]],
+    tell: Callable[[float, Floats], None],
+) -> None:
+    smooth = kept[-1][1]
+    tell(float(times[-1]), smooth)
+    for at in range(len(times) - 2, -1, -1):
+        alive = np.flatnonzero(born <= at)
+        grid = np.ix_(alive, alive)
+        predicted, filtered = kept[at + 1][0][grid], kept[at][1][grid]
+        gain = cho_solve(cho_factor(predicted, lower=True), filtered).T
+        found = np.zeros_like(smooth)
+        found[grid] = filtered + gain @ (smooth[grid] - predicted) @ gain.T
+        smooth = found
+        tell(float(times[at]), smooth)
+
+
+# -- how far abilities spread, and how fast they move ----------------------------------------------------------------
+JOINT = 20
+"""Up to so many items determinants are exact."""
+BLOCK = 100_000
+"""Judgments, the last in time, by which precision and drift are chosen where there are more."""
+
+
+def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[float, float]:
+    """Return λ and δ, those that are None by the marginal likelihood."""
+    if precision is not None and drift is not None:
+        return precision, drift
+    span = float(np.ptp(games.time))
+    if span == 0.0 and drift is None:
+        raise UsageError("all judgments were made at one time, which does not say how abilities move; give a drift")
+    part = _last(games)
+    free = [value is None for value in (precision, drift)]
+    held: list[Fit] = []
+
+    def numbers(x: Floats) -> tuple[float, float]:
+        values = iter(np.exp(x).tolist())
+        return (
+            float(next(values)) if precision is None else precision,
+            float(next(values)) if drift is None else drift,
+        )
+
+    def lost(x: Floats) -> float:
+        fit = fitted(part, *numbers(x), held[-1] if held else None)
+        held[:] = [fit]
+        small = len(part.start) - 1 <= JOINT
+        return -fit.evidence(joint_walks(fit) if small else Beliefs.of(fit).determinant)
+
+    shortest = float(np.diff(np.unique(games.time)).min(initial=span or 1.0))
+    begin = np.log([1.0, 0.5 / np.sqrt(span or 1.0)])[free]
+    low, high = np.log([1e-3, 1e-4 / np.sqrt(span or 1.0)])[free], np.log([1e4, 10.0 / np.sqrt(shortest)])[free]
+    simplex = np.vstack([begin, begin + np.eye(len(begin))])
+    options = {"xatol": 0.02, "fatol": 0.01, "initial_simplex": simplex, "maxfev": 80}
+    found = minimize(lost, begin, method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), options=options)
+    return numbers(np.asarray(found.x))
+
+
+def _last(games: Games) -> Games:
+    """The last judgments, between the knots that they touch."""
+    if len(games.one) <= BLOCK:
+        return games
+    since = np.partition(games.time[games.one], -BLOCK)[-BLOCK]
+    rows = np.flatnonzero(games.time[games.one] >= since)
+    knots, place = np.unique(np.concatenate([games.one[rows], games.other[rows]]), return_inverse=True)
+    items, item = np.unique(games.item[knots], return_inverse=True)
+    return Games(
+        np.searchsorted(item, np.arange(len(items) + 1)), games.time[knots], place[: len(rows)], place[len(rows) :],
+        games.above[rows], games.below[rows], None if games.tied is None else games.tied[rows], games.z[rows],
+    )  # fmt: skip
