@@ -158,6 +158,7 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     "rank": {**LOGS, "clicks by the cascade": ["selections.csv", "--structure", "cascade"]}
     | {"win rates": ["counted.csv", "--structure", "borda"], "no interval": ["counted.csv", "--interval", "none"]}
     | {"half-life": ["timed.csv", "--time", "date", "--half-life", "3w"]}
+    | {"moving": ["timed.csv", "--time", "date", "--moving"]}
     | {"bootstrap": ["counted.csv", "--interval", "bootstrap"], "hessian": ["votes.csv", "--interval", "hessian"]},
     "compare": {name: LOGS[name] for name in ("counted comparisons", "sides", "PrefLib", "store")}
     | {"pair": ["counted.csv", "--pair", "a", "b"], "tiers": ["counted.csv", "--ranks", "tiers"]}
@@ -218,6 +219,8 @@ VALUES: dict[str, list[str]] = {
     "time": ["date", "x"],
     "half_life": ["3w"],
     "at": ["2026-02-11"],
+    "drift": ["0.02"],
+    "paths": ["paths.csv"],
     "ties": ["davidson", "paper"],
     "clicks": ["first"],
     "unranked": ["last", "missing"],

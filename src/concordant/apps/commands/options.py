@@ -59,6 +59,7 @@ class RankOptions(TableOptions, SidedLog):
       concordant rank votes.csv --query prompt --cluster worker -o ranking.parquet
       concordant rank clicks.parquet --structure cascade --clicks first
       concordant rank results.csv --home --neutral neutral --ties davidson
+      concordant rank results.csv --time date --moving --paths paths.csv
     """
 
     log: str = argument()
@@ -68,7 +69,8 @@ class RankOptions(TableOptions, SidedLog):
         default="bradley-terry",
     )
     prior: float | None = option(
-        "V", "Precision of the normal prior on scores (default 0.01); 0 is plain maximum likelihood."
+        "V",
+        "Precision of the normal prior on scores (default 0.01, with --moving by the data); 0 is maximum likelihood.",
     )
     ties: Literal["half", "any-order", "davidson"] | None = option(
         None,
@@ -87,7 +89,17 @@ class RankOptions(TableOptions, SidedLog):
     half_life: str | None = option(
         "T", "With --time: judgments count half at the age of T (90d, 6w, 2y; or in the unit of the times)."
     )
-    at: str | None = option("WHEN", "With --time: the ranking of that time, which knows nothing later (default: now).")
+    moving: bool = flag("With --time: abilities move, a random walk for each item (--ties half or davidson).")
+    drift: float | None = option(
+        "V",
+        "With --moving: standard deviation of a change in one unit of time (of dates: a day); default: by the data.",
+    )
+    at: str | None = option(
+        "WHEN",
+        "With --time: the ranking of that time (default: of the last judgment); with --half-life it knows nothing "
+        "later, with --moving it is looked back on, or forecast.",
+    )
+    paths: str | None = option("F", "With --moving: write each item's ability at each of its times to F.")
     pool: bool = flag("One ranking over all queries.")
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
     seed: int = option(None, SEED, default=0)
@@ -116,7 +128,7 @@ class CompareOptions(RankOptions):
       concordant compare votes.csv --top 3
     """
 
-    absent = frozenset({"quasi", "across_components", "reference", "summary"})
+    absent = frozenset({"quasi", "across_components", "reference", "summary", "moving", "drift", "paths"})
     pair: tuple[tuple[str, str], ...] = option(
         "A B", "Compare item A with item B (again for more).", nargs=2, multiple=True, type=str, default=()
     )

@@ -11,8 +11,10 @@ from concordant.apps.commands.output import check_folder, check_output, is_folde
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.io.read import read_log
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.times import discounted
 from concordant.ranking import rank as ranking
+from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure
 
@@ -37,6 +39,8 @@ def rank(options: RankOptions) -> None:
         return
     if output is not None:
         check_output(output, log)
+    if options.paths is not None:
+        check_output(options.paths, log)
     board, told = board_of(options)
     tell(told)
     if output is not None:
@@ -61,8 +65,24 @@ def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
         told.append(f"{log}: {prefs.facts}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
+    if options.moving:
+        return _moving(options, prefs), told
     with Progress(quiet, "ranking"):
         return ranking.rank(prefs, options.structure, **asked(options)), told
+
+
+def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
+    """Let abilities move, and write their paths where that is asked for."""
+    given: dict[str, Any] = {"prior": options.prior, "drift": options.drift, "ties": options.ties}
+    known = {name: value for name, value in given.items() if value is not None}
+    with Progress(options.quiet, "ranking over time"):
+        found = rank_over_time(prefs, level=options.level, **known)
+        board = found.at(options.at)
+    if options.paths is not None:
+        table = found.to_arrow()
+        write(table, options.paths)
+        options.say("wrote", f"wrote {options.paths}: {len(table):,} rows", path=options.paths)
+    return board
 
 
 def asked(options: RankOptions) -> dict[str, Any]:
