@@ -198,6 +198,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "two-sides": "rank simple.csv",
         "leaderboard": "rank votes.csv",
         "by-prompt": "rank votes.csv --query prompt --cluster worker -o by-prompt.csv",
+        "half-life": "rank results.csv.gz --home --time date --half-life 1y --at 2025-12-31 -o half-life.csv",
+        "moving": "rank results.csv.gz --home --time date --moving --prior 0.3 --drift 0.02 --paths paths.csv",
         "davidson-at-home": "rank results.csv.gz --home --neutral neutral --ties davidson --quasi",
         "log-odds": "rank gpt4.csv --query prompt --structure log-odds -o log-odds.jsonl",
         "thurstone-mosteller": "rank food.csv --structure thurstone-mosteller",
@@ -593,6 +595,15 @@ def leaderboards() -> Any:
 def draws() -> Any:
     matches = cc.read("results.csv.gz", home="left")
     return [ranked(cc.rank(matches, ties=how, interval="none")) for how in ("half", "davidson")]
+
+
+@call("rank")
+def times() -> Any:
+    matches = cc.read("results.csv.gz", home="left", time="date")
+    paths = cc.rank_over_time(matches, prior=0.3, drift=0.02, ties="davidson")
+    assert type(paths) is cc.Paths
+    ahead = paths.predict("Spain", ["France", "Malta"], at="2026-12-31", covariates={"home": 1})
+    return [ranked(cc.rank(cc.discounted(matches, "1y"))), ranked(paths.at("2025-01-01")), ahead]
 
 
 @call("rank")

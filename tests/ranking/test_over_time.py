@@ -173,6 +173,24 @@ def test_beliefs_of_100_items_over_50_times_are_within_5_percent(games: int, mon
         assert np.abs((other.upper - other.lower) / (sure.upper - sure.lower) - 1).max() < 0.02
 
 
+@pytest.mark.parametrize(("groups", "bridges"), [(2, 0.01), (5, 0.02), (20, 0.05)])
+def test_what_groups_share_that_few_games_connect(groups: int, bridges: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, size = np.random.default_rng(seed(1)), 100 // groups
+    day, one = rng.integers(50, size=4000), rng.integers(100, size=4000)
+    near = one // size * size + (one % size + rng.integers(1, size, 4000)) % size
+    other = np.where(rng.random(4000) < bridges, (one + rng.integers(1, 100, 4000)) % 100, near)
+    votes = cc.Preferences.from_comparisons(one, other, time=day)
+    paths = cc.rank_over_time(votes, prior=1.0, drift=0.05)
+    exact, pair = np.array(paths.to_arrow()["standard_error"]), paths.predict(0, [1, 99])
+    monkeypatch.setattr(over_time, "TOGETHER", 0)
+    near_by = replace(paths)
+    ratio = np.array(near_by.to_arrow()["standard_error"]) / exact
+    assert ratio.min() > 0.95 and ratio.max() < 1.1  # without what is shared 0.6 at the least
+    found = near_by.predict(0, [1, 99])
+    for row, sure in zip(found.to_pylist(), pair.to_pylist(), strict=True):
+        assert row["win_upper"] - row["win_lower"] == pytest.approx(sure["win_upper"] - sure["win_lower"], rel=0.1)
+
+
 def test_abilities_that_hardly_move_are_those_of_bradley_terry() -> None:
     columns = drawn(8, 10, 300, 0.0)["columns"]
     board = cc.rank_over_time(votes_of(columns), prior=0.7, drift=1e-6).at()

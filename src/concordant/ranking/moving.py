@@ -13,7 +13,8 @@ The posterior is normal with the inverse curvature as its covariance. ``joint_wa
 (Kalman's filter and Rauch, Tung and Striebel's smoother on the curvatures at the maximum); ``Beliefs`` by Gaussian
 belief propagation between the walks, each exact in itself, whose variances are those of contrasts with the mean up to
 about 1/items, and whose Bethe free energy is the determinant (Heskes, Advances in Neural Information Processing
-Systems 15, 2003).
+Systems 15, 2003). What it does not see is the variance between groups that few games connect; ``Beliefs.shared`` adds
+that from the slow modes of the games of all times together (``SLOW``).
 
 Sources: Fahrmeir and Tutz, Journal of the American Statistical Association 89, 1994 (dynamic paired comparisons);
 Glickman, Applied Statistics 48, 1999; Coulom, Whole-History Rating, 2008; Maystre, Kristof and Grossglauser, KDD 2019.
@@ -29,6 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
+from scipy.sparse import coo_array, diags_array
+from scipy.sparse.linalg import eigsh
 
 from concordant.errors import CannotRank, UsageError
 from concordant.kernels.arrays import read_only
@@ -301,6 +304,7 @@ class Beliefs:
     """Covariance of each knot with the next of its walk; 0 at the end."""
     determinant: float
     """log |H| of the abilities (Bethe)."""
+    fit: Fit
 
     @classmethod
     def of(cls, fit: Fit) -> Beliefs:
@@ -323,7 +327,30 @@ class Beliefs:
         pivot = np.empty(games.knots)
         determinant = factor(arrays[1], arrays[2], heard, pivot) + float(both.sum())
         variance = 1.0 / precision
-        return cls(variance, fit.step / pivot * np.append(variance[1:], 0.0), determinant)
+        return cls(variance, fit.step / pivot * np.append(variance[1:], 0.0), determinant, fit)
+
+    @cached_property
+    def shared(self) -> Floats:
+        """F, shape (items, modes): what items of a group share, with covariance F Fᵀ beside the ``variance``.
+
+        With the weights W of the games of all times, degrees D = diag(W 1 + λ) and D^−½ W D^−½ = Σ (1 − μ) u uᵀ, a mode
+        has the variance D^−½ u uᵀ D^−½ / μ, of which beliefs hold the part of μ = 1; F has the rest of those of μ < ½.
+        """
+        games, items = self.fit.games, len(self.fit.games.start) - 1
+        one, other, _ = games.edges
+        sides, weight = (games.item[one], games.item[other]), self.fit.weight
+        table = coo_array((np.r_[weight, weight], (np.r_[sides], np.r_[sides[::-1]])), shape=(items, items)).tocsr()
+        root = 1.0 / np.sqrt(np.asarray(table.sum(axis=1)).ravel() + self.fit.precision)
+        level = diags_array(root) @ table @ diags_array(root)
+        for modes in SLOW:
+            most = min(modes, items - 2)
+            if most < 1:
+                return np.zeros((items, 0))
+            close, u = eigsh(level, k=most, which="LA", v0=np.linspace(1.0, 2.0, items), tol=1e-3)
+            if close.min() < 0.5 or most < modes:
+                break
+        slow = close > 0.5
+        return np.asarray(u[:, slow] * root[:, None] * np.sqrt(1.0 / (1.0 - close[slow]) - 1.0))
 
 
 # -- how sure: all items together, time by time ------------------------------------------------------------------------
@@ -390,6 +417,8 @@ def _smoothed(
 # -- how far abilities spread, and how fast they move ----------------------------------------------------------------
 JOINT = 20
 """Up to so many items determinants are exact."""
+SLOW = (8, 64)
+"""Modes that are looked at: so many first, and more where all of those are slow."""
 BLOCK = 100_000
 """Judgments, the last in time, by which precision and drift are chosen where there are more."""
 

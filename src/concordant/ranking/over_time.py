@@ -46,7 +46,9 @@ class _Moment:
     variance: Floats
     """Of each ability."""
     covariance: Floats | None
-    """Of all abilities together; None where they count as independent."""
+    """Of all abilities together; None where only that of ``shared`` is known."""
+    shared: Floats
+    """F of ``Beliefs.shared`` beside the variances; without columns where the covariance is known."""
     beside: Floats
     """Covariance of abilities and coefficients."""
     gauge: Gauge
@@ -55,7 +57,7 @@ class _Moment:
     def contrast(self) -> Floats:
         """Standard errors of the abilities less the mean of their component."""
         if self.covariance is None:
-            return np.asarray(np.sqrt(self.variance))
+            return np.asarray(np.sqrt(self.variance + _spread(self.gauge, self.shared)))
         level = self.gauge.weight * (self.gauge.group[:, None] == self.gauge.group)
         across = np.eye(len(level)) - level
         return np.asarray(np.sqrt(np.maximum(((across @ self.covariance) * across).sum(axis=1), 0.0)))
@@ -239,7 +241,8 @@ class Paths:
         response = self.fit.response
         moved = np.column_stack([column - self._levels(column) for column in response.T]) if response.size else response
         beside = np.einsum("ki,ij,kj->k", moved, self.fit.coefficients, moved)
-        return np.asarray(np.sqrt(self._beliefs.variance + beside))
+        between = _spread(self._gauge(np.arange(len(self.prefs.items))), self._beliefs.shared)
+        return np.asarray(np.sqrt(self._beliefs.variance + beside + between[games.item]))
 
     def _levels(self, values: Floats) -> Floats:
         """Return, at each knot, the mean over the items of its component that were judged by then.
@@ -308,13 +311,18 @@ class Paths:
         else:
             covariance = covariance + answer @ fit.coefficients @ answer.T
             variance = np.diag(covariance).copy()
-        group = np.unique(self.links.component[own], return_inverse=True)[1].astype(np.int64)
-        size = np.bincount(group)
-        gauge = Gauge(group, len(size), 1.0 / size[group], np.zeros(len(own), bool))
+        gauge = self._gauge(own)
         if covariance is None and answer.size:
             moved = np.column_stack([gauge.centre(column) for column in answer.T])
             variance = variance + np.einsum("ki,ij,kj->k", moved, fit.coefficients, moved)
-        return _Moment(time, own, mean, variance, covariance, -answer @ fit.coefficients, gauge)
+        shared = self._beliefs.shared[own] if covariance is None else np.zeros((len(own), 0))
+        return _Moment(time, own, mean, variance, covariance, shared, -answer @ fit.coefficients, gauge)
+
+    def _gauge(self, own: Ints) -> Gauge:
+        """The mean of each component."""
+        group = np.unique(self.links.component[own], return_inverse=True)[1].astype(np.int64)
+        size = np.bincount(group)
+        return Gauge(group, len(size), 1.0 / size[group], np.zeros(len(own), bool))
 
     def _codes(self, side: pa.Array) -> Ints:
         """Codes of items. Errors (UsageError): unknown ones."""
@@ -338,6 +346,14 @@ class Paths:
         ]  # fmt: skip
 
 
+def _spread(gauge: Gauge, shared: Floats) -> Floats:
+    """Variances of the rows of F Fᵀ less their component's mean."""
+    found = np.zeros(len(shared))
+    for column in shared.T:
+        found += gauge.centre(column) ** 2
+    return found
+
+
 def _margin(now: _Moment, one: Ints, other: Ints, z: Floats, fit: Fit) -> tuple[Floats, Floats]:
     """Mean and variance of θ_i − θ_j + zᵀβ; items that are not known yet have the prior's ability."""
     place = np.full(int(fit.games.start.size), -1)
@@ -349,6 +365,9 @@ def _margin(now: _Moment, one: Ints, other: Ints, z: Floats, fit: Fit) -> tuple[
     variance = each[0] + each[1]
     if now.covariance is not None:
         variance = variance - 2.0 * np.where(known[0] & known[1], now.covariance[sides[0], sides[1]], 0.0)
+    else:
+        ours, theirs = (np.where(is_[:, None], now.shared[side], 0.0) for side, is_ in zip(sides, known, strict=True))
+        variance = variance + ((ours - theirs) ** 2).sum(axis=1)
     beside = sum(sign * np.where(is_[:, None], now.beside[side], 0.0)
                  for sign, side, is_ in zip((1, -1), sides, known, strict=True))  # fmt: skip
     variance = variance + np.einsum("ri,ij,rj->r", z, fit.coefficients, z) + 2.0 * np.sum(z * beside, axis=1)
@@ -387,7 +406,7 @@ def rank_over_time(
     A first ability is N(0, 1/prior); from one judgment to the next, Δt later, an ability changes by N(0, drift² Δt); a
     comparison is one of Bradley and Terry (or Davidson) between the abilities of its time, with the covariates' (home
     side's) coefficients. Penalised maximum likelihood; intervals from its curvature (those of up to 100 items together,
-    of more by belief propagation, within about 1/items of them).
+    of more by belief propagation, with what groups share that few games connect).
 
     Parameters
     ----------
