@@ -191,11 +191,11 @@ def test_a_note_is_renamed_in_one_file() -> None:
     assert not {code: files for code, files in asked.items() if code in made and files - made[code]}
 
 
-def test_a_flag_is_renamed_in_two_files(tmp_path: Path) -> None:
-    """Its record and the file that sets it; tables, JSON and notes follow."""
+def test_a_flag_is_renamed_in_one_file(tmp_path: Path) -> None:
+    """Its record and what sets it; tables, JSON and notes follow."""
     copy = tmp_path / "concordant"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("ranking/flags.py", "ranking/rank.py"):
+    for name in ("ranking/flags.py",):
         text = (copy / name).read_text()
         assert '"never lost"' in text
         (copy / name).write_text(text.replace('"never lost"', '"undefeated"'))

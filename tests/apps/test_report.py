@@ -74,7 +74,18 @@ def test_rankings_are_those_of_rank(people, data):
         expected = [row for row in board if view["pooled"] or str(row["query"]) == view["query"]]
         columns = view["ranking"]
         assert [data["items"][code] for code in columns["item"]] == [row["item"] for row in expected]
-        for name in ("component", "rank", "score", "lower", "upper", "rank_lower", "rank_upper", "judgments", "flag"):
+        for name in (
+            "component",
+            "rank",
+            "score",
+            "lower",
+            "upper",
+            "rank_lower",
+            "rank_upper",
+            "judgments",
+            "flag",
+            "provisional",
+        ):
             assert columns[name] == [plain(row[name]) for row in expected]
 
 

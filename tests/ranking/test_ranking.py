@@ -396,7 +396,7 @@ def test_without_intervals_rank_bounds_are_missing_everywhere(tmp_path):
         assert board.to_polars()[name].to_list() == [None, None]
     for ending in ("csv", "json", "jsonl", "parquet", "arrow"):
         write(board.to_arrow(), str(tmp_path / f"board.{ending}"))
-    assert (tmp_path / "board.csv").read_text().splitlines()[1] == "all,1,a,1,0,,,2,,,"
+    assert (tmp_path / "board.csv").read_text().splitlines()[1] == "all,1,a,1,0,,,2,,,,false"
     assert json.loads((tmp_path / "board.json").read_text())[0]["rank_upper"] is None
     assert pq.read_table(tmp_path / "board.parquet")["rank_lower"].null_count == 2
 
@@ -407,7 +407,7 @@ def test_flags_add_up():
     assert LABELS[0] == "" and [LABELS[flag.code] for flag in FLAGS] == [flag.label for flag in FLAGS]
     both = code_of("never compared") + code_of("separated")
     assert LABELS[both] == "never compared, separated"
-    board = cc.rank(counted_comparisons(["x", "a", "b"], ["a", "b", "a"]))
+    board = cc.rank(counted_comparisons(["x", "a", "b"], ["a", "b", "a"]), interval="none")
     two = replace(board, flag=np.where(board.flag > 0, both, 0))
     assert two.to_arrow()["flag"].to_pylist() == ["never compared, separated", "", ""]
     said = [(note.code, note.items) for note in remarks(two)[-2:]]

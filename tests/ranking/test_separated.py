@@ -5,7 +5,9 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 import concordant as cc
+from concordant.apps.commands.output import remarks
 from concordant.preferences.preferences import counted_comparisons, counted_lists
+from concordant.ranking.rank_intervals import among_others
 from seeds import seed
 
 FIRM = [(a, b, 100_000) for a in "xyz" for b in "xyz" if a != b]
@@ -167,10 +169,10 @@ def test_a_chain_is_an_order_where_it_was_said_often_enough():
 
 
 def test_an_item_that_won_twice_is_not_surely_first():
-    assert ranks(board_of([*FIRM, ("top", "x", 2)]))["top"] == (1, 4)
+    assert ranks(board_of([*FIRM, ("top", "x", 2)]))["top"] == (0, 0)  # stands apart
     assert ranks(board_of([*FIRM, ("top", "x", 20)]))["top"] == (1, 1)
     assert ranks(board_of([*FIRM, ("top", "x", 20)]))["x"][0] == 2
-    assert ranks(board_of([*FIRM, ("x", "low", 2)]))["low"] == (1, 4)
+    assert ranks(board_of([*FIRM, ("x", "low", 2)]))["low"] == (0, 0)
     assert ranks(board_of([*FIRM, ("x", "low", 20)]))["low"] == (4, 4)
 
 
@@ -181,11 +183,12 @@ def test_reversed_judgments_have_reversed_limits(structure):
     edges = [(str(a), str(b), 1) for a, b in zip(i, j, strict=True) if a != b]
     edges += [("up", "0", 6), ("over", "up", 9), ("over", "1", 2), ("2", "low", 7)]
     board, back = (board_of(some, structure=structure) for some in (edges, [(b, a, n) for a, b, n in edges]))
-    there, again, total = ends(board), ends(back), len(board)
+    there, again, total = ends(board), ends(back), int((board.rank > 0).sum())
     for item, (low, high) in there.items():
         assert again[item] == (pytest.approx(-high, abs=1e-4), pytest.approx(-low, abs=1e-4))
     first, last = ranks(board), ranks(back)
-    assert {item: (total + 1 - high, total + 1 - low) for item, (low, high) in first.items()} == last
+    assert (board.provisional.sum() == back.provisional.sum()) and total > 4
+    assert {item: (total + 1 - high, total + 1 - low) if low else (0, 0) for item, (low, high) in first.items()} == last
 
 
 # -- coverage ----------------------------------------------------------------------------------------------------
@@ -219,3 +222,74 @@ def test_limits_do_not_depend_on_what_is_ranked_beside():
     assert two.lower[first] == pytest.approx(one.lower, abs=1e-12)
     assert two.upper[first] == pytest.approx(one.upper, abs=1e-12)
     assert one.lower.max() == pytest.approx(np.log(0.025 ** (1 / 500) / (1 - 0.025 ** (1 / 500))) / 2, abs=1e-6)
+
+
+# -- apart from the ranking --------------------------------------------------------------------------------------
+CLEAR = [(a, b, 60_000 - 20_000 * (a > b)) for a in "xyz" for b in "xyz" if a != b]
+
+
+def test_undecided_items_stand_after_the_ranking():
+    board = board_of([*CLEAR, ("top", "x", 2), ("y", "low", 1)])
+    table = board.to_arrow()
+    assert table["provisional"].to_pylist() == [False] * 3 + [True] * 2
+    assert table["rank"].to_pylist() == [1, 2, 3, None, None]
+    assert table["item"].to_pylist()[3:] == ["top", "low"] and table["flag"].to_pylist()[3:] == [
+        "never lost",
+        "never won",
+    ]
+    alone = board_of(CLEAR)
+    assert ranks(board) == ranks(alone) | {"top": (0, 0), "low": (0, 0)}
+
+
+def test_where_all_items_are_undecided_none_stands_apart():
+    board = board_of([("a", "b", 2), ("b", "c", 1)])
+    assert not board.provisional.any() and board.rank.tolist() == [1, 2, 3]
+
+
+def test_without_intervals_nothing_is_undecided():
+    board = board_of([*CLEAR, ("top", "x", 2)], interval="none")
+    assert not board.provisional.any() and board.rank[0] == 1
+
+
+@pytest.mark.parametrize("interval", ["auto", "none", "bootstrap"])
+@pytest.mark.parametrize("structure", ["bradley-terry", "borda", "plackett-luce"])
+def test_items_of_few_judgments_stand_apart_where_that_is_asked(structure, interval):
+    rng = np.random.default_rng(seed(5))
+    i, j = rng.integers(0, 6, 300), rng.integers(0, 6, 300)
+    edges = [(str(a), str(b), 1) for a, b in zip(i, j, strict=True) if a != b]
+    edges += [("few", "0", 2), ("1", "few", 2), ("best", "3", 40)]
+    how = {} if interval != "bootstrap" else {"replicates": 200}
+    whole = board_of(edges, structure=structure, interval=interval, **how)
+    board = board_of(edges, structure=structure, interval=interval, min_judgments=50, **how)
+    items = board.items.take(board.item).to_pylist()
+    assert (
+        items[-2:] == sorted(["best", "few"], key=lambda item: -ends_of(board, item)) and board.provisional.sum() == 2
+    )
+    assert board.rank.tolist() == [1, 2, 3, 4, 5, 6, 0, 0]
+    assert ends(board).keys() == ends(whole).keys()
+    if interval != "none":
+        for item, (low, high) in ranks(board).items():
+            place = board.rank[items.index(item)]
+            assert (low, high) == (0, 0) if place == 0 else 1 <= low <= place <= high <= 6
+    assert "few" in next(note for note in remarks(board) if "fewer than 50 judgments" in note)
+
+
+def ends_of(board, item):
+    return board.score[board.items.take(board.item).to_pylist().index(item)]
+
+
+def test_ranks_among_others_by_brute_force():
+    """Every item apart whose whole interval lies above (below) leaves one place less above (below)."""
+    rng = np.random.default_rng(seed(9))
+    for _ in range(200):
+        n = int(rng.integers(2, 12))
+        lower = rng.integers(1, n + 1, n)
+        upper = np.minimum(lower + rng.integers(0, n, n), n)
+        apart, group = rng.random(n) < 0.4, rng.integers(0, 3, n)
+        found = np.column_stack(among_others(lower, upper, group, apart))
+        for k in range(n):
+            others = [e for e in range(n) if apart[e] and group[e] == group[k]]
+            above = sum(upper[e] < lower[k] for e in others)
+            below = sum(lower[e] > upper[k] for e in others)
+            want = (0, 0) if apart[k] else (lower[k] - above, upper[k] - (len(others) - below))
+            assert tuple(found[k]) == want

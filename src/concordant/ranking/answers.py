@@ -37,6 +37,7 @@ class Answers:
     query: NDArray[np.int32]
     component: NDArray[np.int32]
     item: NDArray[np.int32]
+    rank: NDArray[np.int64]
     score: Floats
     flag: NDArray[np.int8]
     structure: str
@@ -161,10 +162,12 @@ class Answers:
     ) -> pa.Table:
         """Return which ranks the data leave open, each kind with a critical value of its own, at the intervals' level.
 
-        'together': rank_lower and rank_upper of all items of a component at once (by step-down, so never wider than the
-        columns of the ranking). 'alone': of each item by itself, whatever is said of others. 'top': among_first says
-        which items may be among the first ``top``; all that are truly there are marked. 'tiers': of two items in
-        different tiers the one in the better tier (1 is the best) is better, for all such pairs at once.
+        'together': rank_lower and rank_upper of all items of a component at once (by step-down; not who is first or
+        last by one-sided limits, which the columns of the ranking hold). 'alone': of each item by itself, whatever is
+        said of others. 'top': among_first says which items may be among the first ``top``; all that are truly there are
+        marked. 'tiers': of two items in different tiers the one in the better tier (1 is the best) is better, for all
+        such pairs at once. Items without a rank (never judged, or ``provisional``) do not count, and nothing is said of
+        them.
 
         Parameters
         ----------
@@ -184,7 +187,9 @@ class Answers:
         """
         joint, order = self._joint(query)
         nodes = order if items is None else self._nodes(joint, items)
-        return rank_sets(joint, kind, top, nodes, self.items.take(joint.batch.item[nodes]))
+        rows = np.flatnonzero(self.query == (0 if query is None else int(self.queries.codes_of([query])[0])))
+        ranked = self.rank[rows[np.argsort(self.item[rows])]] > 0
+        return rank_sets(joint, kind, top, nodes, self.items.take(joint.batch.item[nodes]), ranked)
 
     def predict(
         self, first: Any, second: Any, *, covariates: Mapping[str, Any] | None = None, query: Any = None

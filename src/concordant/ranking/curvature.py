@@ -9,6 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
+from scipy.special import xlogy
 
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives, win_probability
@@ -34,6 +35,8 @@ class Curvature:
     """Precision to add on the nodes' diagonal."""
     gradients: Callable[[], csr_array]
     """Computes ``contributions``, which only the sandwich needs."""
+    log_likelihood: Callable[[], float]
+    """Computes the log-likelihood at the fit, all graphs together, without the prior."""
     extra_owner: Ints
     """Graph of each extra parameter."""
     extra_name: tuple[str, ...] = ()
@@ -88,6 +91,7 @@ def bradley_terry_curvature(batch: Batch, scores: Scores) -> Curvature:
         _hessian(graphs, scores, names, place),
         float(scores.options.get("prior", 0.0)),
         partial(_contributions, batch, scores, names, place, graphs.nodes + len(owner)),
+        partial(_log_likelihood, graphs, scores, names),
         owner,
         extra_name,
     )
@@ -165,6 +169,18 @@ def _hessian(graphs: Graphs, scores: Scores, names: tuple[str, ...], place: Ints
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(n + extras, n + extras)
     )
     return whole.tocsr()
+
+
+def _log_likelihood(graphs: Graphs, scores: Scores, names: tuple[str, ...]) -> float:
+    margin = _margins(scores, names, graphs.graph, graphs.first, graphs.second, graphs.covariates)
+    log_nu, own = _log_nu(scores, graphs.graph)
+    win, loss = win_probability(margin)
+    plain = xlogy(graphs.above, win) + xlogy(graphs.below, loss)
+    if not own.any():
+        return float(plain.sum())
+    win, loss, tie = davidson_probabilities(margin, log_nu)
+    tied = xlogy(graphs.wins, win) + xlogy(graphs.losses, loss) + xlogy(graphs.ties, tie)
+    return float(np.where(own, tied, plain).sum())
 
 
 def _contributions(batch: Batch, scores: Scores, names: tuple[str, ...], place: Ints, parameters: int) -> csr_array:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from concordant.errors import counted
+from concordant.preferences.connectivity import Connectivity
 
 Unlimited = Literal["prior", "c0", "shares", "places"]
 
@@ -80,6 +84,37 @@ def code_of(label: str) -> int:
     8
     """
     return next(flag.code for flag in FLAGS if flag.label == label)
+
+
+def flags_of(linked: Connectivity) -> NDArray[np.int8]:
+    """Return what maximum likelihood could not say about each node, as sums of codes."""
+    flag = np.zeros(len(linked.component), np.int8)
+    if linked.separated.any():
+        loose = linked.separated | (np.bincount(linked.block)[linked.block] == 1)  # a block of one limits nothing
+        flag[loose] = code_of("separated")
+        flag[loose & ~linked.lost] = code_of("never lost")
+        flag[loose & ~linked.won] = code_of("never won")
+    flag[~linked.compared] = code_of("never compared")
+    return flag
+
+
+def undecided(
+    flag: NDArray[np.int8], group: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return the flagged items to which their rank interval leaves more than half of the places of their component.
+
+    Where that is so of all of its items, it is said of none. ``group``: component of each node, numbered over the
+    batch; ``upper``: 0 where there is no interval.
+
+    >>> never_lost, one = np.array([0, 0, 2], np.int8), np.ones(3, np.int64)
+    >>> undecided(never_lost, one, lower=one, upper=np.array([2, 2, 3]))
+    array([False, False,  True])
+    """
+    compared = flag & code_of("never compared") == 0
+    most = np.bincount(group, compared)[group]
+    open_ = compared & (flag > 0) & (upper > 0) & (2 * (upper - lower + 1) > most)
+    left = np.bincount(group, compared & ~open_)[group]
+    return np.asarray(open_ & (left > 0), bool)
 
 
 def flag_said(flag: Flag, number: int, unlimited: Unlimited) -> str:

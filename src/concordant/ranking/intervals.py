@@ -98,13 +98,16 @@ def bounds(
     wanted: IntervalOptions,
     options: Mapping[str, Any],
     gauge: Gauge | None = None,
+    counted: NDArray[np.bool_] | None = None,
 ) -> Bounds:
     """Return intervals of the scores of a batch and simultaneous intervals of their ranks.
 
-    ``gauge``: what the scores are measured against, when not their component's firm items.
+    ``gauge``: what the scores are measured against, when not their component's firm items; ``counted``: the items whose
+    differences from others say something of ranks (all when not given).
     Whatever the method, an item that nobody judged has (−inf, inf) and no rank.
     """
-    found = _bounds_of(batch, scores, member, linked, wanted, options, gauge)
+    counted = np.ones(len(batch.item), bool) if counted is None else counted
+    found = _bounds_of(batch, scores, member, linked, wanted, options, gauge, counted)
     judged = linked.compared
     if found.method == "none" or judged.all():
         return found
@@ -125,6 +128,7 @@ def _bounds_of(
     wanted: IntervalOptions,
     options: Mapping[str, Any],
     gauge: Gauge | None,
+    counted: NDArray[np.bool_],
 ) -> Bounds:
     notes: tuple[Note, ...] = ()
     if wanted.method == "auto":
@@ -137,7 +141,7 @@ def _bounds_of(
     if method == "none":
         return _nothing(len(batch.item), notes)
     if member.reads == "exposures" and method != "bootstrap":
-        return _proportions(batch, linked, wanted.level)
+        return _proportions(batch, linked, wanted.level, counted)
     if method == "bootstrap":
         drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options, gauge=gauge)
         found = drawn.intervals(wanted.level)
@@ -145,7 +149,7 @@ def _bounds_of(
         found = _one_sided(found, open_, scores.value)
         places = member.gauge == "places"
         ranks = rank_intervals_of_replicates(
-            drawn, batch, connectivity=linked, separated=open_, level=wanted.level, places=places
+            drawn, batch, connectivity=linked, counted=counted, separated=open_, level=wanted.level, places=places
         )
         return _bounds(found, ranks.lower, ranks.upper, {}, notes)
     if member.curvature is None:
@@ -158,7 +162,7 @@ def _bounds_of(
     open_ = _separated(batch, member, linked, options, gauge, found.method)
     found = _one_sided(found, open_, scores.value)
     ranks = rank_intervals(
-        batch, scores, curvature, against_firm, connectivity=linked, separated=open_, seed=wanted.seed
+        batch, scores, curvature, against_firm, connectivity=linked, counted=counted, separated=open_, seed=wanted.seed
     )
     limits = _bounds(found, ranks.lower, ranks.upper, _errors(scores, curvature, found), notes)
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
@@ -235,7 +239,7 @@ def _nothing(nodes: int, notes: tuple[Note, ...]) -> Bounds:
     return Bounds(none, none, zero, zero, "none", notes=notes)
 
 
-def _proportions(batch: Batch, linked: Connectivity, level: float) -> Bounds:
+def _proportions(batch: Batch, linked: Connectivity, level: float, counted: NDArray[np.bool_]) -> Bounds:
     """Wilson's intervals of click rates; ranks from intervals that hold for all items of a query together."""
     clicks, examined = examinations(batch)
     lower, upper = wilson(clicks, examined, level)
@@ -246,7 +250,7 @@ def _proportions(batch: Batch, linked: Connectivity, level: float) -> Bounds:
         chosen = (together == share)[batch.owner]
         low[chosen], high[chosen] = wilson(clicks[chosen], examined[chosen], float(share))
     gauge = Gauge.of(batch.node_start, linked)
-    rank_lower, rank_upper = ranks_from_ends(low, high, gauge, np.ones(len(low), bool))
+    rank_lower, rank_upper = ranks_from_ends(low, high, gauge, counted)
     return Bounds(lower, upper, rank_lower, rank_upper, "wilson")
 
 

@@ -57,6 +57,8 @@ class Fitted:
     wanted: IntervalOptions
     zero: int | None = None
     """Code of the item that the scores are measured against."""
+    least: int = 0
+    """Judgments below which an item stands apart."""
 
     def joint(self, batch: Batch, scores: Scores, member: Structure, links: Connectivity) -> Joint:
         """Return how the scores of a batch of one graph vary together. Errors (UsageError): it has no intervals."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from concordant.errors import Idle, UsageError, did_you_mean
+from concordant.errors import Idle, UsageError, did_you_mean, whole_number
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.frames import as_pandas, as_polars
 from concordant.preferences.graphs import Batch
@@ -22,10 +22,11 @@ from concordant.preferences.status import Status
 from concordant.preferences.times import as_times, moment, said_time, timed
 from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
+from concordant.ranking.flags import flags_of, undecided
 from concordant.ranking.moving import Beliefs, Fit, Games, chosen, fitted, joint_walks
 from concordant.ranking.prediction import covariate_values, probabilities
-from concordant.ranking.rank import Ranking, flags_of, places, touches
-from concordant.ranking.rank_intervals import ranks_from_ends
+from concordant.ranking.rank import Ranking, touches
+from concordant.ranking.rank_intervals import among_others, places, ranks_from_ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -140,11 +141,12 @@ class Paths:
         return as_polars(self.to_arrow())
 
     # -- one time ----------------------------------------------------------------------------------------------------
-    def at(self, when: Any = None) -> Ranking:
+    def at(self, when: Any = None, *, min_judgments: int = 0) -> Ranking:
         """Return the ranking at a time, as all judgments have it: in the past smoothed, in the future a forecast.
 
         Items are those that were judged by then; scores are as in ``to_arrow``. Between and after its judgments an
-        item's variance grows by drift² a unit of time. Rank bounds hold for all items together (Šidák).
+        item's variance grows by drift² a unit of time. Rank bounds hold for all items together (Šidák). Items whose
+        place is not decided, or with fewer judgments than ``min_judgments``, stand apart (``Ranking.provisional``).
 
         Errors: UsageError for a time before the first judgment, or what is none.
 
@@ -159,16 +161,21 @@ class Paths:
         score, own = now.gauge.centre(now.mean), now.item
         reach = norm.isf((1.0 - self.level) / 2) * now.contrast
         together = norm.isf((1.0 - self.level ** (1.0 / max(len(own), 1))) / 2) * now.contrast
-        best, worst = ranks_from_ends(score - together, score + together, now.gauge, np.ones(len(own), bool))
+        ends = score - together, score + together, now.gauge
         component, zeros = self.links.component[own], np.zeros(len(own), np.int64)
-        batch = self._batch
-        order, rank = places(zeros, component, np.ones(len(own), bool), score, own.astype(np.int32), 1e-8)
+        judgments, flag = touches(self._batch)[own], flags_of(self.links)[own]
+        least = whole_number(min_judgments, "min_judgments", least=0)
+        apart = judgments < least
+        apart |= undecided(flag, now.gauge.group, *ranks_from_ends(*ends, ~apart))
+        best, worst = among_others(*ranks_from_ends(*ends, ~apart), now.gauge.group, apart)
+        order, rank = places(zeros, component, apart.astype(np.int64), score, own.astype(np.int32), 1e-8)
         found = self.coefficients
         return Ranking(
             queries=self.prefs.queries, items=self.prefs.items, query=np.zeros(len(own), np.int32),
             component=component[order] + 1, item=own[order].astype(np.int32), rank=rank, score=score[order],
-            lower=(score - reach)[order], upper=(score + reach)[order], judgments=touches(batch)[own][order],
-            rank_lower=best[order], rank_upper=worst[order], flag=flags_of(self.links)[own][order], quasi_error=None,
+            lower=(score - reach)[order], upper=(score + reach)[order], judgments=judgments[order],
+            rank_lower=best[order], rank_upper=worst[order], flag=flag[order],
+            provisional=apart[order], quasi_error=None,
             structure="bradley-terry", interval="hessian", level=self.level,
             status={"status": np.array([Status.CONVERGED]), "iterations": np.ones(1), "gradient": np.zeros(1)},
             coefficients={name: np.array([value]) for name, (value, _) in found.items()}

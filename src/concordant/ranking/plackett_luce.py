@@ -333,4 +333,4 @@ def plackett_luce_curvature(batch: Batch, scores: Scores) -> Curvature:
         ends = (np.concatenate(rows), np.concatenate(columns))
         return coo_array((np.concatenate(draws), ends), shape=(len(batch.judgment), len(point))).tocsr()
 
-    return Curvature(at.information(), prior, gradients, terms.extra_owner, extra)
+    return Curvature(at.information(), prior, gradients, at.value, terms.extra_owner, extra)

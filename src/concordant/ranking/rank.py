@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import Idle, UsageError
+from concordant.errors import Idle, UsageError, whole_number
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counts import exact_bincount, read_only
 from concordant.preferences.frames import as_pandas, as_polars
@@ -24,7 +24,8 @@ from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.answers import Answers
 from concordant.ranking.contrasts import Gauge, firm, held_at
-from concordant.ranking.flags import LABELS, code_of
+from concordant.ranking.empirical_bayes import chosen_prior
+from concordant.ranking.flags import LABELS, flags_of, undecided
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.joint import Fitted
 from concordant.ranking.lack_of_fit import (
@@ -36,6 +37,7 @@ from concordant.ranking.lack_of_fit import (
     misfit_notes,
     standardised,
 )
+from concordant.ranking.rank_intervals import among_others, anywhere, places
 from concordant.ranking.ranked_lists import examinations
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
@@ -69,7 +71,8 @@ class Ranking(Answers):
     """1 is the largest of its query."""
     item: Ints
     rank: NDArray[np.int64]
-    """From 1; 0 for an item that nobody judged, which stands after the others (in tables it is missing then)."""
+    """From 1; 0 for an item that nobody judged or that is ``provisional``, which stands after the others (in tables it
+    is missing then)."""
     score: Floats
     lower: Floats
     upper: Floats
@@ -80,6 +83,10 @@ class Ranking(Answers):
     rank_upper: NDArray[np.int64]
     flag: NDArray[np.int8]
     """Sum of the codes of the item's flags (``ranking.flags.FLAGS``); 0: none."""
+    provisional: NDArray[np.bool_]
+    """Whether the item stands apart from the ranking, without a rank: the data do not decide its place, for wins and
+    losses set its score no limit and its rank interval leaves open more than half of the places, or it has fewer
+    judgments than were asked for."""
     quasi_error: Floats | None
     """Quasi-standard errors, when asked for: √(q_i² + q_j²) is about the standard error of s_i − s_j."""
     structure: str
@@ -137,6 +144,7 @@ class Ranking(Answers):
                 "judgments": self.judgments,
                 **ranks,
                 "flag": flags,
+                "provisional": self.provisional,
                 **quasi,
             }
         )
@@ -201,6 +209,7 @@ def rank(
     replicates: int = 1000,
     quasi: bool = False,
     reference: Any = None,
+    min_judgments: int = 0,
     across_components: bool = False,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
@@ -219,9 +228,11 @@ def rank(
     quasi : whether to add quasi-standard errors (Firth & de Menezes, Biometrika 91, 2004).
     reference : an item whose score is 0 (likelihoods). Otherwise, and where a component does not hold it, 0 is the mean
         of the items of the component that the data limit on both sides (of all its items where none is).
+    min_judgments : items with fewer judgments stand apart after the ranking (``Ranking.provisional``).
     across_components : whether to rank items of different components together, by the prior's answer alone.
     progress : called with the number of queries done and of all.
-    **options : options of the structure (``prior`` and ``ties`` for Bradley–Terry and Plackett–Luce).
+    **options : options of the structure (``prior`` and ``ties`` for Bradley–Terry and Plackett–Luce; ``prior="auto"``
+        takes the precision under which the judgments are likeliest, see ``ranking.empirical_bayes``).
 
     Errors: UsageError for an unknown name or option, and (Idle) for one that does nothing here: ``replicates`` where
     no bootstrap is drawn, ``level`` without intervals; CannotRank where the data do not determine what is asked.
@@ -236,7 +247,8 @@ def rank(
         raise UsageError(f"rank takes Preferences, not {type(prefs).__name__}; read them first: rank(read(…))")
     wanted = IntervalOptions(interval, level, replicates, seed, quasi)
     member = find_structure(structure)
-    member.check(prefs.kind, options)
+    given = {**options, "prior": 1.0} if options.get("prior") == "auto" else options
+    member.check(prefs.kind, given)
     refuse_idle_wishes(member, wanted)
     if not isinstance(options.get("ties", "half"), str):
         raise UsageError(f"ties must be the name of a treatment of ties, not {type(options['ties']).__name__}")
@@ -246,6 +258,11 @@ def rank(
     if reference is not None and not gauged:
         raise Idle("reference", f"scores of {member.name} have a zero of their own")
     zero = None if reference is None else _code(prefs, reference)
+    least = whole_number(min_judgments, "min_judgments", least=0)
+    said: tuple[Note, ...] = ()
+    if options.get("prior") == "auto":
+        options["prior"], note = chosen_prior(prefs, member, options)
+        said = (note,)
     without: list[NDArray[np.int64]] = []
     if across_components and member.reads == "exposures":
         raise Idle("across_components", f"scores of {member.name} are chances, which compare all items of a query")
@@ -264,10 +281,13 @@ def rank(
                 at = None if zero is None else firm(batch.node_start, linked) & (batch.item == zero)
                 scores = _anchored(batch, scores, linked, at, across_components)
                 without.append(codes if at is None else codes[batch.node_groups.sums(at) == 0])
+            judgments = touches(batch)
+            few = linked.compared & (judgments < least)
             with stage("intervals"):
-                limits = bounds(batch, scores, member, linked, wanted, options, gauge)
+                limits = bounds(batch, scores, member, linked, wanted, options, gauge, ~few)
+            limits, apart = _apart(batch, linked, limits, few, member)
             used = scores.options
-            part = _part(batch, scores, linked, limits, across_components)
+            part = _part(batch, scores, linked, limits, judgments, apart, across_components)
             parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
             done += len(codes)
             advance(len(codes))
@@ -275,7 +295,7 @@ def rank(
                 progress(done, len(prefs.queries))
     if zero is not None:
         parts[0] = replace(parts[0], notes=(*parts[0].notes, *_elsewhere(prefs, zero, np.concatenate(without))))
-    return _joined(prefs, structure, parts, Fitted(prefs, options, used, wanted, zero))
+    return _joined(prefs, structure, parts, Fitted(prefs, options, used, wanted, zero, least), said)
 
 
 def _code(prefs: Preferences, reference: Any) -> int:
@@ -396,10 +416,33 @@ class _Part:
     check: _Check | None = None
 
 
-def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, across: bool) -> _Part:
+def _apart(
+    batch: Batch, linked: Connectivity, limits: Bounds, few: NDArray[np.bool_], member: Structure
+) -> tuple[Bounds, NDArray[np.bool_]]:
+    """Limits of the ranks among the items that the data give a place, and which items they give none."""
+    group = Gauge.of(batch.node_start, linked).group
+    apart = few
+    if member.likelihood:
+        apart = few | undecided(flags_of(linked), group, limits.rank_lower, limits.rank_upper)
+    if not apart.any():
+        return limits, apart
+    lower, upper = among_others(limits.rank_lower, limits.rank_upper, group, apart)
+    return replace(limits, rank_lower=lower, rank_upper=upper), apart
+
+
+def _part(
+    batch: Batch,
+    scores: Scores,
+    linked: Connectivity,
+    limits: Bounds,
+    judgments: NDArray[np.int64],
+    apart: NDArray[np.bool_],
+    across: bool,
+) -> _Part:
     group = np.zeros_like(scores.component) if across else scores.component
     exact = bool((scores.status == Status.CLOSED_FORM).all())
-    order, place = places(batch.owner, group, linked.compared, scores.value, batch.item, 1e-12 if exact else 1e-8)
+    after = np.where(linked.compared, apart, 2)
+    order, place = places(batch.owner, group, after, scores.value, batch.item, 1e-12 if exact else 1e-8)
     columns: dict[str, NDArray[Any]] = {
         "query": batch.query[batch.owner],
         "component": scores.component + 1,
@@ -407,10 +450,13 @@ def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, ac
         "score": scores.value,
         "lower": limits.lower,
         "upper": limits.upper,
-        "judgments": touches(batch),
+        "judgments": judgments,
         "rank_lower": limits.rank_lower,
-        "rank_upper": _anywhere(batch, linked, limits.rank_upper) if across else limits.rank_upper,
+        "rank_upper": anywhere(batch, linked, linked.compared & ~apart, limits.rank_upper)
+        if across
+        else limits.rank_upper,
         "flag": flags_of(linked),
+        "provisional": apart,
         "quasi_error": limits.quasi if limits.quasi is not None else np.zeros(0),
     }
     columns = {name: column[order] if len(column) else column for name, column in columns.items()} | {"rank": place}
@@ -421,32 +467,6 @@ def _part(batch: Batch, scores: Scores, linked: Connectivity, limits: Bounds, ac
     }
     errors = {f"s.e. of {name}": value for name, value in limits.coefficients.items()}
     return _Part(columns, status, scores.coefficients | errors, scores.notes + limits.notes, limits.method)
-
-
-def places(
-    owner: NDArray[np.int64], component: Ints, compared: NDArray[np.bool_], value: Floats, item: Ints, tolerance: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows in order and the rank of each: 1 + the number of clearly better items of its component; 0 if never judged.
-
-    Items that nobody judged stand last in their component.
-    """
-    order = np.lexsort((item, -value, ~compared, component, owner))
-    group = owner[order] * (int(component.max(initial=0)) + 1) + component[order]
-    sorted_value = value[order]
-    new_group = np.diff(group, prepend=-1) != 0
-    drop = np.abs(np.diff(sorted_value, prepend=np.inf)) > tolerance * np.maximum(1.0, np.abs(sorted_value))
-    index = np.arange(len(order))
-    group_begin = np.maximum.accumulate(np.where(new_group, index, 0))
-    tie_begin = np.maximum.accumulate(np.where(new_group | drop, index, 0))
-    return order, np.where(compared[order], tie_begin - group_begin + 1, 0)
-
-
-def _anywhere(batch: Batch, linked: Connectivity, upper: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Worst ranks among the items of all components: those of another one may all be better."""
-    size = batch.node_groups.sums(linked.compared).astype(np.int64)[batch.owner]
-    group = batch.owner * (int(linked.component.max(initial=0)) + 1) + linked.component
-    members = np.bincount(group)[group] if len(group) else size
-    return np.where(upper > 0, np.minimum(upper + size - members, size), 0)
 
 
 def touches(batch: Batch) -> NDArray[np.int64]:
@@ -460,18 +480,6 @@ def touches(batch: Batch) -> NDArray[np.int64]:
         return np.zeros(nodes, np.int64)
     won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(prefs))
     return won + lost
-
-
-def flags_of(linked: Connectivity) -> NDArray[np.int8]:
-    """What maximum likelihood could not say about each node."""
-    flag = np.zeros(len(linked.component), np.int8)
-    if linked.separated.any():
-        loose = linked.separated | (np.bincount(linked.block)[linked.block] == 1)  # a block of one limits nothing
-        flag[loose] = code_of("separated")
-        flag[loose & ~linked.lost] = code_of("never lost")
-        flag[loose & ~linked.won] = code_of("never won")
-    flag[~linked.compared] = code_of("never compared")
-    return flag
 
 
 def _checked(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Floats | None, pa.Table | None, tuple[Note, ...]]:
@@ -502,7 +510,7 @@ def _checked(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Floats | None,
     return p_value, table, misfit_notes(p_value, table)
 
 
-def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitted) -> Ranking:
+def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitted, chosen: tuple[Note, ...]) -> Ranking:
     def column(key: str, kind: Any) -> NDArray[Any]:
         return np.concatenate([np.zeros(0, kind), *(part.columns[key] for part in parts)]).astype(kind)
 
@@ -530,6 +538,7 @@ def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitte
         rank_lower=column("rank_lower", np.int64),
         rank_upper=column("rank_upper", np.int64),
         flag=column("flag", np.int8),
+        provisional=column("provisional", bool),
         quasi_error=column("quasi_error", np.float64) if fitted.wanted.quasi else None,
         structure=name,
         interval=" or ".join(dict.fromkeys(part.interval for part in parts)) or "none",
@@ -541,6 +550,7 @@ def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitte
         judged=fitted,
         notes=(
             *prefs.notes,
+            *chosen,
             *_population(prefs, parts),
             *added_up((note for part in parts for note in part.notes), len(prefs.queries)),
             *said,

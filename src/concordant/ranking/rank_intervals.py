@@ -64,6 +64,7 @@ def rank_intervals(
     intervals: Intervals,
     *,
     connectivity: Connectivity,
+    counted: Flags | None = None,
     separated: Separated | None = None,
     seed: int = 0,
 ) -> RankIntervals:
@@ -73,13 +74,14 @@ def rank_intervals(
     draws) or, when there are too many graphs for that, Šidák's bound over the pairs. Larger graphs: simultaneous
     intervals of the scores (Šidák over the items), i above j when they do not overlap; by sorting, n log n,
     conservative. An item never compared has [1, items of its graph]; a separated one [1, items of its component], or
-    less where ``separated`` says that it stands first or last.
+    less where ``separated`` says that it stands first or last; one that is not ``counted`` likewise.
     """
     level = levels(batch, intervals.level, separated)
     gauge = Gauge.of(batch.node_start, connectivity)
     freedom = np.full(len(batch), np.inf) if intervals.freedom is None else intervals.freedom
     size = batch.sizes
     certain = connectivity.compared & ~connectivity.separated & ~gauge.lone & np.isfinite(intervals.standard_error)
+    certain &= True if counted is None else counted
     lower, upper = ranks_from_intervals(
         batch, scores, gauge, intervals.standard_error, certain, level=level, freedom=freedom
     )
@@ -108,6 +110,7 @@ def rank_intervals_of_replicates(
     batch: Batch,
     *,
     connectivity: Connectivity,
+    counted: Flags | None = None,
     separated: Separated | None = None,
     level: float = 0.95,
     places: bool = False,
@@ -123,6 +126,7 @@ def rank_intervals_of_replicates(
     gauge = Gauge.of(batch.node_start, connectivity)
     value = boot.scores.value
     finite = np.isfinite(boot.replicates).all(axis=0) & connectivity.compared
+    finite &= True if counted is None else counted
     certain = finite & ~boot.always[0] & ~boot.always[1]
     moved = np.where(finite, boot.replicates - value, 0.0)
     error = np.sqrt((moved**2).mean(axis=0))
@@ -187,6 +191,48 @@ def ranks_from_ends(low: Floats, high: Floats, gauge: Gauge, certain: Flags) -> 
     lower = np.where(certain, 1 + above, 1)
     upper = np.where(certain, members - below, members)
     return lower.astype(np.int64), upper.astype(np.int64)
+
+
+def among_others(lower: Ints, upper: Ints, group: Ints, apart: Flags) -> tuple[Ints, Ints]:
+    """Rank intervals among the items that do not stand ``apart``, 0 for those that do.
+
+    An item apart is above another where its whole interval is; of its differences nothing else was counted.
+    """
+    width = int(max(lower.max(initial=0), upper.max(initial=0))) + 1
+    base = group * width
+    ends, begins = np.sort((base + upper)[apart]), np.sort((base + lower)[apart])
+    here = np.searchsorted(ends, base)
+    above = np.searchsorted(ends, base + lower) - here
+    below = np.searchsorted(begins, base + width) - np.searchsorted(begins, base + upper, side="right")
+    total = np.searchsorted(ends, base + width) - here
+    ranked = ~apart & (upper > 0)
+    return np.where(ranked, lower - above, 0), np.where(ranked, upper - (total - below), 0)
+
+
+def places(
+    owner: Ints, component: NDArray[np.int32], after: Ints, value: Floats, item: NDArray[np.int32], tolerance: float
+) -> tuple[Ints, Ints]:
+    """Return the rows in order and the rank of each: 1 + the number of clearly better items of its component.
+
+    ``after`` is 0 for items that are ranked; the others have rank 0 and follow them in their component.
+    """
+    order = np.lexsort((item, -value, after, component, owner))
+    group = owner[order] * (int(component.max(initial=0)) + 1) + component[order]
+    sorted_value = value[order]
+    new_group = np.diff(group, prepend=-1) != 0
+    drop = np.abs(np.diff(sorted_value, prepend=np.inf)) > tolerance * np.maximum(1.0, np.abs(sorted_value))
+    index = np.arange(len(order))
+    group_begin = np.maximum.accumulate(np.where(new_group, index, 0))
+    tie_begin = np.maximum.accumulate(np.where(new_group | drop, index, 0))
+    return order, np.where(after[order] == 0, tie_begin - group_begin + 1, 0)
+
+
+def anywhere(batch: Batch, linked: Connectivity, ranked: Flags, upper: Ints) -> Ints:
+    """Return the worst ranks among the items of all components: those of another one may all be better."""
+    size = batch.node_groups.sums(ranked).astype(np.int64)[batch.owner]
+    group = batch.owner * (int(linked.component.max(initial=0)) + 1) + linked.component
+    members = np.bincount(group, ranked)[group].astype(np.int64) if len(group) else size
+    return np.where(upper > 0, np.minimum(upper + size - members, size), 0)
 
 
 # -- differences -------------------------------------------------------------------------------------------------

@@ -40,8 +40,11 @@ OWN = 2e9
 """Items squared × draws up to which every item has a critical value of its own."""
 
 
-def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.Array) -> pa.Table:
-    """Return what ``Ranking.rank_sets`` says of some nodes, in their order; ``items`` are their labels."""
+def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.Array, ranked: Flags) -> pa.Table:
+    """Return what ``Ranking.rank_sets`` says of some nodes, in their order; ``items`` are their labels.
+
+    ``ranked``: which nodes have a rank; of the others nothing is said, nor do they count for the ranks.
+    """
     if kind not in KINDS:
         raise UsageError(f"unknown kind of rank set {kind!r}; {did_you_mean(str(kind), KINDS)}")
     if kind == "top" and top is None:
@@ -49,32 +52,34 @@ def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.A
     if kind != "top" and top is not None:
         raise Idle("top", f"the kind of rank sets is {kind}", "leave it out, or take the kind top")
     group = joint.gauge.group.astype(np.int64)
-    never = ~joint.links.compared[nodes]
+    never = ~ranked[nodes]
     columns = {"component": group[nodes] + 1, "item": items}
     if kind == "alone":
-        lower, upper = _alone(joint, nodes, group)
+        lower, upper = _alone(joint, nodes, group, ranked)
         return pa.table(columns | _bounds(lower, upper, never))
     if kind == "top":
         k = whole_number(top, "top")
-        among = _first(joint) if k == 1 else _among_first(joint, k)
+        among = _first(joint, ranked) if k == 1 else _among_first(joint, k, ranked)
         return pa.table(columns | {"among_first": pa.array(among[nodes], mask=never)})
-    above = certainly_above(joint)
-    size = np.bincount(group)[group]
+    above = certainly_above(joint, ranked)
+    size = np.bincount(group, ranked).astype(np.int64)[group]
     if kind == "together":
         lower, upper = 1 + above.sum(axis=0), size - above.sum(axis=1)
         return pa.table(columns | _bounds(lower[nodes], upper[nodes], never))
-    return pa.table(columns | {"tier": pa.array(_tiers(above, joint.value, group)[nodes], mask=never)})
+    return pa.table(
+        columns | {"tier": pa.array(_tiers(above, joint.value, np.where(ranked, group, -1))[nodes], mask=never)}
+    )
 
 
 def _bounds(lower: Ints, upper: Ints, never: Flags) -> dict[str, pa.Array]:
-    """Columns of ranks, missing for items that nobody compared."""
+    """Columns of ranks, missing for items without one."""
     return {"rank_lower": pa.array(lower, mask=never), "rank_upper": pa.array(upper, mask=never)}
 
 
-def _t(joint: Joint) -> tuple[Floats, Floats]:
-    """(s_i − s_j)/s.e. of all ordered pairs, −inf where not determined, and the weights 1/s.e., 0 there."""
+def _t(joint: Joint, ranked: Flags) -> tuple[Floats, Floats]:
+    """(s_i − s_j)/s.e. of all ordered pairs of the ranked items, −inf where not determined, and 1/s.e., 0 there."""
     error = joint.pair_errors
-    known = np.isfinite(error)
+    known = np.isfinite(error) & ranked[:, None] & ranked
     weight = np.divide(1.0, error, out=np.zeros_like(error), where=known)
     return np.where(known, (joint.value[:, None] - joint.value) * weight, -np.inf), weight
 
@@ -91,18 +96,18 @@ def _step_down(joint: Joint, weight: Floats, reject: Callable[[float], Flags], l
         rejected = found
 
 
-def certainly_above(joint: Joint) -> Flags:
+def certainly_above(joint: Joint, ranked: Flags) -> Flags:
     """Return which items are certainly above which, all statements at once at the joint's level; shape (items, items).
 
     Entry i, j: item i is above item j.
     """
-    t, weight = _t(joint)
+    t, weight = _t(joint, ranked)
     return _step_down(joint, weight, lambda critical: t > critical, lambda rejected: ~rejected)
 
 
-def _among_first(joint: Joint, k: int) -> Flags:
+def _among_first(joint: Joint, k: int, ranked: Flags) -> Flags:
     """Which items may be among the first k of their component."""
-    t, weight = _t(joint)
+    t, weight = _t(joint, ranked)
 
     def reject(critical: float) -> Flags:
         out = (t > critical).sum(axis=0) >= k
@@ -111,12 +116,12 @@ def _among_first(joint: Joint, k: int) -> Flags:
     return np.asarray(~_step_down(joint, weight, reject, lambda rejected: ~rejected)[0], bool)
 
 
-def _first(joint: Joint) -> Flags:
+def _first(joint: Joint, ranked: Flags) -> Flags:
     """Which items may be the first of their component: each candidate by the law of its own differences.
 
     Its critical value lies between that of one difference and that of all, so few candidates need draws.
     """
-    t, weight = _t(joint)
+    t, weight = _t(joint, ranked)
     draws, ahead = joint.draws, t.max(axis=0)
     all_of_them = float(quantile(largest(draws, weight, joint.gauge.group.astype(np.int64)), joint.level))
     out = np.asarray(ahead <= all_of_them, bool)
@@ -128,17 +133,17 @@ def _first(joint: Joint) -> Flags:
     return out
 
 
-def _alone(joint: Joint, nodes: Ints, group: Ints) -> tuple[Ints, Ints]:
+def _alone(joint: Joint, nodes: Ints, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
     """Ranks of each node by the critical value of its own differences."""
-    t, weight = _t(joint)
+    t, weight = _t(joint, ranked)
     draws = joint.draws
     if float(len(nodes)) * joint.size * len(draws) > OWN:
         raise UsageError(
             f"rank sets of {len(nodes):,} of {joint.size:,} items, each with a critical value of its own, take long: "
             "name the items that matter"
         )
-    size = np.bincount(group)[group][nodes]
-    lower, upper = np.ones(len(nodes), np.int64), size.astype(np.int64)
+    size = np.bincount(group, ranked).astype(np.int64)[group][nodes]
+    lower, upper = np.ones(len(nodes), np.int64), size.copy()
     for at, j in enumerate(steps("items", nodes.tolist())):
         others = np.flatnonzero(weight[j])
         if len(others) == 0:

@@ -41,6 +41,7 @@ from concordant.losses.names import METRICS, SURROGATES
 from concordant.ranking.names import INTERVALS, STRUCTURES
 
 NONE = click.IntRange(min=0)
+APART = "Items with fewer judgments stand apart, after the ranking."
 SECONDS = click.FloatRange(min=0, min_open=True)
 METHODS = f"{any_of(INTERVALS)}."
 
@@ -68,9 +69,11 @@ class RankOptions(TableOptions, SidedLog):
         f"{any_of(STRUCTURES)}.",
         default="bradley-terry",
     )
-    prior: float | None = option(
+    prior: float | Literal["auto"] | None = option(
         "V",
-        "Precision of the normal prior on scores (default 0.01, with --moving by the data); 0 is maximum likelihood.",
+        "Precision of the normal prior on scores (default 0.01, with --moving by the data); 0 is maximum likelihood, "
+        "auto the precision under which the judgments are likeliest.",
+        type=Said("auto or a number of at least 0", float, "auto"),
     )
     ties: Literal["half", "any-order", "davidson"] | None = option(
         None,
@@ -84,6 +87,7 @@ class RankOptions(TableOptions, SidedLog):
     reference: str | None = option(
         "ITEM", "Item whose score is zero (likelihoods; default: the mean of the items limited on both sides)."
     )
+    min_judgments: int = option("N", APART, default=0, type=NONE, show_default=False)
     summary: bool = flag("Say log-likelihood, deviance, AIC, BIC, coefficients and tests of the model's terms.")
     time: str | None = option("C", "Column of when each comparison was made: dates (ISO 8601) or numbers.")
     half_life: str | None = option(
@@ -226,6 +230,7 @@ class ReportOptions(ChosenFeatures, ClusteredLog):
     interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates of the intervals.", default=1000, type=ONE)
     level: float = option(None, "Confidence level of the intervals.", default=0.95)
+    min_judgments: int = option("N", APART, default=0, type=NONE, show_default=False)
     ask: int = option("N", "Pairs to ask next, a query.", default=10, type=NONE)
     audit: bool = option(
         None, "Without the audit a large log takes less time.", "--audit/--no-audit", default=True, show_default=False

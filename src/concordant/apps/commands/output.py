@@ -244,6 +244,7 @@ def remarks(board: Ranking) -> list[str]:
             "other: ranks restart in each (column component)"
         )
         notes.append(Note("components", text, queries=split, of=of))
+    notes += _provisional(board)
     for flag in FLAGS:
         codes = board.item[board.flag & flag.code > 0]
         if len(codes) and (flag.needs_prior or structure(board.structure).reads != "exposures"):  # it has said so
@@ -257,6 +258,24 @@ def remarks(board: Ranking) -> list[str]:
                 error = board.coefficients.get(f"s.e. of {name}", [math.nan])[0]
                 text = "coefficient {name}: {value:.4g}" + (" ± {error:.3g}" if np.isfinite(error) else "")
                 notes.append(Note("coefficient", text, name=name, value=float(value[0]), error=float(error)))
+    return notes
+
+
+def _provisional(board: Ranking) -> list[Note]:
+    """Which items stand apart, by why they do."""
+    least = 0 if board.judged is None else board.judged.least
+    few = board.provisional & ((board.judgments < least) | (board.flag == 0))
+    notes = []
+    for chosen, name, why in (
+        (few, "few judgments", "with fewer than {least:judgments}" if least else "with few judgments"),
+        (board.provisional & ~few, "undecided", "to which the judgments leave more than half of the places"),
+    ):
+        codes = board.item[chosen]
+        if len(codes):
+            items = [board.items[i] for i in dict.fromkeys(codes[:5].tolist())]
+            shown = ", ".join([*map(str, items), *["…"] * (len(codes) > 5)])
+            text = "{rows:items} " + why + " {rows:stands|stand} apart after the ranking ({shown})"
+            notes.append(Note(name, text, items=items, rows=len(codes), shown=shown, least=least))
     return notes
 
 
@@ -334,6 +353,8 @@ def _print_table(board: Ranking, asked: int | None) -> None:
                 continue
             view.add_column(name, justify="left" if name in ("item", "flag") else "right", overflow="fold")
         for i in range(start, last):
+            if i > start and board.provisional[i] and not board.provisional[i - 1]:
+                view.add_row()
             row = {name: arrow[name][i].as_py() for name in arrow.column_names}
             cells: list[Any] = [str(row["component"])] if split else []
             cells.append("–" if row["rank"] is None else str(row["rank"]))

@@ -73,11 +73,12 @@ def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
 
 def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
     """Let abilities move, and write their paths where that is asked for."""
-    given: dict[str, Any] = {"prior": options.prior, "drift": options.drift, "ties": options.ties}
+    prior = None if options.prior == "auto" else options.prior  # which it is by default
+    given: dict[str, Any] = {"prior": prior, "drift": options.drift, "ties": options.ties}
     known = {name: value for name, value in given.items() if value is not None}
     with Progress(options.quiet, "ranking over time"):
         found = rank_over_time(prefs, level=options.level, **known)
-        board = found.at(options.at)
+        board = found.at(options.at, min_judgments=options.min_judgments)
     if options.paths is not None:
         table = found.to_arrow()
         write(table, options.paths)
@@ -95,6 +96,7 @@ def asked(options: RankOptions) -> dict[str, Any]:
         "replicates": options.replicates,
         "quasi": options.quasi,
         "across_components": options.across_components,
+        "min_judgments": options.min_judgments,
         **{name: value for name, value in more.items() if value is not None},
     }
 

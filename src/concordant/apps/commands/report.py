@@ -58,6 +58,7 @@ def report(options: ReportOptions) -> None:
             structure=options.structure,
             interval=options.interval,
             level=options.level,
+            min_judgments=options.min_judgments,
             replicates=options.replicates,
             ask=options.ask,
             audit=options.audit,

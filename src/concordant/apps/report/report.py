@@ -286,6 +286,7 @@ def report(
     structure: str = "bradley-terry",
     interval: str = "auto",
     level: float = 0.95,
+    min_judgments: int = 0,
     replicates: int = 1000,
     ask: int = 10,
     audit: bool = True,
@@ -307,7 +308,7 @@ def report(
     features : as any ranker takes them.
     model : a fitted ranker or its directory; None, a linear ``AggregationRanker`` is fitted to the features.
     annotators : the judgments of each group whose agreement is of interest; None, the clusters of ``prefs``.
-    structure, interval, level, replicates, seed : as in ``rank``.
+    structure, interval, level, min_judgments, replicates, seed : as in ``rank``.
     ask : number of pairs to ask next, in each query.
     audit : False saves the time of the audit.
     title : of the page.
@@ -334,6 +335,7 @@ def report(
     if ask < 0:
         raise UsageError(f"ask must be at least 0, not {ask}")
     how: dict[str, Any] = {"interval": interval, "level": level, "replicates": replicates, "seed": seed}
+    how["min_judgments"] = min_judgments
     if not audit:
         refuse_idle({"ask": ask}, {"ask": 10}, "without the audit nothing is said of what to ask")
     if column is not None and annotators is None and prefs.clusters is None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.errors import counted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
 from concordant.preferences.preferences import Preferences
@@ -189,6 +190,7 @@ class View:
             **{name: np.where(column > 0, column, np.nan) for name, column in ranks.items()},
             "judgments": board.judgments[rows],
             "flag": [LABELS[codes] for codes in board.flag[rows].tolist()],
+            "provisional": board.provisional[rows].tolist(),
         }
 
     def head(self) -> dict[str, Any]:
@@ -211,6 +213,8 @@ class View:
             yield f"the first {self.rows:,} of {self.size:,} rows of the ranking are shown"
         if board.status["status"][self.query] == Status.STOPPED:
             yield "the scores stopped before convergence"
+        if number := int(board.provisional[rows].sum()):
+            yield f"{counted(number, 'items')} stand apart after the ranking: the judgments do not decide their places"
         for flag in FLAGS:
             if number := int((board.flag[rows] & flag.code > 0).sum()):
                 yield flag_said(flag, number, structure(board.structure).unlimited)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
-from concordant.errors import UsageError, counted
+from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
@@ -64,6 +64,12 @@ def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
     """Return what ``rank`` does, and in further columns how the fit of each query ended and what is noted."""
+    if asked.get("prior") == "auto":
+        raise UsageError(
+            "on Spark a task sees a part of the log, from which no prior for all of it is chosen: give ",
+            Setting("prior"),
+            " a number",
+        )
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     method = _method(judged, structure, interval, asked)
@@ -94,7 +100,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         query=query[order],
         item=item[order],
         flag=flags.astype(np.int8),
-        **{name: column(name) for name in ("component", "score", "lower", "upper", "judgments")},
+        **{name: column(name) for name in ("component", "score", "lower", "upper", "judgments", "provisional")},
         **{name: pc.fill_null(table[name], 0).to_numpy()[order] for name in ("rank", "rank_lower", "rank_upper")},
         quasi_error=column("quasi_error") if "quasi_error" in table.column_names else None,
         structure=structure,
@@ -118,7 +124,12 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
     seen = Observation()
     stopped, split = fn.col("status") == int(Status.STOPPED), (fn.col("component") > 1) & fn.col("rank").isNotNull()
     counts = {f"flag {one.label}": fn.count_if(fn.col("flag").contains(one.label)) for one in FLAGS}
-    counts |= {"rows": fn.count(fn.lit(1)), "stopped": fn.count_if(stopped), "split": fn.count_if(split)}
+    counts |= {
+        "rows": fn.count(fn.lit(1)),
+        "provisional": fn.count_if(fn.col("provisional")),
+        "stopped": fn.count_if(stopped),
+        "split": fn.count_if(split),
+    }
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
     with judged.explained(), whole_or_gone(folder) as place:
         observed.drop(*BESIDE).write.mode("overwrite").parquet(place)
@@ -132,6 +143,8 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
             "ranks restart in each group (column component)"
         )
     notes += judged.look_alikes()
+    if found["provisional"]:
+        notes.append(f"{counted(found['provisional'], 'items')} stand apart, without a rank (column provisional)")
     notes += [f"{counted(number, 'items')} {one.label}" for one in FLAGS if (number := found[f"flag {one.label}"])]
     return found["rows"], notes
 
@@ -141,7 +154,7 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
     return pa.schema(
         [("query", query), ("component", pa.int32()), ("item", item), ("rank", pa.int64()), ("score", pa.float64())]
         + [("lower", pa.float64()), ("upper", pa.float64()), ("judgments", pa.int64())]
-        + [("rank_lower", pa.int64()), ("rank_upper", pa.int64()), ("flag", pa.string())]
+        + [("rank_lower", pa.int64()), ("rank_upper", pa.int64()), ("flag", pa.string()), ("provisional", pa.bool_())]
         + [("quasi_error", pa.float64())] * quasi
         + [
             ("status", pa.int8()),

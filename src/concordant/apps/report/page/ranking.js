@@ -48,6 +48,7 @@ function rankingColumns(view) {
   });
   const bounded = held.lower.some(known);
   const ranked = held.rank_lower.some((x) => known(x) && x > 0);
+  const remark = (row) => [held.provisional[row] ? "no rank" : "", held.flag[row]].filter(Boolean).join(", ");
   return [
     number("Rank", "rank", whole),
     { title: "Item", kind: "text", heading: true, value: (row) => label(held.item[row]), shown: (row) => labelled(label(held.item[row])) },
@@ -56,6 +57,6 @@ function rankingColumns(view) {
     ...(ranked ? [number("Best rank", "rank_lower", whole), number("Worst rank", "rank_upper", whole)] : []),
     number("Judgments", "judgments", count, -1),
     ...(view.components > 1 ? [number("Group", "component", whole)] : []),
-    ...(held.flag.some(Boolean) ? [{ title: "Remark", kind: "text", value: (row) => held.flag[row] || null, shown: (row) => held.flag[row] || "" }] : []),
+    ...(held.flag.some(Boolean) || held.provisional.some(Boolean) ? [{ title: "Remark", kind: "text", value: (row) => remark(row) || null, shown: remark }] : []),
   ];
 }
