@@ -200,6 +200,20 @@ def test_abilities_that_hardly_move_are_those_of_bradley_terry() -> None:
     assert board.coefficients["home"][0] == pytest.approx(still.coefficients["home"][0], abs=1e-6)
 
 
+@pytest.mark.parametrize("ties", ["half", "davidson"])
+def test_the_evidence_is_the_integral_over_abilities(ties: str) -> None:
+    columns = {"winner": list("aaab"), "loser": list("bbba"), "time": [0, 0, 0, 0], "tie": [False, False, True, False]}
+    paths = cc.rank_over_time(cc.Preferences.from_comparisons(**columns), prior=1.3, drift=0.1, ties=ties)
+    margin = np.linspace(-12, 12, 100_001)
+    if ties == "half":
+        likelihood = expit(margin) ** 2.5 * expit(-margin) ** 1.5
+    else:
+        nu = np.exp(paths.fit.beta[-1])
+        likelihood = np.exp(margin / 2) * nu / (np.exp(margin / 2) + np.exp(-margin / 2) + nu) ** 4
+    exact = np.log(np.trapezoid(likelihood * norm.pdf(margin, scale=np.sqrt(2 / 1.3)), margin))
+    assert paths.evidence == pytest.approx(exact, abs=0.02)
+
+
 def test_what_is_chosen_lies_near_the_truth_and_is_the_largest_evidence() -> None:
     votes = votes_of(drawn(60, 60, 8000, 0.1)["columns"])
     paths = cc.rank_over_time(votes)

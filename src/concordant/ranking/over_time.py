@@ -23,7 +23,7 @@ from concordant.preferences.times import as_times, moment, said_time, timed
 from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.flags import flags_of, undecided
-from concordant.ranking.moving import Beliefs, Fit, Games, chosen, fitted, joint_walks
+from concordant.ranking.moving import Beliefs, Fit, Games, chosen, evidence, fitted, joint_walks
 from concordant.ranking.prediction import covariate_values, probabilities
 from concordant.ranking.rank import Ranking, touches
 from concordant.ranking.rank_intervals import among_others, places, ranks_from_ends
@@ -95,8 +95,8 @@ class Paths:
 
     @property
     def evidence(self) -> float:
-        """Log marginal likelihood (Laplace)."""
-        return self.fit.evidence(joint_walks(self.fit) if self._together else self._beliefs.determinant)
+        """Log marginal likelihood (Laplace's approximation with its next term)."""
+        return evidence(self.fit, self._beliefs, self._together)
 
     @property
     def coefficients(self) -> dict[str, tuple[float, float]]:
@@ -418,8 +418,8 @@ def rank_over_time(
     Parameters
     ----------
     prefs : comparisons with times, of one query.
-    prior, drift : numbers, or 'auto': where the marginal likelihood is largest (of many judgments that of the last
-        100,000). A day is the unit of time of dates.
+    prior, drift : numbers, or 'auto': where the marginal likelihood is largest (that of 100,000
+        judgments, drawn, where there are more). A day is the unit of time of dates.
     ties : 'half' (half a win each) or 'davidson' (an outcome of their own, with a parameter).
     level : of the intervals.
 
