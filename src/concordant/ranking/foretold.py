@@ -46,7 +46,7 @@ def foretold(votes: Comparisons, known: Paths) -> pa.Table:
     time, one, other = votes.time[order], votes.winner[order].astype(np.int64), votes.loser[order].astype(np.int64)
     z = np.zeros((len(order), 0)) if votes.covariates is None else np.asarray(votes.covariates)[order]
     tie = np.zeros(len(order), bool) if votes.tie is None else votes.tie[order]
-    strength = votes.count[order] * (1.0 if votes.weight is None else votes.weight[order])
+    strength = votes.count[order].astype(np.float64) * (1.0 if votes.weight is None else votes.weight[order])
     mean, covariance = np.zeros(items + extras), np.zeros((items + extras, items + extras))
     mean[items:], covariance[items:, items:] = known.fit.beta, known.fit.coefficients
     born, diagonal = np.zeros(items, bool), np.arange(items)
