@@ -83,6 +83,10 @@ INSIDE_FUNCTIONS = {
         (f"apps/commands/{name}.py", "concordant.apps.commands.on_spark"): "optional: the extra spark"
         for name in ("rank", "fit", "score", "evaluate")
     },
+    (
+        "apps/commands/evaluate.py",
+        "concordant.apps.commands.fitted_scorer",
+    ): "start-up time: scikit-learn, where a model or a target is named",
     ("apps/commands/evaluate.py", "rich"): "start-up time when piped: nothing is drawn",
     ("apps/commands/output.py", "rich"): "start-up time when piped: nothing is drawn",
     (

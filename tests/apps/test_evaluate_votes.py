@@ -7,6 +7,7 @@ import pytest
 from test_command import call, rows
 
 import concordant as cc
+from concordant.losses.metrics.metrics import metric
 
 
 def log(seed, count):
@@ -70,3 +71,94 @@ def test_labels_stay_labels(files, capsys):
     ):
         status, _, err = call(capsys, "evaluate", files / "scores.csv", files / "test.csv", *more)
         assert status == 2 and said in err and err.count("\n") == 1
+
+
+FEATURES = "item,length,year\nanna,3,0\nbert,2,1\ncleo,1,0\ndora,0,1\n"
+
+
+@pytest.fixture
+def models(files, capsys):
+    """A model for each target, fitted to the votes of one day."""
+    (files / "items.csv").write_text(FEATURES)
+    (files / "grades.csv").write_text("item,label\nanna,2\nbert,3\ncleo,0\ndora,1\n")
+    for target in ("pairwise", "ndcg@2"):
+        given = ["fit", files / "train.csv", "-f", files / "items.csv", "-m", files / target, "--target", target]
+        assert call(capsys, *given)[0] == 0
+    return files
+
+
+@pytest.mark.parametrize(("target", "name"), [("pairwise", "pairwise-loss"), ("ndcg@2", "ndcg@2")])
+def test_a_model_is_judged_by_what_it_was_fitted_for(models, capsys, target, name):
+    """Held-out votes through the structure of the target, as ``score`` does; labels by the metric of that name."""
+    features, test = models / "items.csv", models / "test.csv"
+    status, out, err = call(capsys, "evaluate", models / target, test, "-f", features)
+    (row,) = rows(out)
+    ranker, votes = cc.load_model(models / target), cc.read(test)
+    value = ranker.score(cc.read_features(features), votes)
+    assert status == 0 and row["name"] == name and "log-abilities" not in err
+    assert float(row["mean"]) == pytest.approx(1 - value if target == "pairwise" else value, abs=1e-12)
+    assert 0 <= float(row["standard_error"]) < 0.1 and row["judgments"] == "200"
+    status, out, _ = call(capsys, "evaluate", models / target, models / "grades.csv", "-f", features)
+    (row,) = rows(out)
+    labels = {"anna": 2, "bert": 3, "cleo": 0, "dora": 1}
+    scores = ranker.predict(cc.read_features(features))
+    judged = metric(target)(scores, [labels[one] for one in ("anna", "bert", "cleo", "dora")])[0]
+    assert status == 0 and row["name"] == target and float(row["mean"]) == pytest.approx(judged, abs=1e-12)
+
+
+def test_the_error_of_a_pairwise_loss_is_that_of_a_share(models, capsys):
+    """Of votes without ties (p (1 − p)/n)^½, of clusters from their sums."""
+    test, features = models / "test.csv", models / "items.csv"
+    (row,) = rows(call(capsys, "evaluate", models / "pairwise", test, "-f", features)[1])
+    p = float(row["mean"])
+    assert float(row["standard_error"]) == pytest.approx(np.sqrt(p * (1 - p) / 200))
+    (row,) = rows(call(capsys, "evaluate", models / "pairwise", test, "-f", features, "--cluster", "who")[1])
+    lost = {}
+    order = dict(
+        zip(["anna", "bert", "cleo", "dora"], cc.load_model(models / "pairwise").predict(features), strict=True)
+    )
+    for line in test.read_text().splitlines()[1:]:
+        left, right, winner, who = line.split(",")
+        wrong = (order[left] > order[right]) != (winner == "left")
+        lost[who] = lost.get(who, 0) + wrong - p
+    assert float(row["standard_error"]) == pytest.approx(np.sqrt(sum(x**2 for x in lost.values())) / 200)
+
+
+def test_scores_are_judged_by_the_target_asked_for(models, capsys):
+    """As a row before those of the predictions; and of graded labels in the place of a metric."""
+    ranking = models / "ranking.csv"
+    assert call(capsys, "rank", models / "train.csv", "-o", ranking)[0] == 0
+    plain = rows(call(capsys, "evaluate", ranking, models / "test.csv")[1])
+    found = rows(call(capsys, "evaluate", ranking, models / "test.csv", "--target", "err@2")[1])
+    assert [row["name"] for row in found] == ["err@2", *(row["name"] for row in plain)] and found[1:] == plain
+    score = models / "scores.csv"
+    assert call(capsys, "score", "-m", models / "pairwise", "-f", models / "items.csv", "-o", score)[0] == 0
+    status, out, _ = call(capsys, "evaluate", score, models / "grades.csv", "--target", "precision@2")
+    assert status == 0 and rows(out)[0]["name"] == "precision@2"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["pairwise", "test.csv"], "it scores items by their features; name them with --features"),
+        (["pairwise", "grades.csv", "-f", "items.csv", "--metric", "map", "--target", "err"], "--target does nothing"),
+        (["pairwise", "grades.csv", "-f", "items.csv", "--score", "s"], "--score does nothing here"),
+        (["items.csv", "grades.csv", "-f", "items.csv"], "--features does nothing here"),
+        (["pairwise", "grades.csv", "-f", "items.csv", "--engine", "spark"], "concordant score --engine spark"),
+        (["pairwise", "grades.csv", "-f", "items.csv", "--target", "precision"], "give a cut-off: precision@5"),
+    ],
+)
+def test_what_a_model_cannot_be_judged_by(models, capsys, monkeypatch, options, said):
+    monkeypatch.chdir(models)
+    status, _, err = call(capsys, "evaluate", *options)
+    assert status == 2 and said in err
+
+
+def test_labels_are_scored_by_the_target():
+    """Rankers of graded labels with a target; without one by nDCG@10 as ever."""
+    X = {"query": ["q"] * 4, "item": list("abcd"), "x": [1.0, 2.0, 3.0, 4.0]}
+    labels = [0, 3, 1, 2]
+    for target, other in (("err@2", metric("err@2")), (None, metric("ndcg@10"))):
+        ranker = cc.EdgeRanker("auto", target=target).fit(X, labels)
+        value = other(ranker.predict(X), labels)[0]
+        assert ranker.score(X, labels) == pytest.approx(value, abs=1e-12)

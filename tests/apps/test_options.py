@@ -187,7 +187,7 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"chosen tiers": ["-m", "model", *F, "--abstain", "0.2", "--judgments", "votes.csv"]}
     | {"risk": ["-m", "model", *F, "--abstain", "0.2", "--judgments", "votes.csv", "--abstain-by", "risk"]},
     "evaluate": {"table": ["scores.csv", "labels.csv"], "qrels": ["scores.csv", "x.qrels"]}
-    | {"judgments": ["scores.csv", "counted.csv"]}
+    | {"judgments": ["scores.csv", "counted.csv"], "model": ["trees", "train.txt"]}
     | {"two scorers": ["scores.csv", "labels.csv", "--against", "others.csv"]}
     | {"by query": ["scores.csv", "labels.csv", "--per-query"]}
     | {"one list": ["one-list.csv", "one-labels.csv", "--metric", "auc"]}

@@ -407,4 +407,112 @@ def test_the_default_of_clicks_is_the_cascade_unless_another_loses_less():
     assert found.settings["default"] == "cascade"
     row = by_name["q", "default"]
     assert row["target"] == "err" and row["regret"] == 0 and row["consistent"]
+    assert set(found.surrogates["target"].to_pylist()) == {"err"} == {found.settings["target"]}
     assert cc.audit(clicks, replicates=0, surrogates=["default"]).settings["default"] == "cascade"
+
+
+def value_by(name, gains, order, at):
+    """What an order of items is worth by a loss of lists, from its formula; a share of the best but for ERR."""
+    k = min(at or len(order), len(order))
+    if name == "err":
+        passed, total = 1.0, 0.0
+        for place in range(k):
+            total, passed = total + passed * gains[order[place]] / (place + 1), passed * (1 - gains[order[place]])
+        return total
+    weight = 1 / np.log2(np.arange(k) + 2) if name == "ndcg" else np.ones(k)
+    return float(gains[list(order[:k])] @ weight)
+
+
+def least_by(name, gains, alpha, at):
+    """Loss of the best order, and the largest of the orders that sort these scores, over all permutations."""
+    worth = {o: value_by(name, gains, o, at) for o in itertools.permutations(range(len(gains)))}
+    whole = 1.0 if name == "err" else max(worth.values())
+    mine = [worth[o] for o in worth if all(np.diff(alpha[list(o)]) <= 1e-7)]
+    return 1 - max(worth.values()) / whole, 1 - min(mine) / whole
+
+
+@pytest.mark.parametrize("target", ["ndcg", "ndcg@2", "precision@2", "err", "err@1"])
+def test_every_surrogate_is_judged_by_the_target_asked_for(target):
+    """By brute force: minimisers by SciPy or in closed form, charged over all permutations by a structure's scores."""
+    name, _, cut = target.partition("@")
+    at = int(cut) if cut else None
+    for draw in range(3):
+        prefs = random_log(np.random.default_rng(draw), 4, pairs=1.0)
+        found, _, by_name = audited(prefs, target=target)
+        query = prefs.queries.tolist()[0]
+        table = dense(prefs, query, 4)
+        net = table - table.T
+        scores = structure(found.settings["structure"])(Batch.whole(prefs)).value
+        gains = scores if name == "err" else 2**scores - 1
+
+        def logistic(alpha, table=table):
+            gap = alpha[:, None] - alpha[None, :]
+            return (table * np.logaddexp(0, -gap)).sum() + 1e-12 * alpha @ alpha
+
+        by_hand = {"ranknet": minimize(logistic, np.zeros(4), tol=1e-13).x, "linear": net.sum(axis=1)}
+        by_hand |= dict.fromkeys(("ndcg-pairwise", "err-pairwise", "gain-regression"), gains)
+        for one, alpha in by_hand.items():
+            least, worst = least_by(name, gains, np.asarray(alpha), at)
+            row = by_name[query, one]
+            assert row["target"] == target and row["regret"] == pytest.approx(worst - least, abs=1e-7), (one, draw)
+            assert row["consistent"] == (worst - least < 1e-9), (one, draw)
+        lost = [row["regret"] for (_, one), row in by_name.items() if one in ("ranknet", "difference-graph", "linear")]
+        assert by_name[query, "default"]["regret"] <= min(lost) + 1e-12
+
+
+def test_the_pairwise_target_judges_surrogates_of_scores_too():
+    for draw in range(3):
+        prefs = random_log(np.random.default_rng(draw), 4, pairs=1.0)
+        _, (row,), by_name = audited(prefs, target="pairwise")
+        table = dense(prefs, row["query"], 4)
+        odds = structure("log-odds")(Batch.whole(prefs)).value
+        for name in ("gain-regression", "ndcg-pairwise"):
+            found = by_name[row["query"], name]
+            assert found["target"] == "pairwise"
+            assert found["regret"] == pytest.approx(loss_of(odds, table) - row["optimal_loss"], abs=1e-12)
+
+
+def test_the_default_of_a_target_is_what_its_gate_takes():
+    """The population of the method, section 11: the pairwise order is not the one of NDCG (``test_gate``)."""
+    counts = [int(10_000 * x) for x in (0.18, 0.12, 0.016, 0.004, 0.3536, 0.3264)]
+    votes = cc.Preferences.from_comparisons([0, 1, 1, 2, 0, 2], [1, 0, 2, 1, 2, 0], count=counts)
+    pairs, lists = (cc.audit(votes, target=target, replicates=40) for target in ("pairwise", "ndcg"))
+    assert pairs.surrogates["regret"][0].as_py() == 0 == lists.surrogates["regret"][0].as_py()
+    assert pairs.settings["default"] == "difference-graph" and lists.settings["default"] == "ndcg-pairwise"
+    by_name = {row["surrogate"]: row for row in lists.surrogates.to_pylist()}
+    assert by_name["difference-graph"]["regret"] > 0.05 and by_name["ranknet"]["consistent"] is False
+    assert lists.summary[1].startswith("By NDCG (at most 1) the order of the usual pairwise loss (logistic) is worth")
+    assert (
+        "that is more than noise. With enough judgments the gate of fit takes ndcg-pairwise and loses nothing"
+        in (lists.summary[1])
+    )
+    assert not any("(by NDCG)" in line for line in lists.summary)
+    assert any(line.startswith("With infinite data exactly like this, by NDCG, losses") for line in lists.summary)
+
+
+def test_of_many_minimisers_the_worst_is_charged_by_a_list_target():
+    """The hinge leaves b and c in any order; their log-odds differ."""
+    votes = cc.Preferences.from_comparisons(list("aaaa"), list("bbbc"))
+    _, _, by_name = audited(votes, target="ndcg", surrogates=["ranksvm"])
+    row = by_name["all", "ranksvm"]
+    assert row["status"] == "not unique" and row["consistent"] is False and row["regret"] > 0
+    _, _, by_name = audited(votes, target="ndcg@1", surrogates=["ranksvm"])
+    assert by_name["all", "ranksvm"]["regret"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"target": "precision"}, "give a cut-off: precision@5"),
+        ({"target": "ndgc"}, "unknown target 'ndgc'"),
+        ({"target": 5}, "unknown target 5"),
+        (
+            {"target": "ndcg", "ties": "paper"},
+            "ties does nothing here: no surrogate asked for is judged by the pairwise",
+        ),
+        ({"target": "pairwise", "surrogates": ["linear"], "structure": "borda"}, "structure does nothing here"),
+    ],
+)
+def test_targets_that_cannot_be(options, said):
+    with pytest.raises(cc.UsageError, match=said):
+        cc.audit(THEOREM_3, replicates=0, **options)

@@ -36,14 +36,14 @@ def random_law(seed: int, graphs: int = 4, most: int = 6, draws: int = 3) -> tup
 
 
 def loss_of(order: Any, scores: Any, share: Any, target: str, at: int | None, top: float) -> float:
-    """(14) or (16) for an order of the items, draw by draw."""
+    """(14), with equal places for precision, or (16) for an order of the items, draw by draw."""
     k = len(order) if at is None else min(at, len(order))
     total = 0.0
     for draw, weight in zip(scores, share, strict=True):
-        if target == "ndcg":
-            gain = 2.0**draw - 1
-            best = sum(sorted(gain, reverse=True)[r] / np.log2(r + 2) for r in range(k))
-            total += weight * (1 - sum(gain[order[r]] / np.log2(r + 2) for r in range(k)) / best if best else 0.0)
+        if target != "err":
+            gain, discount = 2.0**draw - 1, np.log2(np.arange(k) + 2) if target == "ndcg" else np.ones(k)
+            best = sum(sorted(gain, reverse=True)[r] / discount[r] for r in range(k))
+            total += weight * (1 - sum(gain[order[r]] / discount[r] for r in range(k)) / best if best else 0.0)
         else:
             gain, examined, value = (2.0**draw - 1) / 2.0**top, 1.0, 0.0
             for r in range(k):

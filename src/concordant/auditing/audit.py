@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from concordant.auditing import default_scorer
 from concordant.auditing.active_pairs import pairs_to_ask
 from concordant.auditing.findings import Audit
-from concordant.auditing.gain_laws import Law, judge_by_gains
+from concordant.auditing.gain_laws import Law, Yardstick, judge_by_gains, minimised
 from concordant.auditing.held_out import HeldOut, held_out_regrets
 from concordant.auditing.noise import noise
 from concordant.auditing.regret import SurrogateVerdict, check_ties, judge_by_pairs
@@ -24,6 +24,7 @@ from concordant.auditing.settings import AuditSettings
 from concordant.auditing.shapes import shapes
 from concordant.auditing.stopping import settling
 from concordant.errors import CannotRank, InputError, UsageError, refuse_idle, whole_number
+from concordant.learning.rankers.target import Target
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.counted import refuse_crossed
@@ -64,6 +65,7 @@ def left_out(queries: pa.Table, surrogates: pa.Table) -> list[Note]:
     return notes
 
 
+Floats = NDArray[np.float64]
 WORK = 500_000
 """Judgments (or pairs of a list) that are audited at a time; bounds the memory."""
 LARGEST = 5_000
@@ -83,20 +85,36 @@ class _Wanted:
     settings: AuditSettings
     chosen: tuple[Chosen, ...]
     law: Law
+    target: Target | None
+    """What every surrogate is judged by; None: each by its own."""
     default: tuple[Chosen, ...]
     """The surrogates that say what the default scorer would do; none where it was not asked for."""
 
     @classmethod
     def of(cls, prefs: Preferences, settings: AuditSettings) -> _Wanted:
         """Read the names of what is to be audited; without one all, the default scorer included."""
-        law = Law.of(prefs, settings.structure, settings.order, settings.subsets, settings.seed)
+        kind = str(prefs.kind)
+        usual = Target.of(settings.target, kind)
+        target = usual if settings.target is not None or usual.of_lists else None
+        structure = settings.structure or (usual.structure_for(kind) if usual.of_lists else None)
+        law = Law.of(prefs, structure, settings.order, settings.subsets, settings.seed)
         names, default = asked_for(settings.surrogates)
-        return cls(settings, names, law, default_scorer.needed(str(prefs.kind)) if default else ())
+        return cls(settings, names, law, target, default_scorer.needed(kind, usual) if default else ())
 
     @property
     def judged(self) -> dict[str, Chosen]:
         """Every surrogate that has to be minimised, by name."""
         return {one.name: one for one in (*self.chosen, *self.default)}
+
+    def target_of(self, chosen: Chosen) -> str:
+        """What a surrogate is judged by."""
+        return str(self.target or chosen.target)
+
+    @property
+    def by_lists(self) -> Yardstick | None:
+        """The loss of lists that every surrogate is judged by; None where there is not one for all."""
+        listed = self.target is not None and self.target.of_lists
+        return Yardstick.asked(self.target, self.law) if self.target is not None and listed else None
 
 
 def asked_for(names: Sequence[str] | None) -> tuple[tuple[Chosen, ...], bool]:
@@ -115,6 +133,7 @@ def audit(
     prefs: Preferences,
     *,
     surrogates: Sequence[str] | None = None,
+    target: str | None = None,
     ties: str = "heavier",
     exact: bool = False,
     time_limit: float = 10.0,
@@ -141,6 +160,9 @@ def audit(
     prefs : the judgments.
     surrogates : names, "name" or "name:phi", and "default", the aggregation that the gate of the default scorer would
         take; None, all of the registry and the default.
+    target : what every surrogate and the default are judged by, as ``AggregationRanker`` reads it: 'pairwise',
+        'ndcg@10', 'err@10', 'precision@5'; lists by the scores that ``structure`` gives all judgments. None: each
+        surrogate by the loss that it is for, the default by the pairwise loss; of click logs all by ERR.
     ties : how the pairwise loss charges tied scores, 'heavier' or 'paper'.
     exact : whether best orders are found by dynamic programming up to 20 items that hang together in cycles, then by an
         integer programme; otherwise up to 12, then by a local search with a proven bound.
@@ -170,8 +192,8 @@ def audit(
     Source: Duchi, Mackey and Jordan (2013), §3, §5.3; (2010), §1–3.
     """
     settings = AuditSettings(
-        surrogates=surrogates, ties=ties, exact=exact, time_limit=time_limit, structure=structure, order=order,
-        subsets=subsets, replicates=replicates, level=level, top=top, ask=ask, seed=seed,
+        surrogates=surrogates, target=target, ties=ties, exact=exact, time_limit=time_limit, structure=structure,
+        order=order, subsets=subsets, replicates=replicates, level=level, top=top, ask=ask, seed=seed,
     )  # fmt: skip
     return audited(prefs, settings, progress)
 
@@ -226,10 +248,11 @@ def _refuse_idle(wanted: _Wanted) -> None:
     if not asked.exact:
         why = "only exact best orders take an integer programme"
         refuse_idle(given, {"time_limit": 10.0}, why, "leave it out, or ask for exact ones")
-    targets = {chosen.target for chosen in wanted.judged.values()}
+    members = wanted.judged.values()
+    targets = {wanted.target_of(chosen) for chosen in members}
     if "pairwise" not in targets:
         refuse_idle(given, {"ties": "heavier"}, "no surrogate asked for is judged by the pairwise loss")
-    if targets == {"pairwise"}:
+    if targets == {"pairwise"} and all(chosen.member.reads != "scores" for chosen in members):
         why = "every surrogate asked for is judged by the pairwise loss, none by NDCG or ERR"
         refuse_idle(given, {"structure": None, "order": "all", "subsets": 32}, why)
     if asked.order == "all":
@@ -274,24 +297,10 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
             time_limit=wanted.settings.time_limit,
             seed=wanted.settings.seed,
         )
-    by_pairs, best, noted = _judged_by_pairs(batch, mean, best, facts.acyclic, wanted)
-    law = None
-    judged = {}
-    for name, chosen in wanted.judged.items():
-        if chosen.target == "pairwise":
-            judged[name] = by_pairs[name]
-            continue
-        law = wanted.law.relevance(batch) if law is None else law
-        with stage(name):
-            judged[name] = judge_by_gains(chosen, law, chances=wanted.law.chances)
-    default = {}
-    if wanted.default:
-        if law is not None and prefs.kind == "selections":
-            tried = default_scorer.candidates_of_clicks(batch, law, judged, chances=wanted.law.chances)
-        else:
-            tried = default_scorer.candidates(batch, mean, Differences.of(mean), best, wanted.settings.ties, judged)
-        rows = partial(surrogate_rows, batch, wanted.default[0], name=default_scorer.NAME)
-        default = {name: rows(verdict) for name, verdict in tried.items()}
+    judged, tried, best, noted = _judged(batch, mean, best, facts.acyclic, wanted)
+    target = wanted.target_of
+    rows = partial(surrogate_rows, batch)
+    default = {name: rows(target(wanted.default[0]), verdict, default_scorer.NAME) for name, verdict in tried.items()}
     resampled = held = None
     if wanted.settings.replicates:
         held = _held_out(prefs, codes, wanted)
@@ -307,7 +316,7 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
         settled, asked, said = _more_judgments(batch, wanted)
     return _Part(
         queries=query_rows(batch, facts, best, resampled),
-        surrogates=tuple(surrogate_rows(batch, chosen, judged[chosen.name]) for chosen in wanted.chosen),
+        surrogates=tuple(rows(target(one), judged[one.name], one.name, one.phi) for one in wanted.chosen),
         default=default,
         orders=order_rows(batch, best),
         settling=settled,
@@ -318,38 +327,61 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
     )
 
 
-def _judged_by_pairs(
+def _judged(
     batch: Batch, mean: Graphs, best: BestOrders, acyclic: NDArray[np.bool_], wanted: _Wanted
-) -> tuple[dict[str, SurrogateVerdict], BestOrders, tuple[Note, ...]]:
-    """Judge by the best order known; where a surrogate's own order is better than the searched one it is that."""
-    net = Differences.of(mean)
-    members = [chosen for chosen in wanted.judged.values() if chosen.target == "pairwise"]
+) -> tuple[dict[str, SurrogateVerdict], dict[str, SurrogateVerdict], BestOrders, tuple[Note, ...]]:
+    """Judge the surrogates and the candidates of the default; a surrogate's order may be the best one known."""
+    net, ties, law = Differences.of(mean), wanted.settings.ties, wanted.law
+    members = list(wanted.judged.values())
+    of_scores = any(one.member.reads == "scores" for one in members)
+    drawn = law.relevance(batch) if of_scores or wanted.by_lists is not None else None
 
-    def judged() -> dict[str, SurrogateVerdict]:
-        by = steps("surrogates", members)
-        return {one.name: judge_by_pairs(one, batch, mean, net, best, acyclic, wanted.settings.ties) for one in by}
+    def judge(one: Chosen, best: BestOrders) -> SurrogateVerdict:
+        by_scores = one.member.reads == "scores"
+        minimum = minimised(
+            one, drawn if by_scores and drawn else mean if one.member.reads == "adjacency" else batch, law
+        )
+        by = wanted.by_lists or (Yardstick.own(one, law) if wanted.target is None and by_scores else None)
+        if by is not None and drawn is not None:
+            return judge_by_gains(minimum, by, drawn)
+        if by_scores:
+            return default_scorer.judge_scores(minimum.alpha, mean, net, best, ties, minimum.status)
+        return judge_by_pairs(minimum, mean, net, best, acyclic, ties)
 
-    found, ahead = judged(), np.zeros(len(batch), bool)
-    for one in found.values():
-        best, better = improved(best, mean, one.alpha)
-        ahead |= better
-    if not ahead.any():
-        return found, best, ()
+    def judged_by(best: BestOrders) -> dict[str, SurrogateVerdict]:
+        return {one.name: judge(one, best) for one in steps("surrogates", members)}
+
+    judged, ahead = judged_by(best), np.zeros(len(batch), bool)
+    for one in members:
+        if one.member.reads != "scores":
+            best, better = improved(best, mean, judged[one.name].alpha)
+            ahead |= better
+    judged = judged_by(best) if ahead.any() else judged
+
+    def charge(scores: Floats) -> SurrogateVerdict:
+        if wanted.by_lists is None or drawn is None:
+            return default_scorer.judge_scores(scores, mean, net, best, ties)
+        status, known = np.full(len(batch), Status.ATTAINED, np.int8), np.ones(len(batch), bool)
+        return wanted.by_lists.charge(drawn, scores, status, known)
+
+    tried = {}
+    if wanted.default:
+        tried = default_scorer.candidates(batch, {one.name: judged[one.name] for one in wanted.default}, charge)
     text = (
         "{queries:was|were} searched for the best order with less success than a surrogate had: its order is the best "
         "known"
     )
-    return judged(), best, of_queries("surrogate ahead", ahead, text)
+    return judged, tried, best, of_queries("surrogate ahead", ahead, text) if ahead.any() else ()
 
 
 def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> HeldOut | None:
     """Excess losses of the surrogates of preferences on judgments held out; few queries are split several times."""
-    names = [chosen.name for chosen in wanted.chosen if chosen.target == "pairwise"]
+    names = [chosen.name for chosen in wanted.chosen if chosen.member.reads != "scores"]
     codes = codes[prefs.judgments[codes] > 1]
     if not names or not len(codes):
         return None
     splits = int(np.clip(min(SPLITTINGS // len(prefs.queries), HALVED // len(prefs.count)), 1, 5))
-    return held_out_regrets(prefs, names, splits=splits, seed=wanted.settings.seed, queries=codes)
+    return held_out_regrets(prefs, names, splits=splits, seed=wanted.settings.seed, queries=codes, by=wanted.by_lists)
 
 
 def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.Table | None, tuple[Note, ...]]:
@@ -403,6 +435,7 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
             "surrogates": [*[default_scorer.NAME] * bool(wanted.default), *(one.name for one in wanted.chosen)],
             "default": taken or None,
             **{name: getattr(wanted.settings, name) for name in ("ties", "exact", "time_limit")},
+            "target": None if wanted.target is None else str(wanted.target),
             "structure": law.structure.name,
             "order": "all" if law.order is None else law.order,
             **{name: getattr(wanted.settings, name) for name in ("replicates", "level")},

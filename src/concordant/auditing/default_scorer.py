@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.auditing.gain_laws import charge
 from concordant.auditing.regret import CLOSE, NO, ROUNDING, UNKNOWN, YES, SurrogateVerdict, contradicted, order_loss
 from concordant.learning.rankers.gate import CLICKS, DEFAULT, SURROGATES
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES
-from concordant.losses.objective import Relevance
+from concordant.learning.rankers.target import Target
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
@@ -26,49 +25,48 @@ LIMIT = "ranknet"
 """The surrogate whose minimisers are what informed Bradley–Terry scores tend to."""
 
 
-def needed(kind: str) -> tuple[Chosen, ...]:
-    """The surrogates that say what the default would do, by the kind of the preferences."""
-    return choose(CLICKS if kind == "selections" else (LIMIT, *SURROGATES["pairwise"]))
+def needed(kind: str, target: Target) -> tuple[Chosen, ...]:
+    """The surrogates that say what the default would do, by the kind of the preferences and the target."""
+    return choose(CLICKS if kind == "selections" else (LIMIT, *SURROGATES[target.name]))
 
 
 def candidates(
-    batch: Batch,
-    mean: Graphs,
-    net: Differences,
-    best: BestOrders,
-    ties: str,
-    judged: Mapping[str, SurrogateVerdict],
+    batch: Batch, judged: Mapping[str, SurrogateVerdict], charge: Callable[[Floats], SurrogateVerdict]
 ) -> dict[str, SurrogateVerdict]:
     """Return what each candidate of the gate makes of each graph, the one that stays first.
 
     ``judged`` holds the verdicts of the ``needed`` surrogates by name. With infinite data informed Bradley–Terry is the
-    minimiser of the pairwise logistic loss; the structure's scores of all judgments are a candidate, too.
+    minimiser of the pairwise logistic loss; the structure's scores of all judgments, which ``charge`` judges, are a
+    candidate, too, and of click logs the one that stays.
     """
-    found = {DEFAULT: judged[LIMIT], **{name: judged[name] for name in SURROGATES["pairwise"]}}
-    usual = STRUCTURE_CHOICES[str(batch.prefs.kind)][0]
-    return found | {usual: judge_scores(structure(usual)(batch).value, mean, net, best, ties)}
+    kind = str(batch.prefs.kind)
+    usual = STRUCTURE_CHOICES[kind][0]
+    scores = charge(structure(usual)(batch).value)
+    if kind == "selections":
+        return {usual: scores, **{name: judged[name] for name in CLICKS}}
+    others = {name: verdict for name, verdict in judged.items() if name != LIMIT}
+    return {DEFAULT: judged[LIMIT], **others, usual: scores}
 
 
-def candidates_of_clicks(
-    batch: Batch, law: Relevance, judged: Mapping[str, SurrogateVerdict], *, chances: bool
-) -> dict[str, SurrogateVerdict]:
-    """Return what each candidate of the gate of click logs makes of each graph, the rates of the cascade first."""
-    usual = STRUCTURE_CHOICES["selections"][0]
-    rates = structure(usual)(batch).value
-    status, known = np.full(len(batch), Status.ATTAINED, np.int8), np.ones(len(batch), bool)
-    first = charge(needed("selections")[0], law, rates, status, known, chances=chances)
-    return {usual: first, **{name: judged[name] for name in CLICKS}}
+def judge_scores(
+    alpha: Floats,
+    mean: Graphs,
+    net: Differences,
+    best: BestOrders,
+    ties: str,
+    status: NDArray[np.int8] | None = None,
+) -> SurrogateVerdict:
+    """Charge scores with the pairwise loss, as ``judge_by_pairs`` does minimisers; ``alpha`` has shape (nodes,).
 
-
-def judge_scores(alpha: Floats, mean: Graphs, net: Differences, best: BestOrders, ties: str) -> SurrogateVerdict:
-    """Charge scores with the pairwise loss, as ``judge_by_pairs`` does minimisers; ``alpha`` has shape (nodes,)."""
+    ``status``: of the minimiser that they are.
+    """
     tolerance = ROUNDING * mean.pairs.sums(mean.above + mean.below)
     loss = order_loss(mean, alpha, ties, close=CLOSE)
     regret, most = loss - best.loss, loss - best.lower
     regret, most = (np.where(np.abs(value) <= tolerance, 0.0, value) for value in (regret, most))
     consistent = np.where(regret > 0, NO, np.where((most <= 0) & best.exact, YES, UNKNOWN)).astype(np.int8)
     flipped = ~(alpha[net.winner] - alpha[net.loser] > CLOSE)
-    status = np.full(len(mean), Status.ATTAINED, np.int8)
+    status = np.full(len(mean), Status.ATTAINED, np.int8) if status is None else status
     return SurrogateVerdict(status, loss, regret, most, consistent, *contradicted(net, flipped, len(mean)), alpha)
 
 

@@ -44,22 +44,28 @@ def summary(audit: Audit) -> list[str]:
 
 def _verdict(audit: Audit, rows: list[dict[str, Any]]) -> list[str]:
     """What to do, for a reader who wants one sentence: does the usual pairwise loss do, and is it more than noise?"""
+    lists = _lists(audit)
     (usual,) = [row for row in audit.overall.to_pylist() if row["surrogate"] == "ranknet"] or [None]
     if usual is None or not usual["right"] + usual["wrong"] or all(row["pairs"] == row["level_pairs"] for row in rows):
         return []
     if not usual["wrong"]:
-        return ["The usual pairwise loss (logistic) orders these judgments as well as any: use the default of fit."]
-    of = 100 * _number(usual["mean_regret"])
-    many = f"{of:.2g}" if of >= 0.095 else "fewer than 0.1"
+        the = "The" if lists is None else f"By {lists} the"
+        return [f"{the} usual pairwise loss (logistic) orders these judgments as well as any: use the default of fit."]
+    lost = _number(usual["mean_regret"])
+    many = f"{100 * lost:.2g}" if lost >= 0.00095 else "fewer than 0.1"
     said = f"Of a hundred judgments the usual pairwise loss (logistic) would contradict {many} more than need be; "
+    if lists is not None:
+        less = f"is worth {_amount(lost)} less than the best"
+        said = f"By {lists} (at most 1) the order of the usual pairwise loss (logistic) {less}; "
     held = [] if audit.held_out is None else audit.held_out.to_pylist()
     tried = [row for row in held if row["surrogate"] == "ranknet" and row["standard_error"]]
     if not tried:
         return [
             f"{said}whether that is noise was not tried. The default of fit tries it, on held-out judgments: use it."
         ]
-    contradicted = _number(usual["mean_regret"]) * sum(row["judgments"] for row in rows)
-    if tried[0]["mean"] > SURE * tried[0]["standard_error"] and contradicted > SURE**2:  # Σd ≤ Σd², so z² ≤ Σd
+    contradicted = lost * sum(row["judgments"] for row in rows)
+    seen = lists is not None or contradicted > SURE**2  # Σd ≤ Σd², so z² ≤ Σd
+    if seen and tried[0]["mean"] > SURE * tried[0]["standard_error"]:
         return [f"{said}that is more than noise. {_way_out(audit)}"]
     return [f"{said}that is within noise: use the default of fit."]
 
@@ -69,11 +75,19 @@ def _way_out(audit: Audit) -> str:
     rows = [row for row in audit.overall.to_pylist() if row["surrogate"] == "default"]
     if not rows or not rows[0]["right"] + rows[0]["wrong"]:
         return "The default of fit looks for it (its gate); do not name such a loss."
-    taken, of = audit.settings["default"], 100 * _number(rows[0]["mean_regret"])
-    left = (
-        "as few as can be" if not rows[0]["wrong"] else f"{of:.2g} more than need be" if of >= 0.095 else "hardly more"
-    )
+    taken, lost = audit.settings["default"], _number(rows[0]["mean_regret"])
+    if _lists(audit) is not None:
+        left = "loses nothing" if not rows[0]["wrong"] else f"loses {_amount(lost)}"
+        return f"With enough judgments the gate of fit takes {taken} and {left}: use the default with this target."
+    left = f"{100 * lost:.2g} more than need be" if lost >= 0.00095 else "hardly more"
+    left = left if rows[0]["wrong"] else "as few as can be"
     return f"With enough judgments the gate of fit takes {taken} and contradicts {left}: use the default."
+
+
+def _lists(audit: Audit) -> str | None:
+    """The loss of lists that everything is judged by; None where each surrogate is by its own, or all by pairs."""
+    target = audit.settings.get("target")
+    return None if target in (None, "pairwise") else str(target).upper()
 
 
 def _of(number: int, total: int, noun: str = "queries") -> str:
@@ -149,7 +163,9 @@ def _losses(audit: Audit, queries: int, beyond_noise: bool | None) -> list[str]:
     table = sorted(audit.overall.to_pylist(), key=lambda row: (-row["wrong"], -_number(row["mean_regret"])))
     wrong = [row for row in table if row["wrong"]]
     lines = []
-    begin = "With infinite data exactly like this"
+    asked = audit.settings.get("target")
+    by = "" if asked is None else ", by the pairwise loss" if asked == "pairwise" else f", by {asked.upper()}"
+    begin = f"With infinite data exactly like this{by}"
     if wrong:
         where = "" if queries == 1 else ", by queries and mean excess loss"
         each = [f"{_title(row, audit.settings)} {_wrong(row, queries)}" for row in wrong]
@@ -191,7 +207,8 @@ def _title(row: dict[str, Any], settings: Mapping[str, Any]) -> str:
         title = f"the default of fit (its gate takes {settings['default']})"
     elif row["surrogate"] == "gain-regression":
         title += f" of {settings['structure']}"
-    return title if row["target"] == "pairwise" else f"{title} (by {row['target'].upper()})"
+    own = settings.get("target") is None and row["target"] != "pairwise"
+    return f"{title} (by {row['target'].upper()})" if own else title
 
 
 def _noise(rows: list[dict[str, Any]]) -> list[str]:

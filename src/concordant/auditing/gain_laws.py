@@ -7,22 +7,27 @@ order of a few items comes by dynamic programming over subsets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.auditing.regret import NO, UNKNOWN, YES, SurrogateVerdict
+from concordant.auditing.regret import CLOSE, NO, UNKNOWN, YES, SurrogateVerdict, worse_minimisers
 from concordant.auditing.transitivity import FAILS, HOLDS, UNDETERMINED
 from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.learning.rankers.target import Target
 from concordant.losses.expected_gains import GAINS, best_values, expected_gains
-from concordant.losses.gains import inverse_discount
+from concordant.losses.gains import Gain, inverse_discount
 from concordant.losses.minimise import minimise
+from concordant.losses.minimum import Minimum
 from concordant.losses.objective import Relevance
 from concordant.losses.surrogates import Chosen
-from concordant.preferences.graphs import Batch
+from concordant.preferences.connectivity import Differences
+from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
 
@@ -124,8 +129,10 @@ def _by_subsets(gains: Floats, weight: Floats, inverse: Floats, sign: float) -> 
     return order
 
 
-TARGETS = {"ndcg": "2^s-1", "err": "err"}
+TARGETS = {"ndcg": "2^s-1", "precision": "2^s-1", "err": "err"}
 """Target losses and the gain that each is used with unless another is given."""
+DISCOUNTS: Mapping[str, Gain] = {"precision": np.ones_like}
+"""F of targets where it is not log2(1 + j)."""
 ROUNDING = 1e-12
 """Share of the largest gain within which gains, and for ERR values, are level."""
 
@@ -167,6 +174,7 @@ def gain_regrets(
     - ``ndcg``: ℓ(α, μ) = ∫ (1 − Σ_j G(s_j) / (Z(s) F(π_α(j)))) dμ, F(j) = log2(1 + j); a draw with Z(s) = 0 has loss 0.
       Least when items are in decreasing order of ∫ G(s_j)/Z(s) dμ (Corollary 1); items level in it may be in any
       order, and below the cut-off ``at`` so may all.
+    - ``precision``: the same with F(j) = 1.
     - ``err``: ℓ(α, μ) = ∫ (1 − Σ_i 1/i G_(i) Π_{h<i} (1 − G_(h))) dμ. For one draw, as for a product law, the order by
       ∫ G(s_j) dμ is the best (Lemma 1: in its proof swapping neighbours gains (p_i − p_{i+1}) times a factor that is
       0 after an item with G = 1: behind it any order is as good). For other laws it need not be: two kinds of
@@ -194,7 +202,7 @@ def gain_regrets(
     if not close >= 0:
         raise UsageError(f"close must be at least 0, not {close!r}")
     group = _tie_groups(law, scores, close)
-    return _ndcg(law, group, gain, at) if target == "ndcg" else _err(law, group, gain, at)
+    return _err(law, group, gain, at) if target == "err" else _ndcg(law, group, gain, at, DISCOUNTS.get(target))
 
 
 def _tie_groups(law: Relevance, scores: Floats, close: float) -> Nodes:
@@ -209,17 +217,21 @@ def _tie_groups(law: Relevance, scores: Floats, close: float) -> Nodes:
     return group
 
 
-def _ndcg(law: Relevance, group: Nodes, gain: str, at: int | None) -> GainRegrets:
+def _ndcg(law: Relevance, group: Nodes, gain: str, at: int | None, discount: Gain | None) -> GainRegrets:
     graph, owner = Ragged(law.node_start), law.owner
-    expected = expected_gains(law, gain, normalised=True, at=at, signed=True)
-    some = law.share @ (best_values(GAINS[gain](law.scores), law.node_start, at) > 0)  # draws with Z(s) = 0 have loss 0
+    expected = expected_gains(law, gain, normalised=True, at=at, signed=True, discount=discount)
+    some = law.share @ (
+        best_values(GAINS[gain](law.scores), law.node_start, at, discount) > 0
+    )  # draws with Z(s) = 0 have loss 0
     graphs, position = len(graph), graph.place
-    inverse = inverse_discount(int(graph.sizes.max(initial=0)), at=at)[position]
+    inverse = inverse_discount(int(graph.sizes.max(initial=0)), discount, at)[position]
     best_order = np.lexsort((-expected, owner))
     best, mine = expected[best_order], expected[np.lexsort((expected, group))]  # groups follow the graphs
     close = ROUNDING * graph.spread(graph.most(np.abs(expected)))
     wrong = (best - mine > close) | (mine - best > close)
     fails = np.bincount(owner[wrong & (inverse > 0)], minlength=graphs) > 0
+    if discount is not None:  # where places weigh the same, other orders may do as well
+        fails &= graph.sums((best - mine) * inverse - close) > 0
     optimal, loss = (some - graph.sums(of * inverse) for of in (best, mine))
     loss = np.where(fails, loss, optimal)
     place = np.empty(len(owner), np.int64)
@@ -333,38 +345,89 @@ class Law:
         return Relevance.of(np.stack(rows), batch.node_start)
 
 
-def judge_by_gains(chosen: Chosen, law: Relevance, *, chances: bool) -> SurrogateVerdict:
-    """Minimise a surrogate of scores on every law and charge its minimiser with the NDCG or the ERR loss.
+@dataclass(frozen=True)
+class Yardstick:
+    """The loss of lists that scores are charged with: a target, the gain of the law's scores, how near scores tie."""
 
-    Gains for ERR are chances: the scores themselves where they are ``chances``, else their sigmoid.
+    target: Target
+    structure: Structure
+    """Whose scores the law is of."""
+    gain: str
+    close: float = 0.0
+
+    @classmethod
+    def own(cls, chosen: Chosen, law: Law) -> Yardstick:
+        """Return the loss that a surrogate of scores is consistent for, with the gain that it takes."""
+        return cls(Target(chosen.target), law.structure, _own_gain(chosen, law))
+
+    @classmethod
+    def asked(cls, target: Target, law: Law) -> Yardstick:
+        """Return a target with the gain by which ``fit`` judges by it: 2^s − 1, chances as they are."""
+        gain = "identity" if law.chances else "sigmoid" if target.name == "err" else "2^s-1"
+        return cls(target, law.structure, gain, CLOSE)
+
+    def regrets(self, law: Relevance, alpha: Floats) -> GainRegrets:
+        """Charge scores."""
+        known = np.where(np.isnan(alpha), 0.0, alpha)
+        return gain_regrets(law, known, self.target.name, gain=self.gain, at=self.target.at, close=self.close)
+
+    def charge(self, law: Relevance, alpha: Floats, status: NDArray[np.int8], known: Flags) -> SurrogateVerdict:
+        """Charge scores as a verdict; what is not ``known`` has none."""
+        charged = self.regrets(law, alpha)
+        none = np.full(len(charged.loss), -1, np.int64)
+        nothing = np.where(known, 0.0, np.nan)
+        regret = np.where(charged.regret > ROUNDING, charged.regret, 0.0)
+        consistent = np.where(regret > 0, NO, np.where(charged.exact, YES, UNKNOWN))
+        return SurrogateVerdict(
+            status,
+            charged.loss + nothing,
+            regret + nothing,
+            regret + nothing,
+            np.where(known, consistent, UNKNOWN).astype(np.int8),
+            np.zeros(len(none), np.int64),
+            none,
+            none,
+            alpha,
+        )
+
+
+def _own_gain(chosen: Chosen, law: Law) -> str:
+    """Gains for ERR are chances: the scores themselves where they are, else their sigmoid."""
+    default = str(chosen.member.defaults.get("gain", "2^s"))
+    return "sigmoid" if chosen.target == "err" and not law.chances else default
+
+
+def minimised(chosen: Chosen, source: Batch | Graphs | Relevance, law: Law) -> Minimum:
+    """Minimise a surrogate on what it reads."""
+    options = {"gain": _own_gain(chosen, law)} if "gain" in chosen.member.defaults else {}
+    return minimise(chosen.member.objective(source, phi=chosen.phi, **options))
+
+
+def judge_by_gains(found: Minimum, by: Yardstick, law: Relevance) -> SurrogateVerdict:
+    """Charge the minimisers of a surrogate with a loss of lists, where there are many the worst one found.
+
+    Of many minimisers it is said that all are right only where each puts the items in a best order of the law.
     """
-    member = chosen.member
-    gain = _gain(chosen, chances)
-    found = minimise(member.objective(law, phi=chosen.phi, **({"gain": gain} if "gain" in member.defaults else {})))
-    return charge(chosen, law, found.alpha, found.status, found.known, chances=chances)
+    verdict = by.charge(law, found.alpha, found.status, found.known)
+    many = found.known & (found.status == Status.NOT_UNIQUE)
+    if not many.any() or not by.close:
+        return verdict
+    charged = by.regrets(law, found.alpha)
+    order = np.lexsort((charged.place, law.owner))
+    same = law.owner[order[:-1]] == law.owner[order[1:]]
+    above, below = order[:-1][same], order[1:][same]
+    start = Ragged.counted(law.owner[above], len(many)).start
+    empty = np.zeros(0, np.int64)
+    best = Differences(law.node_start, start, above, below, np.ones(len(above)), empty, empty)
+    wrong = ~(found.least_gaps(above, below) > CLOSE) & many[law.owner[above]]
+    open_ = best.edges.most(wrong.astype(np.int64)) > 0
+    least = charged.optimal_loss + ROUNDING
 
+    def loss_of(alpha: Floats) -> Floats:
+        return by.regrets(law, alpha).loss
 
-def _gain(chosen: Chosen, chances: bool) -> str:
-    return "sigmoid" if chosen.target == "err" and not chances else str(chosen.member.defaults.get("gain", "2^s"))
-
-
-def charge(
-    chosen: Chosen, law: Relevance, alpha: Floats, status: NDArray[np.int8], known: Flags, *, chances: bool
-) -> SurrogateVerdict:
-    """Charge scores with the loss and the gain of a surrogate; what is not ``known`` has no verdict."""
-    charged = gain_regrets(law, alpha, chosen.target, gain=_gain(chosen, chances))
-    none = np.full(len(charged.loss), -1, np.int64)
-    nothing = np.where(known, 0.0, np.nan)
-    regret = np.where(charged.regret > ROUNDING, charged.regret, 0.0)
-    consistent = np.where(regret > 0, NO, np.where(charged.exact, YES, UNKNOWN))
-    return SurrogateVerdict(
-        status,
-        charged.loss + nothing,
-        regret + nothing,
-        regret + nothing,
-        np.where(known, consistent, UNKNOWN).astype(np.int8),
-        np.zeros(len(none), np.int64),
-        none,
-        none,
-        alpha,
-    )
+    worst = worse_minimisers(best, wrong, found, verdict.loss, np.where(open_, least, np.nan), loss_of)
+    regret = np.where(worst > least, worst - charged.optimal_loss, 0.0) + np.where(found.known, 0.0, np.nan)
+    most = np.where(open_, 1.0 - charged.lower, verdict.regret_at_most)  # no order loses more than 1
+    consistent = np.where(regret > 0, NO, np.where(open_, UNKNOWN, verdict.consistent)).astype(np.int8)
+    return replace(verdict, loss=worst, regret=regret, regret_at_most=most, consistent=consistent)

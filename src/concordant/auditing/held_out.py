@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.auditing.gain_laws import Yardstick
 from concordant.auditing.regret import CLOSE, order_loss
 from concordant.errors import UsageError
 from concordant.losses.minimise import minimise
+from concordant.losses.objective import Relevance
 from concordant.losses.surrogates import Chosen, choose
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
@@ -51,7 +54,13 @@ class HeldOut:
 
 
 def held_out_regrets(
-    prefs: Preferences, names: Sequence[str], *, splits: int = 5, seed: int = 0, queries: Nodes | None = None
+    prefs: Preferences,
+    names: Sequence[str],
+    *,
+    splits: int = 5,
+    seed: int = 0,
+    queries: Nodes | None = None,
+    by: Yardstick | None = None,
 ) -> HeldOut:
     """Estimate the excess loss E[ℓ(order of the surrogate) − ℓ(best order)] when both are chosen on half the judgments.
 
@@ -66,6 +75,8 @@ def held_out_regrets(
     The standard error of a single query is the root of the mean over splits of (a − b)²/4, a and b the two directions:
     for fixed orders that is the variance of a mean over all its judgments. It is rough. A query's results depend on
     its label, its judgments and the seed alone.
+    ``by``: a loss of lists in the place of the pairwise one; then the best order of a half is by the scores that the
+    structure gives it, and both orders are charged with its scores of the other half.
     Errors (UsageError): no split, unknown surrogates, surrogates that read scores, no query with two judgments.
 
     >>> beats = [("x", "y")] * 6 + [("y", "z")] * 5 + [("x", "z")] * 6 + [("z", "x")]
@@ -86,7 +97,7 @@ def held_out_regrets(
         raise UsageError("no query has two judgments: there is nothing to hold out")
     excess = np.zeros((splits, HALVES, len(members), len(codes)))
     with stage("held-out judgments", splits * HALVES * len(members)) as advance:
-        _fill(excess, prefs, codes, members, seed, advance)
+        _fill(excess, prefs, codes, members, seed, by, advance)
     per_query = excess.mean(axis=(0, 1))
     if len(codes) > 1:
         error = per_query.std(axis=1, ddof=1) / math.sqrt(len(codes))
@@ -95,22 +106,45 @@ def held_out_regrets(
     return HeldOut(tuple(names), codes, per_query, per_query.mean(axis=1), error, splits)
 
 
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """What half of the judgments charges an order with, and its own best order."""
+
+    loss: Callable[[Floats], Floats]
+    best: Floats
+    """Scores in that order."""
+
+    @classmethod
+    def of(cls, half: Batch, by: Yardstick | None) -> _Judge:
+        if by is None:
+            mean = mean_adjacency(half)
+            return cls(partial(order_loss, mean), -best_orders(mean).place.astype(np.float64))
+        law = Relevance.of(by.structure(half).value, half.node_start)
+        return cls(lambda order: by.regrets(law, order).loss, law.scores[0])
+
+
 def _fill(
-    excess: Floats, prefs: Preferences, codes: Nodes, members: Sequence[Chosen], seed: int, advance: Stage
+    excess: Floats,
+    prefs: Preferences,
+    codes: Nodes,
+    members: Sequence[Chosen],
+    seed: int,
+    by: Yardstick | None,
+    advance: Stage,
 ) -> None:
     """Write the excess losses, shape (splits, halves, surrogates, queries)."""
     for split in range(len(excess)):
         keys = label_keys(prefs.queries, seed + split)
         shares = deal(prefs.start, prefs.count, keys, HALVES)
         halves = [_half(prefs, codes, share) for share in shares]
-        means = [mean_adjacency(half) for half in halves]
-        for train, (half, mean) in enumerate(zip(halves, means, strict=True)):
-            rest = means[1 - train]
+        judges = [_Judge.of(half, by) for half in halves]
+        for train, half in enumerate(halves):
+            rest = judges[1 - train]
             lot = _lots(half, keys)
-            best = order_loss(rest, -best_orders(mean).place.astype(np.float64))
+            best = rest.loss(_broken(half, judges[train].best, lot))
             for row, chosen in enumerate(members):
                 found = minimise(chosen.member.objective(half, phi=chosen.phi))
-                charged = order_loss(rest, _broken(half, found.alpha, lot)) - best
+                charged = rest.loss(_broken(half, found.alpha, lot)) - best
                 excess[split, train, row] = np.where(found.status == Status.LEFT_OUT, np.nan, charged)
                 advance()
 

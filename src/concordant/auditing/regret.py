@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
-from concordant.losses.minimise import minimise
 from concordant.losses.minimum import Minimum
-from concordant.losses.surrogates import Chosen
 from concordant.preferences.connectivity import Differences
-from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.ranking.best_orders import BestOrders
@@ -103,16 +102,21 @@ def regrets(mean: Graphs, net: Differences, found: Minimum, ties: str = "heavier
 
 
 def worse_minimisers(
-    mean: Graphs, net: Differences, found: Minimum, charged: Regrets, enough: Floats, ties: str
+    net: Differences,
+    wrong: NDArray[np.bool_],
+    found: Minimum,
+    loss: Floats,
+    enough: Floats,
+    loss_of: Callable[[Floats], Floats],
 ) -> Floats:
     """Return the largest loss of some more minimisers of each graph, until one loses more than ``enough``.
 
     Where there are many minimisers those that push one end of a wrongly ordered edge as far as it goes are tried, the
     heaviest first, ``TRIES`` from either end, and points half way between them, which are minimisers too. Graphs of
-    one minimiser, and those of enough NaN, keep ``charged.loss``.
+    one minimiser, and those of enough NaN, keep ``loss``. ``wrong``: edges of ``net`` that some minimiser contradicts.
     """
-    loss, before = charged.loss.copy(), found.alpha
-    pushed = [_heaviest(net, ends, charged.wrong) for ends in (net.winner, net.loser)]
+    loss, before = loss.copy(), found.alpha
+    pushed = [_heaviest(net, ends, wrong) for ends in (net.winner, net.loser)]
     many = (found.status == Status.NOT_UNIQUE) & found.surely_least
     for turn, lowest in itertools.product(range(TRIES), (True, False)):
         nodes, rank = pushed[0 if lowest else 1]
@@ -122,7 +126,7 @@ def worse_minimisers(
         there = net.owner[mine]
         point = found.extreme(mine, lowest)
         for tried in (point, (point + before) / 2.0):
-            loss[there] = np.maximum(loss[there], order_loss(mean, tried, ties, close=CLOSE)[there])
+            loss[there] = np.maximum(loss[there], loss_of(tried)[there])
         before = np.where(np.isin(net.owner, there), point, before)
     return loss
 
@@ -163,17 +167,9 @@ class SurrogateVerdict:
 
 
 def judge_by_pairs(
-    chosen: Chosen,
-    batch: Batch,
-    mean: Graphs,
-    net: Differences,
-    best: BestOrders,
-    acyclic: NDArray[np.bool_],
-    ties: str,
+    found: Minimum, mean: Graphs, net: Differences, best: BestOrders, acyclic: NDArray[np.bool_], ties: str
 ) -> SurrogateVerdict:
-    """Minimise a surrogate of preferences on every graph and charge its minimisers with the pairwise loss (10)."""
-    source = mean if chosen.member.reads == "adjacency" else batch
-    found = minimise(chosen.member.objective(source, phi=chosen.phi))
+    """Charge the minimisers of a surrogate of preferences with the pairwise loss (10)."""
     charged = regrets(mean, net, found, ties)
     number = len(mean)
     heaviest = net.edges.most(np.where(charged.wrong, net.weight, 0.0))
@@ -183,7 +179,11 @@ def judge_by_pairs(
     tolerance = ROUNDING * mean.pairs.sums(mean.above + mean.below)
     open_ = (loss <= best.loss + tolerance) & (charged.most > best.lower + tolerance)
     enough = np.where(open_, best.loss + tolerance, np.nan)
-    loss = np.maximum(loss, worse_minimisers(mean, net, found, charged, enough, ties))
+
+    def loss_of(alpha: Floats) -> Floats:
+        return order_loss(mean, alpha, ties, close=CLOSE)
+
+    loss = np.maximum(loss, worse_minimisers(net, charged.wrong, found, charged.loss, enough, loss_of))
     regret, most = loss - best.loss, charged.most - best.lower
     regret, most = (np.where(np.abs(value) <= tolerance, 0.0, value) for value in (regret, most))
     consistent = np.where(regret > 0, NO, np.where((most <= 0) & best.exact, YES, UNKNOWN)).astype(np.int8)

@@ -16,7 +16,6 @@ from concordant.auditing.noise import Noise
 from concordant.auditing.regret import UNKNOWN, YES, SurrogateVerdict
 from concordant.auditing.shapes import Shapes
 from concordant.auditing.transitivity import VERDICTS
-from concordant.losses.surrogates import Chosen
 from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
@@ -65,16 +64,16 @@ def query_rows(batch: Batch, facts: Shapes, best: BestOrders, noise: Noise | Non
     return pa.table(columns)
 
 
-def surrogate_rows(batch: Batch, chosen: Chosen, judged: SurrogateVerdict, name: str = "") -> pa.Table:
-    """Return a row for each query: what the minimisers of one surrogate lose; ``name``: if not the surrogate's."""
+def surrogate_rows(batch: Batch, target: str, judged: SurrogateVerdict, name: str, phi: str | None = None) -> pa.Table:
+    """Return a row for each query: what the minimisers of one surrogate, or the default, lose by a target."""
     number = len(batch)
     known = judged.consistent != UNKNOWN
     return pa.table(
         {
             "query": _queries(batch),
-            "surrogate": pa.array([name or chosen.name] * number, pa.string()),
-            "phi": pa.array([None if name else chosen.phi] * number, pa.string()),
-            "target": pa.array([chosen.target] * number, pa.string()),
+            "surrogate": pa.array([name] * number, pa.string()),
+            "phi": pa.array([phi] * number, pa.string()),
+            "target": pa.array([target] * number, pa.string()),
             "status": pa.array([Status(code).word for code in judged.status], pa.string()),
             "loss": judged.loss,
             "regret": judged.regret,

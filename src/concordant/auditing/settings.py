@@ -11,6 +11,7 @@ class AuditSettings:
     """The parameters of ``audit``, which says what each means."""
 
     surrogates: Sequence[str] | None = None
+    target: str | None = None
     ties: str = "heavier"
     exact: bool = False
     time_limit: float = 10.0

@@ -26,20 +26,30 @@ GAINS: Mapping[str, Gain] = MappingProxyType(
 """Increasing G; "err" is (2^s − 1)/2^max with the largest score of the batch; "sigmoid" makes real scores chances."""
 
 
-def best_values(gains: Floats, node_start: NDArray[np.int64], at: int | None = None) -> Floats:
-    """Z = Σ_j G_(j)/log2(1 + j) over the gains of each graph in decreasing order, the first ``at`` (AoS (14)).
+def best_values(
+    gains: Floats, node_start: NDArray[np.int64], at: int | None = None, discount: Gain | None = None
+) -> Floats:
+    """Z = Σ_j G_(j)/F(j) over the gains of each graph in decreasing order, the first ``at`` (AoS (14)).
+
+    F(j) = log2(1 + j) unless given.
 
     ``gains`` has shape (draws, nodes), the result (draws, graphs).
 
     >>> best_values(np.array([[1.0, 3.0]]), np.array([0, 2])).round(4).tolist()
     [[3.6309]]
     """
-    inverse = inverse_discount(int(np.diff(node_start).max(initial=0)), at=at)
+    inverse = inverse_discount(int(np.diff(node_start).max(initial=0)), discount, at)
     return np.stack([best_value(node_start, row, inverse) for row in gains])
 
 
 def expected_gains(
-    source: Relevance, gain: str, *, normalised: bool, at: int | None = None, signed: bool = False
+    source: Relevance,
+    gain: str,
+    *,
+    normalised: bool,
+    at: int | None = None,
+    signed: bool = False,
+    discount: Gain | None = None,
 ) -> Floats:
     """∫ G(s_j)/Z(s) dμ (``normalised``) or ∫ G(s_j) dμ of every node; 0 where Z(s) = 0.
 
@@ -70,7 +80,7 @@ def expected_gains(
                 "use gain 'err' for graded labels"
             )
         return np.asarray(source.share @ values, np.float64)
-    best = best_values(values, source.node_start, at)
+    best = best_values(values, source.node_start, at, discount)
     if (best < 0).any():
         raise UsageError(f"the best value Z(s) is negative for {int((best < 0).sum()):,} draws; use gain '2^s'")
     inverse = np.divide(1.0, best, out=np.zeros_like(best), where=best > 0)

@@ -6,26 +6,32 @@ The AUC of one list alone has a standard error and an interval without other que
 from __future__ import annotations
 
 import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from concordant.apps.commands.matching import Matched, holds_judgments, match, query_names, read_valued
+from concordant.apps.commands.matching import Matched, Valued, holds_judgments, match, query_names, read_valued
 from concordant.apps.commands.options import EvaluateOptions
 from concordant.apps.commands.output import print_csv
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line
+from concordant.apps.models.directory import is_model
 from concordant.errors import InputError, UsageError
 from concordant.io.read import read_log
 from concordant.losses.metrics.auc import auc_difference, auc_interval
 from concordant.losses.metrics.judged_lists import Floats
 from concordant.losses.metrics.metrics import METRICS, Comparison, Summary, canonical, compare, metric, summarise
 from concordant.preferences.labels import Labels
+from concordant.preferences.notes import Note
 from concordant.progress import stage, steps
 from concordant.ranking.held_out import held_out, matched
+
+if TYPE_CHECKING:
+    from concordant.apps.commands.fitted_scorer import FittedScorer
 
 
 def of_one_list(
@@ -62,13 +68,23 @@ def _paired(lists: Matched, second: Matched, level: float) -> dict[str, Any]:
 
 def evaluate(options: EvaluateOptions) -> None:
     """Print a table on a terminal, CSV into a pipe; notes go to stderr."""
-    scores, labels = options.scores, options.labels
+    labels = options.labels
+    kept = is_model(Path(options.scores))
+    options.settle(model=kept)
+    fitted: FittedScorer | None = None
+    if kept or options.target is not None:
+        from concordant.apps.commands import fitted_scorer
+
+        fitted = fitted_scorer.FittedScorer.of(options, kept=kept)
     votes = options.engine != "spark" and holds_judgments(labels, asked_of(options), options.label)
     options.settle(votes=votes)
     if votes:
-        _by_votes(options)
+        _by_votes(options, fitted)
         return
-    names = [name for said in (*options.metrics, *options.more) for name in said.split(",")]
+    if options.more and not options.metrics:
+        raise UsageError(f"{options.more[0]!r} is neither SCORES nor LABELS; name metrics with --metric")
+    asked = (*options.metrics, *options.more) or ((fitted and fitted.target) or "ndcg@10",)
+    names = [name for said in asked for name in said.split(",")]
     options.settle(conventions=not all(_simple(name) for name in names))
     if options.engine == "spark":
         options.settle(bounded=options.against is not None)
@@ -86,8 +102,7 @@ def evaluate(options: EvaluateOptions) -> None:
     with Progress(options.quiet, "evaluating"):
         with stage(f"reading {labels}"):
             judged = read_valued(labels, "label", columns)
-        with stage(f"reading {scores}"):
-            valued = read_valued(scores, "score", columns)
+        valued = fitted.valued(options) if kept and fitted else _read(options.scores, columns)
         with stage("matching rows"):
             lists = match(valued, judged, options.unmatched)
         values = {name: _values(judges[name], lists) for name in steps("metrics", list(judges))}
@@ -114,14 +129,19 @@ def evaluate(options: EvaluateOptions) -> None:
             options.say("note", f"{name}: {missing:,} of {len(found):,} queries have no value and are left out")
 
 
-def _by_votes(options: EvaluateOptions) -> None:
-    """Judge the scores of a ranking by judgments that it has not seen."""
+def _read(source: str, columns: dict[str, str | None]) -> Valued:
+    with stage(f"reading {source}"):
+        return read_valued(source, "score", columns)
+
+
+def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
+    """Judge the scores of a ranking or a model by judgments that it has not seen."""
     if options.more:
         raise UsageError(f"{options.labels} holds judgments, which no metric such as {options.more[0]!r} reads")
     columns = {"query": options.query, "item": options.item, "score": options.score}
     with Progress(options.quiet, "evaluating"):
-        with stage(f"reading {options.scores}"):
-            valued = read_valued(options.scores, "score", columns)
+        alone = fitted is not None and fitted.ranker is not None
+        valued = fitted.valued(options) if alone and fitted else _read(options.scores, columns)
         with stage(f"reading {options.labels}"):
             reading = read_log(options.labels, **asked_of(options, engine=None))
         prefs = reading.preferences
@@ -136,11 +156,19 @@ def _by_votes(options: EvaluateOptions) -> None:
         known = matched(
             query=valued.query if several else None, item=valued.item, score=valued.value, component=component
         )
-        found = held_out(prefs, known, {}, None)
-    _show(found.table)
+        table: pa.Table | None = None
+        notes: tuple[Note, ...] = ()
+        if not alone:
+            found = held_out(prefs, known, {}, None)
+            table, notes = found.table, found.notes
+        if fitted is not None:
+            row, left_out = fitted.judged(prefs, known)
+            notes = (*left_out, *notes)
+            table = row if table is None else pa.concat_tables([row, table])
+    _show(table)
     skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
     how = "scores are taken for log-abilities: the chance of a win is 1/(1 + e^−difference); ties are half wins"
-    options.say_notes([*skipped, f"{options.labels}: {prefs.facts}", how, *found.notes])
+    options.say_notes([*skipped, f"{options.labels}: {prefs.facts}", *([] if alone else [how]), *notes])
 
 
 def _simple(name: str) -> bool:

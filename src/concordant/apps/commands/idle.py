@@ -8,7 +8,7 @@ A rule speaks of the options (by their names) and of the facts that a command st
   loss reads (scores, judgments, preferences); ``listed``: labels are fitted by a loss on lists; ``cv``: something was
   chosen by cross-validation; ``draws``: subsets of the judgments were drawn
 - ``streamable``: the file of features could stay on disk
-- ``votes``: evaluate judges by judgments, not by labels
+- ``votes``: evaluate judges by judgments, not by labels; ``model``: a model's scores
 - ``conventions``, ``bounded``: a metric of evaluate has conventions, an interval
 - ``reads_data``: an experiment does; ``known``: the counterexample is one of the papers
 - ``alone``: there are no intervals, or such as take every judgment by itself, whoever made it
@@ -130,6 +130,10 @@ RULES = (
          "{labels} holds labels, not judgments"),
     Rule("evaluate", "metrics convention against per_query unmatched level", lambda at: at["votes"],
          "{labels} holds judgments: predictions of them are judged by accuracy, log-loss, Brier score and calibration"),
+    Rule("evaluate", "target", lambda at: at["metrics"] and not at["votes"], "--metric says what is printed"),
+    Rule("evaluate", "features feature_item feature_query unsafe_load_pickle", lambda at: at["model"] is False,
+         "{scores} is no model"),
+    Rule("evaluate", "score", lambda at: at["model"], "{scores} is a model, which has no column of scores"),
     Rule("evaluate", "level", lambda at: at["per_query"], "the value of a query has no interval"),
     Rule("evaluate", "level", lambda at: at["bounded"] is False,
          "only differences and the AUC of one list have an interval", "leave it out, or add --against SCORES"),

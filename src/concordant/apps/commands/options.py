@@ -167,6 +167,11 @@ class AuditOptions(TableOptions, ClusteredLog, AuditSettings):
         "--surrogate",
         default=(),
     )
+    target: str | None = option(
+        "T",
+        "Judge all by this: pairwise, ndcg@K, err@K or precision@K (ndcg, err: the whole list). Default: each by the "
+        "loss that it is for, what fit would do by pairwise; of clicks all by err.",
+    )
     ties: Literal["heavier", "paper"] = option(
         None,
         "How the pairwise loss charges tied scores: the heavier direction, or the formula literally.",
@@ -447,7 +452,7 @@ class ScoreOptions(TableOptions, AbstentionOptions, SparkOptions):
     )
 
 
-class EvaluateOptions(TextOptions, SparkOptions, ClusteredLog):
+class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, ClusteredLog):
     """Judge SCORES by graded LABELS, or by judgments that they have not seen.
 
     SCORES is a table with columns query, item, score, as concordant score writes it; LABELS is LETOR, qrels or a table
@@ -458,8 +463,13 @@ class EvaluateOptions(TextOptions, SparkOptions, ClusteredLog):
     In the place of LABELS a log of judgments, as concordant rank reads it: then SCORES is a ranking that concordant
     rank wrote from other judgments, and its predictions are judged by accuracy, log-loss, Brier score and calibration.
 
+    In the place of SCORES a model that concordant fit wrote: it scores the items by --features, and without --metric it
+    is judged by what it was fitted for.
+
     \b
     Examples:
+      concordant evaluate model test.txt
+      concordant evaluate model votes-of-june.csv --features items.csv
       concordant evaluate scores.csv test.txt --metric ndcg@10 map err@10
       concordant evaluate scores.csv test.qrels --metric ndcg@10 --convention trec --per-query
       concordant evaluate new.parquet test.txt --against old.parquet
@@ -473,9 +483,15 @@ class EvaluateOptions(TextOptions, SparkOptions, ClusteredLog):
         "M",
         f"{any_of(METRICS)}; a cut-off is written as in ndcg@10. Several: --metric ndcg@10 map, or --metric again.",
         "--metric",
-        default=("ndcg@10",),
-        show_default="ndcg@10",
+        default=(),
+        show_default="the target",
     )
+    target: str | None = option(
+        "T",
+        "Judge by this: pairwise, ndcg@K, err@K or precision@K; judgments as concordant fit does with this target. "
+        "Default: what the model was fitted for; of SCORES ndcg@10, and nothing where LABELS are judgments.",
+    )
+    unsafe_load_pickle: bool = flag(PICKLE)
     convention: str | None = option("C", "burges (default), sklearn, trec, xgboost, lightgbm or letor4.")
     against: str | None = option("SCORES", "A second scorer on the same rows: paired differences, first minus second.")
     per_query: bool = flag("One row per metric and query.")

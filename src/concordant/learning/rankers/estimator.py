@@ -28,7 +28,7 @@ from concordant.learning.rankers.columns import (
 )
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
-from concordant.losses.metrics.ndcg import ndcg
+from concordant.losses.metrics.metrics import metric
 
 Floats = NDArray[np.float64]
 
@@ -66,11 +66,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             streamed = StreamedTraining.of(X, y, sample_weight)
             passes = StreamedColumns(X, streamed.placed, self._normaliser(), self._normalised)
             self._learn(streamed, passes)
+            self._say_target(streamed)
             self._keep(passes.normaliser, X.names, len(X.names))
             return self
         training = learning_rows(X, y, self._missing, sample_weight)
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
+        self._say_target(training)
         self._keep(normaliser, training.features.names if training.named else None, training.features.X.shape[1])
         return self
 
@@ -93,7 +95,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
         With preferences 1 less the loss of the ranker's target (``Target``; of rankers without one that of this kind of
         preferences: pairwise disagreement, a tie in score counting ½, or ERR of clicks), queries weighted by their
-        judgments; with labels the mean of nDCG@10. Errors: InputError when no query has anything to agree with.
+        judgments; with labels the mean of the target's metric, of nDCG@10 where none is named. Errors: InputError when
+        no query has anything to agree with.
         """
         check_is_fitted(self)
         if isinstance(X, FeatureFile):
@@ -109,6 +112,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.input_tags.allow_nan = self.missing != "raise"
         return tags
+
+    def _say_target(self, training: Training) -> None:
+        """Keep what the scorer is judged by where nothing else is named."""
+        target = getattr(self, "target", None)
+        if not training.labelled:
+            target = Target.of(target, str(training.prefs.kind))
+        if target is not None:
+            self.status_.setdefault("target", str(target))
 
     # -- for the rankers -------------------------------------------------------------------------------------------
     @abstractmethod
@@ -180,7 +191,13 @@ def agreement(held: Training, scores: Floats, target: Any = None) -> float:
     Errors: InputError when there is nothing to agree with.
     """
     if held.labelled:
-        return float(np.average(ndcg(scores, held.labels, held.groups.owner, at=10), weights=held.weight))
+        asked = Target("ndcg", 10) if target is None else Target.of(target, "")
+        value = metric(str(asked))(scores, held.labels, held.groups.owner)
+        known = ~np.isnan(value)
+        if not known.any():
+            raise InputError(f"no query of these labels can be judged by {asked}")
+        mean = float(np.average(value[known], weights=held.weight[known]))
+        return mean if asked.of_lists else 1.0 - mean
     loss = Target.of(target, str(held.prefs.kind)).judge(held.prefs, held.weight).loss(scores)
     if np.isnan(loss):
         raise InputError(f"no query of these {len(held.prefs):,} judgments has a comparison to be scored by")

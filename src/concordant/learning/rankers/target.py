@@ -164,6 +164,25 @@ class Difference:
     error: float
 
 
+def estimate(target: Target, held: Preferences, scores: Floats, seed: int = 0) -> Difference:
+    """Return the loss of scores of the nodes of ``Batch.whole(held)`` on judgments, with its standard error.
+
+    Of the pairwise loss, a mean over judgments, that of a mean over draws, or over clusters; of lists the jackknife's.
+    """
+    judges = Judges(target, [held], None, seed)
+    (judge,), loss = judges.folds, judges.folds[0].loss(scores)
+    if isinstance(judge, ListLoss) or not judge.additive:
+        values = np.array([part.loss(scores) for part in judges.parts[0]])
+        return Difference(loss, _spread(values[np.isfinite(values)]))
+    each, count = judge.of_judgments(scores, np.zeros(len(scores))), judge.batch.multiplicity
+    each = each - float(count @ each) / float(count.sum())
+    if held.cluster is None:
+        square = float(count @ each**2)
+    else:
+        square = float((np.bincount(held.cluster[judge.batch.judgment], count * each) ** 2).sum())
+    return Difference(loss, float(np.sqrt(square)) / float(judge.weight.sum()))
+
+
 class Judges:
     """What charges scores with the held-out judgments of each fold, and says how surely one is better than another."""
 
@@ -214,7 +233,11 @@ class Judges:
 def _jackknife(parts: list[Disagreement | ListLoss], one: Floats, other: Floats) -> float:
     """The variance of the difference in a fold."""
     left = np.array([part.loss(one) - part.loss(other) for part in parts])
-    left = left[np.isfinite(left)]
+    return _spread(left[np.isfinite(left)]) ** 2
+
+
+def _spread(left: Floats) -> float:
+    """The jackknife's error of an estimate from those without each part; 0 from fewer than two."""
     if len(left) < 2:
         return 0.0
-    return (len(left) - 1) / len(left) * float(((left - left.mean()) ** 2).sum())
+    return float(np.sqrt((len(left) - 1) / len(left) * float(((left - left.mean()) ** 2).sum())))
