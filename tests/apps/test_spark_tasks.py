@@ -134,6 +134,24 @@ def test_integers_without_sign(spark: Any, tmp_path: Path) -> None:
             assert str(here.value) == str(in_memory.value)
 
 
+def test_the_fit_of_the_model_is_told_of_all_queries_together(spark: Any, tmp_path: Path) -> None:
+    """Twelve logs of Theorem 3 in several tasks: one sentence with the numbers of all, p-values as in memory."""
+    path = tmp_path / "votes.csv"
+    one = [("1", "2", 250), ("2", "3", 10), ("1", "3", 500), ("3", "1", 240)]
+    rows = [f"q{q:02},{a},{b},{count}\n" for q in range(12) for a, b, count in one]
+    path.write_text("query,winner,loser,count\n" + "".join(rows))
+    judged = JudgedQueries.of(path, spark, task=12)
+    assert judged.buckets > 1
+    ours = ranking_of(ranked(judged, "bradley-terry", interval="none"), judged, "bradley-terry", "none", 0.95)
+    theirs = cc.rank(cc.read(path), interval="none")
+    assert ours.lack_of_fit is not None and theirs.lack_of_fit is not None
+    assert (ours.lack_of_fit < 0.01).all() and (theirs.lack_of_fit < 0.01).all()
+    told = [note for note in ours.notes if "lack of fit" in note]
+    assert told == [note for note in theirs.notes if "lack of fit" in note] and "in 12 of 12 queries" in told[0]
+    assert len([note for note in ours.notes if "was not looked at" in note]) == 1
+    assert not [note for note in ours.notes if "majority of" in note]
+
+
 # -- rows that are refused -------------------------------------------------------------------------------------------
 def bad_votes() -> Rows:
     rows = votes()

@@ -14,7 +14,11 @@ the leverages H = V^½ X A⁻¹ Xᵀ V^½ there; a χ² law of these two moments
 
 *Clusters, strengths, lists.* Judgments of one unit depend on each other. With r_c the residuals of unit c and r̃_c what
 is left of them beside the parameters, X² = ‖Σ r̃_c‖² in the metric 1/v, and its law without lack of fit is that of
-‖Σ ξ_c r̃_c‖² with random signs ξ_c (Liu, Ann. Statist. 16, 1988), scaled to the mean under independence.
+‖Σ ξ_c r̃_c‖² with random signs ξ_c (Liu, Ann. Statist. 16, 1988), moved to the mean under independence.
+
+*Covariates, Thurstone's model.* Tables with few judgments a pair, of a fit with covariates, and all of case V, are
+compared with tables drawn from the fit (``simulated_fit``). Scores by differences of log-odds are those of Bradley and
+Terry's model, whose test does not ask how it was fitted.
 """
 
 from __future__ import annotations
@@ -39,9 +43,11 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import Ragged
+from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.edge_tests import edge_tests
 from concordant.ranking.problem import davidson_probabilities, win_probability
 from concordant.ranking.scores import Scores
+from concordant.ranking.simulated_fit import Link, by_simulation, case_five, logistic
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -181,9 +187,16 @@ class Design:
 def lack_of_fit(batch: Batch, scores: Scores, *, seed: int = 0) -> Floats:
     """Return the p-value of each graph's test that one scale explains its pairs; shape (graphs,), NaN where untested.
 
-    ``scores``: a fit by ``bradley_terry`` on this batch. Untested are graphs with fewer than 30 judgments or with no
-    more pairs than parameters, and those whose test would take long (module docstring and ``MOST_DRAWN``).
+    ``scores``: a fit by ``bradley_terry`` or ``thurstone_mosteller`` on this batch. Untested are graphs with fewer than
+    30 judgments or with no more pairs than parameters, and those whose test would take long (module docstring and
+    ``MOST_DRAWN``).
     """
+    link: Link = logistic
+    if "differences" in scores.options:
+        if scores.options["differences"] not in ("log-odds", "probit"):
+            return np.full(len(batch), np.nan)
+        link = logistic if scores.options["differences"] == "log-odds" else case_five
+        scores = bradley_terry(batch)
     fitted = FittedPairs.of(batch, scores)
     graphs = fitted.graphs
     found = np.full(len(graphs), np.nan)
@@ -194,22 +207,27 @@ def lack_of_fit(batch: Batch, scores: Scores, *, seed: int = 0) -> Floats:
     plain = isinstance(prefs, Comparisons) and prefs.weight is None and prefs.cluster is None
     open_ = (free > 0) & (batch.judgments >= FEWEST)
     if not plain:
-        chosen = np.flatnonzero(open_ & (graphs.sizes + fitted.extras <= WIDEST))
+        chosen = np.flatnonzero(open_ & (link is logistic) & (graphs.sizes + fitted.extras <= WIDEST))
         for graph in chosen if len(chosen) <= MOST_GRAPHS else ():
             found[graph] = _by_signs(batch, fitted, int(graph), seed)
         return found
-    dense = open_ & (graphs.pairs.least(fitted.variance, np.inf) >= DENSE) & (fitted.prior <= FIXED_PRIOR)
+    dense = (
+        open_
+        & (link is logistic)
+        & (graphs.pairs.least(fitted.variance, np.inf) >= DENSE)
+        & (fitted.prior <= FIXED_PRIOR)
+    )
     dense &= (graphs.pairs.sums(graphs.ties) == 0) & (not scores.options.get("mean"))
     statistic = graphs.pairs.sums(_squares(fitted.residual, fitted.variance))
     found[dense] = gammaincc(0.5 * free[dense], 0.5 * statistic[dense])
     rest = np.flatnonzero(open_ & ~dense)
     if len(rest) <= MOST_GRAPHS:
         for graph in rest:
-            found[graph] = _of_table(fitted, int(graph), seed, PLAIN / len(rest))
+            found[graph] = _of_table(fitted, int(graph), link, seed, PLAIN / len(rest))
     return found
 
 
-def _of_table(fitted: FittedPairs, graph: int, seed: int, plain: float) -> float:
+def _of_table(fitted: FittedPairs, graph: int, link: Link, seed: int, plain: float) -> float:
     """The p-value of one graph of independent judgments, without a kernel if it turns no more than ``plain`` wins."""
     pairs, _ = fitted.part(graph)
     graphs = fitted.graphs
@@ -218,6 +236,8 @@ def _of_table(fitted: FittedPairs, graph: int, seed: int, plain: float) -> float
     drawn = float(total.sum()) <= MOST_DRAWN and fitted.extras == 0
     if float(total.sum()) < FEWEST:
         return np.nan
+    if (fitted.extras and total.sum() <= MOST_DRAWN) or link is case_five:
+        return by_simulation(Design.of(fitted, graph).matrix, wins, total, link, seed)
     if drawn and (graphs.ties[pairs].any() or fitted.prior > FIXED_PRIOR):
         margin = margin * _stretch(margin, wins, total)
     elif not drawn:
@@ -419,7 +439,8 @@ def _by_signs(batch: Batch, fitted: FittedPairs, graph: int, seed: int) -> float
     score = design.matrix.T @ drawn
     squares = (drawn**2 / variance[:, None]).sum(axis=0) - (score * (inverse @ score)).sum(axis=0)
     statistic = float(_squares(fitted.residual[pairs], variance).sum())
-    larger = int((squares * (mean / (mean - lost)) >= statistic).sum())
+    moved = float(squares.mean()) * lost / (mean - lost)
+    larger = int((squares + moved >= statistic).sum())
     return float((larger + 1) / (times + 1))
 
 

@@ -165,6 +165,7 @@ _MEMBERS = (
         "thurstone-mosteller",
         thurstone_mosteller,
         "pairs",
+        expects=True,
         neutral="0",
         gauge="sum zero",
         source="AoS (22)",

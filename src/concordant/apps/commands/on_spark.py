@@ -31,6 +31,7 @@ from concordant.io.store.catalogue import is_store
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.preferences.values import say as problems
 from concordant.ranking.rank import Ranking
+from concordant.ranking.structures import structure as find_structure
 
 
 @without_pandas_warning()
@@ -83,7 +84,10 @@ def _ranked(
     with judged.explained():
         frame = ranking.ranked(judged, structure, **asked)
     if output is not None and is_folder(output):
-        return None, *ranking.write_ranking(frame, judged, output)
+        rows, notes = ranking.write_ranking(frame, judged, output)
+        if find_structure(structure).expects:
+            notes.append("whether the model fits the judgments was not looked at, as the executors write the ranking")
+        return None, rows, notes
     board = ranking.ranking_of(frame, judged, structure, asked["interval"], asked["level"])
     return board, len(board), []
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
@@ -18,14 +19,17 @@ from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
 from concordant.ranking.flags import FLAGS, LABELS
 from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
+from concordant.ranking.lack_of_fit import misfit_notes, rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
 from concordant.ranking.standard_errors import method_for
 from concordant.ranking.structures import structure as find_structure
 
 STATUS = ("status", "iterations", "gradient")
-BESIDE = (*STATUS, "note", "interval")
+BESIDE = (*STATUS, "note", "interval", "lack_of_fit")
 """Columns beside those of ``Ranking.to_arrow``."""
+OF_THE_WHOLE = ("lack of fit", "contradicted pairs")
+"""Notes of tests that are about all queries, of which a task sees a part."""
 WORDY = 2
 """Judgments that one row of a log holds at most: wins of either side."""
 METHODS = pa.schema([("method", pa.string())])
@@ -94,6 +98,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
 
     methods = {method for said in pc.unique(table["interval"]).to_pylist() for method in said.split(" or ")}
     flags = pc.index_in(table["flag"], pa.array(LABELS)).to_numpy()[order]
+    tested = table["lack_of_fit"].to_numpy()[order][first]
     return Ranking(
         queries=queries,
         items=items,
@@ -107,13 +112,23 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         interval=" or ".join(sorted(methods)) or interval,
         level=level,
         status={name: column(name)[first] for name in STATUS},
+        lack_of_fit=tested if find_structure(structure).expects else None,
         notes=(
             *judged.notes,
             *look_alikes(items, "items"),
             *look_alikes(queries, "queries"),
             *sorted(pc.unique(table["note"]).drop_null().to_pylist()),
+            *_misfit(structure, tested),
         ),
     )
+
+
+def _misfit(structure: str, tested: NDArray[np.float64]) -> list[str]:
+    """Say in how many queries one scale does not explain the pairs; which pairs contradict it no task knows of all."""
+    if not find_structure(structure).expects or not rejected(tested):
+        return []
+    said = "which majorities contradict the scores was not looked at: each executor sees a part of the queries"
+    return [*misfit_notes(tested, pa.table({})), said]
 
 
 def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple[int, list[str]]:
@@ -162,6 +177,7 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
             ("gradient", pa.float64()),
             ("note", pa.string()),
             ("interval", pa.string()),
+            ("lack_of_fit", pa.float64()),
         ]
     )
 
@@ -171,9 +187,12 @@ def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any]) -> pa.Ta
     board = rank_here(prefs, structure, **asked)
     table = board.to_arrow()
     note = np.full(len(board), None, object)
-    note[:1] = "; ".join(note for note in board.notes if note not in prefs.notes) or None  # labels: of all tasks
+    left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in OF_THE_WHOLE)}
+    note[:1] = "; ".join(note for note in board.notes if note not in left) or None  # labels: of all tasks
+    tested = np.full(len(board.queries), np.nan) if board.lack_of_fit is None else board.lack_of_fit
     beside: dict[str, Any] = {name: board.status[name][board.query] for name in STATUS}
     beside |= {"note": pa.array(note, pa.string()), "interval": pa.repeat(board.interval, len(board))}
+    beside["lack_of_fit"] = pa.array(tested[board.query], from_pandas=True)
     return pa.table(dict(zip(table.column_names, table.columns, strict=True)) | beside)
 
 
