@@ -382,3 +382,24 @@ def test_a_letor_line_without_a_query_is_named(concordant, folder: Path) -> None
     (folder / "bare.txt").write_text("1 1:0.5 2:1\n")
     status, _, err = concordant("fit", "bare.txt", "-m", "model")
     assert status == 2 and "line 1 is not of the form 'label qid:query 1:value …'" in err
+
+
+def test_the_gate_holds_clusters_out_together(concordant, folder: Path) -> None:
+    """By the column that is named; with fewer clusters than folds it says that it could not look."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for vote in range(120):
+        a, b = sorted(rng.permutation(3)[:2].tolist())
+        rows.append([f"i{a}", f"i{b}", f"w{vote % 12}", f"v{vote % 2}"])
+    _write(folder / "cl.csv", ["winner", "loser", "worker", "half"], rows)
+    _write(folder / "three.csv", ["item", "x"], [["i0", 3], ["i1", 1], ["i2", 0]])
+    given = ("fit", "cl.csv", "-f", "three.csv", "-m", "model")
+    assert "gate: pairwise logistic stays, for" in concordant(*given, "--cluster", "worker")[2]
+    status, _, err = concordant(*given, "--cluster", "half")
+    assert status == 0 and "too little to hold out (2 clusters for 3 folds)" in err
+    assert load_model(folder / "model").status_["gate"][0]["why"] == "2 clusters for 3 folds"
+    status, _, err = concordant(*given, "--cluster", "half", "--cluster", "worker")
+    assert status == 2 and "a fit heeds one column of clusters" in err
+    for more in (("--no-gate",), ("--loss", "ranknet"), ("--structure", "borda")):
+        status, _, err = concordant(*given, "--cluster", "worker", *more)
+        assert status == 2 and "--cluster does nothing here" in err, more

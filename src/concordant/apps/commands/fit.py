@@ -42,6 +42,7 @@ from concordant.learning.rankers.lists import LOSSES, ListRanker
 from concordant.learning.rankers.target import Target
 from concordant.losses.pair_losses import pair_loss
 from concordant.losses.surrogates import surrogate
+from concordant.preferences.counted import refuse_crossed
 from concordant.progress import stage
 from concordant.ranking.structures import structure
 
@@ -75,7 +76,7 @@ def fit(options: FitOptions) -> None:
         _fit(ranker, features, judged, options)
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
-    options.settle(**chosen_by(ranker))
+    options.settle(**chosen_by(ranker), gated="gate" in ranker.status_)
     place = save_model(ranker, options.model, about={"log": log, "features": options.features or log})
     if not quiet:
         tell(told)
@@ -135,6 +136,7 @@ def _preferences(options: FitOptions) -> tuple[Features | FeatureFile, Any, list
     file = feature_stream(options.features, options)
     log = options.log
     reading = read_log(log, **asked_of(options))
+    refuse_crossed(reading.preferences, "a fit")
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     if not options.quiet:
         told += [

@@ -5,8 +5,9 @@ A rule speaks of the options (by their names) and of the facts that a command st
 - ``terminal``: stdout is one; ``shown``: that, or the output is JSON; ``folder``: executors of Spark write the output
   into a folder
 - ``graded``: fit learns from labels; ``letor``: from a LETOR file that holds the features, too; ``reads``: what its
-  loss reads (scores, judgments, preferences); ``listed``: labels are fitted by a loss on lists; ``cv``: something was
-  chosen by cross-validation; ``draws``: subsets of the judgments were drawn
+  loss reads (scores, judgments, preferences); ``gated``: held-out judgments were asked for another aggregation;
+  ``listed``: labels are fitted by a loss on lists; ``cv``: something was chosen by cross-validation; ``draws``: subsets
+  of the judgments were drawn
 - ``streamable``: the file of features could stay on disk
 - ``votes``: evaluate judges by judgments, not by labels; ``model``: a model's scores
 - ``conventions``, ``bounded``: a metric of evaluate has conventions, an interval
@@ -87,6 +88,9 @@ RULES = (
          "memory"),
     Rule("fit", "label", lambda at: at["graded"] is False, "{log} is a log of preferences",
          "leave it out, or add --kind labels"),
+    Rule("fit", "cluster", lambda at: at["graded"], "{log} holds graded labels"),
+    Rule("fit", "cluster", lambda at: at["gated"] is False or at["engine"] == "spark",
+         "it says which judgments the gate holds out together, and there is no gate here"),
     Rule("fit", "structure informed subsets folds", lambda at: at["graded"],
          "graded labels are complete preferences: nothing is aggregated"),
     Rule("fit", "target gate", lambda at: at["graded"],

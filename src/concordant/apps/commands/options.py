@@ -319,7 +319,7 @@ class StoreExportOptions(StoreOptions):
 
 
 # -- scorers -----------------------------------------------------------------------------------------------------------
-class FitOptions(ChosenFeatures, LogOptions):
+class FitOptions(ChosenFeatures, ClusteredLog):
     """Learn a scoring function of item features from the preferences in LOG and keep it in a directory.
 
     LOG is what concordant rank reads, or graded labels (LETOR, qrels, a table with --kind labels). Items of LOG are
