@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from concordant.apps.commands.options import IngestOptions
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, without_clusters
+from concordant.apps.commands.store_options import IngestOptions
 from concordant.errors import counted, few
 from concordant.io.ingest import Store, Taken
 

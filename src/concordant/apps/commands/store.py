@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.apps.commands.options import CompactOptions, InfoOptions, StoreExportOptions, StoreOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.store_options import CompactOptions, InfoOptions, StoreExportOptions, StoreOptions
 from concordant.errors import counted, few
 from concordant.io.ingest import Store
 from concordant.io.store.catalogue import Catalogue, Ingestion

@@ -361,6 +361,7 @@ class AggregationRanker(RegressionRanker):
             notes.insert(0, Note("not informed", text, structure=plan.structure, place=source.place))
         notes += self._warnings(kind, plan, found.facts, ridge, [ridge], False, False)
         self._tell(ended, found.facts, plan, {}, notes)
+        self._say_target(kind)
         return found.normaliser
 
     def _plans(self, kind: str, **known: Any) -> list[Plan]:

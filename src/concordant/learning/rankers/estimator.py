@@ -66,13 +66,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             streamed = StreamedTraining.of(X, y, sample_weight)
             passes = StreamedColumns(X, streamed.placed, self._normaliser(), self._normalised)
             self._learn(streamed, passes)
-            self._say_target(streamed)
+            self._say_target(str(streamed.prefs.kind))
             self._keep(passes.normaliser, X.names, len(X.names))
             return self
         training = learning_rows(X, y, self._missing, sample_weight)
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
-        self._say_target(training)
+        self._say_target(None if training.labelled else str(training.prefs.kind))
         self._keep(normaliser, training.features.names if training.named else None, training.features.X.shape[1])
         return self
 
@@ -113,11 +113,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing != "raise"
         return tags
 
-    def _say_target(self, training: Training) -> None:
-        """Keep what the scorer is judged by where nothing else is named."""
+    def _say_target(self, kind: str | None) -> None:
+        """Keep what the scorer is judged by where nothing else is named; ``kind``: of the preferences, None: labels."""
         target = getattr(self, "target", None)
-        if not training.labelled:
-            target = Target.of(target, str(training.prefs.kind))
+        if kind is not None:
+            target = Target.of(target, kind)
         if target is not None:
             self.status_.setdefault("target", str(target))
 
