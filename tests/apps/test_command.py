@@ -15,7 +15,7 @@ from concordant.apps.commands import main
 
 COLUMNS = [
     *("query", "component", "item", "rank", "score", "lower", "upper", "judgments"),
-    *("rank_lower", "rank_upper", "flag"),
+    *("rank_lower", "rank_upper", "flag", "provisional"),
 ]
 VOTES = "winner,loser\na,b\nb,a\na,c\nb,c\nc,b\na,b\n"
 
@@ -257,3 +257,17 @@ def test_demo_writes_its_files_and_says_where(tmp_path, capsys):
     assert 0 < facts["kendall_tau"] < 1
     (tmp_path / "file").write_text("")
     assert call(capsys, "demo", "--output", tmp_path / "file")[0] == 2
+
+
+def test_coefficients_have_a_file_of_their_own(tmp_path, capsys):
+    log, target = tmp_path / "games.csv", tmp_path / "coefficients.csv"
+    log.write_text("home_team,away_team,home_score,away_score\n" + "a,b,2,1\nb,a,1,1\nb,a,0,3\na,b,0,1\n" * 5)
+    status, _, err = call(capsys, "rank", log, "--home", "--ties", "davidson", "--coefficients", target)
+    assert status == 0 and f"wrote {target}: 2 rows" in err
+    found = rows(target.read_text())
+    assert [row["term"] for row in found] == ["home advantage", "ties (log ν)"]
+    assert float(found[0]["standard_error"]) > 0 and found[1]["p_value"] == ""
+    status, _, err = call(capsys, "rank", log, "--coefficients", target)
+    assert status == 2 and "this ranking has scores alone" in err
+    status, _, err = call(capsys, "rank", log, "--home", "--coefficients", tmp_path / "c.txt")
+    assert status == 2 and "--coefficients" in err and "unknown ending" in err

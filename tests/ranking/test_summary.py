@@ -15,6 +15,7 @@ from test_uncertainty_ranks import simulated
 import concordant as cc
 from concordant.apps.commands.output import plain
 from concordant.errors import UsageError
+from seeds import seed
 
 # Stigler (1994), journals citing each other, as BradleyTerry2 has them: row cited by column
 JOURNALS = ["Biometrika", "Comm Statist", "JASA", "JRSS-B"]
@@ -106,8 +107,8 @@ def test_queries_add_up():
 
 def test_a_useless_covariate_is_found_useless_as_often_as_it_should():
     rejected, runs = 0, 200
-    for seed in range(runs):
-        rng = np.random.default_rng(seed)
+    for run in range(runs):
+        rng = np.random.default_rng(run)
         i = rng.integers(0, 3, 120)
         j = (i + rng.integers(1, 3, 120)) % 3
         won = rng.random(120) < expit((i - j) * 0.4)
@@ -151,3 +152,27 @@ def test_few_clusters_have_the_t_law():
     assert np.isclose(one.p_value, 2 * student.sf(abs(t), 5))
     assert np.isclose(one.upper, one.estimate + student.ppf(0.975, 5) * one.standard_error)
     assert board.summary().tests[0].p_value == one.p_value
+
+
+# -- coefficients as a table ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("clustered", [False, True])
+def test_coefficients_as_a_table_are_those_of_the_summary(clustered):
+    rng = np.random.default_rng(seed(12))
+    i, j, side = rng.integers(0, 6, 600), rng.integers(0, 6, 600), rng.choice([-1.0, 1.0], 600)
+    i, j, side = i[i != j], j[i != j], side[i != j]
+    u = rng.random(len(i))
+    tie, wins = u < 0.2, rng.random(len(i)) < 1 / (1 + np.exp(-0.4 * side - 0.3 * (j - i)))
+    how = {"cluster": rng.integers(0, 12, len(i))} if clustered else {}
+    votes = cc.Preferences.from_comparisons(
+        np.where(wins, i, j), np.where(wins, j, i), tie=tie, covariates={"home": np.where(wins, side, -side)}, **how
+    )
+    board = cc.rank(votes, ties="davidson")
+    table, said = board.coefficient_table().to_pylist(), board.summary().coefficients
+    assert [row["term"] for row in table] == ["home advantage", "ties (log ν)"]
+    for row, one in zip(table, said, strict=True):
+        for name in ("estimate", "standard_error", "lower", "upper"):
+            assert row[name] == pytest.approx(getattr(one, name), rel=1e-12)
+        assert row["p_value"] is None if row["name"] == "ties" else row["p_value"] == pytest.approx(one.p_value)
+    alone = cc.rank(votes, interval="none", ties="davidson").coefficient_table().to_pylist()
+    assert [row["standard_error"] for row in alone] == [None, None] and alone[0]["estimate"] == table[0]["estimate"]
+    assert len(cc.rank(votes, structure="borda").coefficient_table()) == 0

@@ -24,7 +24,7 @@ from concordant.ranking.prediction import covariate_values, predictions
 from concordant.ranking.rank_sets import rank_sets
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure
-from concordant.ranking.summary import ModelSummary, summarise
+from concordant.ranking.summary import ModelSummary, coefficient_table, freedom_of, summarise
 
 Floats = NDArray[np.float64]
 
@@ -262,6 +262,27 @@ class Answers:
             )
         clustered = "sandwich" in self.interval
         return summarise(self._parts(), member, fitted.options, self._links, self.level, self.coefficients, clustered)
+
+    def coefficient_table(self) -> pa.Table:
+        """Return the coefficients beside the scores (covariates, home advantage, ties), a row for each of each query.
+
+        Columns: query, name (that of the covariate; "home", "ties"), term (the name for people), estimate (in log-odds
+        per unit of the covariate; log ν of Davidson's ties), standard_error, lower, upper (at the level of the scores),
+        p_value (of 0; missing for ties, of which 0 is nothing special). What the data do not determine has an infinite
+        error and no p-value; without intervals there is none of either.
+
+        >>> import concordant as cc
+        >>> sides = {"home": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]}
+        >>> votes = cc.Preferences.from_comparisons(list("aabbcc"), list("bbaaba"), covariates=sides)
+        >>> row = cc.rank(votes).coefficient_table().to_pylist()[0]
+        >>> row["term"], row["standard_error"] > 0
+        ('home advantage', True)
+        """
+        fitted = self.judged
+        freedom = np.full(len(self.queries), np.inf)
+        if fitted is not None and "sandwich" in self.interval and fitted.prefs.cluster_ways:
+            freedom = freedom_of(Batch.whole(fitted.prefs))
+        return coefficient_table(self.queries.values, self.coefficients, self.level, freedom)
 
     def evaluate(self, votes: Preferences) -> HeldOut:
         """Return how well this ranking foretells judgments that it has not seen.

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import chdtrc, xlogy
 
@@ -300,8 +301,19 @@ def _said(scores: Scores, names: list[str]) -> dict[str, Note]:
     return notes
 
 
-def _freedom(batch: Batch) -> Floats:
-    """Degrees of freedom of each graph: clusters − 1, the least of several ways; infinite without clusters."""
+def term_of(name: str) -> str:
+    """Return what a coefficient is called for people.
+
+    >>> term_of("home"), term_of("ties"), term_of("ties of 3"), term_of("age")
+    ('home advantage', 'ties (log ν)', 'ties of 3 (log δ)', 'age')
+    """
+    if name.startswith("ties of "):
+        return f"{name} (log δ)"
+    return {"home": "home advantage", "ties": "ties (log ν)"}.get(name, name)
+
+
+def freedom_of(batch: Batch) -> Floats:
+    """Return the degrees of freedom of each graph: clusters − 1, the least of several ways; infinite without any."""
     least = np.full(len(batch), np.inf)
     for way in batch.prefs.cluster_ways:
         pairs = np.unique(np.stack([batch.graph, way[batch.judgment]]), axis=1)[0]
@@ -313,7 +325,7 @@ def _coefficients(
     batch: Batch, scores: Scores, names: list[str], errors: Mapping[str, Floats], level: float, clustered: bool
 ) -> list[Coefficient]:
     out = []
-    freedom = _freedom(batch) if clustered else np.full(len(batch), np.inf)
+    freedom = freedom_of(batch) if clustered else np.full(len(batch), np.inf)
     half = t_quantile(0.5 + level / 2, freedom)
     for name in names:
         for graph, value in enumerate(scores.coefficients[name].tolist()):
@@ -326,3 +338,31 @@ def _coefficients(
             term = "ties (log ν)" if name == "ties" else name
             out.append(Coefficient(query, term, value, error, value - z * error, value + z * error, p))
     return out
+
+
+COEFFICIENTS = pa.schema(
+    [(name, pa.string()) for name in ("query", "name", "term")]
+    + [(name, pa.float64()) for name in ("estimate", "standard_error", "lower", "upper", "p_value")]
+)
+
+
+def coefficient_table(queries: pa.Array, coefficients: Mapping[str, Floats], level: float, freedom: Floats) -> pa.Table:
+    """Return what ``Ranking.coefficient_table`` does; ``freedom`` of the t law of each query."""
+    reach, nothing, tables = t_quantile(0.5 + level / 2, freedom), np.full(len(queries), np.nan), []
+    for name, value in coefficients.items():
+        if name.startswith("s.e. of "):
+            continue
+        error = coefficients.get(f"s.e. of {name}", nothing)
+        tested = (error > 0) & np.isfinite(error) & (not name.startswith("ties"))
+        columns = {
+            "query": queries,
+            "name": pa.repeat(name, len(value)),
+            "term": pa.repeat(term_of(name), len(value)),
+            "estimate": value,
+            "standard_error": pa.array(error, from_pandas=True),
+            "lower": pa.array(value - reach * error, from_pandas=True),
+            "upper": pa.array(value + reach * error, from_pandas=True),
+            "p_value": pa.array(two_sided(value / np.where(tested, error, 1.0), freedom), mask=~tested),
+        }
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables) if tables else COEFFICIENTS.empty_table()

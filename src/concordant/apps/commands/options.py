@@ -110,6 +110,9 @@ class RankOptions(TableOptions, SidedLog):
         "With --time: the ranking of that time (default: of the last judgment); with --half-life it knows nothing "
         "later, with --moving it is looked back on, or forecast.",
     )
+    coefficients: str | None = option(
+        "F", "Write the coefficients beside the scores to F: covariates, home advantage, ties, with their errors."
+    )
     paths: str | None = option("F", "With --moving: write each item's ability at each of its times to F.")
     pool: bool = flag("One ranking over all queries.")
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
@@ -139,7 +142,9 @@ class CompareOptions(RankOptions):
       concordant compare votes.csv --top 3
     """
 
-    absent = frozenset({"quasi", "across_components", "reference", "summary", "moving", "drift", "paths"})
+    absent = frozenset(
+        {"quasi", "across_components", "reference", "summary", "moving", "drift", "paths", "coefficients"}
+    )
     pair: tuple[tuple[str, str], ...] = option(
         "A B", "Compare item A with item B (again for more).", nargs=2, multiple=True, type=str, default=()
     )

@@ -27,6 +27,7 @@ from concordant.ranking.flags import FLAGS, flag_said
 from concordant.ranking.lack_of_fit import rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure
+from concordant.ranking.summary import term_of
 
 FORMULA = "^('*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
 """What a spreadsheet takes for a formula, or for one after what it leaves out; and what looks as if it were escaped."""
@@ -256,8 +257,10 @@ def remarks(board: Ranking) -> list[str]:
         for name, value in board.coefficients.items():
             if not name.startswith("s.e."):
                 error = board.coefficients.get(f"s.e. of {name}", [math.nan])[0]
-                text = "coefficient {name}: {value:.4g}" + (" ± {error:.3g}" if np.isfinite(error) else "")
-                notes.append(Note("coefficient", text, name=name, value=float(value[0]), error=float(error)))
+                text = "coefficient {term}: {value:.4g}" + (" ± {error:.3g}" if np.isfinite(error) else "")
+                notes.append(
+                    Note("coefficient", text, term=term_of(name), name=name, value=float(value[0]), error=float(error))
+                )
     return notes
 
 

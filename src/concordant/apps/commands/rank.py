@@ -10,6 +10,7 @@ from concordant.apps.commands.options import RankOptions
 from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
+from concordant.errors import UsageError
 from concordant.io.read import read_log
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.times import discounted
@@ -39,14 +40,24 @@ def rank(options: RankOptions) -> None:
         return
     if output is not None:
         check_output(output, log)
-    if options.paths is not None:
-        check_output(options.paths, log)
+    for option, name in (("--paths", options.paths), ("--coefficients", options.coefficients)):
+        if name is not None:
+            check_output(name, log, option=option)
     board, told = board_of(options)
     tell(told)
     if output is not None:
         with Progress(quiet, f"writing {output}"):
             write(board.to_arrow(), output)
         options.say("wrote", f"wrote {output}: {len(board):,} rows", path=output)
+    if options.coefficients is not None:
+        table = board.coefficient_table()
+        if not len(table):
+            raise UsageError(
+                f"--coefficients {options.coefficients}: this ranking has scores alone; a home side (--home), "
+                "covariates (--covariate) and ties with a parameter (--ties davidson) have coefficients"
+            )
+        write(table, options.coefficients)
+        options.say("wrote", f"wrote {options.coefficients}: {len(table):,} rows", path=options.coefficients)
     show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
     if options.summary:
         options.say_notes(board.summary().lines())
