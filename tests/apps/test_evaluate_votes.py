@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from test_command import call, rows
 
 import concordant as cc
@@ -162,3 +163,32 @@ def test_labels_are_scored_by_the_target():
         ranker = cc.EdgeRanker("auto", target=target).fit(X, labels)
         value = other(ranker.predict(X), labels)[0]
         assert ranker.score(X, labels) == pytest.approx(value, abs=1e-12)
+
+
+def test_coefficients_of_a_file_foretell_as_the_ranking_does(tmp_path, capsys):
+    rng = np.random.default_rng(21)
+    i, j = rng.integers(0, 8, (2, 900))
+    i, j = i[i != j], j[i != j]
+    margin, u = 0.5 + 0.3 * (j - i), rng.random(len(i))
+    win, tie = expit(margin - 0.4), expit(margin + 0.4) - expit(margin - 0.4)
+    goals = np.where(u < win, 1, np.where(u < win + tie, 0, -1))
+    names = [f"t{k}" for k in range(8)]
+    lines = [f"{names[a]},{names[b]},{max(g, 0)},{max(-g, 0)}" for a, b, g in zip(i, j, goals, strict=True)]
+    past, new = tmp_path / "past.csv", tmp_path / "new.csv"
+    for path, part in ((past, lines[:500]), (new, lines[500:])):
+        path.write_text("\n".join(["home_team,away_team,home_score,away_score", *part, ""]))
+    board, beside = tmp_path / "board.csv", tmp_path / "beside.csv"
+    assert call(capsys, "rank", past, "--home", "--ties", "davidson", "-o", board, "--coefficients", beside)[0] == 0
+    status, out, err = call(capsys, "evaluate", board, new, "--home", "--coefficients", beside)
+    assert status == 0 and f"the coefficients of {beside}" in err
+    found = {row["name"]: float(row["mean"]) for row in rows(out)}
+    expected = (
+        cc.rank(cc.read(past, home="left"), ties="davidson").evaluate(cc.read(new, home="left")).table.to_pylist()
+    )
+    assert found == pytest.approx({row["name"]: row["mean"] for row in expected}, rel=1e-9)
+    status, _, err = call(capsys, "evaluate", board, new, "--coefficients", beside)
+    assert status == 2 and "covariates 'home', which these judgments lack" in err
+    status, _, err = call(capsys, "evaluate", board, new, "--home")
+    assert status == 2 and "add --coefficients" in err
+    beside.write_text(beside.read_text() * 2)
+    assert call(capsys, "evaluate", board, new, "--home", "--coefficients", beside)[0] == 2

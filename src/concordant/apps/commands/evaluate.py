@@ -159,7 +159,8 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
         table: pa.Table | None = None
         notes: tuple[Note, ...] = ()
         if not alone:
-            found = held_out(prefs, known, {}, None)
+            beta, log_nu = _coefficients(options.coefficients)
+            found = held_out(prefs, known, beta, log_nu)
             table, notes = found.table, found.notes
         if fitted is not None:
             row, left_out = fitted.judged(prefs, known)
@@ -168,7 +169,23 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
     _show(table)
     skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
     how = "scores are taken for log-abilities: the chance of a win is 1/(1 + e^−difference); ties are half wins"
+    if options.coefficients is not None:
+        how = f"scores are taken for log-abilities, with the coefficients of {options.coefficients}"
     options.say_notes([*skipped, f"{options.labels}: {prefs.facts}", *([] if alone else [how]), *notes])
+
+
+def _coefficients(source: str | None) -> tuple[dict[str, float], float | None]:
+    """Read the slopes of covariates and log ν of ties, of one query, as ``rank --coefficients`` writes them."""
+    if source is None:
+        return {}, None
+    found = read_valued(source, "score", {"query": None, "item": "name", "score": "estimate"})
+    names = [] if found.item is None else found.item.to_pylist()
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"{source}: the coefficient {twice!r} stands there twice; those of one query are needed")
+    beta = dict(zip(names, found.value.tolist(), strict=True))
+    if several := [name for name in names if name.startswith("ties of ")]:
+        raise InputError(f"{source}: {several[0]!r} is of rankings with ties, which do not foretell comparisons")
+    return beta, beta.pop("ties", None)
 
 
 def _simple(name: str) -> bool:

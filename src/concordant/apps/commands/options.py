@@ -401,7 +401,7 @@ class ScoreOptions(TableOptions, AbstentionOptions, SparkOptions):
     )
 
 
-class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, ClusteredLog):
+class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
     """Judge SCORES by graded LABELS, or by judgments that they have not seen.
 
     SCORES is a table with columns query, item, score, as concordant score writes it; LABELS is LETOR, qrels or a table
@@ -419,6 +419,7 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, ClusteredLog):
     Examples:
       concordant evaluate model test.txt
       concordant evaluate model votes-of-june.csv --features items.csv
+      concordant evaluate ranking.csv games.csv --home --coefficients coefficients.csv
       concordant evaluate scores.csv test.txt --metric ndcg@10 map err@10
       concordant evaluate scores.csv test.qrels --metric ndcg@10 --convention trec --per-query
       concordant evaluate new.parquet test.txt --against old.parquet
@@ -449,6 +450,9 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, ClusteredLog):
     item: str | None = option("C", "Column of the item, in both files.")
     score: str | None = option("C", "Column of the score.")
     label: str | None = option("C", "Column of the label.")
+    coefficients: str | None = option(
+        "F", "Home advantage, covariates and ties of the ranking, as concordant rank --coefficients wrote them."
+    )
     level: float = option(None, "Confidence level of --against, and of the AUC of one list (DeLong).", default=0.95)
 
 
