@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARTEFACTS = Path(os.environ.get("CONCORDANT_ARTEFACTS", Path(__file__).resolve().parent / "artefacts"))
@@ -107,11 +107,12 @@ class Opened:
             route.abort()
 
     def settle(self) -> None:
-        """Wait until every section is drawn."""
-        self.page.evaluate(
-            "() => new Promise((done) => { const look = () => (document.body.getAttribute('aria-busy') !== 'false' ? "
-            "setTimeout(look, 20) : requestAnimationFrame(() => requestAnimationFrame(done))); look(); })"
-        )
+        """Wait until every section is drawn; what went wrong is said where that never comes."""
+        try:
+            self.page.wait_for_function("document.body.getAttribute('aria-busy') === 'false'", timeout=120_000)
+        except TimeoutError as late:
+            raise AssertionError(f"the page is not drawn: {self.faults}") from late
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def table(self, selector: str) -> list[list[str]]:
         """Cells of the rows that a table shows."""

@@ -83,6 +83,7 @@ def view_data(rng: np.random.Generator, codes: np.ndarray, name: str, pairs: int
             "rank_upper": [min(n, r + 3) for r in range(1, n + 1)],
             "judgments": rng.integers(1, 500, n).tolist(),
             "flag": [""] * n,
+            "provisional": [False] * n,
         },
         "notes": [],
         "beats": {"pairs": beats, "left_out": 0},

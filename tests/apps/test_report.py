@@ -527,3 +527,22 @@ def test_a_report_is_saved_whole_or_not_at_all(tmp_path):
     with pytest.raises(UsageError, match="nowhere"):
         made.save(tmp_path / "nowhere" / "report.html")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_paths_are_those_of_the_first_items_over_time():
+    votes = {"winner": list("aabbcab"), "loser": list("bccabca"), "time": [f"2026-01-0{at}" for at in range(1, 8)]}
+    prefs = cc.Preferences.from_comparisons(**votes)
+    found = cc.report(prefs, audit=False).data["paths"]
+    paths = cc.rank_over_time(prefs)
+    table = paths.to_arrow().to_pylist()
+    first = paths.at().to_arrow()["item"].to_pylist()
+    assert [one["item"] for one in found["series"]] == first and found["dated"] is True
+    for one in found["series"]:
+        own = [row for row in table if row["item"] == one["item"]]
+        assert [(point["time"], point["score"]) for point in one["points"]] == [
+            (str(r["time"]), r["score"]) for r in own
+        ]
+    plainly = cc.report(cc.Preferences.from_comparisons(votes["winner"], votes["loser"]), audit=False).data
+    assert plainly["paths"] is None and "paths" not in plainly["absent"]
+    grouped = cc.Preferences.from_comparisons(**votes, cluster=list("uvuvuvu"))
+    assert "take every judgment by itself" in cc.report(grouped, audit=False).data["absent"]["paths"]

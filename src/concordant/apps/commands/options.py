@@ -71,11 +71,7 @@ class RankOptions(TableOptions, SidedLog):
     """
 
     log: str = argument()
-    structure: str = option(
-        "S",
-        f"{any_of(STRUCTURES)}.",
-        default="bradley-terry",
-    )
+    structure: str = option("S", f"{any_of(STRUCTURES)}.", default="bradley-terry")
     prior: float | Literal["auto"] | None = option(
         "V",
         "Precision of the normal prior on scores (default 0.01, with --moving by the data); 0 is maximum likelihood, "
@@ -240,6 +236,7 @@ class ReportOptions(ChosenFeatures, ClusteredLog):
     log: str = argument()
     output: str = option("F", "The page to write: .html.", "-o", required=True)
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
+    time: str | None = option("C", "Column of when each comparison was made: the page draws how abilities move.")
     features: str | None = option("F", "Features of the items: a scorer is fitted to them, and shown.", "-f")
     model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
     unsafe_load_pickle: bool = flag(PICKLE)

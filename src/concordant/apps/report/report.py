@@ -36,12 +36,15 @@ from concordant.apps.report.views import (
 )
 from concordant.errors import ConcordantError, Idle, InputError, UsageError, counted, refuse_idle
 from concordant.io.log.disk import in_place_of
-from concordant.preferences.preferences import Lists, Preferences
+from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import affordable
 from concordant.progress import stage
+from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.structures import structure as find_structure
 
 SCHEMA = 1
+DRAWN, MOST = 8, 300
+"""Items whose paths are drawn, and points of each."""
 NO_AUDIT: dict[str, Any] = {"audit": None, "settling": None, "ask": None}
 NO_PAIRS: dict[str, Any] = {"pairs": [], "left_out": 0}
 NO_GRAPH: dict[str, Any] = {"nodes": [], "edges": [], "cycles": [], "components": 0, "left_out": 0}
@@ -58,6 +61,7 @@ class ReportInputs:
     groups: list[QueryGroup] = field(default_factory=list)
     audits: list[Audited] = field(default_factory=list)
     annotators: dict[str, Any] | None = None
+    paths: dict[str, Any] | None = None
     absent: dict[str, str] = field(default_factory=dict)
 
 
@@ -92,6 +96,7 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "views": shown,
         "audit": overall(known.audits[-1]) if known.audits else None,
         "annotators": known.annotators,
+        "paths": known.paths,
         "order": known.learned.order,
         "scorer": known.learned.scorer,
         "coverage": known.learned.coverage,
@@ -176,7 +181,7 @@ def _left_out(known: ReportInputs, views: list[View], shown: list[dict[str, Any]
 
 SCRIPTS = (
     *("elements", "numbers", "state", "colours", "tip", "figure", "grid", "intervals", "bars", "matrix", "picking"),
-    *("overview", "ranking", "ranking_chart", "beats", "graph", "audit", "annotators", "order", "scorer"),
+    *("overview", "ranking", "ranking_chart", "paths", "beats", "graph", "audit", "annotators", "order", "scorer"),
     *("coverage", "ask", "chooser", "main"),
 )
 """Files of page/ in the order in which they are joined; each holds one thought."""
@@ -354,12 +359,34 @@ def report(
             _audits(known, level=level, seed=seed, ask=ask)
         advance(2)
         known.annotators = _agreement(known, annotators, column, structure, level)
+        if isinstance(prefs, Comparisons) and prefs.time is not None:
+            known.paths = _over_time(known, prefs, level)
         advance()
         if known.learned.coverage is None and "coverage" not in known.learned.absent:
             known.learned.coverage = _without_scorer(known, structure, seed)
         advance()
     settings = Settings(title, command, {"structure": structure, **how, "ask": ask})
     return Report(plain(data_of(known, settings, concordant.__version__)))
+
+
+def _over_time(known: ReportInputs, prefs: Comparisons, level: float) -> dict[str, Any] | None:
+    """Paths of the first items; None, with the reason, where abilities cannot move."""
+    try:
+        paths = rank_over_time(prefs.pool(), level=level)
+        board, table = paths.at(), paths.to_arrow()
+    except ConcordantError as problem:
+        known.absent["paths"] = str(problem)
+        return None
+    games, first = paths.fit.games, board.item[: min(DRAWN, int((board.component == 1).sum()))]
+    series = []
+    for item in first.tolist():
+        rows = np.arange(games.start[item], games.start[item + 1])
+        rows = rows[np.unique(np.linspace(0, len(rows) - 1, MOST).astype(int))] if len(rows) > MOST else rows
+        named = table.take(rows)
+        points = [{"time": str(row["time"]), **{name: row[name] for name in ("score", "lower", "upper")}, "at": at}
+                  for row, at in zip(named.to_pylist(), games.time[rows].tolist(), strict=True)]  # fmt: skip
+        series.append({"item": short(str(prefs.items[item])), "points": points})
+    return {"dated": prefs.dated, "explained": f"{board.notes[-1]}.", "series": series}
 
 
 def _pairs(prefs: Preferences) -> str | None:

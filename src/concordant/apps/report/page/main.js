@@ -39,6 +39,7 @@ function toScreen() {
 }
 
 function start() {
+  if (!report.paths && !report.absent?.paths) document.getElementById("paths").remove();
   drawNav();
   drawOverview();
   drawChooser();
@@ -47,6 +48,7 @@ function start() {
     onView("beats", drawBeats);
     onView("graph", drawGraph);
   }
+  if (document.getElementById("paths")) once("paths", drawPaths);
   once("audit", drawAuditOverall);
   if (report.views.length) onView("audit", drawAudit);
   once("annotators", drawAnnotators);
