@@ -109,7 +109,7 @@ class Opened:
     def settle(self) -> None:
         """Wait until every section is drawn; what went wrong is said where that never comes."""
         try:
-            self.page.wait_for_function("document.body.getAttribute('aria-busy') === 'false'", timeout=120_000)
+            self.page.wait_for_selector("body[aria-busy=false]", state="attached", timeout=120_000)
         except TimeoutError as late:
             raise AssertionError(f"the page is not drawn: {self.faults}") from late
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
