@@ -163,7 +163,8 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
 }
 COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("rank", "compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    **dict.fromkeys(("compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    "rank": ("output", "coefficients", "paths"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -181,7 +182,7 @@ READS: dict[str, tuple[str, ...]] = {
     "compare": ("log",),
     "fit": ("log", "features"),
     "score": ("model", "features", "judgments", "judged_features"),
-    "evaluate": ("scores", "labels", "more", "against"),
+    "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
     "audit": ("log",),
     "report": ("log", "features", "model"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),

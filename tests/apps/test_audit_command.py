@@ -238,7 +238,7 @@ BY_HAND = [
 def test_clicks_and_choices(capsys, tmp_path, text, net, facts):
     log, edges = tmp_path / "log.csv", tmp_path / "edges.csv"
     log.write_text(text)
-    status, out, err = call(capsys, log, "--replicates", "10", "--edges", edges)
+    status, out, err = call(capsys, log, "--target", "pairwise", "--replicates", "10", "--edges", edges)
     assert status == 0 and "With infinite data" in err
     (row,) = csv.DictReader(StringIO(out))
     assert {name: float(row[name]) for name in facts} == facts
@@ -246,7 +246,7 @@ def test_clicks_and_choices(capsys, tmp_path, text, net, facts):
     assert found == net
     for ending in ("json", "jsonl", "parquet", "arrow", "tsv"):
         output = tmp_path / f"audit.{ending}"
-        assert call(capsys, log, "--replicates", "10", "-o", output, "--quiet")[0] == 0
+        assert call(capsys, log, "--target", "pairwise", "--replicates", "10", "-o", output, "--quiet")[0] == 0
         if ending == "json":
             (whole,) = json.loads(output.read_text())["queries"]
             assert {name: whole[name] for name in facts} == facts
