@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_command import call
 
 import concordant as cc
 from running import exit_status
@@ -80,3 +81,26 @@ def test_what_does_nothing_is_refused(
 ) -> None:
     assert exit_status("rank", log, *options) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["--output", "--paths", "--coefficients"])
+def test_one_file_is_not_written_twice(tmp_path, capsys, name):
+    log, target = tmp_path / "games.csv", tmp_path / "same.csv"
+    log.write_text("date,home_team,away_team,home_score,away_score\n2026-01-01,a,b,2,1\n2026-01-02,b,a,2,0\n")
+    asked = {"--output": tmp_path / "x.csv", "--paths": tmp_path / "y.csv", "--coefficients": tmp_path / "z.csv"}
+    others = [other for other in asked if other != name]
+    for other in others:
+        files = asked | {name: target, other: target}
+        words = [word for pair in files.items() for word in pair]
+        status, _, err = call(capsys, "rank", log, "--home", "--time", "date", "--moving", *words)
+        assert status == 2 and "both name" in err and not target.exists()
+
+
+@pytest.mark.parametrize("drift", ["1e300", "1e-300"])
+def test_a_drift_beyond_arithmetic_is_refused(tmp_path, capsys, drift):
+    log = tmp_path / "games.csv"
+    log.write_text("date,winner,loser\n2026-01-01,a,b\n2026-01-02,b,a\n")
+    status, _, err = call(capsys, "rank", log, "--time", "date", "--moving", "--drift", drift)
+    assert status == 2 and "above 0 (1e-09 to 1e+09)" in err
+    for extreme in ("1e8", "1e-8"):
+        assert call(capsys, "rank", log, "--time", "date", "--moving", "--drift", extreme)[0] == 0

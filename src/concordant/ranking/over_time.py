@@ -31,6 +31,8 @@ from concordant.ranking.rank_intervals import among_others, places, ranks_from_e
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+SLIGHTEST = 1e-9
+"""A prior or a drift below this, or above its inverse, leaves nothing to compute."""
 TOGETHER, WORK = 100, 5e9
 """Items, and items³ × times, up to which covariances are those of all items together; beyond, beliefs."""
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
@@ -439,8 +441,10 @@ def rank_over_time(
         raise UsageError(f"level must lie between 0 and 1 (0.95 for 95%), not {level!r}")
     given = {"prior": prior, "drift": drift}
     for name, value in given.items():
-        if value != "auto" and (isinstance(value, bool | str) or not 0 < value < np.inf):
-            raise UsageError(f"{name} must be 'auto' or a number above 0, not {value!r}")
+        if value != "auto" and (isinstance(value, bool | str) or not SLIGHTEST <= value <= 1 / SLIGHTEST):
+            raise UsageError(
+                f"{name} must be 'auto' or a number above 0 ({SLIGHTEST:g} to {1 / SLIGHTEST:g}), not {value!r}"
+            )
     if len(votes.queries) != 1:
         raise UsageError(
             f"abilities move within one query, and there are {len(votes.queries):,}; pool them or take one"

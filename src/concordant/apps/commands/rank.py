@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -40,9 +41,14 @@ def rank(options: RankOptions) -> None:
         return
     if output is not None:
         check_output(output, log)
-    for option, name in (("--paths", options.paths), ("--coefficients", options.coefficients)):
-        if name is not None:
+    named = {"--output": output, "--paths": options.paths, "--coefficients": options.coefficients}
+    files = [(option, name) for option, name in named.items() if name is not None]
+    for at, (option, name) in enumerate(files):
+        if at or output is None:
             check_output(name, log, option=option)
+        for other, there in files[:at]:
+            if os.path.realpath(there) == os.path.realpath(name):
+                raise UsageError(f"{other} and {option} both name {name}; name another file")
     board, told = board_of(options)
     tell(told)
     if output is not None:
