@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from concordant.apps.commands import main
 from concordant.apps.reproduction import abstention, cifar, digits, digits_chosen
@@ -32,7 +33,8 @@ def _one_thread() -> Iterator[None]:
     """Networks as small as these are slower with several threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with threadpool_limits(1):
+        yield
     torch.set_num_threads(threads)
 
 
