@@ -85,7 +85,8 @@ def chosen_prior(prefs: Preferences, member: Structure, options: Mapping[str, An
     else:
         text += ", under which the judgments are likeliest"
     if len(some) < len(prefs.queries):
-        text += " (of {some:,} of {of:queries})"
+        text += " (judged by {some:,} of {of:queries})"
+    text += "; predictions are better for it, but intervals about scores that it draws together hold less often"
     numbers = {"prior": prior, "spread": prior**-0.5, "some": len(some), "of": len(prefs.queries)}
     return prior, Note("prior chosen", text, **numbers)
 

@@ -179,7 +179,8 @@ class Paths:
             rank_lower=best[order], rank_upper=worst[order], flag=flag[order],
             provisional=apart[order], quasi_error=None,
             structure="bradley-terry", interval="hessian", level=self.level,
-            status={"status": np.array([Status.CONVERGED]), "iterations": np.ones(1), "gradient": np.zeros(1)},
+            status={"status": np.array([Status.CONVERGED]), "iterations": np.array([np.nan]),
+                    "gradient": np.array([np.nan])},
             coefficients={name: np.array([value]) for name, (value, _) in found.items()}
             | {f"s.e. of {name}": np.array([error]) for name, (_, error) in found.items()},
             notes=(*self.prefs.notes, *self.notes, *self._said(now)),
