@@ -124,3 +124,11 @@ def test_what_faded_is_left_out_and_said() -> None:
     assert faded.notes == ("1 judgment older than 40 half-lives is left out, and 1 item with them",)
     with pytest.raises(cc.UsageError, match="no judgment was made up to -1; the first is of 0"):
         until(votes, -1)
+
+
+def test_judgments_after_the_time_are_counted_in_a_note():
+    when = ["2026-01-01", "2026-01-31", "2026-02-01", "2026-02-02"]
+    votes = cc.Preferences.from_comparisons(list("abab"), list("baba"), time=when)
+    found = discounted(votes, "30d", "2026-01-31")
+    assert len(found) == 2 and "2 judgments made after 2026-01-31 are left out" in found.notes
+    assert not any("left out" in note for note in discounted(votes, "30d").notes)

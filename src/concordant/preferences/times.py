@@ -111,7 +111,10 @@ def until(prefs: Preferences, at: Any) -> Comparisons:
     if not isinstance(kept, Comparisons):
         first = said_time(float(known.time.min()), known.dated)
         raise UsageError(f"no judgment was made up to {said_time(last, known.dated)}; the first is of {first}")
-    return kept
+    if not (later := len(known) - len(kept)):
+        return kept
+    text = "{later:judgments} made after {when} {later:is|are} left out"
+    return replace(kept, told=(*kept.told, Note("later", text, later=later, when=said_time(last, known.dated))))
 
 
 def discounted(prefs: Preferences, half_life: Any, at: Any = None) -> Comparisons:
