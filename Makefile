@@ -13,6 +13,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CASES ?= all
 JOBS ?= 2
+# libraries whose threads spin while they wait for each other make a busy machine many times as slow
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTHON ?=
 MINUTES ?= 5
 SEED ?=
@@ -27,14 +29,14 @@ demo: $(VENV)/.base-stamp
 
 test: $(VENV)/.test-stamp
 	@sh tools/chromium.sh
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 fuzz: $(VENV)/.test-stamp
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # not with the lowest versions: figures of pages and a converter that are those of later ones, Spark, clusters, browsers
 test-lowest: .venv-lowest/.stamp
-	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup tests --ignore-glob='tests/apps/test_spark_*' \
+	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup tests --ignore-glob='tests/apps/test_spark_*' \
 		--ignore-glob='tests/test_docs*' --ignore-glob='tests/apps/test_reproduction_*' --ignore=tests/apps/test_report_browser.py \
 		--ignore=tests/test_distribution.py --ignore=tests/abstention/test_abstaining_real.py --deselect \
 		'tests/apps/test_export.py::test_regressors_that_only_a_pickle_keeps[bagging]'
