@@ -30,12 +30,12 @@ from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.boosting import RankBoostRanker
 from concordant.learning.rankers.edges import EdgeRanker
-from concordant.learning.rankers.folds import folds
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.lists import ListRanker
 from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.rankers.validation import learning_rows
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.splits import folds
 
 METRIC = {"1": "cityblock", "2": "euclidean", "inf": "chebyshev"}
 

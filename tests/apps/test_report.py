@@ -18,9 +18,9 @@ from concordant.apps.report.learned import coverage_of
 from concordant.apps.report.views import plain
 from concordant.auditing.counterexamples import known_counterexample
 from concordant.errors import InputError, UsageError
-from concordant.learning.rankers.folds import folds
 from concordant.preferences.connectivity import majority_agreement
 from concordant.preferences.layouts import KINDS
+from concordant.preferences.splits import folds
 
 LLMFAO = resources.files("concordant") / "apps" / "data" / "llmfao"
 PROMPTS = ["5", "9", "11", "20"]

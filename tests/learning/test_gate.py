@@ -10,9 +10,9 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 import concordant as cc
 from concordant.auditing.counterexamples import KNOWN
 from concordant.errors import UsageError
-from concordant.learning.rankers.folds import folds
 from concordant.learning.rankers.gate import projected
 from concordant.learning.rankers.target import Judges, Target
+from concordant.preferences.splits import folds
 from seeds import seed
 
 THEOREM_3 = np.array(KNOWN["theorem-3"].votes, float)

@@ -8,9 +8,10 @@ from sklearn.linear_model import Ridge
 
 from concordant.errors import InputError, UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
-from concordant.learning.rankers.folds import Disagreement, folds
+from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.plans import orders_to_try, ridges_to_try
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.splits import folds
 from ranking_problems import bradley_terry_problem
 
 PROBLEM = bradley_terry_problem(seed=6, comparisons=45)

@@ -11,8 +11,8 @@ import pytest
 
 from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edges import EdgeRanker
-from concordant.learning.rankers.folds import Disagreement
 from concordant.losses.metrics.err import err
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences

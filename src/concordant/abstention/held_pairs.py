@@ -18,13 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Normaliser
+from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.estimator import Ranker
-from concordant.learning.rankers.folds import Disagreement, folds
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.rankers.validation import Training, matched
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.splits import folds
 from concordant.progress import steps
 
 BLOCK = 1 << 20

@@ -32,9 +32,9 @@ from concordant.io.log.json_values import Fields
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.estimator import json_values
-from concordant.learning.rankers.folds import SPLITS
 from concordant.learning.rankers.kept import RANKERS
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
+from concordant.preferences.splits import SPLITS
 
 SCALES = ("auto", "none")
 

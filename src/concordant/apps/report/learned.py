@@ -19,11 +19,12 @@ from concordant.apps.report.views import short, thinned
 from concordant.errors import ConcordantError, InputError, UsageError, counted
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.choosing import Curve
-from concordant.learning.rankers.folds import Disagreement, folds
+from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES
 from concordant.learning.rankers.validation import Training, learning_rows
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.splits import folds
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]

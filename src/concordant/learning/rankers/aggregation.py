@@ -18,7 +18,6 @@ from concordant.learning.rankers.columns import Columns, StreamedTraining, Targe
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edge_sources import clicks_note
 from concordant.learning.rankers.estimator import LinearRanker
-from concordant.learning.rankers.folds import SPLITS
 from concordant.learning.rankers.gate import (
     DEFAULT,
     Candidate,
@@ -49,6 +48,7 @@ from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.splits import SPLITS
 from concordant.ranking.structures import STRUCTURES
 
 Floats = NDArray[np.float64]

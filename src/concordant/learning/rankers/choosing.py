@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, counted
 from concordant.learning.rankers.columns import Columns
-from concordant.learning.rankers.folds import folds
 from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.regressors import fit_regressor
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.splits import folds
 from concordant.progress import steps
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,6 @@ from scipy.stats import norm
 from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.edge_sources import of_preferences
-from concordant.learning.rankers.folds import clusters_of, folds
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES, Plan, Recipe
 from concordant.learning.rankers.target import Judges, Target
 from concordant.learning.rankers.validation import Training
@@ -24,6 +23,7 @@ from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.splits import clusters_of, folds
 from concordant.progress import steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders

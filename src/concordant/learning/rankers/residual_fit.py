@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, counted
 from concordant.learning.rankers.choosing import Curve, target_weights
 from concordant.learning.rankers.columns import Columns
-from concordant.learning.rankers.folds import FEW_QUERIES, folds
+from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.target import Judges, Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import Targets
+from concordant.preferences.splits import folds
 from concordant.progress import steps
 
 Floats = NDArray[np.float64]

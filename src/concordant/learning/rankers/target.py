@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError, did_you_mean
-from concordant.learning.rankers.folds import Disagreement
+from concordant.learning.rankers.disagreement import Disagreement
 from concordant.losses.gains import best_value, inverse_discount, the_gain
 from concordant.losses.metrics.err import err
 from concordant.losses.metrics.ndcg import ndcg
