@@ -2,6 +2,7 @@
 
 import json
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 import concordant as cc
 from concordant.auditing.counterexamples import KNOWN
 from concordant.errors import UsageError
-from concordant.learning.rankers.gate import projected
+from concordant.learning.rankers.gate import _taken, projected
 from concordant.learning.rankers.target import Judges, Target
 from concordant.preferences.splits import folds
 from seeds import seed
@@ -210,6 +211,16 @@ def test_too_little_to_hold_out_is_said():
     assert "gate: " in ranker.status_["notes"][-1] and "consistent_for" not in ranker.status_
     assert ranker.status_["gate"][0]["candidates"][1]["loss"] is None  # JSON has no NaN
     json.dumps(ranker.to_state()[0], allow_nan=False)
+
+
+def test_sums_in_another_order_open_no_gate():
+    """Precision of lists that hold the same items before the cut-off differs by rounding alone."""
+
+    for gap, error, taken in ((7.4e-17, 0.0, 0), (1e-9, 0.0, 1), (-7e-17, 1e-17, 0)):
+        apart = {"a": SimpleNamespace(mean=0.0, error=0.0), "b": SimpleNamespace(mean=gap, error=error)}
+        judges = SimpleNamespace(loss=lambda _: 0.01, difference=lambda _, other, apart=apart: apart[other])
+        gate = _taken(Target("precision", 5), ("a", "b"), judges, ["a", "b"])
+        assert gate.taken == taken and ("alike" in gate.note) == (gap < 1e-12)
 
 
 def test_a_loss_on_edges_is_chosen_by_the_target():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from concordant.errors import InputError, UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.lists import LOSSES, ListRanker
+from concordant.losses.metrics.metrics import metric
 from concordant.preferences.preferences import Preferences
 
 DRAW = np.random.default_rng(11)
@@ -59,6 +62,57 @@ def test_score_is_mean_ndcg_at_10() -> None:
                 if LABELS[q == QUERY].any() else 0.0 for q in range(30)]  # fmt: skip
     assert ranker.score(X, JUDGED) == pytest.approx(np.mean(by_query))
     assert ranker.score((X, QUERY, np.arange(len(X))), LABELS) == pytest.approx(np.mean(by_query))
+
+
+LAWS = (
+    [((4, 1, 0), 3), ((0, 1, 2), 7)],  # the first is best in the mean, the second is always relevant
+    [((3, 0, 1), 4), ((0, 2, 1), 6)],
+    [((2, 1, 0), 5), ((0, 1, 4), 2), ((0, 1, 3), 2)],
+)
+"""Labels of three items, and how often a query has them."""
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(
+    "target", ["ndcg", "ndcg@1", "ndcg@2", "precision@1", "precision@2", "pairwise", "err", "err@2"]
+)
+def test_each_target_has_its_own_best_order(law, target: str) -> None:
+    """The order fitted loses least of all six, on queries whose items differ in nothing but who they are."""
+    if target.startswith("err"):  # is for labels that do not depend on each other: every combination
+        columns = [[(row[item], count) for row, count in law] for item in range(3)]
+        law = [(tuple(a for a, _ in rows), math.prod(n for _, n in rows)) for rows in product(*columns)]
+    labels = np.array([row for row, count in law for _ in range(count)], float)
+    query = np.repeat(np.arange(len(labels)), 3)
+    ranker = ListRanker(target=target, ridge=0, standardise=False)
+    ranker.fit(np.tile(np.eye(3), (len(labels), 1)), Judged.of_labels(labels.ravel(), query=query))
+    loss = {}
+    for order in permutations(range(3)):
+        scores = np.tile(-np.argsort(order).astype(float), len(labels))
+        value = metric(target)(scores, labels.ravel(), query).mean()
+        loss[order] = value if target == "pairwise" else -value
+    found = tuple(np.argsort(-ranker.predict(np.eye(3)), kind="stable").tolist())
+    assert loss[found] <= min(loss.values()) + 1e-12
+    assert ranker.status_["consistent_for"] == target.partition("@")[0]
+
+
+def test_targets_of_labels_differ_and_are_scored() -> None:
+    orders = {
+        target: tuple(np.argsort(-ListRanker(target=target).fit(X, JUDGED).predict(X)))
+        for target in ("ndcg", "ndcg@1", "err", "precision@2", "pairwise")
+    }
+    assert len(set(orders.values())) == 5
+    ranker = ListRanker(target="pairwise").fit(X, JUDGED)
+    scores, lost = ranker.predict(X), []
+    for q in range(30):
+        gap = [(a, b) for a in np.flatnonzero(q == QUERY) for b in np.flatnonzero(q == QUERY) if LABELS[a] > LABELS[b]]
+        if gap:
+            wrong = sum((LABELS[a] - LABELS[b]) * (scores[a] <= scores[b]) for a, b in gap)
+            lost.append(wrong / sum(LABELS[a] - LABELS[b] for a, b in gap))
+    assert ranker.score(X, JUDGED) == pytest.approx(1 - np.mean(lost))
+    own = ListRanker(target="ndcg@2", gain="identity").fit(X, JUDGED)
+    assert "consistent_for" not in own.status_
+    with pytest.raises(UsageError, match="give a cut-off: precision@5"):
+        ListRanker(target="precision").fit(X, JUDGED)
 
 
 def test_pairwise_losses_by_hand() -> None:

@@ -123,7 +123,8 @@ def _agreement(ranker: Any, features: Features | FeatureFile, judged: Any) -> fl
 
 
 def _say(ranker: Any, agreement: float | None, kind: str | None, options: FitOptions) -> None:
-    target = "ndcg@10" if kind is None else str(Target.of(getattr(ranker, "target", None), kind))
+    asked = getattr(ranker, "target", None)
+    target = "ndcg@10" if kind is None and asked is None else str(Target.of(asked, kind or ""))
     what = SAID if target == "pairwise" else target.replace("ndcg", "nDCG").replace("err", "ERR")
     found = "nothing to compare the scores with" if agreement is None else f"{what} {agreement:.4f}"
     options.say("fitted", f"on the training data: {found}; solver: {ranker.status_['status']}")
@@ -220,7 +221,7 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
             return EdgeRanker(loss, phi=phi, **shared, **_solver(options))
         regressor = named_regressor(options.regressor, options.seed)
         del shared["seed"]  # the regressor has it; the rest is exact
-        return ListRanker(loss, phi=phi, gain=options.gain, regressor=regressor, **shared)
+        return ListRanker(loss, target=options.target, phi=phi, gain=options.gain, regressor=regressor, **shared)
     order = options.order
     if loss == "gain-regression":
         if phi is not None:

@@ -323,7 +323,8 @@ class FitOptions(ChosenFeatures, ClusteredLog):
     target: str | None = option(
         "T",
         "What the scorer is for: pairwise, ndcg@K, err@K or precision@K (ndcg, err: the whole list); by it held-out "
-        "judgments choose order, ridge and the aggregation itself. Default: pairwise, for clicks err.",
+        "judgments choose order, ridge and the aggregation itself, and graded labels become the gains that are fitted. "
+        "Default: pairwise, for clicks err, for graded labels ndcg.",
     )
     gate: bool | None = option(
         None,

@@ -14,7 +14,7 @@ from concordant.errors import InputError, UsageError, counted
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.regressors import fit_regressor
-from concordant.learning.rankers.target import Target
+from concordant.learning.rankers.target import ROUNDING, Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.preferences import Preferences
@@ -186,7 +186,7 @@ def _largest_order(tried: list[dict[str, Any]], folds: Floats) -> int:
     loss = folds.mean(axis=0)
     best = int(loss.argmin())
     worse = folds - folds[:, [best]]
-    fine = worse.mean(axis=0) <= worse.std(axis=0, ddof=1) / np.sqrt(len(folds)) + 1e-12
+    fine = worse.mean(axis=0) <= worse.std(axis=0, ddof=1) / np.sqrt(len(folds)) + ROUNDING
     alike = [{**one, "order": None, "ridge": None} for one in tried]
     order = np.array([np.inf if one["order"] == "all" else float(one["order"]) for one in tried])
     among = np.array([one == alike[best] for one in alike]) & fine

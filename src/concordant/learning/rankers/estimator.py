@@ -29,6 +29,7 @@ from concordant.learning.rankers.columns import (
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
 from concordant.losses.metrics.metrics import metric
+from concordant.losses.metrics.pairwise import pairwise_loss
 
 Floats = NDArray[np.float64]
 
@@ -95,8 +96,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
         With preferences 1 less the loss of the ranker's target (``Target``; of rankers without one that of this kind of
         preferences: pairwise disagreement, a tie in score counting ½, or ERR of clicks), queries weighted by their
-        judgments; with labels the mean of the target's metric, of nDCG@10 where none is named. Errors: InputError when
-        no query has anything to agree with.
+        judgments; with labels the mean of the target's metric, of nDCG@10 where none is named (pairwise: 1 less the
+        share of the differences of labels that the scores contradict). Errors: InputError when no query has anything to
+        agree with.
         """
         check_is_fitted(self)
         if isinstance(X, FeatureFile):
@@ -192,12 +194,17 @@ def agreement(held: Training, scores: Floats, target: Any = None) -> float:
     """
     if held.labelled:
         asked = Target("ndcg", 10) if target is None else Target.of(target, "")
-        value = metric(str(asked))(scores, held.labels, held.groups.owner)
-        known = ~np.isnan(value)
+        if asked.of_lists:
+            value = metric(str(asked))(scores, held.labels, held.groups.owner)
+            known = ~np.isnan(value)
+        else:
+            value = pairwise_loss(scores, held.labels, held.groups.owner, normalise=True)
+            apart = held.labels != held.groups.spread(held.labels[held.groups.first])
+            known = held.groups.sums(apart.astype(np.float64)) > 0
         if not known.any():
             raise InputError(f"no query of these labels can be judged by {asked}")
         mean = float(np.average(value[known], weights=held.weight[known]))
-        return mean if asked.of_lists else 1.0 - mean
+        return mean if asked.of_lists else 1.0 - mean  # the share of the differences of labels, not their sum
     loss = Target.of(target, str(held.prefs.kind)).judge(held.prefs, held.weight).loss(scores)
     if np.isnan(loss):
         raise InputError(f"no query of these {len(held.prefs):,} judgments has a comparison to be scored by")

@@ -15,7 +15,7 @@ from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.edge_sources import of_preferences
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES, Plan, Recipe
-from concordant.learning.rankers.target import Judges, Target
+from concordant.learning.rankers.target import ROUNDING, Judges, Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.targets.mean_targets import Targets
@@ -101,7 +101,7 @@ class Gate:
                 "gate: {name} takes the place of {default}, for its loss on held-out judgments is lower by "
                 "{difference:.2g} ± {error:.2g} (target {target})"
             )
-        elif any(self.error):
+        elif max(self.error) > ROUNDING:
             text = (
                 "gate: {default} stays, for no other aggregation loses surely less on held-out judgments "
                 "(nearest: {name}, {difference:+.2g} ± {error:.2g} less; target {target})"
@@ -165,7 +165,7 @@ def _taken(target: Target, names: tuple[str, ...], judges: Judges, found: list[l
     loss = [judges.loss(scores) for scores in found]
     gaps = [judges.difference(found[0], scores) for scores in found]
     errors = float(norm.isf(LEVEL / (len(names) - 1)))
-    passing = [place for place, gap in enumerate(gaps) if gap.mean > errors * gap.error]
+    passing = [place for place, gap in enumerate(gaps) if gap.mean > errors * gap.error + ROUNDING]
     taken = min(passing, key=lambda place: loss[place], default=0)
     return Gate(target, names, tuple(loss), tuple(gap.mean for gap in gaps), tuple(gap.error for gap in gaps), taken)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.edge_sources import of_labels
 from concordant.learning.rankers.plans import check_at, one_ridge
 from concordant.learning.rankers.regressors import check_regressor
+from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.graded import fit_graded
 from concordant.learning.solvers.least_squares import INTERCEPTS, LinearFit
-from concordant.losses.gains import GAINS, best_value, inverse_discount
+from concordant.losses.gains import GAINS, Gain, best_value, inverse_discount
 from concordant.losses.metrics.conventions import gain_of
 from concordant.losses.surrogates import Surrogate, surrogate
 from concordant.preferences.notes import Note
@@ -27,22 +29,34 @@ Floats = NDArray[np.float64]
 LOSSES = ("gain-regression", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet", "rankboost")
 PAIRS = 2_000_000
 """Pairs up to which they are written out; beyond, losses and gradients come from sorting."""
+SUITED: Mapping[str, tuple[Gain | str, bool, str]] = {
+    "ndcg": ("2^s-1", True, "gains over Z that the scorer can express"),
+    "err": ("2^s-1", False, "gains that the scorer can express, labels of a query independent of each other"),
+    "precision": (lambda label: (label >= 1.0).astype(np.float64), False, "shares of relevance that it can express"),
+    "pairwise": ("identity", False, "mean labels that the scorer can express"),
+}
+"""By target: a gain whose regression is consistent for it, whether it is divided by Z, and the condition."""
 
 
 class ListRanker(RegressionRanker):
     """Learn from a relevance label for each row: each query is judged once, and completely.
 
-    gain-regression fits G(label)/Z(labels) by least squares with a free intercept per query (or with any regressor);
-    ndcg-pairwise and err-pairwise weigh each item's gain against every other item; ranksvm, ranknet and rankboost take
-    every pair of different labels, as strong as the difference.
+    gain-regression fits the target's gains by least squares with a free intercept per query (or with any regressor), so
+    that items are ordered by their conditional means: for NDCG G(label)/Z(labels), G = 2^s − 1 (AoS (28)); for ERR
+    2^s − 1 (right for labels independent of each other, AoS, Lemma 1); for precision 1 where the label is at least 1,
+    else 0; for the pairwise loss the labels (their difference is the mean of Y_ij − Y_ji). ndcg-pairwise and
+    err-pairwise weigh each item's gain against every other item; ranksvm, ranknet and rankboost take every pair of
+    different labels, as strong as the difference.
 
     Parameters
     ----------
     loss : 'gain-regression', 'ndcg-pairwise', 'err-pairwise', 'ranksvm', 'ranknet' or 'rankboost'.
+    target : "ndcg@10", "err@10", "precision@5", "pairwise", … (``Target``): what ``score`` returns, and by which
+        gain-regression takes its gains; None: NDCG.
     phi : margin function of the losses on pairs, where they leave a choice.
-    gain : '2^s-1' (default of gain-regression), '2^s' (of ndcg-pairwise), 'identity', 'err' (of err-pairwise); for
-        gain-regression also a function, or the table of the gains of labels 0, 1, 2, …
-    at, normalise : cut-off of Z, and whether gains are divided by it.
+    gain : '2^s-1', '2^s' (default of ndcg-pairwise), 'identity', 'err' (of err-pairwise); for gain-regression also a
+        function, or the table of the gains of labels 0, 1, 2, …; None there: that of the target.
+    at, normalise : cut-off of Z, and whether gains are divided by it; None: as the target asks, of pairs yes.
     regressor : any scikit-learn regressor, for gain-regression, instead of a linear scorer.
     ridge, intercept, standardise, log, missing : as in ``AggregationRanker``; ridge 'auto' is 0.001.
     tolerance, max_iterations : of the solver of the losses on pairs.
@@ -61,10 +75,11 @@ class ListRanker(RegressionRanker):
         self,
         loss: str = "gain-regression",
         *,
+        target: str | None = None,
         phi: str | None = None,
         gain: Any = None,
         at: int | None = None,
-        normalise: bool = True,
+        normalise: bool | None = None,
         regressor: Any = None,
         ridge: float | str = "auto",
         intercept: str = "query",
@@ -75,6 +90,7 @@ class ListRanker(RegressionRanker):
         missing: str = "raise",
     ) -> None:
         self.loss = loss
+        self.target = target
         self.phi = phi
         self.gain = gain
         self.at = at
@@ -95,6 +111,7 @@ class ListRanker(RegressionRanker):
             raise UsageError(f"intercept must be one of {', '.join(INTERCEPTS)}, not {self.intercept!r}")
         one_ridge(self.ridge)
         check_at(self.at)
+        Target.of(self.target, "comparisons")
         if self.regressor is not None:
             check_regressor(self.regressor)
             if self.loss != "gain-regression":
@@ -122,21 +139,25 @@ class ListRanker(RegressionRanker):
         self.status_ = {"loss": self.loss, **facts, "notes": [*training.notes, *facts["notes"]]}
 
     def _regress(self, training: Training, columns: Columns) -> dict[str, Any]:
-        gains = self._gains(training)
+        target = Target.of(self.target or "ndcg", "comparisons")
+        usual, divided, condition = SUITED[target.name]
+        suited = self.gain is None and self.normalise is None
+        gains = self._gains(training, usual if self.gain is None else self.gain)
         size = training.groups.sizes
         none = np.zeros(len(size), bool)
-        if self.normalise:
-            best = best_value(training.start, gains, inverse_discount(int(size.max(initial=0)), None, self.at))
+        if divided if self.normalise is None else self.normalise:
+            at = target.at if self.at is None else self.at
+            best = best_value(training.start, gains, inverse_discount(int(size.max(initial=0)), None, at))
             none = ~(best > 0)
             gains = gains * np.repeat(np.where(none, 0.0, 1.0 / np.where(none, 1.0, best)), size)
         weight = training.share / size
         facts = self._fit_targets(training, columns, gains, weight, one_ridge(self.ridge))
         text = "{queries:,} of {of:,} queries have no relevant item (Z = 0): their targets are 0"
         note = Note("no relevant item", text, queries=int(none.sum()), of=len(size))
-        return {**facts, "notes": [note] if none.any() else []}
+        stated = {"consistent_for": target.name, "condition": condition} if suited else {}
+        return {**facts, **stated, "notes": [note] if none.any() else []}
 
-    def _gains(self, training: Training) -> Floats:
-        gain = "2^s-1" if self.gain is None else self.gain
+    def _gains(self, training: Training, gain: Any) -> Floats:
         if isinstance(gain, str) and gain not in GAINS:
             raise UsageError(
                 f"unknown gain {gain!r}; {did_you_mean(gain, GAINS)} A table or a function is allowed too."
@@ -150,7 +171,7 @@ class ListRanker(RegressionRanker):
         if member.reads == "scores":
             options = {"gain": self.gain or ("err" if member.consistent_for == "err" else "2^s")}
             if member.consistent_for == "ndcg":
-                options |= {"at": self.at, "normalised": self.normalise}
+                options |= {"at": self.at, "normalised": self.normalise in (None, True)}
         elif self.gain is not None:
             raise UsageError(f"{self.loss} takes differences of labels; it has no gain")
         phi = self.phi or member.phi

@@ -10,7 +10,7 @@ from concordant.learning.rankers.choosing import Curve, target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.plans import Plan
-from concordant.learning.rankers.target import Judges, Target
+from concordant.learning.rankers.target import ROUNDING, Judges, Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.informed import Informed
@@ -107,7 +107,7 @@ def one_standard_error_ridge(
         judges.difference([one[:, place] for one in found], [one[:, best] for one in found])
         for place in range(len(ridges))
     ]
-    return curve.choosing(max(place for place, gap in enumerate(gaps) if gap.mean <= gap.error))
+    return curve.choosing(max(place for place, gap in enumerate(gaps) if gap.mean <= gap.error + ROUNDING))
 
 
 def _surest(lost: Floats, weight: Floats) -> int:
@@ -118,4 +118,4 @@ def _surest(lost: Floats, weight: Floats) -> int:
     spread = worse[judged] - weight[judged, None] * rate
     number = int(judged.sum())
     error = np.sqrt((spread**2).sum(axis=0) * number / max(number - 1, 1))
-    return int(np.flatnonzero(worse.sum(axis=0) <= error)[-1])
+    return int(np.flatnonzero(worse.sum(axis=0) <= error + ROUNDING * weight.sum())[-1])

@@ -29,6 +29,8 @@ USUAL = {"selections": "err"}
 PARTS = 10
 """Parts of the held-out judgments that are left out in turn for the error of a loss that is no sum over judgments."""
 ZERO = 1e-9
+ROUNDING = 1e-12
+"""Difference of losses up to which two scorers order what was held out alike."""
 
 
 @dataclass(frozen=True)
