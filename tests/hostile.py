@@ -75,6 +75,7 @@ INTS = [
     "x",
 ]
 FLOATS = [*("0", "1", "0.5", "-0.0", "1e-9", "0.999999", "-1", "3"), *("1e300", "1e400", "nan", "inf", "-inf", "x")]
+PRIORS = [*FLOATS, "auto"]
 SIZES = ["1KB", "1MB", "0GB", "-1GB", "1e9GB", "99999999999TB", "nanGB", "80%", "4GB", "2GB", "", " ", "x"]
 COLUMNS = [
     "winner",
@@ -108,17 +109,22 @@ STRUCTURES += ["eigenvector", "counting", "kemeny", "cascade", "x", ""]
 LOSSES = ["gain-regression", "difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet"]
 LOSSES += ["rankboost", "margin-based", "x", ""]
 PHIS = ["hinge", "squared-hinge", "logistic", "exponential", "x", ""]
+TIMES = ["90d", "2y", "1", "0", "-1d", "1e400", "nan", "d", "", "2026-01-01", "2026-13-45", "x"]
 ENDINGS = [*("csv", "tsv", "parquet", "arrow", "json", "jsonl") * 3, "feather", "xlsx", "", "CSV"]
 FLAG: list[str] = []
 FEATURE = {"--feature-item": COLUMNS, "--feature-query": COLUMNS, "--stream": FLAG, "--in-memory": FLAG}
 OPTIONS: dict[str, dict[str, list[str]]] = {
     "rank": READING
-    | {"--structure": STRUCTURES, "--prior": FLOATS, "--ties": ["half", "davidson", "x"], "--covariate": COLUMNS}
+    | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": ["half", "davidson", "x"], "--covariate": COLUMNS}
     | {"--home": FLAG, "--neutral": COLUMNS, "--interval": ["hessian", "sandwich", "bootstrap", "none", "x"]}
     | {"--replicates": INTS, "--level": FLOATS, "--quasi": FLAG, "--pool": FLAG, "--across-components": FLAG}
-    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--summary": FLAG},
+    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--summary": FLAG}
+    | {"--time": COLUMNS, "--half-life": TIMES, "--moving": FLAG, "--drift": FLOATS, "--at": TIMES}
+    | {"--paths": ["paths.csv", "no/paths.csv", "x", ""], "--coefficients": ["c.csv", "paths.csv", "x", ""]}
+    | {"--reference": [*COLUMNS, "a"]},
     "compare": READING
-    | {"--structure": STRUCTURES, "--prior": FLOATS, "--ties": ["half", "davidson", "x"], "--home": FLAG}
+    | {"--time": COLUMNS, "--half-life": TIMES, "--at": TIMES}
+    | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": ["half", "davidson", "x"], "--home": FLAG}
     | {"--interval": ["hessian", "sandwich", "bootstrap", "none", "x"], "--replicates": INTS, "--level": FLOATS}
     | {"--ranks": ["together", "alone", "tiers", "x"], "--top": INTS, "--rows": INTS, "--pool": FLAG, "--quiet": FLAG},
     "fit": READING
@@ -135,7 +141,9 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--convention": ["burges", "sklearn", "trec", "xgboost", "lightgbm", "letor4", "x"]}
     | {"--metric": ["ndcg", "err@3", "map", "precision@0", "auc", "kendall-tau", "pairwise-loss", "mrr@-1", "ndcg@x"]}
     | {"--per-query": FLAG, "--unmatched": ["skip", "x"], "--level": FLOATS, "--query": COLUMNS, "--item": COLUMNS}
-    | {"--score": COLUMNS, "--label": COLUMNS},
+    | {"--score": COLUMNS, "--label": COLUMNS, "--coefficients": ["c.csv", "scores.csv", ""], "--home": FLAG}
+    | {"--split": ["random", "cluster", "time", "x"], "--folds": INTS, "--prior": PRIORS, "--time": COLUMNS}
+    | {"--structure": STRUCTURES, "--half-life": TIMES, "--target": ["pairwise", "ndcg@10", "err@0", "x"]},
     "audit": READING
     | {"--surrogate": [*LOSSES, "ranknet:hinge", ":", "a:b:c"], "--ties": ["heavier", "paper"], "--exact": FLAG}
     | {"--time-limit": FLOATS, "--structure": STRUCTURES, "--order": VALUES, "--replicates": INTS, "--level": FLOATS}
@@ -400,7 +408,7 @@ def draw_case(random: Random, command: str) -> Case:
     """Draw a case of one command."""
     case = Case(command.split())
     PARTS[command.split()[0]](random, case)
-    known = list(OPTIONS[command].items())
+    known = list((_by_type(command) | OPTIONS[command]).items())
     for _ in range(random.choice([0, 0, 1, 1, 2, 4])):
         name, values = random.choice(known)
         if name in case.arguments and random.random() < 0.9:  # twice is refused
@@ -409,6 +417,20 @@ def draw_case(random: Random, command: str) -> Case:
     if random.random() < 0.02:
         case.arguments.append(random.choice(["--no-such", "extra", "", "-", "--output", "-o"]))
     return case
+
+
+@functools.cache
+def _by_type(command: str) -> dict[str, list[str]]:
+    """Return values for every option of a command, by its type; not for those that name files."""
+    found = {}
+    named = {*WRITES.get(command, ()), *READS.get(command, ()), "master", "engine"}
+    for one in dict(every_command())[command].params:
+        if isinstance(one, click.Option) and not one.is_eager and one.name not in named:
+            kind = one.type.name
+            choices = [*one.type.choices, "x"] if isinstance(one.type, click.Choice) else None
+            values = INTS if kind.startswith("integer") else FLOATS if kind.startswith("float") else VALUES + COLUMNS
+            found[max(one.opts, key=len)] = FLAG if one.is_flag else choices or values
+    return found
 
 
 def _log(random: Random, case: Case, names: list[str] = LOGS) -> str:
@@ -487,6 +509,9 @@ def _score(random: Random, case: Case) -> None:
 
 
 def _evaluate(random: Random, case: Case) -> None:
+    if random.random() < 0.2:
+        case.arguments += [_log(random, case), "--split", random.choice(["random", "random", "cluster", "time"])]
+        return
     case.arguments += [_log(random, case, ["scores.csv", "scores.csv", *TABLES])]
     case.arguments += [_log(random, case, ["labels.csv", "labels.csv", "x.qrels", "train.txt", "votes.json"])]
     if random.random() < 0.2:

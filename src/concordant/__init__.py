@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from concordant.preferences.graphs import Batch, Graphs
     from concordant.preferences.preferences import Preferences
     from concordant.preferences.times import discounted
+    from concordant.ranking.cross_validation import cross_validate
     from concordant.ranking.kemeny import optimal_order
     from concordant.ranking.over_time import Paths, rank_over_time
     from concordant.ranking.rank import Ranking, rank
@@ -98,6 +99,7 @@ _HOMES = {
     "bipartite_abstention_loss": "abstention.losses",
     "certificate": "abstention.certificates",
     "compare": "losses.metrics.metrics",
+    "cross_validate": "ranking.cross_validation",
     "consistency_bound": "abstention.bounds",
     "discounted": "preferences.times",
     "err": "losses.metrics.err",
@@ -163,6 +165,7 @@ __all__ = [
     "bipartite_abstention_loss",
     "certificate",
     "compare",
+    "cross_validate",
     "consistency_bound",
     "discounted",
     "err",

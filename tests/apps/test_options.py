@@ -188,6 +188,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"risk": ["-m", "model", *F, "--abstain", "0.2", "--judgments", "votes.csv", "--abstain-by", "risk"]},
     "evaluate": {"table": ["scores.csv", "labels.csv"], "qrels": ["scores.csv", "x.qrels"]}
     | {"judgments": ["scores.csv", "counted.csv"], "model": ["trees", "train.txt"]}
+    | {"held out": ["counted.csv", "--split", "random"]}
+    | {"held out by time": ["timed.csv", "--split", "time", "--time", "date"]}
     | {"two scorers": ["scores.csv", "labels.csv", "--against", "others.csv"]}
     | {"by query": ["scores.csv", "labels.csv", "--per-query"]}
     | {"one list": ["one-list.csv", "one-labels.csv", "--metric", "auc"]}
@@ -262,6 +264,7 @@ VALUES: dict[str, list[str]] = {
     "ridge": ["0.5"],
     "missing": ["mean"],
     "folds": ["2"],
+    "split": ["random", "cluster"],
     "solver": ["stochastic"],
     "steps": ["40"],
     "radius": ["0.01"],

@@ -105,15 +105,19 @@ class Counted(Grouped):
         return read_only(self.groups.spread(np.arange(len(self.queries), dtype=np.int32)))
 
     @cached_property
-    def cluster_ways(self) -> tuple[Ints, ...]:
-        """Codes of what each distinct judgment depends on, an array for each of the ``cluster_columns``."""
-        if self.cluster is None or self.clusters is None:
+    def cluster_codes(self) -> tuple[Ints, ...]:
+        """Of each of ``clusters``: codes of what it is made of, an array for each of the ``cluster_columns``."""
+        if self.clusters is None:
             return ()
         if not self.cluster_columns:
-            return (self.cluster,)
+            return (read_only(np.arange(len(self.clusters), dtype=np.int32)),)
         cells = [json.loads(label) for label in self.clusters.tolist()]
-        each = (Labels.encode(list(labels))[1] for labels in zip(*cells, strict=True))
-        return tuple(read_only(codes[self.cluster]) for codes in each)
+        return tuple(read_only(Labels.encode(list(labels))[1]) for labels in zip(*cells, strict=True))
+
+    @cached_property
+    def cluster_ways(self) -> tuple[Ints, ...]:
+        """Codes of what each distinct judgment depends on, an array for each of the ``cluster_columns``."""
+        return () if self.cluster is None else tuple(read_only(codes[self.cluster]) for codes in self.cluster_codes)
 
     def by_cluster(self, name: str) -> Self:
         """Return the same judgments, depending on each other by one of the ``cluster_columns`` only.

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError
+from concordant.errors import UsageError, whole_number
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.sampling import deal, label_keys
+from concordant.preferences.times import said_time, timed
 
 SPLITS = ("judgments", "queries")
 
@@ -63,3 +64,24 @@ def _dealt(keys: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
 def clusters_of(prefs: Preferences) -> Labels:
     """Return the labels of the clusters; none where judgments are not in clusters."""
     return prefs.clusters if prefs.cluster is not None and prefs.clusters is not None else Labels.empty()
+
+
+def later(prefs: Preferences, n: int) -> Iterator[tuple[Preferences, Preferences]]:
+    """Yield (all that came before, the next part) for n parts of about as many judgments in order of time, but for the
+    first part, which nothing came before; judgments of the same time stay together.
+
+    >>> votes = Preferences.from_comparisons(list("abab"), list("baba"), time=[1, 2, 2, 3])
+    >>> [(len(train), len(held)) for train, held in later(votes, 4)]
+    [(1, 2), (3, 1)]
+
+    Errors: UsageError where there are no times, or only one.
+    """
+    known, n = timed(prefs), whole_number(n, "folds", least=2)
+    times, place = np.unique(known.time if known.time is not None else (), return_inverse=True)
+    if len(times) < 2:
+        raise UsageError(f"all judgments are of one time, {said_time(float(times[0]), known.dated)}: none came before")
+    before = np.cumsum(np.bincount(place, known.count)) - np.bincount(place, known.count)
+    part = np.unique(before * n // len(known), return_inverse=True)[1][place]
+    for at in range(1, int(part.max()) + 1):
+        rows = [np.flatnonzero(part < at), np.flatnonzero(part == at)]
+        yield tuple(keep(known, own, known.count[own], known.declared[:0]) for own in rows)  # type: ignore[misc]

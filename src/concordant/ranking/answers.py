@@ -18,7 +18,7 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.comparing import Contrast, ScoreCovariance, contrast, contrasts, covariance_of
 from concordant.ranking.flags import code_of
-from concordant.ranking.held_out import HeldOut, held_out, matched
+from concordant.ranking.held_out import HeldOut, Predicted, matched, predicted
 from concordant.ranking.joint import Fitted, Joint
 from concordant.ranking.prediction import covariate_values, predictions
 from concordant.ranking.rank_sets import rank_sets
@@ -303,19 +303,24 @@ class Answers:
         >>> [(row["name"], round(row["mean"], 3)) for row in found.table.to_pylist()][:3], found.notes[0].items
         ([('accuracy', 1.0), ('log-loss', 0.32), ('brier', 0.075)], ('d',))
         """
-        fitted, member = self._fitted, structure(self.structure)
-        if member.curvature is None:
-            raise UsageError(f"the scores of {member.name} do not say how often one item beats another")
-        several = len(self.queries) > 1
-        names = fitted.prefs.covariate_names if fitted.used.get("covariates") else ()
-        tied = fitted.used.get("ties") == "davidson"
-        if several and (names or tied):
-            raise UsageError("coefficients differ between the queries of this ranking: evaluate one query at a time")
-        known = matched(
-            query=self.queries.take(self.query) if several else None,
-            item=self.items.take(self.item),
-            score=self.score,
-            component=np.where(self.flag & code_of("never compared"), -1, self.component),
-        )
-        beta = {name: float(self.coefficients[name][0]) for name in names}
-        return held_out(votes, known, beta, float(self.coefficients["ties"][0]) if tied else None)
+        return expected(self, votes, votes).judged()
+
+
+def expected(board: Answers, votes: Preferences, among: Preferences) -> Predicted:
+    """Return what a ranking expects of ``votes``, a part of the log ``among``. Errors: those of ``evaluate``."""
+    fitted, member = board._fitted, structure(board.structure)
+    if member.curvature is None:
+        raise UsageError(f"the scores of {member.name} do not say how often one item beats another")
+    several = len(board.queries) > 1
+    names = fitted.prefs.covariate_names if fitted.used.get("covariates") else ()
+    tied = fitted.used.get("ties") == "davidson"
+    if several and (names or tied):
+        raise UsageError("coefficients differ between the queries of this ranking: evaluate one query at a time")
+    known = matched(
+        query=board.queries.take(board.query) if several else None,
+        item=board.items.take(board.item),
+        score=board.score,
+        component=np.where(board.flag & code_of("never compared"), -1, board.component),
+    )
+    beta = {name: float(board.coefficients[name][0]) for name in names}
+    return predicted(votes, known, beta, float(board.coefficients["ties"][0]) if tied else None, among)

@@ -15,9 +15,10 @@ ways V_A + V_B − V_AB (Cameron, Gelbach and Miller 2011), in three ways likewi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,27 +83,100 @@ class HeldOut:
     notes: tuple[Note, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Held-out pairs and what was expected of them; ``together`` puts several parts in one."""
+
+    draws: _Draws
+    margin: Floats
+    """Of each pair: of the winner (of a tie, one side) over the other."""
+    tie: NDArray[np.bool_]
+    log_nu: Floats | None
+    """log ν of each pair, where ties have a probability of their own."""
+    unknown: tuple[Any, ...]
+    """Items without a score."""
+    lost: int
+    """Judgments that were not predicted."""
+    of: int
+
+    @classmethod
+    def together(cls, parts: Sequence[Predicted]) -> Predicted:
+        """Return what several parts of one log hold."""
+        nu = [part.log_nu for part in parts if part.log_nu is not None]
+        return cls(
+            _Draws.together([part.draws for part in parts]),
+            np.concatenate([part.margin for part in parts]),
+            np.concatenate([part.tie for part in parts]),
+            np.concatenate(nu) if nu else None,
+            tuple(dict.fromkeys(item for part in parts for item in part.unknown)),
+            sum(part.lost for part in parts),
+            sum(part.of for part in parts),
+        )
+
+    def judged(self) -> HeldOut:
+        """Judge the predictions. Errors: UsageError where nothing could be predicted."""
+        if not len(self.margin):
+            raise UsageError("no judgment compares two items that the ranking has scores for, of one component")
+        return _judged(self.draws, self.margin, self.tie, self.log_nu, self._notes())
+
+    def _notes(self) -> tuple[Note, ...]:
+        """Say which judgments were not predicted, and why."""
+        if not self.lost:
+            return ()
+        text = "{judgments:judgments} of {of:,} not predicted: "
+        if self.unknown:
+            text += "the ranking has no score of {items}"
+        else:
+            text += "no chain of comparisons connects their items in the ranking"
+        shown = self.unknown[:8]
+        numbers = {"judgments": self.lost, "of": self.of}
+        return (Note("not predicted", text, items=shown, others=len(self.unknown) - len(shown), **numbers),)
+
+
 def held_out(prefs: Preferences, known: Known, beta: Mapping[str, float], log_nu: float | None) -> HeldOut:
     """Judge predictions by held-out judgments: scores by label, coefficients of covariates, log ν of ties.
 
     Errors (UsageError): covariates that the judgments lack, no judgment of which both items are known.
+    """
+    return predicted(prefs, known, beta, log_nu).judged()
+
+
+def predicted(
+    prefs: Preferences,
+    known: Known,
+    beta: Mapping[str, float],
+    log_nu: float | None,
+    among: Preferences | None = None,
+) -> Predicted:
+    """Return what scores expect of held-out judgments, ``among`` being the log that they are a part of.
+
+    Errors (UsageError): covariates that the judgments lack.
     """
     batch = Batch.whole(prefs)
     edges = batch.edges
     if missing := [name for name in beta if name not in prefs.covariate_names]:
         raise UsageError(f"the ranking knows the covariates {few(missing)}, which these judgments lack")
     graph = batch.owner[edges.winner].astype(np.int64)
-    sides = [known.rows(prefs, batch.query[graph], batch.item[node]) for node in (edges.winner, edges.loser)]
+    nodes = (edges.winner, edges.loser)
+    sides = [known.rows(prefs, batch.query[graph], batch.item[node]) for node in nodes]
     component = [np.where(side < 0, -1, known.component[side]) for side in sides]
     there = (component[0] == component[1]) & (component[0] >= 0)
-    if not there.any():
-        raise UsageError("no judgment compares two items that the ranking has scores for, of one component")
     margin = known.score[sides[0]] - known.score[sides[1]]
     for name, slope in beta.items():
         if edges.covariates is not None:
             margin = margin + slope * edges.covariates[:, prefs.covariate_names.index(name)]
-    draws = _Draws.of(batch, edges.holder[there], edges.strength[there])
-    return _judged(draws, margin[there], edges.tie[there], log_nu, _notes(prefs, batch, edges.holder, sides, there))
+    draws = _Draws.of(batch, edges.holder[there], edges.strength[there], among or prefs)
+    out = np.setdiff1d(edges.holder[~there], edges.holder[there])
+    unknown = np.unique(batch.item[np.concatenate([node[own < 0] for node, own in zip(nodes, component, strict=True)])])
+    return Predicted(
+        draws,
+        margin[there],
+        edges.tie[there],
+        None if log_nu is None else np.full(int(there.sum()), log_nu),
+        tuple(prefs.items[int(code)] for code in unknown),
+        int(batch.multiplicity[out].sum()),
+        int(batch.multiplicity.sum()),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +192,24 @@ class _Draws:
     """Clusters of each judgment; none: every draw by itself."""
 
     @classmethod
-    def of(cls, batch: Batch, holder: Ints, strength: Floats) -> _Draws:
-        ways = tuple(way[batch.judgment].astype(np.int64) for way in batch.prefs.cluster_ways)
+    def of(cls, batch: Batch, holder: Ints, strength: Floats, among: Preferences) -> _Draws:
+        """``among``: the log that the judgments are of, whose clusters are named."""
+        ways: tuple[Ints, ...] = ()
+        own = batch.prefs
+        if own.cluster is not None and own.clusters is not None and among.clusters is not None:
+            cell = among.clusters.codes_of(own.clusters.values)[own.cluster[batch.judgment]]
+            ways = tuple(codes[cell].astype(np.int64) for codes in among.cluster_codes)
         return cls(holder, strength, batch.multiplicity.astype(float), ways)
+
+    @classmethod
+    def together(cls, parts: Sequence[_Draws]) -> _Draws:
+        first = np.cumsum([0, *(len(part.times) for part in parts)])
+        return cls(
+            np.concatenate([part.holder + at for part, at in zip(parts, first, strict=False)]),
+            np.concatenate([part.strength for part in parts]),
+            np.concatenate([part.times for part in parts]),
+            tuple(np.concatenate(way) for way in zip(*(part.ways for part in parts), strict=True)),
+        )
 
     @property
     def weight(self) -> Floats:
@@ -158,7 +247,7 @@ class _Draws:
 
 
 def _judged(
-    draws: _Draws, margin: Floats, tie: NDArray[np.bool_], log_nu: float | None, notes: tuple[Note, ...]
+    draws: _Draws, margin: Floats, tie: NDArray[np.bool_], log_nu: Floats | None, notes: tuple[Note, ...]
 ) -> HeldOut:
     """Judge predictions of the winner's (of a tie, one side's) margin."""
     y = np.where(tie, 0.5, 1.0)
@@ -169,7 +258,7 @@ def _judged(
             loss = -np.where(tie, 0.5 * (np.log(share) + np.log(other)), np.log(share))
             square = (y - share) ** 2
         else:
-            win, lost, tied = davidson_probabilities(margin, np.full(len(margin), log_nu))
+            win, lost, tied = davidson_probabilities(margin, log_nu)
             loss = -np.log(np.where(tie, tied, win))
             square = (~tie - win) ** 2 + (tie - tied) ** 2 + lost**2
             share, other = win + 0.5 * tied, lost + 0.5 * tied
@@ -214,26 +303,6 @@ def _slope(draws: _Draws, margin: Floats, y: Floats) -> tuple[float, float]:
     p = expit(slope * margin)
     curve = float((weight * p * (1 - p) * margin**2).sum())
     return slope, float(np.sqrt(draws.variance((y - p) * margin)) / curve)
-
-
-def _notes(
-    prefs: Preferences, batch: Batch, holder: Ints, sides: list[Ints], there: NDArray[np.bool_]
-) -> tuple[Note, ...]:
-    """Say which judgments were not predicted, and why."""
-    out = np.setdiff1d(holder[~there], holder[there])
-    if len(out) == 0 and there.all():
-        return ()
-    edges = batch.edges
-    unknown = np.concatenate([node[side < 0] for node, side in zip((edges.winner, edges.loser), sides, strict=True)])
-    items = np.unique(batch.item[unknown])
-    shown = [prefs.items[int(code)] for code in items[:8]]
-    text = "{judgments:judgments} of {of:,} not predicted: "
-    if len(items):
-        text += "the ranking has no score of {items}"
-    else:
-        text += "no chain of comparisons connects their items in the ranking"
-    numbers = {"judgments": int(batch.multiplicity[out].sum()), "of": int(batch.multiplicity.sum())}
-    return (Note("not predicted", text, items=shown, others=len(items) - len(shown), **numbers),)
 
 
 def matched(*, query: pa.Array | None, item: pa.Array, score: Floats, component: Ints) -> Known:

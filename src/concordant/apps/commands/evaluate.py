@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +29,7 @@ from concordant.losses.metrics.metrics import METRICS, Comparison, Summary, cano
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.progress import stage, steps
+from concordant.ranking.cross_validation import cross_validate
 from concordant.ranking.held_out import held_out, matched
 
 if TYPE_CHECKING:
@@ -68,6 +70,12 @@ def _paired(lists: Matched, second: Matched, level: float) -> dict[str, Any]:
 
 def evaluate(options: EvaluateOptions) -> None:
     """Print a table on a terminal, CSV into a pipe; notes go to stderr."""
+    options.settle(terminal=sys.stdout.isatty())
+    if options.split is not None:
+        _by_parts(options)
+        return
+    if options.labels is None:
+        raise click.UsageError("Missing argument 'LABELS'; of judgments alone, --split holds some out")
     labels = options.labels
     kept = is_model(Path(options.scores))
     options.settle(model=kept)
@@ -172,6 +180,29 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
     if options.coefficients is not None:
         how = f"scores are taken for log-abilities, with the coefficients of {options.coefficients}"
     options.say_notes([*skipped, f"{options.labels}: {prefs.facts}", *([] if alone else [how]), *notes])
+
+
+def _by_parts(options: EvaluateOptions) -> None:
+    """Judge rankings of parts of a log by the others."""
+    if options.labels is not None:
+        raise UsageError(f"--split holds out parts of {options.scores}; leave out {options.labels}")
+    if options.engine == "spark":
+        raise UsageError("executors of Spark hold nothing out; leave out --engine spark")
+    more = {"prior": options.prior, "ties": options.ties, "half_life": options.half_life}
+    with Progress(options.quiet, "evaluating"):
+        with stage(f"reading {options.scores}"):
+            reading = read_log(options.scores, **asked_of(options))
+        found = cross_validate(
+            reading.preferences,
+            options.structure,
+            split=options.split or "random",
+            folds=options.folds,
+            seed=options.seed,
+            **{name: value for name, value in more.items() if value is not None},
+        )
+    _show(found.table)
+    skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
+    options.say_notes([*skipped, f"{options.scores}: {reading.preferences.facts}", *found.notes])
 
 
 def _coefficients(source: str | None) -> tuple[dict[str, float], float | None]:

@@ -413,8 +413,11 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
     In the place of SCORES a model that concordant fit wrote: it scores the items by --features, and without --metric it
     is judged by what it was fitted for.
 
+    With --split a log of judgments alone: parts of it are held out, and foretold by a ranking of the others.
+
     \b
     Examples:
+      concordant evaluate votes.csv --split random
       concordant evaluate model test.txt
       concordant evaluate model votes-of-june.csv --features items.csv
       concordant evaluate ranking.csv games.csv --home --coefficients coefficients.csv
@@ -425,7 +428,7 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
     """
 
     scores: str = argument()
-    labels: str = argument()
+    labels: str = argument(required=False)
     more: tuple[str, ...] = argument(nargs=-1, metavar="")
     metrics: tuple[str, ...] = option(
         "M",
@@ -452,6 +455,21 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
         "F", "Home advantage, covariates and ties of the ranking, as concordant rank --coefficients wrote them."
     )
     level: float = option(None, "Confidence level of --against, and of the AUC of one list (DeLong).", default=0.95)
+    split: Literal["random", "cluster", "time"] | None = option(
+        None,
+        "Hold out votes at random, whole clusters, or what came later; the ranking of the others foretells them.",
+    )
+    folds: int = option("N", "With --split: number of parts.", default=5, type=click.IntRange(2, 1000))
+    structure: str = option("S", "With --split: as for concordant rank.", default="bradley-terry")
+    prior: float | Literal["auto"] | None = option(
+        "V",
+        "With --split: as for concordant rank.",
+        type=Said("auto or a number of at least 0", float, "auto"),
+    )
+    ties: Literal["half", "any-order", "davidson"] | None = option(None, "With --split: as for concordant rank.")
+    time: str | None = option("C", "With --split time: column of when each comparison was made.")
+    half_life: str | None = option("T", "With --split time: judgments count half at the age of T (90d, 6w, 2y).")
+    seed: int = option(None, SEED, default=0)
 
 
 class ServeOptions(AbstentionOptions):

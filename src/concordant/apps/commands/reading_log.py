@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.apps.commands.options import FitOptions, RankOptions, ReportOptions, ScoreOptions
+from concordant.apps.commands.options import EvaluateOptions, FitOptions, RankOptions, ReportOptions, ScoreOptions
 from concordant.apps.commands.shared_options import (
     ROLES,
     ChosenFeatures,
@@ -54,7 +54,7 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
         asked["cluster"] = options.cluster[0] if len(options.cluster) == 1 else options.cluster or None
     if isinstance(options, SidedLog):
         asked |= {"covariates": options.covariates, "home": "left" if options.home else None}
-    if isinstance(options, RankOptions | ReportOptions):
+    if isinstance(options, RankOptions | ReportOptions | EvaluateOptions):
         asked["time"] = options.time
     return asked | more
 
