@@ -177,11 +177,17 @@ def test_disagreement_by_hand() -> None:
 
 
 def test_no_comparison_in_a_fold() -> None:
+    """Nothing can be chosen: what is usual is taken and said, what was asked for by name is an error."""
     table = {"item": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]}
     two = Preferences.from_comparisons(["a", "b"], ["b", "c"])
-    with pytest.raises(InputError, match=r"the held-out part of fold \d of 3 has no comparison at all \(2 judgments"):
-        AggregationRanker("log-odds").fit(table, two)
-    assert AggregationRanker("log-odds", order="all").fit(table, two).coef_[0] < 0
+    found = AggregationRanker("log-odds").fit(table, two)
+    usual = AggregationRanker("log-odds", order="all").fit(table, two)
+    assert found.coef_ == usual.coef_ < 0 and not hasattr(found, "cv_")
+    assert "no comparison at all (2 judgments in 1 query); all judgments" in found.status_["notes"][-1]
+    assert "the held-out part of fold" in found.status_["unchosen"] and "unchosen" not in usual.status_
+    for asked in ({"gain": "auto"}, {"order": [1, "all"]}, {"ridge": [0.1, 1.0]}, {"structure": ["log-odds", "borda"]}):
+        with pytest.raises(InputError, match=r"part of fold \d of 3 has no comparison at all \(2 judgments"):
+            AggregationRanker(**{"structure": "log-odds", **asked}).fit(table, two)
     # lists without a click carry no comparison
     shown = Preferences.from_selections(["q"] * 8, np.repeat(range(4), 2), [1, 2] * 4, ["a", "b"] * 4, [0] * 8)
     with pytest.raises(InputError, match="no comparison at all"):

@@ -134,9 +134,19 @@ def test_wrong_words_and_too_few_judgments() -> None:
         AggregationRanker(informed="yes").fit(PROBLEM.features, PROBLEM.prefs)
     one = Preferences.from_comparisons(["a"], ["b"])
     features = Features.of([[0.0], [1.0]], ["a", "b"])
-    with pytest.raises(InputError, match="of 3 has no comparison at all"):
-        AggregationRanker().fit(features, one)
     assert AggregationRanker(order="all").fit(features, one).predict(features)[0] > 0
+    with pytest.raises(InputError, match="of 3 has no comparison at all"):
+        AggregationRanker(ridge=[0.1, 1.0]).fit(features, one)
+    each = Preferences.from_comparisons(["a", "b", "a"], ["b", "c", "c"], ["p", "q", "r"])
+    table = (np.arange(9.0)[:, None] % 3, np.repeat(["p", "q", "r"], 3), np.tile(["a", "b", "c"], 3))
+    for given, votes in ((features, one), (table, each)):  # nothing to choose by: the pairwise scorer, and no gate
+        ranker = AggregationRanker().fit(given, votes)
+        start = EdgeRanker("ranknet", ridge=ranker.status_["prior_ridge"]).fit(given, votes)
+        assert np.allclose(ranker.coef_, start.coef_, rtol=1e-6) and ranker.ridge_ is None
+        assert "nothing is added to the pairwise logistic scorer" in ranker.status_["notes"][-2]
+        assert "too little to hold out" in ranker.status_["notes"][-1]
+        trees = AggregationRanker(regressor=DecisionTreeRegressor(max_depth=1, random_state=0)).fit(given, votes)
+        assert "too little to hold out" in trees.status_["notes"][-1]
 
 
 def test_only_ratios_of_weights_matter_with_rows_nobody_judged() -> None:

@@ -177,4 +177,7 @@ def chosen_by(ranker: Any) -> dict[str, bool]:
     if not isinstance(getattr(ranker, "folds", None), int):
         return {}
     tried = ranker.cv_["order"].tolist() if hasattr(ranker, "cv_") else [ranker.order_]
-    return {"cv": hasattr(ranker, "cv_"), "draws": any(str(order) != "all" for order in tried)}
+    return {
+        "cv": hasattr(ranker, "cv_") or "unchosen" in ranker.status_,
+        "draws": any(str(order) != "all" for order in tried),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from concordant.errors import InputError, Setting, UsageError
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
-from concordant.learning.rankers.choosing import Curve, cross_validate, target_weights
+from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
 from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edge_sources import clicks_note
@@ -52,6 +53,15 @@ from concordant.preferences.splits import SPLITS
 from concordant.ranking.structures import STRUCTURES
 
 Floats = NDArray[np.float64]
+
+
+def _not_chosen(why: InputError, beyond: bool, ridge: float) -> Note:
+    """Say what is taken where there are too few judgments to choose by."""
+    taken = "nothing is added to the pairwise logistic scorer"
+    if not beyond:
+        taken = "all judgments of a query are aggregated at once" + (f", with ridge {ridge:g}" if ridge else "")
+    text = "too few judgments to choose by cross-validation: {why}; {taken}"
+    return Note("not chosen", text, why=str(why).partition(";")[0], taken=taken)
 
 
 class RegressionRanker(LinearRanker):
@@ -140,7 +150,9 @@ class AggregationRanker(RegressionRanker):
         'zero', or with a regressor 'keep'.
     folds, split, seed : where order is 'auto' or anything is a list or 'auto', cross-validation over ``folds`` parts of
         the 'judgments' (or of the 'queries') takes the combination of least loss by the target. (The ridge on what
-        informed aggregation adds is judged on queries, on judgments where there are fewer than ten.)
+        informed aggregation adds is judged on queries, on judgments where there are fewer than ten.) Of judgments too
+        few for that all are aggregated at once, with the usual ridge, or nothing is added to the pairwise scorer: a
+        note and ``status_["unchosen"]`` say so. What was asked for by name and cannot be chosen is an error.
 
     Attributes: ``coef_``, ``coef_standardised_`` (linear), ``regressor_``, ``order_``, ``structure_``, ``gain_``,
     ``normalise_``, ``score_scale_``, ``ridge_``, ``cv_`` (a ``Curve``; only where something was chosen), ``status_``,
@@ -256,28 +268,45 @@ class AggregationRanker(RegressionRanker):
         self._forget("cv_")
         target = Target.of(self.target, kind)
         how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed, "target": target}
-        if beyond and len(ridges) > 1:
-            self.cv_: Curve = one_standard_error_ridge(training, columns, tried[0], ridges, maker, **how)
-            ridges = self.cv_["ridge"].tolist()
-            place = self.cv_.best
-        elif len(tried) * len(ridges) > 1:
-            how |= {"regressor": self.regressor, "split": self.split}
-            self.cv_ = cross_validate(training, columns, tried, ridges, maker, **how)
-            place = self.cv_.best
+        unchosen: TooFew | None = None
+        try:
+            if beyond and len(ridges) > 1:
+                self.cv_: Curve = one_standard_error_ridge(training, columns, tried[0], ridges, maker, **how)
+                ridges = self.cv_["ridge"].tolist()
+                place = self.cv_.best
+            elif len(tried) * len(ridges) > 1:
+                how |= {"regressor": self.regressor, "split": self.split}
+                self.cv_ = cross_validate(training, columns, tried, ridges, maker, **how)
+                place = self.cv_.best
+        except TooFew as error:
+            if self._asked_to_choose(tried):
+                raise
+            unchosen = error
+            tried, ridges = tried[-1:], [np.inf if beyond else 0.0 if self.regressor is not None else RIDGE]
         plan, ridge = tried[place // len(ridges)], ridges[place % len(ridges)]
         targets = maker([plan], training.prefs)[0]
         weight = target_weights(targets, training.weight)
         facts = targets.facts(weight)
+        if unchosen is not None and not facts.largest:
+            raise unchosen
         if beyond:
             ended = self._fit_beyond(training, columns, targets, ridge, maker.prior_of(training.prefs))
         else:
             ended = self._fit_targets(training, columns, targets.value, weight, ridge)
         notes = [*training.notes, *facts.notes, *maker.notes]
         gated = self._gated(training, beyond)
-        notes += self._warnings(kind, plan, facts, ridge, ridges, beyond, gated)
+        notes += self._warnings(kind, plan, facts, ridge, ridges, beyond, gated or unchosen is not None)
+        notes += [] if unchosen is None else [_not_chosen(unchosen, beyond, ridge)]
         gates = self._through_gates(training, columns, plan, ridge, maker, beyond) if gated else []
         self._tell(ended, facts, plan, maker.facts, [*notes, *(gate.note for gate in gates)])
         self._tell_gates(gates)
+        if unchosen is not None:
+            self.status_["unchosen"] = str(unchosen)
+
+    def _asked_to_choose(self, tried: list[Plan]) -> bool:
+        """Whether a choice was asked for by name, and is not only the usual one of order and ridge."""
+        left = {replace(plan, order="all") for plan in tried}
+        return len(left) > 1 or not isinstance(self.order, str) or not isinstance(self.ridge, str)
 
     def _gated(self, training: Training, beyond: bool) -> bool:
         """Whether other aggregations are tried beside the usual one: where nothing of it was asked for."""

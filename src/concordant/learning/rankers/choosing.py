@@ -14,7 +14,8 @@ from concordant.errors import InputError, UsageError, counted
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.regressors import fit_regressor
-from concordant.learning.rankers.target import ROUNDING, Target
+from concordant.learning.rankers.disagreement import Disagreement
+from concordant.learning.rankers.target import ROUNDING, ListLoss, Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.preferences import Preferences
@@ -194,6 +195,21 @@ def _largest_order(tried: list[dict[str, Any]], folds: Floats) -> int:
     return int(np.where(largest, loss, np.inf).argmin())
 
 
+class TooFew(InputError):
+    """Judgments too few to choose anything by cross-validation."""
+
+
+def check_parts(fold: int, n: int, judge: Disagreement | ListLoss, train: Preferences, prefs: Preferences) -> None:
+    """Refuse a fold without judgments to learn from, or without a comparison to judge by. Errors: TooFew."""
+    for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
+        if not edges:
+            raise TooFew(
+                f"the {part} of fold {fold + 1} of {n} has no comparison at all "
+                f"({counted(len(prefs), 'judgments')} in {counted(len(prefs.queries), 'queries')}); use fewer folds, "
+                "or fix order, structure, gain and ridge so that nothing has to be chosen"
+            )
+
+
 TargetsOf = Callable[[list[Plan], Preferences], list[Targets]]
 
 
@@ -223,21 +239,14 @@ def cross_validate(
 
     In each fold the targets of all plans come from the training part and are fitted in one pass over the features; all
     ridges share it. With a regressor of one's own each plan is one fit. Nodes and features are those of the whole
-    throughout. Errors (InputError): a fold that leaves no comparison to learn from, or none to judge by.
+    throughout. Errors (TooFew): a fold that leaves no comparison to learn from, or none to judge by.
     """
     tried = [{**plan.row, "ridge": ridge if regressor is None else np.nan} for plan in plans for ridge in ridges]
     losses = []
     pieces = steps("cross-validation: folds", folds(training.prefs, n, split=split, seed=seed), n)
     for fold, (train, held) in enumerate(pieces):
         judge = target.judge(held, training.weight)
-        for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
-            if not edges:
-                raise InputError(
-                    f"the {part} of fold {fold + 1} of {n} has no comparison at all "
-                    f"({counted(len(training.prefs), 'judgments')} in "
-                    f"{counted(len(training.prefs.queries), 'queries')}); use fewer folds, or fix order, structure, "
-                    "gain and ridge so that nothing has to be chosen"
-                )
+        check_parts(fold, n, judge, train, training.prefs)
         targets = targets_of(plans, train)
         weight = target_weights(targets[0], training.weight)
         found = (

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.stats import norm
 
+from concordant.errors import counted
 from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.edge_sources import of_preferences
@@ -136,7 +137,7 @@ def choose(
     closed = (
         f"{clusters} clusters for {n} folds"
         if prefs.cluster is not None and clusters < n
-        else f"{len(prefs)} judgments for {n} folds"
+        else f"{counted(len(prefs), 'judgments')} for {n} folds"
         if len(prefs) < 2 * n
         else ""
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, counted
-from concordant.learning.rankers.choosing import Curve, target_weights
+from concordant.learning.rankers.choosing import Curve, check_parts, target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.plans import Plan
@@ -71,7 +70,7 @@ def one_standard_error_ridge(
 
     The loss is that of the target, so what is added to the scorer must improve the order itself; as judgments grow the
     standard error vanishes, and the choice is the best. With fewer than ten queries judgments are held out, and the
-    error is over them. Errors (InputError): a fold without comparisons.
+    error is over them. Errors (TooFew): a fold without comparisons.
     """
     prefs = training.prefs
     ridges = sorted(ridges)
@@ -81,13 +80,7 @@ def one_standard_error_ridge(
     pieces = steps("choosing the ridge: folds", folds(prefs, n, split=split, seed=seed), n)
     for fold, (train, held) in enumerate(pieces):
         judge = target.judge(held, training.weight)
-        for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
-            if not edges:
-                raise InputError(
-                    f"the {part} of fold {fold + 1} of {n} has no comparison at all "
-                    f"({counted(len(prefs), 'judgments')} in {counted(len(prefs.queries), 'queries')}); use fewer "
-                    "folds, or give the ridge, so that nothing has to be chosen"
-                )
+        check_parts(fold, n, judge, train, prefs)
         prior = maker.prior_of(train)
         scores = columns.times(added(training, columns, prior, maker([plan], train)[0], ridges, intercept))
         for place in range(len(ridges)):
