@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, counted
 from concordant.learning.rankers.columns import Columns
+from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.regressors import fit_regressor
-from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.target import ROUNDING, ListLoss, Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import Targets
