@@ -403,3 +403,9 @@ def test_the_gate_holds_clusters_out_together(concordant, folder: Path) -> None:
     for more in (("--no-gate",), ("--loss", "ranknet"), ("--structure", "borda")):
         status, _, err = concordant(*given, "--cluster", "worker", *more)
         assert status == 2 and "--cluster does nothing here" in err, more
+    suggested = (
+        "column 'worker' looks like who judged and is not used: --cluster worker allows for judgments that depend"
+    )
+    assert suggested in concordant(*given)[2]
+    for more in (("--no-gate",), ("--cluster", "half"), ("--structure", "borda")):  # where it would do nothing
+        assert "looks like" not in concordant(*given, *more)[2], more

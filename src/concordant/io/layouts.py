@@ -103,17 +103,19 @@ def _unused_clusters(log: Log, roles: Mapping[str, str]) -> list[Note]:
             found[like] = what
     if not found:
         return []
-    there = tuple(roles[role] for role in CLUSTERS if role in roles)
+    return [unused_clusters(log.name, found, tuple(roles[role] for role in CLUSTERS if role in roles))]
+
+
+def unused_clusters(log: str, found: Mapping[str, str], there: tuple[str, ...] = ()) -> Note:
+    """Return the note on columns (and what they look like) that are not used beside those that are ``there``."""
     text = (
         "{log}: {columns:the column {names} looks|the columns {names} look} like {what} and {columns:is|are} not used: "
-        "{ask} makes intervals allow for judgments that depend on each other"
+        "{ask} allows for judgments that depend on each other"
     )
-    return [
-        Note(
-            UNUSED, text, log=log.name, columns=len(found), names=" and ".join(map(shown, found)),
-            what=" and ".join(found.values()), ask=Setting("cluster", (*there, *found)),
-        )
-    ]  # fmt: skip
+    return Note(
+        UNUSED, text, log=log, columns=len(found), names=" and ".join(map(shown, found)),
+        what=" and ".join(found.values()), ask=Setting("cluster", (*there, *found)), found=tuple(found.items()),
+    )  # fmt: skip
 
 
 def find_layout(

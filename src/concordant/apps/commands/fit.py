@@ -21,9 +21,9 @@ from concordant.apps.commands.reading_log import (
     gigabytes,
     is_letor,
     labelled_like,
+    one_cluster,
     read_feature_file,
     said_of_names,
-    without_clusters,
 )
 from concordant.apps.commands.regressors import named_regressor
 from concordant.apps.commands.standard import beside_the_result
@@ -131,6 +131,13 @@ def _say(ranker: Any, agreement: float | None, kind: str | None, options: FitOpt
     options.say_notes(ranker.status_["notes"])
 
 
+def _may_gate(options: FitOptions) -> bool:
+    """Whether a gate holds judgments out, so that clusters matter."""
+    named = (options.structure, options.gain, options.c0, options.informed)
+    usual = options.order == "auto" and all(one is None for one in named)
+    return options.loss == "gain-regression" and (usual if options.gate is None else options.gate)
+
+
 def _preferences(options: FitOptions) -> tuple[Features | FeatureFile, Any, list[str]]:
     if options.features is None:
         raise UsageError("--features is missing: a preference log holds no features of its items")
@@ -142,7 +149,7 @@ def _preferences(options: FitOptions) -> tuple[Features | FeatureFile, Any, list
     if not options.quiet:
         told += [
             f"{log}: {reading.preferences.facts}",
-            *(f"note: {worded(note)}" for note in without_clusters(reading.notes, 0)),
+            *(f"note: {worded(note)}" for note in one_cluster(reading.notes, used=_may_gate(options))),
         ]
     if file is not None:
         return file, reading.preferences, told + ([] if options.quiet else as_written(file, reading.preferences))

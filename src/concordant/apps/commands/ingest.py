@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.reading_log import asked_of, without_clusters
+from concordant.apps.commands.reading_log import asked_of, one_cluster
 from concordant.apps.commands.store_options import IngestOptions
 from concordant.errors import counted, few
 from concordant.io.ingest import Store, Taken
@@ -24,7 +24,7 @@ def ingest(options: IngestOptions) -> None:
             taken = store.ingest(log, **reading)
         for line in _said(taken):
             options.say("ingested", line)
-        options.say_notes(without_clusters(taken.notes, 1))
+        options.say_notes(one_cluster(taken.notes))
 
 
 def _said(taken: Taken) -> list[str]:

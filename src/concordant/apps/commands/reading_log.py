@@ -5,7 +5,7 @@ Features are read with the columns that a model knows, into memory or from disk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from concordant.apps.commands.shared_options import (
 )
 from concordant.errors import UsageError, few
 from concordant.io.engines.duckdb import Settings, memory_allowed
-from concordant.io.layouts import UNUSED
+from concordant.io.layouts import UNUSED, unused_clusters
 from concordant.io.log.formats import locate
 from concordant.io.log.headers import with_header
 from concordant.io.store.catalogue import is_store
@@ -59,13 +59,16 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
     return asked | more
 
 
-def without_clusters(notes: Sequence[str], most: int) -> list[str]:
-    """Return the notes but for one that suggests more columns of clusters than a command takes, ``most``."""
-    return [
-        note
-        for note in notes
-        if not (isinstance(note, Note) and note.code == UNUSED and len(note.numbers["ask"].value) > most)
-    ]
+def one_cluster(notes: Iterable[str], *, used: bool = True) -> Iterator[str]:
+    """Yield the notes, of one that suggests columns of clusters the first of them; none of it beside one that is there.
+
+    ``used``: whether clusters mean anything here; else nothing is suggested.
+    """
+    for note in notes:
+        if not isinstance(note, Note) or note.code != UNUSED:
+            yield note
+        elif used and len(note.numbers["ask"].value) == len(found := note.numbers["found"]):
+            yield unused_clusters(note.numbers["log"], dict(found[:1]))
 
 
 LABELS = frozenset({"label", "labels", "relevance", "rel", "grade", "rating", "score", "target", "clicked"})
