@@ -65,7 +65,21 @@ VALUES = [
     *("9223372036854775808", "", " ", "x", "١", "1_0", "0x1", "auto", "all", "none", "\x1b[1m"),
     *("a\nb", "é", "../x", "--help"),
 ]
-ROLES = ["winner", "loser", "left", "right", "outcome", "query", "weight", "count", "item", "rating", "session", "rank"]
+ROLES = [
+    "winner",
+    "loser",
+    "left",
+    "right",
+    "outcome",
+    "query",
+    "weight",
+    "count",
+    "item",
+    "rating",
+    "session",
+    "rank",
+    "grade",
+]
 INTS = [
     *("0", "1", "2", "3", "7", "20", "-1"),
     "2147483648",
@@ -95,6 +109,7 @@ COLUMNS = [
 ]
 READING: dict[str, list[str]] = {
     **{f"--{role}": COLUMNS for role in ROLES},
+    "--scale": [*("-3:3", "7:1", "1:5", "1:2", "-3:2", "0:0", "x", "", ":", "a,b", "a,a", "é,b, ,c", "3,2,1"), *VALUES],
     "--kind": ["comparisons", "selections", "choices", "orders", "ratings", "labels", "x", ""],
     "--clicks": ["first", "last", "skip", "x"],
     "--on-error": ["skip", "raise", "x"],
@@ -104,6 +119,7 @@ READING: dict[str, list[str]] = {
     "--cluster": COLUMNS,
     "--master": ["", "x"],
 }
+TIES = ["half", "davidson", "cumulative", "any-order", "x"]
 STRUCTURES = ["bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"]
 STRUCTURES += ["eigenvector", "counting", "kemeny", "cascade", "x", ""]
 LOSSES = ["gain-regression", "difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet"]
@@ -115,7 +131,7 @@ FLAG: list[str] = []
 FEATURE = {"--feature-item": COLUMNS, "--feature-query": COLUMNS, "--stream": FLAG, "--in-memory": FLAG}
 OPTIONS: dict[str, dict[str, list[str]]] = {
     "rank": READING
-    | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": ["half", "davidson", "x"], "--covariate": COLUMNS}
+    | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": TIES, "--covariate": COLUMNS}
     | {"--home": FLAG, "--neutral": COLUMNS, "--interval": ["hessian", "sandwich", "bootstrap", "none", "x"]}
     | {"--replicates": INTS, "--level": FLOATS, "--quasi": FLAG, "--pool": FLAG, "--across-components": FLAG}
     | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--summary": FLAG}
@@ -124,7 +140,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--reference": [*COLUMNS, "a"]},
     "compare": READING
     | {"--time": COLUMNS, "--half-life": TIMES, "--at": TIMES}
-    | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": ["half", "davidson", "x"], "--home": FLAG}
+    | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": TIES, "--home": FLAG}
     | {"--interval": ["hessian", "sandwich", "bootstrap", "none", "x"], "--replicates": INTS, "--level": FLOATS}
     | {"--ranks": ["together", "alone", "tiers", "x"], "--top": INTS, "--rows": INTS, "--pool": FLAG, "--quiet": FLAG},
     "fit": READING

@@ -108,6 +108,8 @@ def files() -> dict[str, bytes]:
     )
     made["counted.csv"] = _rows("winner,loser,query,worker,count,weight,x", votes)
     made["sides.csv"] = _rows("left,right,winner,query,worker,x,neutral", sides)
+    grades = [(one, other, round(2 * x) if abs(x) < 1.2 else 0, who) for one, other, _, who, _, _, x in votes]
+    made["graded.csv"] = _rows("left,right,grade,worker", grades)
     made["scored.csv"] = _rows("home_team,away_team,home_score,away_score,neutral,query", scored)
     for kind, name in (("selections", "clicked"), ("choices", "chosen"), ("orders", "rank"), ("ratings", "rating")):
         rows = _lists(kind)
@@ -157,6 +159,7 @@ F = ["-f", "features.csv"]
 INPUTS: dict[str, dict[str, list[str]]] = {
     "rank": {**LOGS, "clicks by the cascade": ["selections.csv", "--structure", "cascade"]}
     | {"win rates": ["counted.csv", "--structure", "borda"], "no interval": ["counted.csv", "--interval", "none"]}
+    | {"graded": ["graded.csv", "--grade", "grade", "--scale", "2:-2", "--ties", "half"]}
     | {"half-life": ["timed.csv", "--time", "date", "--half-life", "3w"]}
     | {"moving": ["timed.csv", "--time", "date", "--moving"]}
     | {"bootstrap": ["counted.csv", "--interval", "bootstrap"], "hessian": ["votes.csv", "--interval", "hessian"]},
@@ -225,7 +228,9 @@ VALUES: dict[str, list[str]] = {
     "paths": ["paths.csv"],
     "min_judgments": ["1000"],
     "coefficients": ["coefficients.csv"],
-    "ties": ["davidson", "paper"],
+    "ties": ["davidson", "paper", "cumulative"],
+    "grade": ["grade"],
+    "scale": ["-2:2", "-3:3"],
     "clicks": ["first"],
     "unranked": ["last", "missing"],
     "on_error": ["skip"],
@@ -462,6 +467,7 @@ SAME: dict[str, dict[str, str]] = {
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--level": "few items: the sets are the same",
         "--interval": "few items: the sets are the same",
+        "--min-judgments": "differences are those of all items, only ranks leave some apart",
         "--prior": "few items: the sets are the same",
         "--ranks": "few items: the sets are the same",
         "--top": "few items: the sets are the same",

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.errors import InputError, Setting, UsageError, few, shown
+from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter
 from concordant.io.forms import Columns, Form, Reading, places, some
 from concordant.io.log.formats import Log
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
-from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, plain
+from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Scale, plain
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import (
@@ -40,7 +40,7 @@ MOST_SOUGHT = 100_000
 
 TOLD_BY = (
     frozenset({"winner", "loser"}),
-    *(frozenset({*told, "left", "right"}) for told in (("outcome",), ("left_score", "right_score"))),
+    *(frozenset({*told, "left", "right"}) for told in (("outcome",), ("left_score", "right_score"), ("grade",))),
     frozenset({"left_wins", "right_wins", "left", "right"}),
 )
 
@@ -88,6 +88,14 @@ def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tu
         )
         count = Setting("columns", key="count")
         said.append(Note("read as weight", text, log=log.name, column=roles["weight"], count=count))
+    if "grade" in roles:
+        text = (
+            "{log}: the column {column!r} is read as grades from {left!r} ({first}) to {right!r} ({last}); the "
+            "strength of a preference is its steps from a tie, that of a tie 1"
+        )
+        grades = Scale.of(given["scale"]).grades
+        ends = {"first": grades[0], "last": grades[-1], "left": roles["left"], "right": roles["right"]}
+        said.append(Note("read as grades", text, log=log.name, column=roles["grade"], **ends))
     return (*said, *_unused_clusters(log, roles))
 
 
@@ -138,10 +146,12 @@ def find_layout(
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}; known: {', '.join(KINDS)} (labels are ratings)")
     given = {} if given is None else given
-    items = given.get("items") if isinstance(given, Mapping) else None
+    items, scale = (given.get(name) if isinstance(given, Mapping) else None for name in ("items", "scale"))
     roles = _given_roles(columns, given, name)
     roles |= _cluster_roles(columns, cluster, name)
     if items is not None:
+        if scale is not None:
+            raise Idle("scale", "no column holds grades of two sides")
         if covariates or home is not None or time is not None:
             raise UsageError(f"{name}: where columns are items there are no covariates, no home side and no time")
         form, roles = items_layout(columns, name, kind, items, roles)
@@ -173,7 +183,29 @@ def find_layout(
         _check_home(home, found, name)
     elif "neutral" in found:
         raise UsageError(f"{name}: neutral says where nobody is at home; it needs home='left' or 'right'")
-    return Layout(chosen, found, covariates, home, _side_names(found), form)
+    return Layout(chosen, found, covariates, home, _side_names(found), form, _scale(found, scale, name))
+
+
+def _scale(roles: Mapping[str, str], scale: str | None, name: str) -> Scale | None:
+    """Read the scale of grades, which nothing tells but who reads the log: which side do high ones prefer?"""
+    if "grade" not in roles:
+        if scale is not None:
+            raise Idle("scale", f"{name} has no column that is known to hold grades", "name it as the grade, too")
+        return None
+    if scale is None:
+        raise UsageError(
+            f"{name}: the column {shown(roles['grade'])} holds grades, and it is not said which side they prefer; name "
+            f"the grades from the strongest preference for {shown(roles['left'])} to the strongest for "
+            f"{shown(roles['right'])}: ",
+            Setting("columns", "-3:3", key="scale"),
+            ", ",
+            Setting("columns", "7:1", key="scale"),
+            " or, of words, ",
+            Setting("columns", "'A is better,no difference,B is better'", key="scale"),
+        )
+    if "weight" in roles:
+        raise UsageError(f"{name}: a comparison has a grade or a weight, not both")
+    return Scale.of(scale)
 
 
 def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) -> dict[str, str]:
@@ -181,7 +213,7 @@ def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) ->
     if not isinstance(given, Mapping):
         raise UsageError(f"columns= is a mapping of roles to columns, not {type(given).__name__}")
     for role, column in given.items():
-        if role == "items":
+        if role in ("items", "scale"):
             continue
         known = role if role in ALIASES else ROLE_NAMES.get(role)
         if known is None:
@@ -295,7 +327,7 @@ def _sides(there: Columns, roles: dict[str, str]) -> dict[str, str] | str:
                     return other
                 roles[other] = column
         return _outcome(there, roles)
-    told = {"outcome", "left_score", "right_score", "left_wins", "right_wins"} & set(roles)
+    told = {"outcome", "left_score", "right_score", "left_wins", "right_wins", "grade"} & set(roles)
     fits: list[tuple[int, dict[str, str]]] = []
     missing = "winner and loser (or two sides and an outcome)"
     if not told and ("winner" in roles or there.find(ALIASES["winner"], "winner", several=True)):
@@ -337,7 +369,7 @@ def _outcome(there: Columns, roles: dict[str, str]) -> dict[str, str] | str:
     roles = dict(roles)
     if "winner" in roles:
         roles["outcome"] = roles.pop("winner")
-    if "outcome" in roles:
+    if "outcome" in roles or "grade" in roles:
         return roles
     for pair in (("left_score", "right_score"), ("left_wins", "right_wins")):
         if set(pair) <= set(roles):
@@ -351,7 +383,8 @@ def _outcome(there: Columns, roles: dict[str, str]) -> dict[str, str] | str:
         found = {side: there.find(ALIASES[f"{side}_{what}"], f"{side}_{what}") for side in ("left", "right")}
         if found["left"] and found["right"]:
             return {**roles, f"left_{what}": found["left"], f"right_{what}": found["right"]}
-    return "an outcome (winner, label, outcome, or two scores)"
+    column = there.find(ALIASES["grade"], "grade")
+    return "an outcome (winner, label, outcome, grade, or two scores)" if column is None else {**roles, "grade": column}
 
 
 def _check_home(home: str, roles: dict[str, str], name: str) -> None:
@@ -518,7 +551,7 @@ FORMS = {
     "comparisons": Form(
         "comparisons",
         f"(winner,loser), or one of {', '.join(f'({left},{right})' for left, right in PAIRS)} with "
-        f"{'/'.join(ALIASES['outcome'])} or two scores; optional {QUERY}, weight, count",
+        f"{'/'.join(ALIASES['outcome'])}, two scores or {'/'.join(ALIASES['grade'])}; optional {QUERY}, weight, count",
         _comparison,
         _read_comparisons,
     ),

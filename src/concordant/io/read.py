@@ -50,8 +50,10 @@ def read(
         .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; .txt; a store) or a table: Arrow, pandas, polars, anything
         with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to columns.
     kind : 'comparisons', 'selections', 'choices', 'orders' or 'ratings'; None, the columns decide.
-    columns : which column plays which role (query, winner, loser, left, right, outcome, weight, count, session,
+    columns : which column plays which role (query, winner, loser, left, right, outcome, grade, weight, count, session,
         judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
+        With a column of grades, ``scale`` names these from the strongest preference for the left side to the strongest
+        for the right: '-3:3', '7:1', or all of them with commas between.
     clicks : what to do with lists with more than one click: 'raise', 'first', 'last' or 'skip' (leave out the list).
     unranked : of orders, what it means that a ranking leaves out items of its query: 'last' (below all that it ranks,
         as on most ballots) or 'missing' (no opinion, as where each judge saw some of the items); None, no opinion, and

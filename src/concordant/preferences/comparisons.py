@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError
 from concordant.preferences.counts import MOST, exact_sum, refuse_beyond
 from concordant.preferences.labels import crossed
-from concordant.preferences.layouts import CLUSTERS, WEAK, Layout
+from concordant.preferences.layouts import CLUSTERS, WEAK, Layout, Scale
 from concordant.preferences.values import (
     BEYOND,
     CLEAN,
@@ -166,6 +166,9 @@ def check_comparisons(
     cross_clusters(arguments)
     if "weight" in columns:
         arguments["weight"] = _weights(columns.pop("weight"), verdict, as_json)
+    if "grade" in columns and layout.scale is not None:
+        steps = _steps(columns.pop("grade"), verdict, layout.scale, as_json)
+        columns["steps"], arguments["weight"] = np.sign(steps), np.maximum(np.abs(steps), 1).astype(np.float64)
     count = read_integers(columns, verdict, "count", as_json, 1) if "count" in columns else None
     result = _results(columns, verdict, layout, (ours, theirs, names), as_json, elsewhere)
     sign = _signs(result)
@@ -228,6 +231,32 @@ def _weights(column: Any, verdict: Verdict, as_json: bool) -> NDArray[np.float64
     return np.asarray(read.values)
 
 
+def _steps(column: Any, verdict: Verdict, scale: Scale, as_json: bool) -> NDArray[np.int64]:
+    """Read grades as their strengths: positive for the left, negative for the right, 0 for a tie."""
+    hint = f"The scale has the grades {scale}."
+    steps = np.array([*scale.strengths, 0], np.int64)
+    off = Reason("have a grade that is not on the scale", "grade", hint)
+    if scale.numbers:
+        read = numbers(column, as_json=as_json)
+        refuse_numbers(verdict, read, "grade", hint)
+        grades = np.array(scale.grades, np.float64)
+        order = np.argsort(grades)
+        place = np.minimum(np.searchsorted(grades[order], read.values), len(grades) - 1)
+        known = grades[order][place] == read.values
+        verdict.refuse(verdict.not_yet(~known), off)
+        return np.asarray(np.where(known, steps[order][place], 0), np.int64)
+    said = texts(column, as_json=as_json)
+    if pa.types.is_null(said.type):
+        code, words = np.full(len(said), -1, np.int64), []
+    else:
+        code = pc.fill_null(said.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        words = [" ".join(word.lower().split()) for word in said.dictionary.to_pylist()]
+    verdict.refuse(code < 0, Reason("have no grade", "grade", hint))
+    place = np.array([*(scale.grades.index(word) if word in scale.grades else -1 for word in words), -1])[code]
+    verdict.refuse(verdict.not_yet(place < 0), off)
+    return np.asarray(steps[place], np.int64)
+
+
 def _times(column: Any, verdict: Verdict, as_json: bool) -> tuple[NDArray[np.float64], bool]:
     read, dated = instants(column, as_json=as_json)
     hint = "A time is a date or instant in ISO 8601 (2026-03-31, 2026-03-31T18:30), or, in the whole column, a number."
@@ -253,6 +282,8 @@ def _results(
     """Return who won: +1 left, −1 right, 0 neither; two numbers of wins; or None where a column names the winner."""
     if not layout.sided:
         return None
+    if "steps" in columns:
+        return np.asarray(columns.pop("steps"), np.int8)
     if "outcome" in columns:
         return _outcomes(texts(columns.pop("outcome"), as_json=as_json), verdict, layout, sides, elsewhere)
     if "left_wins" in columns:
@@ -339,7 +370,7 @@ def _integer(word: str) -> int | None:
 def _allowed(layout: Layout) -> str:
     lefts, rights = (sorted(names - {"left", "right"}) for names in layout.side_names)
     words = ["left", "right", *lefts, *rights, "tie", "draw", "tie (bothbad)"]
-    return f"Allowed: {', '.join(words)}, or the label of the winning item."
+    return f"Allowed: {', '.join(words)}, or the label of the winning item; graded preferences are read with a scale."
 
 
 def _covariates(columns: Columns, verdict: Verdict, layout: Layout, as_json: bool) -> dict[str, NDArray[np.float64]]:

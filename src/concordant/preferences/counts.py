@@ -111,6 +111,21 @@ def float_codes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArr
     return distinct, codes.astype(np.int64)
 
 
+def distinct_rows(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the distinct rows of a matrix in order and the code of each row.
+
+    >>> distinct_rows(np.array([[1.0, 2.0], [0.0, 5.0], [1.0, 2.0]]))[1].tolist()
+    [1, 0, 1]
+    """
+    columns = [np.unique(column, return_inverse=True) for column in values.T]
+    sizes = [len(distinct) for distinct, _ in columns]
+    if sum(map(bit_width, sizes)) > BITS:
+        rows, code = np.unique(values, axis=0, return_inverse=True)
+        return rows, code.reshape(-1).astype(np.int64)  # NumPy 2.0 gives it a second axis
+    _, first, code = np.unique(pack([c for _, c in columns], sizes), return_index=True, return_inverse=True)
+    return values[first], code.astype(np.int64)
+
+
 def tally(key: Key, bits: int, count: Integers | None) -> tuple[Key, Integers]:
     """Return the distinct keys (of at most ``bits`` bits) in ascending order and the sum of the counts of each.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
-from concordant.preferences.counts import BITS, bit_width, pack, tally
+from concordant.preferences.counts import BITS, bit_width, distinct_rows, pack, tally
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Grouped, OnNodes, Ragged, affordable, chosen_over
@@ -291,10 +291,7 @@ class Graphs(OnNodes):
         values = np.zeros((1, 0))
         code = np.zeros(0, np.int64)
         if covariates is not None and covariates.shape[1]:
-            values, code = np.unique(
-                np.where(swap[:, None], -covariates, covariates) + 0.0, axis=0, return_inverse=True
-            )
-            code = code.reshape(-1)  # NumPy 2.0 gives it a second axis
+            values, code = distinct_rows(np.where(swap[:, None], -covariates, covariates) + 0.0)
         sizes = [int(table[-1]), len(values), 4]
         outcome = swap.astype(np.int8) if tie is None else np.where(tie, np.int8(2), swap)
         place = _cells(nodes, table, winner, loser)

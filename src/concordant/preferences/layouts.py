@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from concordant.errors import UsageError, shown
+
 KINDS = ("comparisons", "selections", "choices", "orders", "ratings")
 
 PAIRS: tuple[tuple[str, str], ...] = (
@@ -30,6 +32,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "right_score": ("right_score", "score_right", "away_score", "score_b", "score2"),
     "left_wins": ("left_wins", "home_wins", "wins_a", "wins1"),
     "right_wins": ("right_wins", "away_wins", "wins_b", "wins2"),
+    "grade": ("overall_preference", "preference_strength"),
     "weight": ("weight",),
     "count": ("count",),
     "session": ("session", "session_id", "impression", "impression_id"),
@@ -46,10 +49,69 @@ ALIASES: dict[str, tuple[str, ...]] = {
 
 CLUSTERS = ("cluster", "cluster_2", "cluster_3")
 """Roles of what judgments depend on: who judged, and perhaps crossed with it what was asked."""
+MOST_GRADES = 101
 WEAK = frozenset({"1", "2", "a", "b", "h", "first", "second"})
 """Words for a side that give way where the log has an item of that name."""
 
 # Other names under which a role may be given by the caller: columns={"model_a": "x"} means the left side.
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The grades of two sides, from the strongest preference for the left to the strongest for the right.
+
+    Of an odd number the one in the middle is a tie. A grade's strength is its number of steps from a tie (of an even
+    number of grades from where a tie would be, the two in the middle being 1).
+
+    >>> Scale.of("-3:3").strengths
+    (3, 2, 1, 0, -1, -2, -3)
+    >>> Scale.of("A is better, no difference, B is better").strengths, Scale.of("4:1").strengths
+    ((1, 0, -1), (2, 1, -1, -2))
+    """
+
+    grades: tuple[str, ...]
+    """As they are written, in lower case."""
+    numbers: bool
+    """Whether they are integers, however these are written."""
+
+    @classmethod
+    def of(cls, text: str) -> Scale:
+        """Read FIRST:LAST, two integers, or all grades with commas between. Errors: UsageError."""
+        if not isinstance(text, str):
+            raise UsageError(f"a scale is a text such as '-3:3', not {type(text).__name__}")
+        ends = re.fullmatch(r"\s*([+-]?\d{1,6})\s*:\s*([+-]?\d{1,6})\s*", text, re.ASCII)
+        if ends is not None:
+            first, last = int(ends[1]), int(ends[2])
+            found = [str(one) for one in range(first, last + (1 if last > first else -1), 1 if last > first else -1)]
+        else:
+            found = [re.sub(r"\s+", " ", one.strip().lower()) for one in text.split(",")]
+        numbers = all(re.fullmatch(r"[+-]?\d{1,6}", one, re.ASCII) for one in found)
+        found = [str(int(one)) for one in found] if numbers else found
+        allowed = (
+            f"a scale names 2 to {MOST_GRADES} grades, each once, from the strongest preference for the left to the "
+            "strongest for the right: two integers (-3:3, or 7:1 where 7 is the strongest for the left), or all grades "
+            "with commas between (A is better,equal,B is better)"
+        )
+        if not 2 <= len(found) <= MOST_GRADES or len({*found}) < len(found) or "" in found:
+            raise UsageError(f"{allowed}; not {shown(text)}")
+        made = cls(tuple(found), numbers)
+        if numbers and {int(one) > 0 for one in found} == {True, False} and min(map(int, found)) < 0:
+            tie = dict(zip(found, made.strengths, strict=True)).get("0")
+            if tie != 0 or max(map(int, found)) != -min(map(int, found)):
+                raise UsageError(f"the scale {text!r} has grades of both signs, and 0 is not in its middle")
+        return made
+
+    @property
+    def strengths(self) -> tuple[int, ...]:
+        """Of each grade: positive for the left, negative for the right, 0 for a tie."""
+        size = len(self.grades)
+        twice = [size - 1 - 2 * place for place in range(size)]
+        return tuple((abs(one) + 1) // 2 * (1 if one > 0 else -1) for one in twice)
+
+    def __str__(self) -> str:
+        if self.numbers:
+            return f"{self.grades[0]} to {self.grades[-1]}"
+        return ", ".join(self.grades)
 
 
 @dataclass(frozen=True)
@@ -63,6 +125,8 @@ class Layout:
     side_names: tuple[frozenset[str], frozenset[str]] = field(default=(frozenset(), frozenset()))
     form: str = ""
     """The name of the layout, of which a kind may have several."""
+    scale: Scale | None = None
+    """Of the grades by which a row says how far one side is preferred."""
 
     @property
     def clusters(self) -> tuple[str, ...]:

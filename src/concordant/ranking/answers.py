@@ -17,6 +17,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.comparing import Contrast, ScoreCovariance, contrast, contrasts, covariance_of
+from concordant.ranking.cumulative import Cuts
 from concordant.ranking.flags import code_of
 from concordant.ranking.held_out import HeldOut, Predicted, matched, predicted
 from concordant.ranking.joint import Fitted, Joint
@@ -197,9 +198,10 @@ class Answers:
         """Return how likely the next judgments between items are to end in a win, a tie or a loss of the first.
 
         Columns: first, second, then win, tie and loss, each with _lower and _upper (at the level of the intervals). A
-        tie has a probability only with ``ties="davidson"``; with ties as half wins there is none, and win and loss hold
-        half of the ties each. Probabilities are missing, and intervals from 0 to 1, for items that no chain of
-        comparisons connects; intervals also where the data set a difference no limits.
+        tie has a probability only with ``ties="davidson"`` or ``"cumulative"``, and the latter has further columns
+        win_3 … loss_3 where there are grades; with ties as half wins win and loss hold half of the ties each.
+        Probabilities are missing, and intervals from 0 to 1, for items that no chain of comparisons connects; intervals
+        also where the data set a difference no limits.
 
         Parameters
         ----------
@@ -234,7 +236,7 @@ class Answers:
         values = covariate_values(names, covariates or {}, rows)
         tied = fitted.used.get("ties") == "davidson" and "ties" in joint.scores.coefficients
         log_nu = float(joint.scores.coefficients["ties"][0]) if tied else None
-        found = predictions(joint, nodes[0], nodes[1], names, values, log_nu)
+        found = predictions(joint, nodes[0], nodes[1], names, values, log_nu, joint.cuts)
         return pa.table({"first": one, "second": other, **dict(zip(found.column_names, found.columns, strict=True))})
 
     def summary(self) -> ModelSummary:
@@ -290,8 +292,8 @@ class Answers:
         Accuracy, log-loss, Brier score and calibration slope with standard errors (clustered where ``votes`` are), and
         a calibration table. Items are matched by their labels, queries too where the ranking has several; judgments of
         items without a score are counted in ``notes``. Ties are half wins, or an outcome of their own where the ranking
-        has Davidson's; the home side and other covariates are used where the ranking has them. Formulas and sources:
-        module ``ranking.held_out``.
+        has Davidson's or thresholds; the home side and other covariates are used where the ranking has them. Formulas
+        and sources: module ``ranking.held_out``.
 
         Errors: UsageError for scores that do not say how often one item beats another, covariates that ``votes`` lack,
         a ranking of several queries with covariates or Davidson's ties, and where nothing can be predicted.
@@ -313,8 +315,8 @@ def expected(board: Answers, votes: Preferences, among: Preferences) -> Predicte
         raise UsageError(f"the scores of {member.name} do not say how often one item beats another")
     several = len(board.queries) > 1
     names = fitted.prefs.covariate_names if fitted.used.get("covariates") else ()
-    tied = fitted.used.get("ties") == "davidson"
-    if several and (names or tied):
+    ties = fitted.used.get("ties")
+    if several and (names or ties in ("davidson", "cumulative")):
         raise UsageError("coefficients differ between the queries of this ranking: evaluate one query at a time")
     known = matched(
         query=board.queries.take(board.query) if several else None,
@@ -323,4 +325,6 @@ def expected(board: Answers, votes: Preferences, among: Preferences) -> Predicte
         component=np.where(board.flag & code_of("never compared"), -1, board.component),
     )
     beta = {name: float(board.coefficients[name][0]) for name in names}
-    return predicted(votes, known, beta, float(board.coefficients["ties"][0]) if tied else None, among)
+    held = {name: float(column[0]) for name, column in board.coefficients.items()}
+    cuts = Cuts.of(held) if ties == "cumulative" else None
+    return predicted(votes, known, beta, held["ties"] if ties == "davidson" else None, cuts, among)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
+from concordant.ranking.cumulative import Graded
 from concordant.ranking.dense_newton import WIDEST, fit_dense
 from concordant.ranking.elimination import FAR
 from concordant.ranking.newton import fit_sparse
@@ -70,7 +71,7 @@ def farthest(graphs: Graphs, mean: Floats) -> Floats:
 
 
 Ints = NDArray[np.int64]
-TIES = ("half", "davidson")
+TIES = ("half", "davidson", "cumulative")
 LARGE = 512  # graphs up to this size are solved densely when their pairs fill the matrix
 FILLED = 6  # which they do from size²/6 on: sums over pairs cost more each than those over a matrix
 
@@ -92,9 +93,11 @@ def bradley_terry(
     query, as in ``Batch.whole(prefs)`` (whatever graphs the batch holds); then scores keep the level that it gives
     them, items never compared have their prior mean, and every graph is one component. A tie is half a win each way or,
     with ``ties="davidson"``, an outcome with P(tie) = ν√(π_jπ_l)/(π_j + π_l + ν√(π_jπ_l)), one ν per graph, log ν in
-    ``coefficients["ties"]``. Covariates (of the comparison, winner minus loser, a home effect for instance) are used
-    when there are any, one β per graph; the gradient of a coefficient is by the covariate scaled to at most 1.
-    Neutral value 0 (the prior mean where given).
+    ``coefficients["ties"]``. With ``ties="cumulative"`` strengths are grades, and a tie and the wins of each grade are
+    ordered outcomes with thresholds (``ranking.cumulative``; without grades Rao and Kupper's ties), those of each graph
+    in ``coefficients["threshold 0|1"]`` and so on. Covariates (of the comparison, winner minus loser, a home effect for
+    instance) are used when there are any, one β per graph; the gradient of a coefficient is by the
+    covariate scaled to at most 1. Neutral value 0 (the prior mean where given).
 
     Errors: NoMaximumLikelihood when ``prior`` is 0 and the maximum does not exist, CannotRank when a coefficient is
     not determined or infinite, UsageError for options.
@@ -109,6 +112,10 @@ def bradley_terry(
     41(5), 2013, (26).
     """
     names = _check(batch, prior, ties, covariates, tolerance, max_iterations)
+    if ties == "cumulative":
+        if mean is not None:
+            raise UsageError("a prior with means of its own does not go with ties='cumulative'")
+        return _cumulative(batch, names, float(prior), {"tolerance": tolerance, "max_iterations": max_iterations})
     centre = prior_mean(batch, mean, prior)
     graphs = Graphs.of(batch, covariates=True) if names else batch.graphs
     links = connectivity(graphs) if centre is None else held_together(graphs)
@@ -127,6 +134,66 @@ def bradley_terry(
         {"prior": float(prior), "ties": ties, "covariates": bool(names), "mean": centre is not None}
         | {f"undetermined {name}": column for name, column in zip(names, lost.T, strict=False) if column.any()},
     )
+
+
+def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict[str, float]) -> Scores:
+    """Fit scores, coefficients and thresholds; graphs in which the same thresholds are free side by side."""
+    graded = Graded.of(batch, names)
+    graphs, links, total = graded.graphs, graded.links, len(batch)
+    if prior == 0:
+        refuse_separated(batch, links)
+    none = {name: np.zeros(total) for name in (*names, *graded.thresholds)}
+    status = np.full(total, Status.CONVERGED, np.int8)
+    out = _Fitted(np.zeros(graphs.nodes), status, np.zeros(total, np.int64), np.zeros(total), none)
+    only = np.asarray((graded.counts[:, 1:] == 0).all(axis=1), bool)
+    tied, begin = graded.counts[:, 0] > 0, graded.begin()
+    kinds, kind = np.unique(np.column_stack([graded.free, tied]), axis=0, return_inverse=True)
+    for number, free in enumerate(kinds):
+        chosen = np.flatnonzero((kind.ravel() == number) & ~only)
+        own = np.flatnonzero(free[:-1])
+        seen = graded.counts[chosen]
+        between = Thresholds(
+            tuple(graded.thresholds[k] for k in own),
+            seen[seen > 0].reshape(len(chosen), len(own) + 1)[:, :-1],
+            bool(free[-1]),
+            begin[np.ix_(chosen, own)],
+        )
+        columns = [*range(len(names)), *(len(names) + own)]
+        z = None if graphs.covariates is None or not columns else graphs.covariates[:, columns]
+        part = replace(graphs, covariates=z)
+        _fit_sparse(batch, part, links, names, chosen, prior, None, False, limits, out, between)
+    found = graded.filled(graded.taken(out.coefficients))
+    out.coefficients.update(zip(graded.thresholds, found.T, strict=True))
+    z = None if graphs.covariates is None else graphs.covariates[:, : len(names)]
+    lost = (
+        undetermined(replace(graphs, covariates=z), len(names)) if names and prior > 0 else np.zeros((total, 0), bool)
+    )
+    said = _notes(batch, graphs, links, out, prior, False)
+    text = "nothing but ties in {of:the comparisons|{graphs:,} of {of:,} graphs}: thresholds are infinite, all scores 0"
+    if total and not graded.free.any() and not only.any():
+        text = "no ties and one grade: ties='cumulative' has no threshold, and the fit is plain Bradley–Terry"
+        said = (*said, Note("no thresholds", text))
+    elif (ties := only & tied).any():
+        said = (*said, Note("nothing but ties", text, graphs=int(ties.sum()), of=total))
+    return Scores(
+        out.value, links.component, out.status, out.iterations, out.gradient, out.coefficients,
+        (*said, *_lost_notes(names, lost)),
+        {"prior": prior, "ties": "cumulative", "covariates": bool(names), "mean": False}
+        | {f"undetermined {name}": column for name, column in zip(names, lost.T, strict=False) if column.any()},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Those of some graphs that have the same ones."""
+
+    names: tuple[str, ...] = ()
+    gaps: Floats | None = None
+    tied: bool = False
+    begin: Floats | None = None
+
+
+NO_THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,11 +307,17 @@ def _fit_sparse(
     davidson: bool,
     limits: dict[str, float],
     out: _Fitted,
+    between: Thresholds = NO_THRESHOLDS,
 ) -> None:
     """Fit some graphs with the sparse solver and write how they ended into ``out``."""
     if len(chosen) == 0:
         return
     scaled, scale = _scaled(batch, graphs, names, chosen)
+    begin, gaps = None, None
+    if between.names and between.begin is not None and between.gaps is not None:
+        begin = np.zeros((len(graphs), len(names) + len(between.names)))
+        gaps = np.ones((len(graphs), len(between.names)))
+        begin[chosen, len(names) :], gaps[chosen] = between.begin, between.gaps
     problem = Problem(
         graphs.node_start,
         graphs.pair_start,
@@ -257,6 +330,9 @@ def _fit_sparse(
         _numbered(links.component, graphs),
         prior,
         None if mean is None else mean[graphs.first] - mean[graphs.second],
+        gaps,
+        between.tied,
+        begin,
     )
     if len(chosen) < len(graphs):
         problem = problem.take(chosen)
@@ -271,7 +347,7 @@ def _fit_sparse(
     else:
         out.value[np.isin(graphs.owner, chosen)] = fit.score
     out.status[chosen], out.iterations[chosen], out.gradient[chosen] = fit.status, fit.iterations, fit.gradient
-    for i, name in enumerate(names):
+    for i, name in enumerate((*names, *between.names)):
         out.coefficients[name][chosen] = fit.extra[:, i] / scale[chosen, i]
     if davidson:
         out.coefficients["ties"][chosen] = fit.extra[:, -1]
@@ -288,7 +364,7 @@ def _numbered(component: NDArray[np.int32], graphs: Graphs) -> Ints:
 def _scaled(batch: Batch, graphs: Graphs, names: tuple[str, ...], chosen: Ints) -> tuple[Floats | None, Floats]:
     """Covariates of each graph over a power of two that brings them to at most 1, and that scale."""
     z = graphs.covariates
-    if not names or z is None:
+    if z is None or not z.shape[1]:
         return None, np.ones((len(graphs), 0))
     most = graphs.pairs.most(np.abs(z))
     for g, i in np.argwhere(most[chosen] == 0)[:1]:

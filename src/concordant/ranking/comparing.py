@@ -107,7 +107,8 @@ def contrast(joint: Joint, first: int, second: int, names: tuple[object, object]
     gap = joint.value[one] - joint.value[other]
     lower, upper, p_value, error = _alone(joint, one, other, gap)
     known = joint.member.curvature is not None
-    chance = [float(expit(x[0])) if known else float("nan") for x in (gap, lower, upper)]
+    prefers = expit if joint.cuts is None else joint.cuts.prefers
+    chance = [float(prefers(x)[0]) if known else float("nan") for x in (gap, lower, upper)]
     return Contrast(
         *names,
         difference=float(gap[0]),

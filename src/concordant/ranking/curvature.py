@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.special import xlogy
 
 from concordant.preferences.graphs import Batch, Graphs
+from concordant.ranking.cumulative import Graded
 from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives, win_probability
 from concordant.ranking.scores import Scores
 
@@ -84,6 +85,8 @@ def bradley_terry_curvature(batch: Batch, scores: Scores) -> Curvature:
     are computed only when asked for.
     """
     covariates = bool(scores.options.get("covariates"))
+    if scores.options.get("ties") == "cumulative":
+        return _of_thresholds(batch, scores)
     graphs = Graphs.of(batch, covariates=True) if covariates else batch.graphs
     names = batch.prefs.covariate_names if covariates else ()
     place, owner, extra_name = _extras(graphs, scores, names)
@@ -92,6 +95,30 @@ def bradley_terry_curvature(batch: Batch, scores: Scores) -> Curvature:
         float(scores.options.get("prior", 0.0)),
         partial(_contributions, batch, scores, names, place, graphs.nodes + len(owner)),
         partial(_log_likelihood, graphs, scores, names),
+        owner,
+        extra_name,
+    )
+
+
+def _of_thresholds(batch: Batch, scores: Scores) -> Curvature:
+    """The curvature of a fit with ``ties="cumulative"``: scores, then covariates and free thresholds graph by graph."""
+    graded = Graded.fitted(batch, scores.coefficients)
+    names = graded.names
+    graphs, whole, own = graded.graphs, (*names, *graded.thresholds), graded.taken(scores.coefficients)
+    there = np.column_stack([*[graphs.pairs.sizes > 0] * len(names), graded.free])
+    place, owner, extra_name = _numbered(graphs.nodes, there, whole)
+    known = replace(scores, coefficients={**scores.coefficients, **dict(zip(graded.thresholds, own.T, strict=True))})
+    size = graphs.nodes + len(owner)
+
+    def gradients() -> csr_array:
+        edge, winner, loser, _, z = graded.split
+        return graded.contributions(_margins(known, whole, graded.graph[edge], winner, loser, z), own, place, size)
+
+    return Curvature(
+        csr_array(_hessian(graphs, known, whole, place) + graded.bend(own, place[:, len(names) :], size)),
+        float(scores.options.get("prior", 0.0)),
+        gradients,
+        lambda: _log_likelihood(graphs, known, whole) + graded.apart(own),
         owner,
         extra_name,
     )
@@ -106,9 +133,12 @@ def _extras(graphs: Graphs, scores: Scores, names: tuple[str, ...]) -> tuple[Int
         there = [*there, np.isfinite(scores.coefficients["ties"])]
     if not names:
         return np.zeros((len(graphs), 0), np.int64), np.zeros(0, np.int64), ()
-    present = np.column_stack(there)
+    return _numbered(graphs.nodes, np.column_stack(there), names)
+
+
+def _numbered(nodes: int, present: NDArray[np.bool_], names: tuple[str, ...]) -> tuple[Ints, Ints, tuple[str, ...]]:
     place = np.full(present.shape, -1, np.int64)
-    place[present] = graphs.nodes + np.arange(int(present.sum()))
+    place[present] = nodes + np.arange(int(present.sum()))
     owner, column = np.nonzero(present)
     return place, owner.astype(np.int64), tuple(names[i] for i in column)
 

@@ -5,7 +5,7 @@ is half a win each way, y = ½. Of one draw, with w its strength, y what happene
 
 - accuracy: whether the likelier side won (½ where both were as likely); ties are left out;
 - log-loss: −log of the probability of what happened, −(y log p + (1 − y) log(1 − p)) with half ties;
-- brier: (y − p)², with three outcomes the sum over them;
+- brier: (y − p)², with three outcomes, or one for each grade of a preference, the sum over them;
 - calibration slope: b of the logistic regression of y on b log(p/(1 − p)), with Davidson's ties of wins and losses
   alone (Cox, Biometrika 45, 1958). 1: as sure as it should be; below, too sure.
 
@@ -31,6 +31,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.cumulative import Cuts
 from concordant.ranking.problem import davidson_probabilities, win_probability
 
 Floats = NDArray[np.float64]
@@ -91,8 +92,7 @@ class Predicted:
     margin: Floats
     """Of each pair: of the winner (of a tie, one side) over the other."""
     tie: NDArray[np.bool_]
-    log_nu: Floats | None
-    """log ν of each pair, where ties have a probability of their own."""
+    foretold: _Foretold
     unknown: tuple[Any, ...]
     """Items without a score."""
     lost: int
@@ -102,12 +102,11 @@ class Predicted:
     @classmethod
     def together(cls, parts: Sequence[Predicted]) -> Predicted:
         """Return what several parts of one log hold."""
-        nu = [part.log_nu for part in parts if part.log_nu is not None]
         return cls(
             _Draws.together([part.draws for part in parts]),
             np.concatenate([part.margin for part in parts]),
             np.concatenate([part.tie for part in parts]),
-            np.concatenate(nu) if nu else None,
+            _Foretold.together([part.foretold for part in parts]),
             tuple(dict.fromkeys(item for part in parts for item in part.unknown)),
             sum(part.lost for part in parts),
             sum(part.of for part in parts),
@@ -117,7 +116,7 @@ class Predicted:
         """Judge the predictions. Errors: UsageError where nothing could be predicted."""
         if not len(self.margin):
             raise UsageError("no judgment compares two items that the ranking has scores for, of one component")
-        return _judged(self.draws, self.margin, self.tie, self.log_nu, self._notes())
+        return _judged(self.draws, self.margin, self.tie, self.foretold, self._notes())
 
     def _notes(self) -> tuple[Note, ...]:
         """Say which judgments were not predicted, and why."""
@@ -133,12 +132,15 @@ class Predicted:
         return (Note("not predicted", text, items=shown, others=len(self.unknown) - len(shown), **numbers),)
 
 
-def held_out(prefs: Preferences, known: Known, beta: Mapping[str, float], log_nu: float | None) -> HeldOut:
-    """Judge predictions by held-out judgments: scores by label, coefficients of covariates, log ν of ties.
+def held_out(
+    prefs: Preferences, known: Known, beta: Mapping[str, float], log_nu: float | None, cuts: Cuts | None = None
+) -> HeldOut:
+    """Judge predictions by held-out judgments: scores by label, coefficients of covariates, log ν of ties, thresholds.
 
-    Errors (UsageError): covariates that the judgments lack, no judgment of which both items are known.
+    Errors (UsageError): covariates that the judgments lack, no judgment of which both items are known, grades without
+    thresholds.
     """
-    return predicted(prefs, known, beta, log_nu).judged()
+    return predicted(prefs, known, beta, log_nu, cuts).judged()
 
 
 def predicted(
@@ -146,11 +148,12 @@ def predicted(
     known: Known,
     beta: Mapping[str, float],
     log_nu: float | None,
+    cuts: Cuts | None = None,
     among: Preferences | None = None,
 ) -> Predicted:
     """Return what scores expect of held-out judgments, ``among`` being the log that they are a part of.
 
-    Errors (UsageError): covariates that the judgments lack.
+    Errors (UsageError): covariates that the judgments lack, grades without thresholds.
     """
     batch = Batch.whole(prefs)
     edges = batch.edges
@@ -165,18 +168,69 @@ def predicted(
     for name, slope in beta.items():
         if edges.covariates is not None:
             margin = margin + slope * edges.covariates[:, prefs.covariate_names.index(name)]
-    draws = _Draws.of(batch, edges.holder[there], edges.strength[there], among or prefs)
+    tie, strength = edges.tie[there], edges.strength[there]
+    weight = strength if cuts is None else np.ones_like(strength)
+    draws = _Draws.of(batch, edges.holder[there], weight, among or prefs)
     out = np.setdiff1d(edges.holder[~there], edges.holder[there])
     unknown = np.unique(batch.item[np.concatenate([node[own < 0] for node, own in zip(nodes, component, strict=True)])])
     return Predicted(
         draws,
         margin[there],
-        edges.tie[there],
-        None if log_nu is None else np.full(int(there.sum()), log_nu),
+        tie,
+        _foretold(margin[there], tie, strength, log_nu, cuts),
         tuple(prefs.items[int(code)] for code in unknown),
         int(batch.multiplicity[out].sum()),
         int(batch.multiplicity.sum()),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Foretold:
+    """What was expected of the winner (of a tie, one side), and how far it was from what happened."""
+
+    share: Floats
+    """Wins of the winner, ties half."""
+    loss: Floats
+    square: Floats
+    log_odds: Floats
+    """Of a win against a loss."""
+    tied: bool
+    """Whether ties have a probability of their own."""
+
+    @classmethod
+    def together(cls, parts: Sequence[_Foretold]) -> _Foretold:
+        share, loss, square, log_odds = (
+            np.concatenate(columns)
+            for columns in zip(*((part.share, part.loss, part.square, part.log_odds) for part in parts), strict=True)
+        )
+        return cls(share, loss, square, log_odds, parts[0].tied)
+
+
+def _foretold(
+    margin: Floats, tie: NDArray[np.bool_], strength: Floats, log_nu: float | None, cuts: Cuts | None
+) -> _Foretold:
+    with np.errstate(divide="ignore"):
+        if cuts is not None:
+            found = {name: one.value for name, one in cuts.chances(margin).items()}
+            several = len(cuts.levels) > 1
+            if several and (odd := np.setdiff1d(strength[~tie], cuts.levels)).size:
+                raise UsageError(f"judgments have the grade {odd[0]:g}, of which the ranking has no threshold")
+            share, log_odds = cuts.prefers(margin), np.log(found["win"]) - np.log(found["loss"])
+            names = [name for name in found if not several or name not in ("win", "loss")]
+            at = np.where(tie, "tie", np.char.mod("win_%d", strength.astype(int)) if several else "win")
+            happened, square = np.zeros_like(margin), np.zeros_like(margin)
+            for name in names:
+                happened += found[name] * (at == name)
+                square += ((at == name) - found[name]) ** 2
+            return _Foretold(share, -np.log(happened), square, log_odds, True)
+        share, other = win_probability(margin)
+        if log_nu is None:
+            loss = -np.where(tie, 0.5 * (np.log(share) + np.log(other)), np.log(share))
+            return _Foretold(share, loss, (np.where(tie, 0.5, 1.0) - share) ** 2, margin, False)
+        win, lost, tied = davidson_probabilities(margin, np.full(len(margin), log_nu))
+        loss = -np.log(np.where(tie, tied, win))
+        square = (~tie - win) ** 2 + (tie - tied) ** 2 + lost**2
+        return _Foretold(win + 0.5 * tied, loss, square, margin, True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,37 +301,20 @@ class _Draws:
 
 
 def _judged(
-    draws: _Draws, margin: Floats, tie: NDArray[np.bool_], log_nu: Floats | None, notes: tuple[Note, ...]
+    draws: _Draws, margin: Floats, tie: NDArray[np.bool_], found: _Foretold, notes: tuple[Note, ...]
 ) -> HeldOut:
     """Judge predictions of the winner's (of a tie, one side's) margin."""
     y = np.where(tie, 0.5, 1.0)
-    share, other = win_probability(margin)
     hit = np.where(margin == 0, 0.5, (margin > 0).astype(float))
-    with np.errstate(divide="ignore"):
-        if log_nu is None:
-            loss = -np.where(tie, 0.5 * (np.log(share) + np.log(other)), np.log(share))
-            square = (y - share) ** 2
-        else:
-            win, lost, tied = davidson_probabilities(margin, log_nu)
-            loss = -np.log(np.where(tie, tied, win))
-            square = (~tie - win) ** 2 + (tie - tied) ** 2 + lost**2
-            share, other = win + 0.5 * tied, lost + 0.5 * tied
-    rows = [("accuracy", *draws.mean(hit, ~tie)), ("log-loss", *draws.mean(loss)), ("brier", *draws.mean(square))]
-    rows.append(
-        (
-            "calibration slope",
-            *(
-                _slope(draws, margin, y)
-                if log_nu is None
-                else _slope(draws, np.where(tie, 0.0, margin), np.ones_like(y))
-            ),
-        )
-    )
+    rows = [("accuracy", *draws.mean(hit, ~tie))]
+    rows += [("log-loss", *draws.mean(found.loss)), ("brier", *draws.mean(found.square))]
+    decided, won = (np.where(tie, 0.0, found.log_odds), np.ones_like(y)) if found.tied else (margin, y)
+    rows.append(("calibration slope", *_slope(draws, decided, won)))
     judgments = int(draws.times[np.unique(draws.holder)].sum())
     names = ("name", "mean", "standard_error")
     table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)})
     table = table.append_column("judgments", pa.array([judgments] * len(rows)))
-    favourite, won = np.maximum(share, other), np.where(margin >= 0, y, 1 - y)
+    favourite, won = np.maximum(found.share, 1.0 - found.share), np.where(margin >= 0, y, 1 - y)
     place = np.clip(np.searchsorted(BINS, favourite, side="right") - 1, 0, len(BINS) - 2)
     bins = []
     for at in np.unique(place).tolist():

@@ -26,6 +26,7 @@ from concordant.preferences.sampling import whole_seed
 from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.contrasts import Gauge, held_at
 from concordant.ranking.covariance import Meat, covariance
+from concordant.ranking.cumulative import Cuts
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.intervals import IntervalOptions, suited
 from concordant.ranking.scores import Scores
@@ -96,6 +97,12 @@ class Joint(ABC):
     method: str
     level: float
     seed: int
+
+    @property
+    def cuts(self) -> Cuts | None:
+        """The thresholds between ordered outcomes, where the fit has them."""
+        held = {name: float(column[0]) for name, column in self.scores.coefficients.items()}
+        return Cuts.of(held) if self.scores.options.get("ties") == "cumulative" else None
 
     @property
     def size(self) -> int:

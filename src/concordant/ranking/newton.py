@@ -28,6 +28,7 @@ from scipy.sparse import csr_array
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import steps
+from concordant.ranking.cumulative import WIDE
 from concordant.ranking.dense_newton import QUADRATIC, RETREAT, SURE, UNKNOWN, precision, safe_step
 from concordant.ranking.elimination import FAR, Elimination, dense_least_squares, far_apart
 from concordant.ranking.problem import Problem, davidson_derivatives, win_derivatives
@@ -116,6 +117,13 @@ class System:
             self.slope_b[:, -1] = -self._per_graph(tie_pull)
             self.border[:, -1] = self._differences(cross)
             self.corner[:, -1, -1] = self._per_graph(tie_curve)
+        self.gap = b[:, extras - len(p.apart) :] @ p.apart.T
+        if p.gaps is not None:
+            last = slice(extras - len(p.apart), extras)
+            wide = np.minimum(self.gap, WIDE)
+            self.slope_b[:, last] -= (p.gaps / np.expm1(wide)) @ p.apart
+            bend = p.gaps / (4.0 * np.sinh(wide / 2.0) ** 2)
+            self.corner[:, last, last] += np.einsum("gk,ki,kj->gij", bend, p.apart, p.apart)
         self.inverse = np.asarray(1.0 / self.diagonal, np.float64)
         self.free = self.inverse / self._of_component(self.inverse)
         self.corner_diagonal = np.einsum("gii->gi", self.corner).copy()
@@ -159,7 +167,7 @@ class System:
     def spread_bound(self, ds: Floats, db: Floats) -> Floats:
         """At least the range of a step over the outcomes of any pair (covariates are scaled to at most 1)."""
         graphs = self.problem.node_groups
-        return np.asarray(graphs.most(ds) - graphs.least(ds) + np.abs(db).sum(axis=1), np.float64)
+        return np.asarray(graphs.most(ds) - graphs.least(ds) + np.abs(db).sum(axis=1) + self._of_gaps(db), np.float64)
 
     def spread(self, ds: Floats, db: Floats) -> Floats:
         """The range of a step over the outcomes of any pair that was compared."""
@@ -170,7 +178,18 @@ class System:
         change = np.abs(change)
         if p.ties is not None:
             change = np.maximum(change, 0.5 * change + np.abs(db[p.pairs.owner, -1]))
-        return p.pairs.most(change)
+        return p.pairs.most(change) + self._of_gaps(db)
+
+    def _of_gaps(self, db: Floats) -> Floats:
+        """How far a step moves thresholds: log(1 − e^−w) of a gap w has its third derivative within 1 + 2/w."""
+        moved = np.abs(db[:, db.shape[1] - self.gap.shape[1] :] @ self.problem.apart.T) * (1.0 + 2.0 / self.gap)
+        return np.asarray(moved.max(axis=1, initial=0.0), np.float64)
+
+    def within(self, db: Floats) -> Floats:
+        """The part of a step that leaves every gap between thresholds a tenth of its width."""
+        moved = db[:, db.shape[1] - self.gap.shape[1] :] @ self.problem.apart.T
+        part = np.where(moved < -0.9 * self.gap, 0.9 * self.gap / np.maximum(-moved, TINY), 1.0)
+        return np.asarray(part.min(axis=1, initial=1.0), np.float64)
 
     def centre(self, of_nodes: Floats) -> Floats:
         """Subtract the mean within each component."""
@@ -347,7 +366,7 @@ class System:
 
     def _only_scores(self) -> System:
         other = copy(self)
-        other.problem = replace(self.problem, ties=None, covariates=None)
+        other.problem = replace(self.problem, ties=None, covariates=None, gaps=None)
         other.corner_diagonal = np.zeros((self.problem.graphs, 0))
         return other
 
@@ -395,7 +414,8 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
     )
     live = np.arange(total)
     system = System(problem)
-    s, b = np.zeros(problem.nodes), np.zeros((total, extras))
+    s = np.zeros(problem.nodes)
+    b = np.zeros((total, extras)) if problem.begin is None else problem.begin.copy()
     system.evaluate(s, b)
     if extras:
         end.weak[:] = system.weakest()
@@ -441,6 +461,9 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
             ds, db = ds * system.spread_out(safe), db * safe[:, None]
             last[safe < 1] = UNKNOWN
         last[system.unfinished] = UNKNOWN
+        if problem.gaps is not None and (within := system.within(db)).min() < 1:
+            ds, db = ds * system.spread_out(within), db * within[:, None]
+            last[within < 1] = UNKNOWN
         s = s + ds
         b = b + db
         system.evaluate(s, b)

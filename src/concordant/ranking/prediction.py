@@ -4,8 +4,9 @@ With the margin m = s_i − s_j + z·β and, for Davidson's ties, τ = log ν (D
 
     P(win) : P(tie) : P(loss) = e^{m/2} : ν : e^{−m/2},      without them P(win) = 1/(1 + e^−m).
 
-Intervals are normal ones of the log-odds of each probability, by the delta method from the covariance of scores and
-coefficients (Agresti, Categorical Data Analysis, 2013, §16.1), so they stay within 0 and 1.
+The thresholds of ordered outcomes are those of ``cumulative``. Intervals are normal ones of the log-odds of each
+probability, by the delta method from the covariance of scores and coefficients (Agresti, Categorical Data Analysis,
+2013, §16.1), so they stay within 0 and 1.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scipy.special import expit, logit
 
 from concordant.errors import UsageError, did_you_mean
 from concordant.ranking.covariance import t_quantile
+from concordant.ranking.cumulative import Chance, Cuts
 from concordant.ranking.joint import Joint, Replicated
 from concordant.ranking.problem import davidson_probabilities, win_probability
 
@@ -58,63 +60,73 @@ def probabilities(margin: Floats, log_nu: float | None) -> tuple[Floats, Floats 
     return win, tie, loss
 
 
+def chances(margin: Floats, log_nu: float | None, cuts: Cuts | None) -> dict[str, Chance]:
+    """Return the probabilities of the outcomes of a judgment by name: win, tie and loss of the first, or by grades."""
+    if cuts is not None:
+        return cuts.chances(margin)
+    win, tie, loss = probabilities(margin, log_nu)
+    none = 0.0 * margin
+    if tie is None:
+        return {"win": Chance(win, 1.0 - win, {}), "loss": Chance(loss, loss - 1.0, {})}
+    return {
+        "win": Chance(win, loss + 0.5 * tie, {"ties": none - tie}),
+        "tie": Chance(tie, 0.5 * (loss - win), {"ties": 1.0 - tie}),
+        "loss": Chance(loss, -(win + 0.5 * tie), {"ties": none - tie}),
+    }
+
+
 def predictions(
-    joint: Joint, first: Ints, second: Ints, names: Sequence[str], covariates: Floats, log_nu: float | None
+    joint: Joint,
+    first: Ints,
+    second: Ints,
+    names: Sequence[str],
+    covariates: Floats,
+    log_nu: float | None,
+    cuts: Cuts | None = None,
 ) -> pa.Table:
     """Return probabilities with intervals for pairs of nodes; columns as ``Ranking.predict`` has them, from win on.
 
-    ``covariates``: shape (pairs, names). Pairs that no chain of comparisons connects have no probability (missing,
-    interval 0 to 1).
+    Pairs that no chain of comparisons connects have no probability (missing, interval 0 to 1).
+
+    Parameters
+    ----------
+    joint : how the scores vary together.
+    first, second : nodes of each pair.
+    names, covariates : covariates and their values, shape (pairs, names).
+    log_nu, cuts : of Davidson's ties, or the thresholds of ordered outcomes.
     """
     beta = np.array([joint.scores.coefficients[name][0] for name in names])
     margin = joint.value[first] - joint.value[second] + covariates @ beta
-    win, tie, loss = probabilities(margin, log_nu)
     group = joint.gauge.group
     linked = (group[first] == group[second]) & joint.links.compared[first] & joint.links.compared[second]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = {"win": (1.0 - win, 0 * win), "loss": (loss - 1.0, 0 * loss)}
-        if tie is not None:
-            slopes = {
-                "win": (loss + 0.5 * tie, -tie),
-                "tie": (0.5 * (loss - win), 1.0 - tie),
-                "loss": (-(win + 0.5 * tie), -tie),
-            }
     columns: dict[str, Any] = {}
-    found = {"win": win, "tie": tie, "loss": loss}
-    for name, chance in found.items():
-        if chance is None:
-            continue
-        error = _log_odds_error(joint, first, second, covariates, slopes[name], chance)
+    for name, found in chances(margin, log_nu, cuts).items():
+        error = _log_odds_error(joint, first, second, dict(zip(names, covariates.T, strict=True)), found)
         half = t_quantile(0.5 + joint.level / 2, joint.freedom) * error
         known = linked & np.isfinite(error)
         with np.errstate(invalid="ignore", divide="ignore"):
-            middle = logit(chance)
+            middle = logit(found.value)
             low, high = expit(middle - half), expit(middle + half)
-        columns[name] = pa.array(chance, mask=~linked)
+        columns[name] = pa.array(found.value, mask=~linked)
         columns[f"{name}_lower"] = np.where(known, low, 0.0)
         columns[f"{name}_upper"] = np.where(known, high, 1.0)
     return pa.table(columns)
 
 
-def _log_odds_error(
-    joint: Joint, first: Ints, second: Ints, z: Floats, slope: tuple[Floats, Floats], chance: Floats
-) -> Floats:
-    """Standard errors of the log-odds of a probability whose log has these slopes by margin and log ν."""
-    by_margin, by_tie = slope
+def _log_odds_error(joint: Joint, first: Ints, second: Ints, z: Mapping[str, Floats], found: Chance) -> Floats:
+    """Standard errors of the log-odds of a probability."""
     error = joint.errors(first, second)
-    square = by_margin**2 * error**2
-    tied = "ties" in joint.coefficients and by_tie.any()
-    names = [name for name in joint.coefficients if name != "ties"]
-    if isinstance(joint, Replicated) or (not z.any() and not tied):
-        known = not isinstance(joint, Replicated) or not (z.any() or by_tie.any())
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(known, np.sqrt(square) / (1.0 - chance), np.inf)
-    at = joint.size + np.arange(len(joint.coefficients))
-    extra = np.zeros((len(first), len(at)))
-    for place, name in enumerate(joint.coefficients):
-        extra[:, place] = by_tie if name == "ties" else by_margin * z[:, names.index(name)]
-    beside = joint.matrix[first][:, at] - joint.matrix[second][:, at]
+    square = found.by_margin**2 * error**2
+    own = [(at, name) for at, name in enumerate(joint.coefficients) if name in z or name in found.by_name]
+    extra = np.zeros((len(first), len(own)))
+    for place, (_, name) in enumerate(own):
+        extra[:, place] = found.by_name[name] if name in found.by_name else found.by_margin * z[name]
+    moved = any(x.any() for x in (*z.values(), *found.by_name.values()))
     with np.errstate(invalid="ignore", divide="ignore"):
-        square = square + 2.0 * by_margin * (beside * extra).sum(axis=1)
+        if isinstance(joint, Replicated) or not moved:
+            return np.where(not moved, np.sqrt(square) / (1.0 - found.value), np.inf)
+        at = joint.size + np.array([place for place, _ in own])
+        beside = joint.matrix[first][:, at] - joint.matrix[second][:, at]
+        square = square + 2.0 * found.by_margin * (beside * extra).sum(axis=1)
         square = square + np.einsum("ri,ij,rj->r", extra, joint.matrix[np.ix_(at, at)], extra)
-        return np.asarray(np.sqrt(np.maximum(square, 0.0)) / (1.0 - chance))
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)) / (1.0 - found.value))

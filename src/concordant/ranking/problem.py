@@ -42,6 +42,20 @@ class Problem(OnNodes):
     prior: float
     offset: Floats | None = None
     """What the prior's means add to the margin of each pair."""
+    gaps: Floats | None = None
+    """Strength of the outcomes between thresholds (``cumulative``), the last covariates, up to each: (graphs, last)."""
+    tied: bool = False
+    """Whether the first of these outcomes are ties, so that their gap is twice the first threshold."""
+    begin: Floats | None = None
+    """Extra parameters at which the fit begins (graphs, extras); None: 0."""
+
+    @cached_property
+    def apart(self) -> Floats:
+        """What the gaps are of the thresholds, shape (gaps, thresholds)."""
+        size = 0 if self.gaps is None else self.gaps.shape[1]
+        found = np.eye(size) - np.eye(size, k=-1)
+        found[:1, :1] = 2.0 if self.tied else 1.0
+        return found
 
     @property
     def graphs(self) -> int:
@@ -75,6 +89,8 @@ class Problem(OnNodes):
             covariates=None if self.covariates is None else self.covariates[pairs],
             component=np.unique(self.component[nodes], return_inverse=True)[1],
             offset=None if self.offset is None else self.offset[pairs],
+            gaps=None if self.gaps is None else self.gaps[chosen],
+            begin=None if self.begin is None else self.begin[chosen],
         )
 
     def part(self, begin: int, end: int) -> Problem:
@@ -94,6 +110,8 @@ class Problem(OnNodes):
             covariates=None if self.covariates is None else self.covariates[pairs],
             component=component - component.min(),
             offset=None if self.offset is None else self.offset[pairs],
+            gaps=None if self.gaps is None else self.gaps[begin:end],
+            begin=None if self.begin is None else self.begin[begin:end],
         )
 
 

@@ -174,6 +174,10 @@ class Ranking(Answers):
 
         Source: Agresti, Categorical Data Analysis (2013), §4.5, standardised Pearson residuals.
         """
+        if self.structure == "bradley-terry" and self._fitted.used.get("ties") == "cumulative":
+            raise UsageError(
+                "residuals of ties='cumulative', whose outcomes are more than wins and losses, are not there"
+            )
         if self.structure != "bradley-terry" or self.judged is None:
             raise UsageError(
                 f"residuals need scores that say how often one item beats another, as those of bradley-terry do, not "
@@ -288,7 +292,8 @@ def rank(
             limits, apart = _apart(batch, linked, limits, few, member)
             used = scores.options
             part = _part(batch, scores, linked, limits, judgments, apart, across_components)
-            parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
+            tested = member.expects and options.get("ties") != "cumulative"
+            parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if tested else part)
             done += len(codes)
             advance(len(codes))
             if progress is not None:

@@ -35,6 +35,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat, Units, far_units, stacks
+from concordant.ranking.cumulative import Graded
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores
@@ -107,15 +108,15 @@ def clusters_of(batch: Batch) -> NDArray[np.int32] | None:
 
 def _pairs(batch: Batch, scores: Scores) -> tuple[Ints, Ints, Ints, Floats, Floats]:
     """Holder, offsets, nodes, offsets of utilities and weight of each choice: win or loss, or with Davidson a tie."""
-    edges = batch.edges
-    graph = batch.graph[edges.holder]
+    if scores.options.get("ties") == "cumulative":
+        return Graded.fitted(batch, scores.coefficients).choices(scores.coefficients)
+    edges, graph = batch.edges, batch.graph[batch.edges.holder]
     mass = edges.strength * batch.multiplicity[edges.holder]
-    lead = np.zeros(len(mass))
+    lead, zero = np.zeros(len(mass)), np.zeros(len(mass))
     if scores.options.get("covariates") and edges.covariates is not None:
         for i, name in enumerate(batch.prefs.covariate_names):
             lead += edges.covariates[:, i] * scores.coefficients[name][graph]
     one, other = (np.column_stack([x, x]) for x in (edges.winner, edges.loser))
-    zero = np.zeros(len(mass))
     log_nu = scores.coefficients.get("ties")
     if scores.options.get("ties") != "davidson" or log_nu is None:
         tied = np.flatnonzero(edges.tie)  # half a win each way
@@ -130,8 +131,7 @@ def _pairs(batch: Batch, scores: Scores) -> tuple[Ints, Ints, Ints, Floats, Floa
         node = np.where(by_tie[:, :, None], np.stack([level, one, other], 1), np.stack([one, level, other], 1))
         offset = np.where(by_tie, np.column_stack([half, lead, zero]), np.column_stack([lead, half, zero]))
         share, holder = mass, edges.holder
-    wide = node.shape[1]
-    return holder, wide * np.arange(len(share) + 1), node.reshape(-1, 2), offset.ravel(), share
+    return holder, node.shape[1] * np.arange(len(share) + 1), node.reshape(-1, 2), offset.ravel(), share
 
 
 def _stages(batch: Batch) -> tuple[Ints, Ints, Ints, Floats, Floats]:

@@ -72,6 +72,7 @@ def method_for(prefs: Preferences, ties: object, *, whole: bool) -> str:
     ``ties`` is its treatment of ties, None where it has none; ``whole`` says that it takes a list as one draw.
     """
     plain = whole if isinstance(prefs, Lists) else not prefs.weighted and (ties == "davidson" or not prefs.tied)
+    plain |= ties == "cumulative"
     return "hessian" if plain and prefs.cluster is None else "sandwich"
 
 

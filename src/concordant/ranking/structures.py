@@ -13,6 +13,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.layouts import KINDS
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller
+from concordant.ranking.cumulative import Graded
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
@@ -78,6 +79,8 @@ class Structure:
 
     def links(self, batch: Batch, ties: object = None) -> Connectivity:
         """Return what connects the items of a batch; of lists that are read as such no pair tables are made."""
+        if ties == "cumulative" and self.expects:
+            return Graded.of(batch).links
         if batch.prefs.kind != "orders" or not self.positions:
             return connectivity(batch.graphs)
         lists = Rankings.of(batch)

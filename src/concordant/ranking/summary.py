@@ -29,6 +29,8 @@ from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import centred
 from concordant.ranking.comparing import p_said
 from concordant.ranking.covariance import t_quantile, two_sided
+from concordant.ranking.cumulative import THRESHOLD, Graded
+from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.plackett_luce import luce_terms
 from concordant.ranking.problem import davidson_probabilities, win_probability
 from concordant.ranking.scores import Scores, numbered
@@ -140,6 +142,8 @@ def log_likelihoods(batch: Batch, scores: Scores) -> _Sums:
         null = terms.at(np.zeros(len(scores.value))).value()
         return _Sums(terms.at(scores.value).value(), null, 0.0, choices)
     names = batch.prefs.covariate_names
+    if scores.options.get("ties") == "cumulative":
+        return _of_grades(batch, scores)
     graphs = Graphs.of(batch, covariates=True) if names else batch.graphs
     margin = scores.value[graphs.first] - scores.value[graphs.second]
     if names and scores.options.get("covariates"):
@@ -154,6 +158,29 @@ def log_likelihoods(batch: Batch, scores: Scores) -> _Sums:
     fit = _log_likelihood(counts, margin, log_nu)
     null = _log_likelihood(counts, 0 * margin, np.where(np.isfinite(log_nu), _equal_ties(graphs, log_nu), log_nu))
     return _Sums(fit, null, float(saturated), float(judged.sum() * (len(counts) - 1)))
+
+
+def _of_grades(batch: Batch, scores: Scores) -> _Sums:
+    """The same of ordered outcomes; the saturated model has a probability for each of a graph's, of each pair."""
+    graded, edges = Graded.of(batch), batch.edges
+    times = batch.multiplicity[edges.holder].astype(float)
+    swap = edges.winner > edges.loser
+    z = np.zeros((len(swap), 0)) if edges.covariates is None else np.where(swap[:, None], -1.0, 1.0) * edges.covariates
+    rows = np.column_stack([np.minimum(edges.winner, edges.loser), np.maximum(edges.winner, edges.loser), z + 0.0])
+    _, pair = np.unique(rows, axis=0, return_inverse=True)
+    pair = pair.ravel()
+    outcome = np.where(swap, -graded.outcome, graded.outcome)
+    _, first, cell = np.unique(pair * (2 * len(graded.levels) + 1) + outcome, return_index=True, return_inverse=True)
+    seen, total = np.bincount(cell, times), np.bincount(pair, times)
+    saturated = float(xlogy(seen, seen / total[pair[first]]).sum())
+    sides = np.where(np.arange(graded.counts.shape[1]) == 0, 1.0, 2.0)
+    whole = np.maximum(graded.counts.sum(axis=1, keepdims=True), 1.0)
+    null = float(xlogy(graded.counts, graded.counts / whole / sides).sum())
+    outcomes = (sides * (graded.counts > 0)).sum(axis=1)
+    of_pair = graded.graph[np.unique(pair, return_index=True)[1]]
+    return _Sums(
+        bradley_terry_curvature(batch, scores).log_likelihood(), null, saturated, float((outcomes[of_pair] - 1).sum())
+    )
 
 
 def _equal_ties(graphs: Graphs, log_nu: Floats) -> Floats:
@@ -222,6 +249,9 @@ def summarise(
         group = (batch.owner * (len(batch.item) + 1) + linked.component)[linked.compared]
         own = len(group) - len(np.unique(group))
         determined = {name: int(np.isfinite(scores.coefficients[name]).sum()) for name in names}
+        if scores.options.get("ties") == "cumulative":
+            graded = Graded.of(batch)
+            determined |= dict(zip(graded.thresholds, graded.free.sum(axis=0).tolist(), strict=True))
         parameters += own + sum(determined.values())
         judgments += int(batch.judgments.sum())
         coefficients.extend(_coefficients(batch, scores, names, errors, level, clustered))
@@ -231,13 +261,13 @@ def summarise(
             continue
         full = _penalised(batch, scores)
         again = {**options, **{name: scores.options[name] for name in ("prior",) if name in scores.options}}
-        for name in (name for name in names if name != "ties"):
+        for name in (name for name in names if name != "ties" and not name.startswith(THRESHOLD)):
             reduced = _without(batch, name)
             kept = {k: v for k, v in again.items() if k != "covariates" or reduced.prefs.covariate_names}
             fit = _penalised(reduced, member.function(reduced, **kept))
             lost[name] = lost.get(name, np.zeros(2)) + np.array([2.0 * (full - fit), determined[name]])
         null = found.null
-        if names:
+        if names and not all(name.startswith(THRESHOLD) for name in names):
             alike = member.function(batch, **{**again, "prior": ALIKE})
             null = log_likelihoods(batch, replace(alike, value=np.zeros(len(alike.value)))).fit
         lost["items"] = lost.get("items", np.zeros(2)) + np.array([2.0 * (full - null), own])
@@ -332,7 +362,7 @@ def _coefficients(
             code = int(batch.query[graph])
             error = float(errors.get(f"s.e. of {name}", np.full(code + 1, np.nan))[code])
             query = batch.prefs.queries[code] if len(batch.prefs.queries) > 1 else None
-            tested = name != "ties" and 0 < error < np.inf
+            tested = name != "ties" and not name.startswith(THRESHOLD) and 0 < error < np.inf
             p = float(two_sided(value / error, freedom[graph])) if tested else float("nan")
             z = float(half[graph])
             term = "ties (log ν)" if name == "ties" else name
@@ -353,7 +383,7 @@ def coefficient_table(queries: pa.Array, coefficients: Mapping[str, Floats], lev
         if name.startswith("s.e. of "):
             continue
         error = coefficients.get(f"s.e. of {name}", nothing)
-        tested = (error > 0) & np.isfinite(error) & (not name.startswith("ties"))
+        tested = (error > 0) & np.isfinite(error) & (not name.startswith(("ties", THRESHOLD)))
         columns = {
             "query": queries,
             "name": pa.repeat(name, len(value)),

@@ -18,7 +18,7 @@ from concordant.apps.commands.matching import Matched, Valued, holds_judgments, 
 from concordant.apps.commands.options import EvaluateOptions
 from concordant.apps.commands.output import print_csv
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
 from concordant.errors import InputError, UsageError
@@ -30,6 +30,7 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.progress import stage, steps
 from concordant.ranking.cross_validation import cross_validate
+from concordant.ranking.cumulative import THRESHOLD, Cuts
 from concordant.ranking.held_out import held_out, matched
 
 if TYPE_CHECKING:
@@ -167,8 +168,7 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
         table: pa.Table | None = None
         notes: tuple[Note, ...] = ()
         if not alone:
-            beta, log_nu = _coefficients(options.coefficients)
-            found = held_out(prefs, known, beta, log_nu)
+            found = held_out(prefs, known, *_coefficients(options.coefficients))
             table, notes = found.table, found.notes
         if fitted is not None:
             row, left_out = fitted.judged(prefs, known)
@@ -192,6 +192,7 @@ def _by_parts(options: EvaluateOptions) -> None:
     with Progress(options.quiet, "evaluating"):
         with stage(f"reading {options.scores}"):
             reading = read_log(options.scores, **asked_of(options))
+        check_grades(options, reading.roles, reading.name)
         found = cross_validate(
             reading.preferences,
             options.structure,
@@ -205,10 +206,10 @@ def _by_parts(options: EvaluateOptions) -> None:
     options.say_notes([*skipped, f"{options.scores}: {reading.preferences.facts}", *found.notes])
 
 
-def _coefficients(source: str | None) -> tuple[dict[str, float], float | None]:
-    """Read the slopes of covariates and log ν of ties, of one query, as ``rank --coefficients`` writes them."""
+def _coefficients(source: str | None) -> tuple[dict[str, float], float | None, Cuts | None]:
+    """Read slopes of covariates, log ν of ties and thresholds, of one query, as ``rank --coefficients`` writes them."""
     if source is None:
-        return {}, None
+        return {}, None, None
     found = read_valued(source, "score", {"query": None, "item": "name", "score": "estimate"})
     names = [] if found.item is None else found.item.to_pylist()
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -216,7 +217,8 @@ def _coefficients(source: str | None) -> tuple[dict[str, float], float | None]:
     beta = dict(zip(names, found.value.tolist(), strict=True))
     if several := [name for name in names if name.startswith("ties of ")]:
         raise InputError(f"{source}: {several[0]!r} is of rankings with ties, which do not foretell comparisons")
-    return beta, beta.pop("ties", None)
+    cuts = {name: beta.pop(name) for name in names if name.startswith(THRESHOLD)}
+    return beta, beta.pop("ties", None), Cuts.of(cuts)
 
 
 def _simple(name: str) -> bool:

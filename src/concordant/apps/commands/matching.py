@@ -108,6 +108,8 @@ def holds_judgments(source: str, asked: Mapping[str, Any], label: str | None) ->
     if log.parts or log.format == "preflib":
         return True
     log = with_columns(log)
+    if "grade" in asked["columns"]:
+        return True
     if log.format in ("letor", "qrels") or any(plain(name) in NAMES["label"] for name in log.columns):
         return False
     if asked["kind"] or asked["cluster"] or {*asked["columns"]} - {"query", "item"}:

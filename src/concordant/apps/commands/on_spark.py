@@ -17,7 +17,14 @@ from concordant.apps.commands.matching import column_of_role
 from concordant.apps.commands.options import EvaluateOptions, FitOptions, RankOptions, ScoreOptions
 from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.reading_log import asked_of, chosen_columns, columns_of, names_of, said_of_names
+from concordant.apps.commands.reading_log import (
+    asked_of,
+    check_grades,
+    chosen_columns,
+    columns_of,
+    names_of,
+    said_of_names,
+)
 from concordant.apps.commands.saying import say
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
@@ -50,6 +57,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             judged = JudgedQueries.opened(log, **reading)
             if not judged.by_query:
                 return False
+            check_grades(options, judged.checks.layout.roles, judged.name)
             judged = judged.sized(look=False)  # a look at each query costs more than what it saves from
             skipped = judged.rejects() if "skip" in (options.on_error, options.clicks) else ()
         if refused := judged.checks.stopping(skipped):

@@ -78,10 +78,11 @@ class RankOptions(TableOptions, SidedLog):
         "auto the precision under which the judgments are likeliest.",
         type=Said("auto or a number of at least 0", float, "auto"),
     )
-    ties: Literal["half", "any-order", "davidson"] | None = option(
+    ties: Literal["half", "any-order", "davidson", "cumulative"] | None = option(
         None,
-        "Half a win each (the default of bradley-terry), an order that is not known (of plackett-luce), or judged "
-        "equal, with a parameter (Davidson, Davidson–Luce).",
+        "Half a win each (the default of bradley-terry), an order that is not known (of plackett-luce), judged equal, "
+        "with a parameter (Davidson, Davidson–Luce), or, with grades, ordered outcomes with thresholds (cumulative "
+        "logits). Grades are strengths but for the last.",
     )
     interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates.", default=1000)
@@ -107,7 +108,9 @@ class RankOptions(TableOptions, SidedLog):
         "later, with --moving it is looked back on, or forecast.",
     )
     coefficients: str | None = option(
-        "F", "Write the coefficients beside the scores to F: covariates, home advantage, ties, with their errors."
+        "F",
+        "Write the coefficients beside the scores to F: covariates, home advantage, ties, thresholds, with their "
+        "errors.",
     )
     paths: str | None = option("F", "With --moving: write each item's ability at each of its times to F.")
     pool: bool = flag("One ranking over all queries.")
@@ -466,7 +469,9 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
         "With --split: as for concordant rank.",
         type=Said("auto or a number of at least 0", float, "auto"),
     )
-    ties: Literal["half", "any-order", "davidson"] | None = option(None, "With --split: as for concordant rank.")
+    ties: Literal["half", "any-order", "davidson", "cumulative"] | None = option(
+        None, "With --split: as for concordant rank."
+    )
     time: str | None = option("C", "With --split time: column of when each comparison was made.")
     half_life: str | None = option("T", "With --split time: judgments count half at the age of T (90d, 6w, 2y).")
     seed: int = option(None, SEED, default=0)

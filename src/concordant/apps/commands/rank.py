@@ -10,7 +10,7 @@ from typing import Any
 from concordant.apps.commands.options import RankOptions
 from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
 from concordant.apps.commands.progress import Progress, tell
-from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.errors import UsageError
 from concordant.io.read import read_log
 from concordant.preferences.preferences import Preferences
@@ -60,7 +60,7 @@ def rank(options: RankOptions) -> None:
         if not len(table):
             raise UsageError(
                 f"--coefficients {options.coefficients}: this ranking has scores alone; a home side (--home), "
-                "covariates (--covariate) and ties with a parameter (--ties davidson) have coefficients"
+                "covariates (--covariate) and ties with a parameter (--ties davidson or cumulative) have coefficients"
             )
         write(table, options.coefficients)
         options.say("wrote", f"wrote {options.coefficients}: {len(table):,} rows", path=options.coefficients)
@@ -74,6 +74,7 @@ def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
     log, quiet = options.log, options.quiet
     with Progress(quiet, f"reading {log}"):
         reading = read_log(log, **asked_of(options))
+    check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences.pool() if options.pool else reading.preferences
     if options.half_life is not None:

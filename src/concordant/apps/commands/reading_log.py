@@ -5,7 +5,7 @@ Features are read with the columns that a model knows, into memory or from disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,15 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
     if isinstance(options, RankOptions | ReportOptions | EvaluateOptions):
         asked["time"] = options.time
     return asked | more
+
+
+def check_grades(options: RankOptions | EvaluateOptions, roles: Mapping[str, str], name: str) -> None:
+    """Ask which of two readings of grades is meant, where it is not said."""
+    if "grade" in roles and options.structure == "bradley-terry" and options.ties is None:
+        raise UsageError(
+            f"{name}: grades are read as strengths (--ties half: a preference of 3 weighs as much as three of 1, a tie "
+            "is half a win each way) or as ordered outcomes with thresholds between them (--ties cumulative); say which"
+        )
 
 
 def one_cluster(notes: Iterable[str], *, used: bool = True) -> Iterator[str]:

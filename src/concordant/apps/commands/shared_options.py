@@ -94,6 +94,12 @@ class Columns(Options):
     right_score: str | None = option("C", "Column of the second side's score.")
     left_wins: str | None = option("C", "Column of the number of times the first side won.")
     right_wins: str | None = option("C", "Column of the number of times the second side won.")
+    grade: str | None = option("C", "Column of how far one side is preferred: grades of --scale.")
+    scale: str | None = option(
+        "FIRST:LAST",
+        "Grades from the strongest preference for the first side to the strongest for the second: -3:3, 7:1, or all of "
+        "them with commas between (A is better,equal,B is better). The middle one is a tie.",
+    )
     session: str | None = option("C", "Column of the shown list (selections, choices).")
     position: str | None = option("C", "Column of the position in the list, 1 = top.")
     item: str | None = option("C", "Column of the item.")

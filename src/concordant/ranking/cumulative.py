@@ -1,0 +1,335 @@
+"""Cumulative logits: win, tie and loss, and how clear they are, as ordered outcomes with thresholds.
+
+Outcomes 0 (a tie), ±1 … ±m (the strength of a preference, positive for the first item) have, with the margin
+t = s_i − s_j + z·β and thresholds 0 < c_1 < … < c_m,
+
+    P(Y ≥ k) = σ(t − c_k),    P(Y ≤ −k) = σ(−t − c_k),    k = 1 … m
+
+(Agresti, Applied Statistics 41, 1992, (3); with ties and m = 1 Rao and Kupper, JASA 62, 1967; without ties c_1 = 0, and
+m = 1 is Bradley and Terry's model). The thresholds are symmetric, so no side has an advantage but by a covariate. An
+outcome between the cuts a and b has
+
+    σ(t − a) − σ(t − b) = σ(t − a) σ(b − t) (1 − e^{−(b − a)}):
+
+two comparisons with a cut added to the margin, in which a threshold is the coefficient of a covariate, and a term that
+keeps thresholds apart. So curvature, connectivity and what limits a score are those of Bradley and Terry's model of
+these comparisons: an outcome that is not the strongest limits the difference on both sides. Outcomes that a graph does
+not have merge with their neighbours, where the likelihood puts their thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.special import expit
+
+from concordant.errors import UsageError
+from concordant.preferences.connectivity import Connectivity, connectivity
+from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.preferences import Comparisons
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+THRESHOLD = "threshold "
+"""What the names of thresholds begin with."""
+WIDE = 600.0
+"""A gap between thresholds beyond which nothing is left of what keeps them apart."""
+MOST = 50
+"""Strengths that are told apart."""
+
+
+def threshold_name(level: int) -> str:
+    """Return what the threshold below a strength is called.
+
+    >>> threshold_name(2)
+    'threshold 1|2'
+    """
+    return f"{THRESHOLD}{level - 1}|{level}"
+
+
+def levels_of(batch: Batch) -> Ints:
+    """Return the strengths that judgments of these preferences have, ascending. Errors (UsageError): no integers."""
+    prefs = batch.prefs
+    if prefs.kind not in (None, "comparisons"):
+        raise UsageError(f"ties='cumulative' reads comparisons, not {prefs.kind}")
+    if not isinstance(prefs, Comparisons) or prefs.weight is None:
+        return np.ones(1, np.int64)
+    levels = np.unique(prefs.weight if prefs.tie is None else prefs.weight[~prefs.tie])
+    if len(levels) and ((levels != np.round(levels)).any() or levels.max() > MOST):
+        odd = levels[(levels != np.round(levels)) | (levels > MOST)][0]
+        raise UsageError(
+            f"ties='cumulative' reads strengths of comparisons as grades, integers from 1 to {MOST}; {odd:g} is none"
+        )
+    return levels.astype(np.int64) if len(levels) else np.ones(1, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Graded:
+    """The judgments of a batch as comparisons with thresholds.
+
+    Outcomes are numbered 0 (tie), 1 … m by strength; ``levels`` holds these strengths. Arrays with outcomes have shape
+    (graphs, m + 1), those with thresholds (graphs, m), the threshold below outcome k at k − 1.
+    """
+
+    batch: Batch
+    names: tuple[str, ...]
+    """Covariates that are used."""
+    levels: Ints
+
+    @classmethod
+    def of(cls, batch: Batch, names: tuple[str, ...] = ()) -> Graded:
+        held: dict[tuple[str, ...], Graded] = vars(batch).setdefault("_graded", {})  # kept with the batch
+        if names not in held:
+            held[names] = cls(batch, names, levels_of(batch))
+        return held[names]
+
+    @classmethod
+    def fitted(cls, batch: Batch, coefficients: Mapping[str, object]) -> Graded:
+        """Of a fit with these coefficients."""
+        return cls.of(batch, tuple(name for name in batch.prefs.covariate_names if name in coefficients))
+
+    @cached_property
+    def outcome(self) -> Ints:
+        """The outcome of each edge, of its winner."""
+        edges = self.batch.edges
+        return np.where(edges.tie, 0, 1 + np.searchsorted(self.levels, edges.strength)).astype(np.int64)
+
+    @cached_property
+    def graph(self) -> Ints:
+        """The graph of each edge."""
+        return self.batch.graph[self.batch.edges.holder]
+
+    @cached_property
+    def counts(self) -> Floats:
+        """How often each outcome was seen."""
+        graphs, outcomes = len(self.batch), len(self.levels) + 1
+        times = self.batch.multiplicity[self.batch.edges.holder].astype(float)
+        found = np.bincount(self.graph * outcomes + self.outcome, times, graphs * outcomes)
+        return np.asarray(found, np.float64).reshape(graphs, outcomes)
+
+    @cached_property
+    def above(self) -> Ints:
+        """The next outcome above each that was seen, 0 where there is none."""
+        graphs, outcomes = self.counts.shape
+        found, following = np.zeros((graphs, outcomes), np.int64), np.zeros(graphs, np.int64)
+        for k in range(outcomes - 1, -1, -1):
+            found[:, k] = following
+            following = np.where(self.counts[:, k] > 0, k, following)
+        return found
+
+    @cached_property
+    def free(self) -> Flags:
+        """Which thresholds the outcomes determine: those below an outcome that was seen, and above another."""
+        seen = self.counts > 0
+        return np.asarray(seen[:, 1:] & (np.cumsum(seen, axis=1)[:, :-1] > 0), bool)
+
+    @property
+    def thresholds(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(threshold_name(int(level)) for level in self.levels)
+
+    @cached_property
+    def split(self) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+        """Edge, winner, loser, mass and covariates (those used, then thresholds) of the comparisons with thresholds."""
+        edges, m = self.batch.edges, len(self.levels)
+        edge = np.arange(len(edges.winner))
+        above, bounded = self.above[self.graph, self.outcome], self.outcome > 0
+        bounded &= self.free[self.graph, np.maximum(self.outcome, 1) - 1]
+        cut = np.zeros((2, len(edge), m))
+        cut[0, edge[bounded], self.outcome[bounded] - 1] = -1.0
+        inner = above > 0
+        cut[1, edge[inner], above[inner] - 1] = 1.0
+        tied = edges.tie & inner
+        cut[0, edge[tied], above[tied] - 1] = 1.0
+        twice = inner | edges.tie
+        z = np.zeros((len(edge), 0)) if edges.covariates is None else edges.covariates
+        z = z[:, [self.batch.prefs.covariate_names.index(name) for name in self.names]]
+        mass = self.batch.multiplicity[edges.holder] * np.where(edges.tie & ~inner, 0.5, 1.0)  # nothing but ties
+        return (
+            np.concatenate([edge, edge[twice]]),
+            np.concatenate([edges.winner, edges.loser[twice]]),
+            np.concatenate([edges.loser, edges.winner[twice]]),
+            np.concatenate([mass, mass[twice]]),
+            np.hstack([np.concatenate([z, -z[twice]]), np.concatenate([cut[0], cut[1, twice]])]),
+        )
+
+    @cached_property
+    def graphs(self) -> Graphs:
+        """The pair table of these comparisons."""
+        _, winner, loser, mass, z = self.split
+        return Graphs.from_edges(self.batch.node_start, winner, loser, mass, None, z)
+
+    @cached_property
+    def links(self) -> Connectivity:
+        """What the outcomes connect, and which of them set a limit."""
+        return connectivity(self.graphs)
+
+    def choices(self, coefficients: Mapping[str, Floats]) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+        """Return these comparisons as ``separated`` has its choices: holder, offsets, nodes, utilities, weight."""
+        edge, winner, loser, mass, z = self.split
+        beta = np.column_stack([*(coefficients[name] for name in self.names), self.taken(coefficients)])
+        lead = (z * beta[self.graph[edge]]).sum(axis=1)
+        node = np.stack([np.column_stack([side, side]) for side in (winner, loser)], 1).reshape(-1, 2)
+        offset = np.column_stack([lead, np.zeros(len(lead))]).ravel()
+        return self.batch.edges.holder[edge], 2 * np.arange(len(edge) + 1), node, offset, mass.astype(float)
+
+    # -- thresholds ----------------------------------------------------------------------------------------------
+    def begin(self) -> Floats:
+        """Thresholds of equal items, P(|Y| ≥ k) = 2σ(−c_k): where the fit begins, and its maximum without scores."""
+        total = np.maximum(self.counts.sum(axis=1), 1.0)[:, None]
+        share = np.cumsum(self.counts[:, :0:-1], axis=1)[:, ::-1] / total
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(2.0 / share - 1.0))
+
+    def filled(self, own: Floats) -> Floats:
+        """Thresholds with those that merge with their neighbours, where ``own`` holds the free ones."""
+        out = np.where(self.counts[:, 1:].sum(axis=1, keepdims=True) > 0, np.inf, np.nan) * np.ones_like(own)
+        out[(self.counts[:, 0] > 0) & ~(self.counts[:, 1:] > 0).any(axis=1)] = np.inf
+        following = out[:, -1].copy() if out.shape[1] else out
+        for k in range(out.shape[1] - 1, -1, -1):
+            lowest = (self.counts[:, k + 1] > 0) & ~self.free[:, k]
+            following = np.where(self.free[:, k], own[:, k], np.where(lowest, 0.0, following))
+            out[:, k] = following
+        return out
+
+    def taken(self, coefficients: Mapping[str, Floats]) -> Floats:
+        """The free thresholds of a fit, 0 in the place of others."""
+        own = np.column_stack([coefficients[name] for name in self.thresholds])
+        return np.where(self.free, own, 0.0)
+
+    def gaps(self, own: Floats) -> tuple[Floats, Flags]:
+        """The gap between the cuts of each outcome, and which outcomes have one."""
+        lower = np.hstack([np.zeros((len(own), 1)), own])
+        upper = np.take_along_axis(lower, self.above, axis=1)
+        lower[:, 0] = -upper[:, 0]
+        inner = (self.counts > 0) & (self.above > 0)
+        return np.where(inner, upper - lower, np.inf), inner
+
+    def apart(self, own: Floats) -> float:
+        """Log-likelihood of the terms that keep thresholds apart."""
+        gap, inner = self.gaps(own)
+        return float((self.counts[inner] * np.log(-np.expm1(-gap[inner]))).sum())
+
+    def ends(self, place: Ints) -> tuple[Ints, Ints]:
+        """The parameters of the upper and the lower cut of each outcome, −1 where it has none; of a tie both are one.
+
+        ``place``: the parameter of each threshold.
+        """
+        whole = np.hstack([np.full((len(place), 1), -1), place])
+        upper = np.where(self.above > 0, np.take_along_axis(whole, self.above, axis=1), -1)
+        lower = whole.copy()
+        lower[:, 0] = upper[:, 0]
+        return upper, lower
+
+    def bend(self, own: Floats, place: Ints, size: int) -> csr_array:
+        """The curvature of these terms, shape (size, size)."""
+        gap, inner = self.gaps(own)
+        upper, lower = self.ends(place)
+        weight = self.counts[inner] / (4.0 * np.sinh(np.minimum(gap[inner], WIDE) / 2.0) ** 2)
+        sides = [(upper[inner], np.ones(len(weight))), (lower[inner], np.where(np.nonzero(inner)[1] == 0, 1.0, -1.0))]
+        rows, columns, values = [], [], []
+        for one, sign in sides:
+            for other, against in sides:
+                known = (one >= 0) & (other >= 0)
+                rows.append(one[known])
+                columns.append(other[known])
+                values.append((weight * sign * against)[known])
+        entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+        return coo_array(entries, shape=(size, size)).tocsr()
+
+    def contributions(self, margin: Floats, own: Floats, place: Ints, parameters: int) -> csr_array:
+        """The gradient of one draw of each judgment; ``margin`` of the comparisons with thresholds, with these.
+
+        ``place``: the parameter of each covariate, then threshold, −1 where there is none.
+        """
+        edge, winner, loser, _, z = self.split
+        holder = self.batch.edges.holder
+        half = np.where(self.batch.edges.tie & (self.above[self.graph, self.outcome] == 0), 0.5, 1.0)
+        pull = expit(-margin) * half[edge]
+        rows, columns, values = [holder[edge]] * 2, [winner, loser], [pull, -pull]
+        for at, column in enumerate(z.T):
+            there = (column != 0) & (place[self.graph[edge], at] >= 0)
+            rows.append(holder[edge[there]])
+            columns.append(place[self.graph[edge[there]], at])
+            values.append((pull * column)[there])
+        gap, inner = self.gaps(own)
+        kept = inner[self.graph, self.outcome]
+        graph, outcome = self.graph[kept], self.outcome[kept]
+        slope = 1.0 / np.expm1(np.minimum(gap[graph, outcome], WIDE))
+        for ends, sign in zip(self.ends(place[:, len(self.names) :]), (1.0, -1.0), strict=True):
+            parameter = ends[graph, outcome]
+            there = parameter >= 0
+            rows.append(holder[kept][there])
+            columns.append(parameter[there])
+            values.append((slope * np.where(outcome == 0, 1.0, sign))[there])
+        entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+        return coo_array(entries, shape=(len(self.batch.judgment), parameters)).tocsr()
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """The probability of an outcome, and the slopes of its logarithm by the margin and by coefficients."""
+
+    value: Floats
+    by_margin: Floats
+    by_name: Mapping[str, Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """The thresholds of a query: below each strength that judgments had, ascending; ``value`` 0 where nothing tied."""
+
+    levels: tuple[int, ...]
+    value: Floats
+
+    @classmethod
+    def of(cls, coefficients: Mapping[str, float]) -> Cuts | None:
+        """Take the thresholds out of coefficients; None where there are none."""
+        found = {int(name.rpartition("|")[2]): x for name, x in coefficients.items() if name.startswith(THRESHOLD)}
+        levels = tuple(sorted(level for level, x in found.items() if np.isfinite(x)))
+        return cls(levels, np.array([found[level] for level in levels], np.float64)) if found else None
+
+    def between(self, margin: Floats, lower: int, upper: int) -> Chance:
+        """The outcome between two thresholds, by their places from 1 on, with the sign of the side; 0 for no end.
+
+        >>> Cuts((1,), np.array([0.5])).between(np.array([1.0]), -1, 1).value.round(3)
+        array([0.195])
+        """
+        low, high = (
+            np.sign(k) * self.value[abs(k) - 1] if k else end for k, end in ((lower, -np.inf), (upper, np.inf))
+        )
+        if low >= high:
+            return Chance(0.0 * margin, 0.0 * margin, {})
+        below, beyond, gap = expit(margin - low), expit(high - margin), min(float(high - low), WIDE)
+        apart, slopes = 1.0 / np.expm1(gap), dict[str, Floats]()
+        for k, slope in ((lower, below - 1.0 - apart), (upper, 1.0 - beyond + apart)):
+            if k and self.value[abs(k) - 1] != 0:  # of those that merged the last is the parameter
+                name = threshold_name(self.levels[np.flatnonzero(self.value == self.value[abs(k) - 1])[-1]])
+                slopes[name] = slopes.get(name, 0.0 * margin) + np.sign(k) * slope
+        return Chance(below * beyond * -np.expm1(low - high), beyond - below, slopes)
+
+    def chances(self, margin: Floats) -> dict[str, Chance]:
+        """Win, tie (where there are some) and loss of the first, then, where there are several, by each strength."""
+        none = 0.0 * margin
+        if not self.levels:  # nothing but ties
+            return {name: Chance(none + (name == "tie"), none, {}) for name in ("win", "tie", "loss")}
+        found = {"win": (1, 0), "tie": (-1, 1), "loss": (0, -1)}
+        if self.value[0] == 0:
+            del found["tie"]
+        after = [*range(2, len(self.levels) + 1), 0]
+        if len(self.levels) > 1:
+            steps = [(level, place, after[place - 1]) for place, level in enumerate(self.levels, 1)]
+            found |= {f"win_{level}": (k, above) for level, k, above in reversed(steps)}
+            found |= {f"loss_{level}": (-above, -k) for level, k, above in steps}
+        return {name: self.between(margin, *ends) for name, ends in found.items()}
+
+    def prefers(self, margin: Floats) -> Floats:
+        """The probability that the first is preferred, of a tie half."""
+        first = self.value[0] if len(self.value) else np.inf
+        return np.asarray(0.5 * (expit(margin - first) + expit(margin + first)), np.float64)
