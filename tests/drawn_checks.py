@@ -25,6 +25,7 @@ import concordant as cc
 import concordant.io.engines.duckdb as engine
 from concordant.apps.commands.output import plain
 from concordant.errors import ConcordantError
+from concordant.io.ingest import Store
 from drawn_damage import draw_damaged
 from drawn_files import MEMORY_FORMATS, TYPED_FORMATS, Source, draw_file, layout_of
 from drawn_judgments import Known, counted
@@ -348,7 +349,7 @@ def check_command(random: Random) -> str | None:
         if ranks:
             assert known is not None
             return differs if (differs := _counting(Path(folder, "out.json"), known)) is None else f"{differs}\n{shown}"
-        found = counted(cc.read(Path(folder, "out.store")))
+        found = counted(Store(Path(folder, "out.store")).preferences())
     differs = known.difference(found) if known is not None else None
     return f"the store differs: {differs}\n{shown}" if differs else None
 

@@ -143,6 +143,9 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": TIES, "--home": FLAG}
     | {"--interval": ["hessian", "sandwich", "bootstrap", "none", "x"], "--replicates": INTS, "--level": FLOATS}
     | {"--ranks": ["together", "alone", "tiers", "x"], "--top": INTS, "--rows": INTS, "--pool": FLAG, "--quiet": FLAG},
+    "explain": READING
+    | {"--feature-item": COLUMNS, "--effects": ["random", "none", "x"], "--spread": FLOATS, "--level": FLOATS}
+    | {"--feature-columns": [*COLUMNS, "x,y", "x,x", ","], "--abilities": ["abilities.csv", "x", ""], "--home": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -189,6 +192,7 @@ COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
     "rank": ("output", "coefficients", "paths"),
+    "explain": ("output", "abilities"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -204,6 +208,7 @@ WRITES: dict[str, tuple[str, ...]] = {
 READS: dict[str, tuple[str, ...]] = {
     "rank": ("log",),
     "compare": ("log",),
+    "explain": ("log", "features"),
     "fit": ("log", "features"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -501,6 +506,12 @@ def _audit(random: Random, case: Case) -> None:
     case.arguments += ["--replicates", "20"]
 
 
+def _explain(random: Random, case: Case) -> None:
+    _rank(random, case)
+    if random.random() < 0.95:
+        case.arguments += ["--features", _log(random, case, TABLES)]
+
+
 def _fit(random: Random, case: Case) -> None:
     case.arguments.append(_log(random, case))
     if random.random() < 0.8:
@@ -608,6 +619,7 @@ def _export(random: Random, case: Case) -> None:
 PARTS: dict[str, Callable[[Random, Case], None]] = {
     "rank": _rank,
     "compare": _compare,
+    "explain": _explain,
     "fit": _fit,
     "score": _score,
     "evaluate": _evaluate,

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from concordant.preferences.preferences import Preferences
     from concordant.preferences.times import discounted
     from concordant.ranking.cross_validation import cross_validate
+    from concordant.ranking.explaining import explain
     from concordant.ranking.kemeny import optimal_order
     from concordant.ranking.over_time import Paths, rank_over_time
     from concordant.ranking.rank import Ranking, rank
@@ -99,10 +100,11 @@ _HOMES = {
     "bipartite_abstention_loss": "abstention.losses",
     "certificate": "abstention.certificates",
     "compare": "losses.metrics.metrics",
-    "cross_validate": "ranking.cross_validation",
     "consistency_bound": "abstention.bounds",
+    "cross_validate": "ranking.cross_validation",
     "discounted": "preferences.times",
     "err": "losses.metrics.err",
+    "explain": "ranking.explaining",
     "export_model": "apps.export.export",
     "find_counterexample": "auditing.counterexamples",
     "kendall_tau": "losses.metrics.pairwise",
@@ -165,10 +167,11 @@ __all__ = [
     "bipartite_abstention_loss",
     "certificate",
     "compare",
-    "cross_validate",
     "consistency_bound",
+    "cross_validate",
     "discounted",
     "err",
+    "explain",
     "export_model",
     "find_counterexample",
     "kendall_tau",

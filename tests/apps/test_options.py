@@ -173,6 +173,7 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"features": ["votes.csv", *F, "-o", "o.html", "--no-audit"], "audit": ["sides.csv", "-o", "o.html"]}
     | {"model": ["votes.csv", "-m", "model", "-o", "o.html", "--no-audit"]}
     | {"model and features": ["votes.csv", "-m", "model", *F, "-o", "o.html", "--no-audit"]},
+    "explain": {"comparisons": ["votes.csv", *F], "sides": ["sides.csv", "-f", "features.csv", "--effects", "none"]},
     "ingest": {name: [*log, "--store", "new.store"] for name, log in LOGS.items() if name != "store"},
     "fit": {name: [*log, *F, "-m", "m", "--structure", "log-odds"] for name, log in TABLES.items() if name != "PrefLib"}
     | {"informed": ["votes.csv", *F, "-m", "m"], "features by query": ["votes.csv", "-f", "by-query.csv", "-m", "m"]}
@@ -269,6 +270,9 @@ VALUES: dict[str, list[str]] = {
     "ridge": ["0.5"],
     "missing": ["mean"],
     "folds": ["2"],
+    "effects": ["none"],
+    "spread": ["0.7"],
+    "abilities": ["abilities.csv"],
     "split": ["random", "cluster"],
     "solver": ["stochastic"],
     "steps": ["40"],

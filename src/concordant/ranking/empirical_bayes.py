@@ -107,11 +107,11 @@ def _log_marginal(batch: Batch, member: Structure, curvature_of: CurvatureOf, op
     precision = csr_array(curvature.hessian + diags_array(added))
     penalty = 0.5 * prior * float(value @ value) - 0.5 * nodes * np.log(prior)
     return float(
-        curvature.log_likelihood() - penalty - 0.5 * _log_determinant(precision, int(batch.sizes.max(initial=0)))
+        curvature.log_likelihood() - penalty - 0.5 * log_determinant(precision, int(batch.sizes.max(initial=0)))
     )
 
 
-def _log_determinant(matrix: csr_array, largest: int) -> float:
+def log_determinant(matrix: csr_array, largest: int) -> float:
     """The log-determinant of a positive definite matrix; ``largest``: the items of the largest graph in it."""
     if matrix.shape[0] <= DENSE:
         return float(np.linalg.slogdet(matrix.toarray())[1])

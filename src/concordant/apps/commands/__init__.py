@@ -17,6 +17,7 @@ from concordant.apps.commands.standard import standard_streams
 COMMANDS = {
     "rank": "Rank the items of a preference log, per query, with intervals.",
     "compare": "Say whether one item is better than another, and which ranks the log leaves open.",
+    "explain": "Say why items win: coefficients of their properties, with standard errors.",
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
     "score": "Score and rank items by a model that fit has kept.",
     "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",

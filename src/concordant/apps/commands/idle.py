@@ -52,7 +52,7 @@ RULES = (
     Rule("audit", "ask", lambda at: at["shown"] is False and at["ask"],
          "the pairs to ask stand on a terminal and in a .json file", "leave it out, or add --output F.json"),
     # columns of a log
-    Rule("rank compare ingest evaluate", "neutral", lambda at: not at["home"],
+    Rule("rank compare ingest evaluate explain", "neutral", lambda at: not at["home"],
          "it says where the home side has no advantage", "add --home"),
     Rule("rank compare", "cluster", lambda at: at["alone"],
          "the scores do not depend on it, and these intervals take every judgment by itself",
@@ -78,6 +78,7 @@ RULES = (
     Rule("compare", "rows", lambda at: at["pair"], "each pair is said in a line"),
     Rule("ingest", "unranked", lambda at: at["unranked"] is not None,
          "a store keeps the rankings as they were made", "say it where they are read, by rank, fit, audit or report"),
+    Rule("explain", "spread", lambda at: at["effects"] == "none", "there are no random effects"),
     # labels and preferences to learn from
     Rule("fit", f"{' '.join(ROLES)} label {READING}", lambda at: at["letor"],
          "{log} is a LETOR file: its labels, queries and features stand where they stand in every such file"),

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import click
 
 from concordant.apps.commands.experiment_options import CounterexampleOptions, ReproduceOptions
+from concordant.apps.commands.explain_options import ExplainOptions
 from concordant.apps.commands.given import HELP, Options, argument, command, flag, option
 from concordant.apps.commands.idle import RULES
 from concordant.apps.commands.regressors import REGRESSORS
@@ -555,6 +556,7 @@ class ExportOptions(ModelOptions, FeatureOptions, LogOptions):
 OPTIONS: dict[str, type[Options]] = {
     "rank": RankOptions,
     "compare": CompareOptions,
+    "explain": ExplainOptions,
     "fit": FitOptions,
     "score": ScoreOptions,
     "evaluate": EvaluateOptions,
