@@ -14,7 +14,8 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import thurstone_mosteller
-from concordant.ranking.lack_of_fit import Table, family_wise, lack_of_fit
+from concordant.ranking.edge_tests import family_wise
+from concordant.ranking.lack_of_fit import Table, lack_of_fit
 from concordant.ranking.simulated_fit import PRIORS, by_simulation, case_five, logistic
 from seeds import seed
 
@@ -89,6 +90,63 @@ def test_size_and_power_in_small():
         assert (~np.isnan(found)).sum() > 150 and 0.01 <= share <= 0.1, (items, judgments, share)
     found = p_values(theorem_3(300, 100, random))
     assert (found <= 0.05).mean() >= 0.85
+
+
+def clustered_with_a_covariate(items, judgments, clusters, random, lean=0.0):
+    """Votes of a Bradley–Terry model with a covariate of three values; ``lean``: the first two items change with it."""
+    score, one = random.normal(size=items), random.integers(0, items, judgments)
+    other = (one + random.integers(1, items, judgments)) % items
+    z = random.integers(-1, 2, judgments).astype(float)
+    margin = score[one] - score[other] + 0.4 * z + lean * ((one + other) % 3 - 1) * np.sign(one - other)
+    won = random.random(judgments) < 1 / (1 + np.exp(-margin))
+    winner, loser = np.where(won, one, other), np.where(won, other, one)
+    cluster = np.repeat(np.arange(clusters), judgments // clusters)
+    return Preferences.from_comparisons(winner, loser, cluster=cluster, covariates={"z": np.where(won, z, -z)})
+
+
+def test_clusters_beside_a_covariate_are_tested_by_every_sign():
+    """Sixteen clusters have 65,536 signs: the p-value is that of the formula over all of them, but for the draws."""
+    votes = clustered_with_a_covariate(4, 128, 16, np.random.default_rng(seed(8)), lean=1.0)
+    batch = Batch.whole(votes)
+    scores = bradley_terry(batch)
+    theta = np.append(scores.value, scores.coefficients["z"][0])
+    low, high = np.minimum(votes.winner, votes.loser), np.maximum(votes.winner, votes.loser)
+    pairs = sorted(set(zip(low.tolist(), high.tolist(), strict=True)))
+    r, v, vx, shares = np.zeros((16, len(pairs))), np.zeros(len(pairs)), np.zeros((len(pairs), 5)), np.zeros((16, 6))
+    information, moments = 0.01 * np.diag([1.0, 1, 1, 1, 0]), np.zeros((16, 5))
+    for row, count in enumerate(votes.count):
+        swap, pair = votes.winner[row] > votes.loser[row], pairs.index((low[row], high[row]))
+        x = np.zeros(5)
+        x[low[row]], x[high[row]], x[4] = 1, -1, votes.covariates[row, 0] * (-1 if swap else 1)
+        p, unit = 1 / (1 + np.exp(-x @ theta)), votes.cluster[row]
+        r[unit, pair] += count * (float(not swap) - p)
+        shares[unit, pair] += count * p * (1 - p)
+        v[pair] += count * p * (1 - p)
+        vx[pair] += count * p * (1 - p) * x
+        information += count * p * (1 - p) * np.outer(x, x)
+        moments[unit] += count * (float(not swap) - p) * x
+    centre = np.eye(5)
+    centre[:4, :4] -= 0.25
+    information[:4, :4] += information.max() / 4  # the direction that no comparison sees
+    inverse = centre @ np.linalg.inv(information) @ centre.T
+    left = r - moments @ inverse @ vx.T
+    signs = np.array(list(product((-1.0, 1.0), repeat=16)))
+    squares = ((signs @ left) ** 2 / v).sum(axis=1)
+    h = np.diag(vx @ inverse @ vx.T) / v
+    lost = (h * (1 - h) * (shares**2).sum(axis=0) / v**2).sum()
+    moved = squares.mean() * lost / ((1 - h).sum() - lost)
+    p = (squares + moved >= (r.sum(axis=0) ** 2 / v).sum()).mean()
+    assert 0.005 < p < 0.995
+    assert lack_of_fit(batch, scores)[0] == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / 999))
+
+
+def test_size_and_power_with_clusters_beside_a_covariate():
+    random = np.random.default_rng(seed(9))
+    found = []
+    for lean in (0.0, 0.8):
+        logs = [clustered_with_a_covariate(6, 400, 40, random, lean) for _ in range(60)]
+        found.append(np.mean([p_values(votes)[0] <= 0.05 for votes in logs]))
+    assert found[0] <= 0.12 and found[1] >= 0.9
 
 
 def test_a_prior_makes_no_lack_of_fit():

@@ -234,10 +234,22 @@ class Graphs(OnNodes):
         """The graph of each pair."""
         return self.pairs.owner
 
-    def pair_of(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the pair of two nodes that were judged against each other, whichever comes first; shape as theirs."""
-        key = np.minimum(one, other) * self.nodes + np.maximum(one, other)
-        return np.searchsorted(self.first * self.nodes + self.second, key)
+    def pair_of(
+        self, one: NDArray[np.int64], other: NDArray[np.int64], covariates: Floats | None = None
+    ) -> NDArray[np.int64]:
+        """Return the pair of two nodes that were judged against each other, whichever comes first; shape as theirs.
+
+        Where pairs stand once for each value of the covariates, ``covariates`` holds those of ``one`` less ``other``.
+        """
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        if self.covariates is None or covariates is None:
+            return np.searchsorted(self.first * self.nodes + self.second, low * self.nodes + high)
+        own = np.column_stack([low, high, np.where((one > other)[:, None], -covariates, covariates) + 0.0])
+        pairs = np.column_stack([self.first, self.second, self.covariates])
+        code = np.unique(np.concatenate([pairs, own]), axis=0, return_inverse=True)[1].reshape(-1)
+        place = np.empty(len(code), np.int64)
+        place[code[: len(pairs)]] = np.arange(len(pairs))
+        return place[code[len(pairs) :]]
 
     def add_to_nodes(self, to_first: Floats, to_second: Floats) -> Floats:
         """Sum a value of each pair into its first node and another into its second; shape (nodes,)."""

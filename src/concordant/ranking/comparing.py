@@ -17,8 +17,8 @@ from scipy.special import expit, log1p
 
 from concordant.errors import UsageError
 from concordant.ranking.covariance import t_quantile, two_sided
+from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.joint import Joint, Replicated
-from concordant.ranking.lack_of_fit import family_wise
 from concordant.ranking.largest import largest, quantile
 
 Floats = NDArray[np.float64]

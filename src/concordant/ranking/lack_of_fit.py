@@ -14,7 +14,8 @@ the leverages H = V^½ X A⁻¹ Xᵀ V^½ there; a χ² law of these two moments
 
 *Clusters, strengths, lists.* Judgments of one unit depend on each other. With r_c the residuals of unit c and r̃_c what
 is left of them beside the parameters, X² = ‖Σ r̃_c‖² in the metric 1/v, and its law without lack of fit is that of
-‖Σ ξ_c r̃_c‖² with random signs ξ_c (Liu, Ann. Statist. 16, 1988), moved to the mean under independence.
+‖Σ ξ_c r̃_c‖² with random signs ξ_c (Liu, Ann. Statist. 16, 1988), moved to the mean under independence. Residuals of two
+items are added up over the values of covariates.
 
 *Covariates, Thurstone's model.* Tables with few judgments a pair, of a fit with covariates, and all of case V, are
 compared with tables drawn from the fit (``simulated_fit``). Scores by differences of log-odds are those of Bradley and
@@ -396,11 +397,11 @@ def _unit_residuals(batch: Batch, fitted: FittedPairs, graph: int) -> tuple[csr_
 
     A unit is a cluster, which is drawn once, or a distinct judgment, drawn as often as it was made.
     """
-    edges, graphs = batch.edges, batch.graphs
+    edges, graphs = batch.edges, fitted.graphs
     here = np.flatnonzero(batch.graph[edges.holder] == graph)
     holder, winner, loser = edges.holder[here], edges.winner[here], edges.loser[here]
     pairs, _ = fitted.part(graph)
-    pair = graphs.pair_of(winner, loser)
+    pair = graphs.pair_of(winner, loser, None if edges.covariates is None else edges.covariates[here])
     held = np.where(edges.tie[here], 0.5, np.where(winner < loser, 1.0, 0.0))
     cluster = batch.prefs.cluster
     strength = edges.strength[here] * (1 if cluster is None else batch.multiplicity[holder])
@@ -414,21 +415,28 @@ def _unit_residuals(batch: Batch, fitted: FittedPairs, graph: int) -> tuple[csr_
     return matrices[0], matrices[1], times
 
 
+def _two_items(graphs: Graphs, pairs: slice) -> csr_array:
+    """(pairs of items, pairs): 1 where a pair of the graph, one for each value of the covariates, is of these items."""
+    key = graphs.first[pairs] * graphs.nodes + graphs.second[pairs]
+    number = np.cumsum(np.diff(key, prepend=-1) != 0) - 1
+    return coo_array((np.ones(len(key)), (number, np.arange(len(key))))).tocsr()
+
+
 def _by_signs(batch: Batch, fitted: FittedPairs, graph: int, seed: int) -> float:
     """The p-value of one graph whose judgments depend on each other within units, by random signs of these."""
-    if fitted.extras:
-        return np.nan
     residual, own, draws = _unit_residuals(batch, fitted, graph)
     units = residual.shape[0]
     times = min(FIRST + THEN, SIGNED // max(residual.nnz, units, residual.shape[1]))
     if draws.sum() < FEWEST // 2 or times < FIRST:
         return np.nan
     pairs, _ = fitted.part(graph)
-    variance = np.maximum(fitted.variance[pairs], 1e-300)
-    design = Design.of(fitted, graph)
-    inverse = design.inverse(variance, fitted.prior)
-    height = np.clip(variance * design.heights(inverse), 0.0, 1.0)
+    design, joined = Design.of(fitted, graph), _two_items(fitted.graphs, pairs)
+    inverse = design.inverse(np.maximum(fitted.variance[pairs], 1e-300), fitted.prior)
+    moving = np.asarray((joined @ design.matrix.multiply(fitted.variance[pairs][:, None])).toarray())
+    variance = np.maximum(joined @ fitted.variance[pairs], 1e-300)
+    height = np.clip((moving @ inverse * moving).sum(axis=1) / variance, 0.0, 1.0)
     mean = float((1 - height).sum())
+    own = own @ joined.T
     shares = np.asarray(own.multiply(own).T @ draws.astype(np.float64)).ravel() / variance**2
     lost = float((height * (1 - height) * shares).sum())
     if mean - lost < 1e-6:
@@ -436,9 +444,9 @@ def _by_signs(batch: Batch, fitted: FittedPairs, graph: int, seed: int) -> float
     random = np.random.default_rng(seed)
     signs = 2.0 * random.binomial(draws[:, None], 0.5, (units, times)) - draws[:, None]  # a sum of one for each draw
     drawn = residual.T @ signs
-    score = design.matrix.T @ drawn
-    squares = (drawn**2 / variance[:, None]).sum(axis=0) - (score * (inverse @ score)).sum(axis=0)
-    statistic = float(_squares(fitted.residual[pairs], variance).sum())
+    left = joined @ drawn - moving @ (inverse @ (design.matrix.T @ drawn))
+    squares = (left**2 / variance[:, None]).sum(axis=0)
+    statistic = float(_squares(joined @ fitted.residual[pairs], variance).sum())
     moved = float(squares.mean()) * lost / (mean - lost)
     larger = int((squares + moved >= statistic).sum())
     return float((larger + 1) / (times + 1))
@@ -523,18 +531,6 @@ def contradictions(batch: Batch, value: Floats) -> Contradictions:
     query = batch.query[graphs.graph[found]].astype(np.int64)
     p_value = np.minimum(2 * tail, 1.0)
     return Contradictions(query, winner, loser, wins, losses, p_value, int((decided > 0).sum()))
-
-
-def family_wise(p_value: Floats, tested: int) -> Floats:
-    """Return Holm's adjusted p-values of the smallest of ``tested`` (Scand. J. Statist. 6, 1979).
-
-    >>> family_wise(np.array([0.01, 0.04, 0.001]), 10).round(3).tolist()
-    [0.09, 0.32, 0.01]
-    """
-    order = np.argsort(p_value, kind="stable")
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.maximum.accumulate(p_value[order] * (tested - np.arange(len(order))))
-    return np.minimum(adjusted, 1.0)
 
 
 NOISE = 0.05

@@ -24,6 +24,7 @@ from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.answers import Answers
 from concordant.ranking.contrasts import Gauge, firm, held_at
+from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.empirical_bayes import chosen_prior
 from concordant.ranking.flags import LABELS, flags_of, undecided
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
@@ -32,7 +33,6 @@ from concordant.ranking.lack_of_fit import (
     NOISE,
     Contradictions,
     contradictions,
-    family_wise,
     lack_of_fit,
     misfit_notes,
     standardised,
@@ -161,8 +161,9 @@ class Ranking(Answers):
         """Return what the scores expect of every judged pair beside what was observed.
 
         Columns: query, first, second, judgments (their strength), expected and observed (wins of the first, ties half),
-        standardised: observed − expected over its standard error, which accounts for the fitted scores (and clusters);
-        missing where nothing is left to vary. With a covariate a pair has a row for each of its values.
+        standardised: observed − expected over its standard error, which accounts for the fitted scores (and clusters,
+        but beside covariates); missing where nothing is left to vary. With a covariate a pair has a row for each of its
+        values.
 
         Errors: UsageError when the scores do not say how often one item beats another.
 

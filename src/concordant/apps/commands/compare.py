@@ -19,7 +19,7 @@ from concordant.apps.commands.saying import one_line
 from concordant.errors import UsageError
 from concordant.preferences.notes import Note
 from concordant.ranking.comparing import Contrast
-from concordant.ranking.lack_of_fit import family_wise
+from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure
 
