@@ -102,6 +102,10 @@ def prepare(folder: Path) -> None:
     _write(folder / "tuesday.csv", rows[800:1400])
     _clicks(folder, documents["train"])
     _orders(folder)
+    with open(folder / "votes.csv") as file:
+        models = sorted({row[side] for row in csv.DictReader(file) for side in ("left", "right")})
+    sizes = [{"item": name, "size": found[1]} for name in models if (found := re.search(r"(\d+)B", name))]
+    _write(folder / "sizes.csv", sizes)
     text = (folder / "food.csv").read_text().splitlines()
     (folder / "broken.csv").write_text("\n".join([*text[:5], "Pizza,Sushi,nobody", "Pizza,,left", *text[5:]]) + "\n")
 
@@ -283,6 +287,12 @@ COMMANDS: dict[str, dict[str, str]] = {
         "against": "evaluate by-labels.parquet test.txt --against by-forest.csv --metric ndcg@10",
         "unmatched": "evaluate scores.csv held-out.csv",
         "held-out votes": "evaluate food.json food.csv",
+        "split": "evaluate votes.csv --split random --folds 3 --cluster worker",
+        "split by time": "evaluate results.csv.gz --split time --time date --home --neutral neutral --ties davidson",
+    },
+    "explain": {
+        "random effects": "explain votes.csv --features sizes.csv --cluster worker --abilities abilities.csv",
+        "no effects": "explain votes.csv --features sizes.csv --effects none",
     },
     "audit": {
         "food": "audit food.csv --top 2 -o food-audit.json --edges edges.csv",
@@ -603,7 +613,15 @@ def times() -> Any:
     paths = cc.rank_over_time(matches, prior=0.3, drift=0.02, ties="davidson")
     assert type(paths) is cc.Paths
     ahead = paths.predict("Spain", ["France", "Malta"], at="2026-12-31", covariates={"home": 1})
-    return [ranked(cc.rank(cc.discounted(matches, "1y"))), ranked(paths.at("2025-01-01")), ahead]
+    held = cc.cross_validate(matches, split="time", half_life="1y", folds=3)
+    return [ranked(cc.rank(cc.discounted(matches, "1y"))), ranked(paths.at("2025-01-01")), ahead, held.table]
+
+
+@call("rank")
+def properties() -> Any:
+    votes = cc.read("votes.csv")
+    found = cc.explain(votes, {"item": votes.items.tolist(), "letters": [len(name) for name in votes.items]})
+    return [found.coefficients, found.items.slice(0, 5), found.spread]
 
 
 @call("rank")
