@@ -206,6 +206,26 @@ def test_the_limit_of_who_always_won_clearly_is_that_of_the_likelihood():
     assert board.lower[top][0] == pytest.approx(met + cut + logit(0.025 ** (1 / n)), abs=0.02)
 
 
+def test_without_a_prior_a_maximum_that_does_not_exist_is_refused():
+    """A win of 1 and ties: t = c + x, and the likelihood rises with c for ever. So with wins of 1 and 2 one way."""
+    for grades in ([1, 0], [1, 2], [3, 1, 0]):
+        votes = votes_of([0] * len(grades), [1] * len(grades), grades, [5] * len(grades))
+        with pytest.raises(cc.NoMaximumLikelihood, match="with thresholds does not exist"):
+            cc.rank(votes, ties="cumulative", prior=0)
+        assert np.isfinite(cc.rank(votes, ties="cumulative").score).all()
+    for grades in ([2, 1, -1], [1, 0, -1], [2, 0, -1]):  # the last by what a linear programme says of no direction
+        votes = votes_of([0] * 3, [1] * 3, grades, [5, 4, 3])
+        assert np.abs(cc.rank(votes, ties="cumulative", prior=0).score).max() < 10
+    three = votes_of([0, 1, 2, 0], [1, 2, 0, 1], [2, 2, 2, 1])  # a cycle of the strongest wins
+    assert np.abs(cc.rank(three, ties="cumulative", prior=0).score).max() < 10
+    side = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+    home = votes_of([0, 1, 2] * 2, [1, 2, 0] * 2, [1, 2, 1, -1, -2, -1], home=side)
+    with pytest.raises(cc.NoMaximumLikelihood, match="with thresholds"):
+        cc.rank(home, ties="cumulative", prior=0)
+    said = cc.rank(votes_of([0, 0], [1, 1], [1, 0], [5, 5]), ties="cumulative").notes
+    assert [note.code for note in said if "thresholds finite" in note] == ["kept finite by the prior"]
+
+
 # -- further questions -----------------------------------------------------------------------------------------------
 def test_probabilities_of_the_next_judgment_are_those_of_the_formula():
     left, right, grade, side = drawn(7, home=0.5)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concordant.errors import CannotRank, UsageError, counted, did_you_mean
+from concordant.errors import CannotRank, NoMaximumLikelihood, UsageError, counted, did_you_mean
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
@@ -19,8 +19,11 @@ from concordant.ranking.elimination import FAR
 from concordant.ranking.newton import fit_sparse
 from concordant.ranking.problem import Problem
 from concordant.ranking.scores import (
+    HELP,
     Scores,
     check_prior,
+    items_of,
+    named,
     refuse_beyond,
     refuse_endless_ties,
     refuse_runaway,
@@ -142,6 +145,12 @@ def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict
     graphs, links, total = graded.graphs, graded.links, len(batch)
     if prior == 0:
         refuse_separated(batch, links)
+        if (found := graded.endless()) is not None:
+            raise NoMaximumLikelihood(
+                f"the maximum likelihood with thresholds{where(batch, found[0])} does not exist: the scores of "
+                f"{items_of(batch, found[1])} and thresholds can grow without end. ",
+                *HELP,
+            )
     none = {name: np.zeros(total) for name in (*names, *graded.thresholds)}
     status = np.full(total, Status.CONVERGED, np.int8)
     out = _Fitted(np.zeros(graphs.nodes), status, np.zeros(total, np.int64), np.zeros(total), none)
@@ -162,13 +171,16 @@ def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict
         z = None if graphs.covariates is None or not columns else graphs.covariates[:, columns]
         part = replace(graphs, covariates=z)
         _fit_sparse(batch, part, links, names, chosen, prior, None, False, limits, out, between)
-    found = graded.filled(graded.taken(out.coefficients))
-    out.coefficients.update(zip(graded.thresholds, found.T, strict=True))
+    cuts = graded.filled(graded.taken(out.coefficients))
+    out.coefficients.update(zip(graded.thresholds, cuts.T, strict=True))
     z = None if graphs.covariates is None else graphs.covariates[:, : len(names)]
     lost = (
         undetermined(replace(graphs, covariates=z), len(names)) if names and prior > 0 else np.zeros((total, 0), bool)
     )
     said = _notes(batch, graphs, links, out, prior, False)
+    if prior > 0 and total == 1 and graphs.nodes <= LARGE and (found := graded.endless()) is not None:
+        text = "only the prior (precision {prior:g}) keeps the scores of {items} and thresholds finite"
+        said = (*said, Note("kept finite by the prior", text, prior=prior, **named(batch, found[1])))
     text = "nothing but ties in {of:the comparisons|{graphs:,} of {of:,} graphs}: thresholds are infinite, all scores 0"
     if total and not graded.free.any() and not only.any():
         text = "no ties and one grade: ties='cumulative' has no threshold, and the fit is plain Bradley–Terry"

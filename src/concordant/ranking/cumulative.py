@@ -25,7 +25,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, hstack, vstack
 from scipy.special import expit
 
 from concordant.errors import UsageError
@@ -178,6 +179,34 @@ class Graded:
         node = np.stack([np.column_stack([side, side]) for side in (winner, loser)], 1).reshape(-1, 2)
         offset = np.column_stack([lead, np.zeros(len(lead))]).ravel()
         return self.batch.edges.holder[edge], 2 * np.arange(len(edge) + 1), node, offset, mass.astype(float)
+
+    def endless(self) -> tuple[int, Ints] | None:
+        """Return a graph whose scores and thresholds can grow for ever at no cost, and the nodes that do; else None.
+
+        No margin of a comparison with a threshold falls along such a direction, and some rise (Albert and Anderson,
+        Biometrika 71, 1984): found by linear programming. Where two items had the strongest win each way, and the
+        outcomes limit all differences, there is none.
+        """
+        graphs, edges = self.graphs, self.batch.edges
+        z = np.zeros((len(graphs.first), 0)) if graphs.covariates is None else graphs.covariates
+        top = (self.outcome > 0) & (self.above[self.graph, self.outcome] == 0)
+        won, lost = edges.winner[top], edges.loser[top]
+        both = np.isin(won * graphs.nodes + lost, lost * graphs.nodes + won)
+        mutual = np.bincount(self.graph[top][both], minlength=len(graphs)) > 0
+        for graph in np.flatnonzero(self.free.any(axis=1) & (~mutual | (len(self.names) > 0))).tolist():
+            part, low = graphs.pairs.slices[graph], int(graphs.node_start[graph])
+            size, rows = int(graphs.sizes[graph]), np.arange(len(z[part]))
+            ends = np.concatenate([graphs.first[part] - low, graphs.second[part] - low])
+            sides = np.concatenate([np.ones(len(rows)), -np.ones(len(rows))])
+            margin = hstack([coo_array((sides, (np.tile(rows, 2), ends)), shape=(len(rows), size)), z[part]]).tocsr()
+            seen = graphs.wins[part] > 0, graphs.losses[part] > 0
+            rise = vstack([margin[seen[0]], -margin[seen[1]]])
+            limits = np.concatenate([np.ones(rise.shape[0]), np.zeros(rise.shape[0])])
+            found = linprog(-rise.sum(axis=0), A_ub=vstack([rise, -rise]), b_ub=limits, bounds=(None, None))
+            if found.status == 0 and -found.fun > 1e-6:
+                moved = np.abs(found.x[:size] - np.median(found.x[:size])) > 1e-6
+                return graph, low + np.flatnonzero(moved if moved.any() else np.ones(size, bool))
+        return None
 
     # -- thresholds ----------------------------------------------------------------------------------------------
     def begin(self) -> Floats:
