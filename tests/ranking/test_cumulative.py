@@ -277,6 +277,17 @@ def test_held_out_votes_are_judged_by_the_probability_of_their_grade():
         board.evaluate(votes_of([0], [1], [4]))
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_had_no_probability_costs_without_limit():
+    """A tie where the ranking knows none, and a win where it knows nothing but ties."""
+    decided, level = votes_of([0, 1], [1, 0], [1, 1]), votes_of([0, 1], [1, 0], [0, 0])
+    for known, new in ((decided, level), (level, decided)):
+        found = cc.rank(known, ties="cumulative").evaluate(new).table.to_pylist()
+        assert [row["mean"] for row in found if row["name"] == "log-loss"] == [np.inf]
+    again = cc.cross_validate(votes_of([0, 1] * 9, [1, 0] * 9, [1, -2, 0] * 6), folds=3, ties="cumulative")
+    assert np.isfinite(again.table["mean"].to_numpy()).all()
+
+
 def test_clusters_and_the_bootstrap():
     left, right, grade, _ = drawn(9)
     votes = votes_of(left, right, grade, cluster=np.arange(len(left)) % 20)

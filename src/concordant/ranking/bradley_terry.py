@@ -13,7 +13,7 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
-from concordant.ranking.cumulative import Graded
+from concordant.ranking.cumulative import CUMULATIVE, Graded
 from concordant.ranking.dense_newton import WIDEST, fit_dense
 from concordant.ranking.elimination import FAR
 from concordant.ranking.newton import fit_sparse
@@ -117,7 +117,7 @@ def bradley_terry(
     names = _check(batch, prior, ties, covariates, tolerance, max_iterations)
     if ties == "cumulative":
         if mean is not None:
-            raise UsageError("a prior with means of its own does not go with ties='cumulative'")
+            raise UsageError("a prior with means of its own does not go with ", CUMULATIVE)
         return _cumulative(batch, names, float(prior), {"tolerance": tolerance, "max_iterations": max_iterations})
     centre = prior_mean(batch, mean, prior)
     graphs = Graphs.of(batch, covariates=True) if names else batch.graphs
@@ -183,8 +183,8 @@ def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict
         said = (*said, Note("kept finite by the prior", text, prior=prior, **named(batch, found[1])))
     text = "nothing but ties in {of:the comparisons|{graphs:,} of {of:,} graphs}: thresholds are infinite, all scores 0"
     if total and not graded.free.any() and not only.any():
-        text = "no ties and one grade: ties='cumulative' has no threshold, and the fit is plain Bradley–Terry"
-        said = (*said, Note("no thresholds", text))
+        text = "no ties and one grade: {asked} has no threshold, and the fit is plain Bradley–Terry"
+        said = (*said, Note("no thresholds", text, asked=CUMULATIVE))
     elif (ties := only & tied).any():
         said = (*said, Note("nothing but ties", text, graphs=int(ties.sum()), of=total))
     return Scores(

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
-from concordant.errors import UsageError
+from concordant.errors import Setting, UsageError
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Comparisons
@@ -41,6 +41,7 @@ THRESHOLD = "threshold "
 """What the names of thresholds begin with."""
 WIDE = 600.0
 """A gap between thresholds beyond which nothing is left of what keeps them apart."""
+CUMULATIVE = Setting("ties", "cumulative")
 MOST = 50
 """Strengths that are told apart."""
 
@@ -58,14 +59,14 @@ def levels_of(batch: Batch) -> Ints:
     """Return the strengths that judgments of these preferences have, ascending. Errors (UsageError): no integers."""
     prefs = batch.prefs
     if prefs.kind not in (None, "comparisons"):
-        raise UsageError(f"ties='cumulative' reads comparisons, not {prefs.kind}")
+        raise UsageError(CUMULATIVE, f" reads comparisons, not {prefs.kind}")
     if not isinstance(prefs, Comparisons) or prefs.weight is None:
         return np.ones(1, np.int64)
     levels = np.unique(prefs.weight if prefs.tie is None else prefs.weight[~prefs.tie])
     if len(levels) and ((levels != np.round(levels)).any() or levels.max() > MOST):
         odd = levels[(levels != np.round(levels)) | (levels > MOST)][0]
         raise UsageError(
-            f"ties='cumulative' reads strengths of comparisons as grades, integers from 1 to {MOST}; {odd:g} is none"
+            CUMULATIVE, f" reads strengths of comparisons as grades, integers from 1 to {MOST}; {odd:g} is none"
         )
     return levels.astype(np.int64) if len(levels) else np.ones(1, np.int64)
 
@@ -357,6 +358,11 @@ class Cuts:
             found |= {f"win_{level}": (k, above) for level, k, above in reversed(steps)}
             found |= {f"loss_{level}": (-above, -k) for level, k, above in steps}
         return {name: self.between(margin, *ends) for name, ends in found.items()}
+
+    def log_odds(self, margin: Floats) -> Floats:
+        """Of a win against a loss."""
+        first = min(float(self.value[0]), WIDE) if len(self.value) else WIDE
+        return np.asarray(log_expit(margin - first) - log_expit(-margin - first), np.float64)
 
     def prefers(self, margin: Floats) -> Floats:
         """The probability that the first is preferred, of a tie half."""

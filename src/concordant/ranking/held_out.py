@@ -215,14 +215,13 @@ def _foretold(
             several = len(cuts.levels) > 1
             if several and (odd := np.setdiff1d(strength[~tie], cuts.levels)).size:
                 raise UsageError(f"judgments have the grade {odd[0]:g}, of which the ranking has no threshold")
-            share, log_odds = cuts.prefers(margin), np.log(found["win"]) - np.log(found["loss"])
             names = [name for name in found if not several or name not in ("win", "loss")]
             at = np.where(tie, "tie", np.char.mod("win_%d", strength.astype(int)) if several else "win")
             happened, square = np.zeros_like(margin), np.zeros_like(margin)
             for name in names:
                 happened += found[name] * (at == name)
                 square += ((at == name) - found[name]) ** 2
-            return _Foretold(share, -np.log(happened), square, log_odds, True)
+            return _Foretold(cuts.prefers(margin), -np.log(happened), square, cuts.log_odds(margin), True)
         share, other = win_probability(margin)
         if log_nu is None:
             loss = -np.where(tie, 0.5 * (np.log(share) + np.log(other)), np.log(share))
@@ -296,6 +295,8 @@ class _Draws:
         if total == 0:
             return float("nan"), float("nan")
         middle = float((weight * value).sum() / total)
+        if not np.isfinite(middle):  # what happened had no probability
+            return middle, float("nan")
         pull = value - middle if chosen is None else np.where(chosen, value - middle, 0.0)
         return middle, float(np.sqrt(self.variance(pull)) / total)
 

@@ -296,7 +296,7 @@ def _right(board: Ranking) -> list[Note]:
         text += "; nothing speaks against it (lack of fit: p = {p:.2g})"
     elif len(tested):
         text += "; nothing speaks against it (lack of fit tested in {tested:queries})"
-    elif board.lack_of_fit is not None:
+    elif board.lack_of_fit is not None or structure(board.structure).expects:
         text += "; that was not tested"
     return [Note("right where", text, where=where, p=float(tested[0]) if len(tested) else None, tested=len(tested))]
 
