@@ -546,3 +546,17 @@ def test_paths_are_those_of_the_first_items_over_time():
     assert plainly["paths"] is None and "paths" not in plainly["absent"]
     grouped = cc.Preferences.from_comparisons(**votes, cluster=list("uvuvuvu"))
     assert "take every judgment by itself" in cc.report(grouped, audit=False).data["absent"]["paths"]
+
+
+def test_coefficients_stand_among_the_notes():
+    rng = np.random.default_rng(0)
+    one, home = rng.integers(0, 5, 300), rng.choice([-1.0, 1.0], 300)
+    votes = cc.Preferences.from_comparisons(
+        one, (one + rng.integers(1, 5, 300)) % 5, tie=rng.random(300) < 0.2, covariates={"home": home}
+    )
+    notes = cc.report(votes, audit=False, ties="davidson").data["views"][0]["notes"]
+    table = cc.rank(votes, ties="davidson").coefficient_table().to_pylist()
+    for row in table:
+        ends = f"({row['lower']:.3g} … {row['upper']:.3g})"
+        assert f"{row['term']}: {row['estimate']:.4g} ± {row['standard_error']:.3g} {ends}" in notes
+    assert len(table) == 2

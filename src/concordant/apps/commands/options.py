@@ -222,7 +222,7 @@ class AuditOptions(TableOptions, ClusteredLog, AuditSettings):
     rows: int = option(None, "Queries in the table on a terminal.", default=20, type=ONE)
 
 
-class ReportOptions(ChosenFeatures, ClusteredLog):
+class ReportOptions(ChosenFeatures, SidedLog):
     """Write one page to look at: what LOG says, how sure that is, and what to ask next.
 
     The page holds everything it needs (no network): the ranking with intervals, who beats whom, the difference graph
@@ -245,6 +245,7 @@ class ReportOptions(ChosenFeatures, ClusteredLog):
     model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
     unsafe_load_pickle: bool = flag(PICKLE)
     structure: str = option("S", "As of concordant rank.", default="bradley-terry")
+    ties: Literal["half", "any-order", "davidson"] | None = option(None, "As of concordant rank.")
     interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates of the intervals.", default=1000, type=ONE)
     level: float = option(None, "Confidence level of the intervals.", default=0.95)

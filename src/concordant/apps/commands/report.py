@@ -32,8 +32,8 @@ def report(options: ReportOptions) -> None:
     read = ((log, "the log"), (options.features, "the file of features"), (options.model, "the model"))
     for name, what in read:
         check_output(output, name, what, endings=PAGES)
-    options.settle()
-    structure(options.structure)  # a wrong name should not cost the reading of a large log
+    member = structure(options.structure)  # a wrong name should not cost the reading of a large log
+    options.settle(forgets="covariates" not in member.options)
     model = None
     if options.model is not None:
         model = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
@@ -56,6 +56,7 @@ def report(options: ReportOptions) -> None:
             title=Path(log).name if options.title is None else options.title,
             command=_as_written(click.get_current_context()),
             structure=options.structure,
+            ties=options.ties,
             interval=options.interval,
             level=options.level,
             min_judgments=options.min_judgments,

@@ -289,6 +289,7 @@ def report(
     model: Any = None,
     annotators: Mapping[str, Preferences] | None = None,
     structure: str = "bradley-terry",
+    ties: str | None = None,
     interval: str = "auto",
     level: float = 0.95,
     min_judgments: int = 0,
@@ -313,7 +314,7 @@ def report(
     features : as any ranker takes them.
     model : a fitted ranker or its directory; None, a linear ``AggregationRanker`` is fitted to the features.
     annotators : the judgments of each group whose agreement is of interest; None, the clusters of ``prefs``.
-    structure, interval, level, min_judgments, replicates, seed : as in ``rank``.
+    structure, ties, interval, level, min_judgments, replicates, seed : as in ``rank``.
     ask : number of pairs to ask next, in each query.
     audit : False saves the time of the audit.
     title : of the page.
@@ -334,13 +335,14 @@ def report(
         raise UsageError(f"report takes Preferences, not {type(prefs).__name__}; read them first: report(read(…))")
     if not len(prefs):
         raise InputError("there is no judgment to report on")
-    find_structure(structure).check(prefs.kind, {})
+    find_structure(structure).check(prefs.kind, {} if ties is None else {"ties": ties})
     if not 0.5 < level < 1:
         raise UsageError(f"level must be between 0.5 and 1, not {level}")
     if ask < 0:
         raise UsageError(f"ask must be at least 0, not {ask}")
     how: dict[str, Any] = {"interval": interval, "level": level, "replicates": replicates, "seed": seed}
     how["min_judgments"] = min_judgments
+    how |= {} if ties is None else {"ties": ties}
     if not audit:
         refuse_idle({"ask": ask}, {"ask": 10}, "without the audit nothing is said of what to ask")
     if column is not None and annotators is None and prefs.clusters is None:

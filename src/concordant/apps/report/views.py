@@ -218,6 +218,12 @@ class View:
         for flag in FLAGS:
             if number := int((board.flag[rows] & flag.code > 0).sum()):
                 yield flag_said(flag, number, structure(board.structure).unlimited)
+        for row in board.coefficient_table().to_pylist():
+            if row["query"] == board.queries[self.query]:
+                said = f"{row['term']}: {row['estimate']:.4g}"
+                if row["standard_error"] is not None and np.isfinite(row["standard_error"]):
+                    said += f" ± {row['standard_error']:.3g} ({row['lower']:.3g} … {row['upper']:.3g})"
+                yield said
         if self.group.pooled:
             yield from board.notes
 
