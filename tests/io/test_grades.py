@@ -116,6 +116,16 @@ def test_a_scale_that_is_none_is_refused(scale):
         cc.read(LOG, columns={**SIDES, "scale": scale})
 
 
+def test_grades_beside_an_outcome_are_named():
+    log = {"left": ["a", "b"], "right": ["b", "a"], "winner": ["left", "right"], "overall_preference": [-1, 2]}
+    assert [note.code for note in cc.read(log).notes] == ["unused grades"]
+    assert not [
+        note
+        for note in cc.read(log, columns={"weight": "overall_preference"}, on_error="skip").notes
+        if "grades" in note
+    ]
+
+
 def test_all_zeros_are_all_ties_under_either_reading():
     votes = cc.read({**LOG, "overall_preference": [0] * 6}, columns={**SIDES, "scale": "-3:3"})
     for ties in ("half", "cumulative"):

@@ -96,6 +96,12 @@ def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tu
         grades = Scale.of(given["scale"]).grades
         ends = {"first": grades[0], "last": grades[-1], "left": roles["left"], "right": roles["right"]}
         said.append(Note("read as grades", text, log=log.name, column=roles["grade"], **ends))
+    elif found := [
+        c for c in log.columns if plain(c) in ALIASES["grade"] and "left" in roles and c not in roles.values()
+    ]:
+        text = "{log}: the column {column!r} looks like grades and is not used: {ask} and a scale read it"
+        ask = Setting("columns", found[0], key="grade")
+        said.append(Note("unused grades", text, log=log.name, column=found[0], ask=ask))
     return (*said, *_unused_clusters(log, roles))
 
 
