@@ -258,7 +258,7 @@ def test_size_and_power_of_the_simulated_test_in_small():
 
 @pytest.mark.parametrize("link", [logistic, case_five])
 def test_the_simulated_test_is_that_of_every_table_fitted_apart(link):
-    """Three items, one judgment a pair more or less: the chance of each table at the fit, each fitted by SciPy."""
+    """Three items, one judgment a pair more or less: the chance of each table about the fit, each fitted by SciPy."""
     design = np.array([[1, -1, 0], [0, 1, -1], [1, 0, -1]], float)
     total, wins = np.array([4.0, 3.0, 4.0]), np.array([3.0, 3.0, 1.0])
 
@@ -274,11 +274,14 @@ def test_the_simulated_test_is_that_of_every_table_fitted_apart(link):
         found = minimize(likelihood, np.zeros(3), (wins, prior), tol=1e-12)
         share, slope = link(design @ found.x)
         inside = design.T @ np.diag(total * slope**2 / (share * (1 - share))) @ design
-        return -found.fun + 1.5 * np.log(prior) - 0.5 * np.linalg.slogdet(inside + prior * np.eye(3))[1], found.x
+        precision = inside + prior * np.eye(3)
+        return -found.fun + 1.5 * np.log(prior) - 0.5 * np.linalg.slogdet(precision)[1], found.x, precision
 
-    share = link(design @ max((evidence(prior) for prior in PRIORS), key=lambda each: each[0])[1])[0]
+    _, centre, precision = max((evidence(prior) for prior in PRIORS), key=lambda each: each[0])
+    theta = np.random.default_rng(seed(7)).multivariate_normal(centre, np.linalg.inv(precision), 4000)
+    share = link(theta @ design.T)[0]
     tables = np.array(list(product(*(range(int(n) + 1) for n in total))), float)
-    chance = np.prod(binom.pmf(tables, total, share), axis=1)
+    chance = np.prod(binom.pmf(tables[:, None], total, share), axis=2).mean(axis=1)
     statistic = np.array([square(table) for table in tables])
     own = square(wins)
     expected = chance[statistic > own + 1e-6].sum() + 0.5 * chance[np.abs(statistic - own) <= 1e-6].sum()

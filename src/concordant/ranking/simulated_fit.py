@@ -2,7 +2,9 @@
 
 For models whose tables have no totals to hold fixed: covariates beside the scores, or the normal law in the place of
 the logistic one. Each drawn table is fitted like the table itself (maximum likelihood with a slight prior, by Fisher's
-scoring), so the law is that of X² at a fit: the parametric bootstrap (Beran, JASA 83, 1988).
+scoring), so the law is that of X² at a fit: the parametric bootstrap (Beran, JASA 83, 1988). Its parameters are drawn
+anew for each table, from the normal law about the likeliest fit (Laplace): where judgments are few a fit has less
+spread than the truth, and tables drawn from it alone reject 7 to 8% at 5%.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Link = Callable[[Floats], tuple[Floats, Floats]]
 PRIOR = 0.01
 """Precision of the normal prior on parameters, of which a fit that runs away needs some."""
 PRIORS = (PRIOR, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""Of which the one is taken that makes a table likeliest: tables are drawn from that fit."""
+"""Of which the one is taken that makes a table likeliest: tables are drawn about that fit."""
 LARGEST = 120
 """Parameters of a graph of which tables are fitted."""
 STEPS = 40
@@ -94,19 +96,20 @@ class _Problem:
         parameters = self.design.shape[1]
         return np.asarray((self.squares @ (self.total * each).T).T).reshape(len(each), parameters, parameters)
 
-    def likeliest(self, wins: Floats, start: Floats) -> Floats:
-        """Parameters at the prior that makes the table likeliest (Laplace's approximation), which shrinks noise."""
+    def likeliest(self, wins: Floats, start: Floats) -> tuple[Floats, Floats]:
+        """Parameters at the prior that makes the table likeliest (Laplace), which shrinks noise; their precision."""
         found = []
         for prior in PRIORS:
             theta = self.fitted(wins[None, :], start, prior)
             margin = np.asarray(theta @ self.design.T)
             share, slope = self.link(margin)
             inside = self.information(slope**2 / np.maximum(share * (1.0 - share), 1e-12))[0]
-            volume = np.linalg.slogdet(inside + prior * np.eye(len(start)))[1]
+            inside += prior * np.eye(len(start))
+            volume = np.linalg.slogdet(inside)[1]
             fit = float((xlogy(wins, share[0]) + xlogy(self.total - wins, 1.0 - share[0])).sum())
             value = fit - 0.5 * prior * float(theta[0] @ theta[0]) + 0.5 * len(start) * np.log(prior) - 0.5 * volume
-            found.append((value, theta[0]))
-        return np.asarray(max(found, key=lambda each: each[0])[1])
+            found.append((value, theta[0], inside))
+        return max(found, key=lambda each: each[0])[1:]
 
     def statistic(self, wins: Floats, theta: Floats) -> Floats:
         """Pearson's X² of tables at their fits."""
@@ -126,14 +129,17 @@ def by_simulation(design: csr_array, wins: Floats, total: Floats, link: Link, se
     problem = _Problem.of(design, total, link)
     own = problem.fitted(wins[None, :], np.zeros(parameters))
     observed = float(problem.statistic(wins[None, :], own)[0])
-    share = link(np.asarray(problem.likeliest(wins, own[0]) @ design.T))[0]
+    centre, precision = problem.likeliest(wins, own[0])
+    spread = np.linalg.cholesky(np.linalg.inv(precision))
     random = np.random.default_rng(seed)
     step = max(1, CELLS // max(parameters * parameters, len(total)))
 
     def counts(times: int) -> tuple[int, int]:
         larger = equal = 0
         for begin in range(0, times, step):
-            drawn = random.binomial(total.astype(np.int64), share, (min(step, times - begin), len(total))).astype(float)
+            theta = centre + random.normal(size=(min(step, times - begin), parameters)) @ spread.T
+            share = link(np.asarray(theta @ design.T))[0]
+            drawn = random.binomial(total.astype(np.int64), share).astype(float)
             found = problem.statistic(drawn, problem.fitted(drawn, own[0]))
             level = 1e-9 * max(observed, 1.0)
             larger += int((found > observed + level).sum())

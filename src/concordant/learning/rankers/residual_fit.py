@@ -68,9 +68,9 @@ def one_standard_error_ridge(
 ) -> Curve:
     """Choose the greatest ridge that is within one standard error of the best on held-out queries.
 
-    The loss is that of the target, so what is added to the scorer must improve the order itself; as judgments grow the
-    standard error vanishes, and the choice is the best. With fewer than ten queries judgments are held out, and the
-    error is over them. Errors (TooFew): a fold without comparisons.
+    The loss is that of the target, so what is added to the scorer must improve the order itself. The error is over the
+    queries, for which the scorer is new: it vanishes as queries grow in number, not as their judgments do. With fewer
+    than ten queries judgments are held out, and the error is over them. Errors (TooFew): a fold without comparisons.
     """
     prefs = training.prefs
     ridges = sorted(ridges)
