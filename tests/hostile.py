@@ -146,6 +146,10 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "explain": READING
     | {"--feature-item": COLUMNS, "--effects": ["random", "none", "x"], "--spread": FLOATS, "--level": FLOATS}
     | {"--feature-columns": [*COLUMNS, "x,y", "x,x", ","], "--abilities": ["abilities.csv", "x", ""], "--home": FLAG},
+    "tree": READING
+    | {"--by": COLUMNS, "--names": COLUMNS, "--alpha": FLOATS, "--min-judgments": INTS, "--max-depth": INTS}
+    | {"--structure": ["plackett-luce", "borda", "x"], "--ties": ["half", "davidson", "x"], "--prior": FLOATS}
+    | {"--pool": FLAG, "--seed": INTS, "--quiet": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -193,6 +197,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
     "rank": ("output", "coefficients", "paths"),
     "explain": ("output", "abilities"),
+    "tree": ("output", "picture"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -209,6 +214,7 @@ READS: dict[str, tuple[str, ...]] = {
     "rank": ("log",),
     "compare": ("log",),
     "explain": ("log", "features"),
+    "tree": ("log",),
     "fit": ("log", "features"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -499,6 +505,13 @@ def _compare(random: Random, case: Case) -> None:
         case.arguments += ["--pair", random.choice(["a", "b", "A", "1", *CELLS]), random.choice(["b", "c", "2", "a"])]
 
 
+def _tree(random: Random, case: Case) -> None:
+    _rank(random, case)
+    case.arguments += ["--by", random.choice(COLUMNS), "--min-judgments", random.choice(["1", "2", "5"])]
+    if random.random() < 0.3:
+        case.arguments += ["--picture", random.choice(["tree.svg", "tree.png", "no/such/tree.svg", "votes.csv", ""])]
+
+
 def _audit(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.2:
@@ -620,6 +633,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "rank": _rank,
     "compare": _compare,
     "explain": _explain,
+    "tree": _tree,
     "fit": _fit,
     "score": _score,
     "evaluate": _evaluate,

@@ -198,6 +198,10 @@ COMMANDS: dict[str, dict[str, str]] = {
         "top": "compare food.csv --top 2 -o top.json",
         "unknown": "compare food.csv --pair a b",
     },
+    "tree": {
+        "prompts": "tree votes.csv --by prompt --cluster worker --max-depth 1 --picture tree.svg -o tree.json",
+        "neutral": "tree results.csv.gz --by neutral --by date --min-judgments 900 --max-depth 1",
+    },
     "rank": {
         "two-sides": "rank simple.csv",
         "leaderboard": "rank votes.csv",
@@ -622,6 +626,15 @@ def properties() -> Any:
     votes = cc.read("votes.csv")
     found = cc.explain(votes, {"item": votes.items.tolist(), "letters": [len(name) for name in votes.items]})
     return [found.coefficients, found.items.slice(0, 5), found.spread]
+
+
+@call("rank")
+def trees() -> Any:
+    votes = cc.read("results.csv.gz", cluster=["date", "neutral"])
+    tree = cc.ranking_tree(votes, "neutral", max_depth=1, interval="none", ties="davidson", min_judgments=500)
+    assert type(tree) is cc.RankingTree
+    drawn = re.findall(r">([^<>]+)<", cc.tree_picture(tree))
+    return {"said": str(tree), "tests": tree.tests().to_pylist(), "first": ranked(tree.ranking(1)), "drawn": drawn}
 
 
 @call("rank")

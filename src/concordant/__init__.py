@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from concordant.apps.export.export import export_model
     from concordant.apps.models.saving import load_model, save_model
     from concordant.apps.report.report import Report, report
+    from concordant.apps.report.tree_picture import tree_picture
     from concordant.auditing.audit import audit
     from concordant.auditing.counterexamples import find_counterexample
     from concordant.auditing.findings import Audit
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from concordant.ranking.over_time import Paths, rank_over_time
     from concordant.ranking.rank import Ranking, rank
     from concordant.ranking.structures import structure
+    from concordant.ranking.trees import RankingTree, ranking_tree
 
 
 __version__ = "0.1.0"
@@ -89,6 +91,7 @@ _HOMES = {
     "QueryRankers": "learning.rankers.per_query",
     "RankBoostRanker": "learning.rankers.boosting",
     "Ranking": "ranking.rank",
+    "RankingTree": "ranking.trees",
     "Report": "apps.report.report",
     "Store": "io.ingest",
     "UsageError": "errors",
@@ -120,6 +123,7 @@ _HOMES = {
     "precision": "losses.metrics.relevant",
     "rank": "ranking.rank",
     "rank_over_time": "ranking.over_time",
+    "ranking_tree": "ranking.trees",
     "read": "io.read",
     "read_features": "learning.features.reading",
     "read_judged": "learning.features.reading",
@@ -131,6 +135,7 @@ _HOMES = {
     "suboptimality": "auditing.suboptimality",
     "summarise": "losses.metrics.metrics",
     "surrogate": "losses.surrogates",
+    "tree_picture": "apps.report.tree_picture",
     "uniform_suboptimality": "auditing.uniform_suboptimality",
 }
 
@@ -156,6 +161,7 @@ __all__ = [
     "QueryRankers",
     "RankBoostRanker",
     "Ranking",
+    "RankingTree",
     "Report",
     "Store",
     "UsageError",
@@ -187,6 +193,7 @@ __all__ = [
     "precision",
     "rank",
     "rank_over_time",
+    "ranking_tree",
     "read",
     "read_features",
     "read_judged",
@@ -199,6 +206,7 @@ __all__ = [
     "suboptimality",
     "summarise",
     "surrogate",
+    "tree_picture",
     "uniform_suboptimality",
     "torch",
 ]

@@ -166,6 +166,10 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     "compare": {name: LOGS[name] for name in ("counted comparisons", "sides", "PrefLib", "store")}
     | {"pair": ["counted.csv", "--pair", "a", "b"], "tiers": ["counted.csv", "--ranks", "tiers"]}
     | {"top": ["counted.csv", "--top", "2"], "one population": ["votes.csv", "--pool", "--interval", "hessian"]},
+    "tree": {
+        "divided": ["counted.csv", "--by", "x", "--min-judgments", "5"],
+        "names": ["counted.csv", "--by", "worker", "--min-judgments", "5"],
+    },
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]},
@@ -222,6 +226,11 @@ VALUES: dict[str, list[str]] = {
     "structure": ["plackett-luce", "borda", "cascade"],
     "prior": ["0.5", "auto"],
     "reference": ["a"],
+    "by": ["worker", "query"],
+    "names": ["x"],
+    "alpha": ["0.999"],
+    "max_depth": ["1"],
+    "picture": ["tree.svg"],
     "time": ["date", "x"],
     "half_life": ["3w"],
     "at": ["2026-02-11"],

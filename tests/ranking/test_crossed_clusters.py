@@ -122,9 +122,12 @@ def test_rows_without_one_of_both_are_refused_by_name(tmp_path):
     assert len(read) == 2 and read.clusters.tolist() == ['["j", "p"]', '["k", "q"]']
     for engine in ("memory", "duckdb"):
         assert cc.read(log, cluster=("judge", "prompt"), on_error="skip", engine=engine) == read
-    for wrong in ((), ("judge", "judge"), 3, ("judge", "prompt", "winner", "loser")):
+    for wrong in ((), ("judge", "judge"), 3, tuple(f"column {number}" for number in range(17))):
         with pytest.raises(cc.UsageError, match="cluster"):
             cc.read(log, cluster=wrong)
+    many = cc.read(log, cluster=("judge", "prompt", "winner", "loser"), on_error="skip")
+    with pytest.raises(cc.UsageError, match="up to 3 columns of clusters"):
+        cc.rank(many, interval="sandwich")
     assert cc.read(log, cluster=("judge",), on_error="skip").cluster_columns == ()
     with pytest.raises(cc.InputError, match="'prompt' has no column"):
         Preferences.from_comparisons(["a"], ["b"], cluster={"judge": ["j"], "prompt": None})

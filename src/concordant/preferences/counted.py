@@ -119,8 +119,8 @@ class Counted(Grouped):
         """Codes of what each distinct judgment depends on, an array for each of the ``cluster_columns``."""
         return () if self.cluster is None else tuple(read_only(codes[self.cluster]) for codes in self.cluster_codes)
 
-    def by_cluster(self, name: str) -> Self:
-        """Return the same judgments, depending on each other by one of the ``cluster_columns`` only.
+    def by_cluster(self, name: str, *more: str) -> Self:
+        """Return the same judgments, depending on each other by one of the ``cluster_columns`` only, or by several.
 
         >>> from concordant.preferences.preferences import Preferences
         >>> who = {"judge": ["a", "b"], "prompt": [1, 1]}
@@ -128,13 +128,18 @@ class Counted(Grouped):
         >>> votes.by_cluster("prompt").clusters.tolist()
         [1]
         """
-        if name not in self.cluster_columns or self.clusters is None or self.cluster is None:
-            raise UsageError(
-                f"clusters are {few(self.cluster_columns) or 'not named'}: {did_you_mean(name, self.cluster_columns)}"
-            )
-        way = self.cluster_columns.index(name)
-        labels, codes = Labels.encode([json.loads(label)[way] for label in self.clusters.tolist()])
-        part = replace(self, clusters=labels, cluster=codes[self.cluster], cluster_columns=())
+        wrong = [one for one in (name, *more) if one not in self.cluster_columns]
+        if wrong or self.clusters is None or self.cluster is None:
+            known = self.cluster_columns
+            raise UsageError(f"clusters are {few(known) or 'not named'}: {did_you_mean((*wrong, name)[0], known)}")
+        ways = [self.cluster_columns.index(one) for one in (name, *more)]
+        cells = [json.loads(label) for label in self.clusters.tolist()]
+        found = [
+            json.dumps([cell[way] for way in ways], ensure_ascii=False) if more else cell[ways[0]] for cell in cells
+        ]
+        labels, codes = Labels.encode(found)
+        columns = (name, *more) if more else ()
+        part = replace(self, clusters=labels, cluster=codes[self.cluster], cluster_columns=columns)
         return recounted(part, self.query, self.count)
 
     @cached_property

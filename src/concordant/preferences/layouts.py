@@ -47,8 +47,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "cluster": ("cluster",),
 }
 
-CLUSTERS = ("cluster", "cluster_2", "cluster_3")
-"""Roles of what judgments depend on: who judged, and perhaps crossed with it what was asked."""
+CLUSTERS = ("cluster", *(f"cluster_{number}" for number in range(2, 17)))
+"""Roles of what judgments depend on: who judged, perhaps crossed with it what was asked, and the properties of both."""
 MOST_GRADES = 101
 WEAK = frozenset({"1", "2", "a", "b", "h", "first", "second"})
 """Words for a side that give way where the log has an item of that name."""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, vstack
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from concordant.errors import UsageError
+from concordant.errors import Setting, UsageError, few
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Grouped, Ragged
@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 STACK = 1 << 20
 """Numbers held at once in a stack of matrices."""
+CROSSED = 3
+"""Columns of clusters that one sandwich heeds, at most: each more doubles the intersections."""
 ROUNDING = 1e-10
 """Share of the sum of absolute terms below which a variance is rounding, a safe distance above it."""
 NEGATIVE = 1e-9
@@ -88,6 +90,13 @@ class Meat:
             draws = batch.judgments
             scale = np.sqrt(batch.multiplicity * (draws / np.maximum(draws - 1, 1))[batch.graph])
             return cls(csr_array(diags_array(scale) @ gradients), draws)
+        if len(ways) > CROSSED:
+            names = few(batch.prefs.cluster_columns)
+            raise UsageError(
+                f"intervals heed up to {CROSSED} columns of clusters, not {names}: take fewer (",
+                Setting("cluster"),
+                ")",
+            )
         least = np.full(len(batch), np.iinfo(np.int64).max)
         roots: tuple[list[csr_array], list[csr_array]] = [], []
         for number in range(1, len(ways) + 1):

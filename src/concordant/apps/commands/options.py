@@ -44,6 +44,7 @@ from concordant.apps.commands.store_options import (
     StoreExportOptions,
     StoreOptions,
 )
+from concordant.apps.commands.tree_options import TreeOptions
 from concordant.auditing.settings import AuditSettings
 from concordant.losses.names import METRICS, SURROGATES
 from concordant.ranking.names import INTERVALS, STRUCTURES
@@ -558,6 +559,7 @@ OPTIONS: dict[str, type[Options]] = {
     "rank": RankOptions,
     "compare": CompareOptions,
     "explain": ExplainOptions,
+    "tree": TreeOptions,
     "fit": FitOptions,
     "score": ScoreOptions,
     "evaluate": EvaluateOptions,
