@@ -167,8 +167,9 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"pair": ["counted.csv", "--pair", "a", "b"], "tiers": ["counted.csv", "--ranks", "tiers"]}
     | {"top": ["counted.csv", "--top", "2"], "one population": ["votes.csv", "--pool", "--interval", "hessian"]},
     "tree": {
-        "divided": ["counted.csv", "--by", "x", "--min-judgments", "5"],
-        "names": ["counted.csv", "--by", "worker", "--min-judgments", "5"],
+        "numbers": ["timed.csv", "--by", "x", "--min-judgments", "5"],
+        "names": ["timed.csv", "--by", "worker", "--min-judgments", "5", "--alpha", "0.99"],
+        "pooled": ["counted.csv", "--by", "query", "--min-judgments", "5", "--pool"],
     },
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
@@ -473,6 +474,15 @@ SAME: dict[str, dict[str, str]] = {
         "--interval": "every query is judged once: nothing to draw from",
         "--summary": "it is said, not written",
         "--level": "every query is judged once: no interval is finite",
+    },
+    "tree": {
+        "--ties": "the log has no ties",
+        "--pool": "the log is one query",
+        "--structure": "of comparisons plackett-luce is bradley-terry",
+        "--max-depth": "few judgments: nothing is divided twice",
+        "--alpha": "few judgments: nothing is divided",
+        "--names": "few judgments: nothing is divided",
+        "--by": "few judgments: nothing is divided",
     },
     "compare": {
         "--ties": "the log has no ties",
