@@ -57,7 +57,7 @@ def test_what_is_said_and_written(votes, tmp_path, capsys):
     status, _, err = call(capsys, "tree", votes, "--by", "age", "-q", "-o", str(tmp_path / "t.csv"))
     assert status == 0 and not err
     status, _, err = call(capsys, "tree", votes, "--by", "age")
-    assert "--cluster worker makes intervals" in err and "age --cluster" not in err
+    assert "not used: --cluster worker allows" in err and "age --cluster" not in err
 
 
 @pytest.mark.parametrize(

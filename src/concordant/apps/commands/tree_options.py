@@ -31,7 +31,7 @@ class TreeOptions(TextOptions, ClusteredLog):
     structure: Literal["bradley-terry", "plackett-luce"] = option(
         None, "The model whose scores are tested.", default="bradley-terry"
     )
-    ties: Literal["half", "any-order", "davidson"] | None = option(None, "As of concordant rank.")
+    ties: Literal["half", "any-order", "davidson", "cumulative"] | None = option(None, "As of concordant rank.")
     prior: float | None = option("V", "Of the rankings of the groups, as of concordant rank (the tests have none).")
     pool: bool = flag("One ranking over all queries.")
     output: str | None = option(
