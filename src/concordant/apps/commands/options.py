@@ -246,7 +246,7 @@ class ReportOptions(ChosenFeatures, SidedLog):
     model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
     unsafe_load_pickle: bool = flag(PICKLE)
     structure: str = option("S", "As of concordant rank.", default="bradley-terry")
-    ties: Literal["half", "any-order", "davidson"] | None = option(None, "As of concordant rank.")
+    ties: Literal["half", "any-order", "davidson", "cumulative"] | None = option(None, "As of concordant rank.")
     interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates of the intervals.", default=1000, type=ONE)
     level: float = option(None, "Confidence level of the intervals.", default=0.95)

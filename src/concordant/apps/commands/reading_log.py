@@ -59,7 +59,7 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
     return asked | more
 
 
-def check_grades(options: RankOptions | EvaluateOptions, roles: Mapping[str, str], name: str) -> None:
+def check_grades(options: RankOptions | EvaluateOptions | ReportOptions, roles: Mapping[str, str], name: str) -> None:
     """Ask which of two readings of grades is meant, where it is not said."""
     if "grade" in roles and options.structure == "bradley-terry" and options.ties is None:
         raise UsageError(

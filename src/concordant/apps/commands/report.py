@@ -13,7 +13,14 @@ from click.core import ParameterSource
 from concordant.apps.commands.options import ReportOptions
 from concordant.apps.commands.output import check_output, put_file
 from concordant.apps.commands.progress import Progress, tell
-from concordant.apps.commands.reading_log import asked_of, labelled_like, names_of, read_feature_file, said_of_names
+from concordant.apps.commands.reading_log import (
+    asked_of,
+    check_grades,
+    labelled_like,
+    names_of,
+    read_feature_file,
+    said_of_names,
+)
 from concordant.apps.models.saving import load_model
 from concordant.apps.report.annotators import groups_of
 from concordant.apps.report.report import report as make_report
@@ -39,6 +46,7 @@ def report(options: ReportOptions) -> None:
         model = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
     with Progress(quiet, f"reading {log}"):
         reading = read_log(log, **asked_of(options))
+        check_grades(options, reading.roles, reading.name)
         prefs = reading.preferences
         told = [f"skipped: {reading.report()}"] if reading.rejects else []
         annotators = None
