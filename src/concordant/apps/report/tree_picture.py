@@ -52,7 +52,7 @@ def tree_picture(tree: RankingTree, items: int = 10) -> str:
             above = places[group.parent], 28 + LEVEL * depth[group.parent] + 16
             end = y - 16 if group.divided_by else top - 6
             parts.append(f'<path d="M{above[0]:g} {above[1]:g}L{x:g} {end:g}" stroke="{SOFT}" fill="none"/>')
-            parts.append(_label((above[0] + x) / 2, (above[1] + end) / 2, _of_division(tree, group), 30, halo=True))
+            parts.append(_label(x, end - 8, _of_division(tree, group), 36, halo=True))
     for group in tree.groups:
         x, y = places[group.number], 28 + LEVEL * depth[group.number]
         if group.divided_by:
