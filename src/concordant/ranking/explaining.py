@@ -40,6 +40,7 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.progress import stage
+from concordant.ranking.comparing import p_said
 from concordant.ranking.covariance import t_quantile, two_sided
 from concordant.ranking.empirical_bayes import CLOSE, DENSE, log_determinant
 from concordant.ranking.intervals import IntervalOptions
@@ -76,9 +77,10 @@ class Explanation:
         """Return it in sentences."""
         told = []
         for row in self.coefficients.to_pylist():
-            p = "" if row["p_value"] is None else f", p = {row['p_value']:.3g}"
             ends = f"{row['lower']:.4g} … {row['upper']:.4g}"
-            told.append(f"{row['name']}: {row['estimate']:.4g} ± {row['standard_error']:.4g} ({ends}){p}")
+            told.append(
+                f"{row['name']}: {row['estimate']:.4g} ± {row['standard_error']:.4g} ({ends}), {p_said(row['p_value'])}"
+            )
         return [*told, *self.notes]
 
     def __str__(self) -> str:
@@ -264,9 +266,9 @@ class _Model:
         with np.errstate(divide="ignore"):
             return float((self.weight * np.where(self.y == 1, np.log(win), 0.5 * (np.log(win) + np.log(loss)))).sum())
 
-    def fit(self, precision: float) -> _Fit:
-        """Maximise by Newton's method. Errors: CannotRank where a coefficient has no maximum."""
-        u, beta = np.zeros(self.nodes), np.zeros(len(self.names))
+    def fit(self, precision: float, near: _Fit | None = None) -> _Fit:
+        """Maximise by Newton's method, from a fit that is ``near``. Errors: CannotRank without a maximum."""
+        u, beta = (np.zeros(self.nodes), np.zeros(len(self.names))) if near is None else (near.effect, near.beta)
         fixed = np.isinf(precision)
         for number in range(STEPS):
             margin = u[self.first] - u[self.second] + self.columns @ beta
@@ -423,14 +425,16 @@ def _likeliest(model: _Model) -> tuple[float, Note]:
 
     Errors: CannotRank where the judgments are the likelier the larger the effects are.
     """
+    near = model.fit(SPREADS[0] ** -2)  # what no effects can mend is said
 
     def lost(log: float) -> float:
+        nonlocal near
         try:
-            return -model.log_marginal(model.fit(float(np.exp(-2 * log))))
+            near = model.fit(float(np.exp(-2 * log)), near)
         except CannotRank:
             return np.inf
+        return -model.log_marginal(near)
 
-    model.fit(SPREADS[0] ** -2)  # what no effects can mend is said
     tried = np.log(np.geomspace(*SPREADS, TRIED))
     with stage("spread of the items"):
         value = np.array([lost(log) for log in tried])
