@@ -116,7 +116,7 @@ def explain(
     >>> votes = cc.Preferences.from_comparisons(list("abcdab"), list("bcdacd"), count=[8, 7, 9, 3, 8, 9])
     >>> found = cc.explain(votes, {"item": list("abcd"), "length": [4.0, 3.0, 2.0, 0.0]})
     >>> [round(value, 2) for value in found.coefficients["estimate"].to_pylist()], round(found.spread, 2)
-    ([0.41], 0.03)
+    ([0.85], 0.03)
     """
     if not isinstance(prefs, Preferences):
         raise UsageError(f"explain takes Preferences, not {type(prefs).__name__}; read them first")
