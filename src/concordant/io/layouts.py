@@ -71,7 +71,9 @@ JUDGES = frozenset(
     for who in ("worker", "annotator", "rater", "judge", "voter", "user", "labeler", "labeller", "evaluator", "grader")
     for end in ("", "_id", "_name")
 ) | {"participant", "participant_id", "respondent", "respondent_id"}
-PROMPTS = frozenset({"prompt", "prompt_id", "question", "question_id", "instruction", "conversation_id", "task_id"})
+PROMPTS = frozenset(
+    {"prompt", "prompt_id", "question", "question_id", "instruction", "conversation_id", "task", "task_id"}
+)
 """Names, in plain spelling, of columns that say who judged and what was asked."""
 
 
