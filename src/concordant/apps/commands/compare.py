@@ -107,8 +107,8 @@ def _notes(board: Ranking, table: pa.Table, kind: str | None, top: int | None) -
     level, how = 100 * board.level, board.interval
     if kind == "top":
         text = (
-            "with {level:g}% confidence the first {top} {top:is|are} among the {marked:items} marked true (standard "
-            "errors: {how})"
+            "with {level:g}% confidence the first " + ("is" if top == 1 else "{top} are") + " among the {marked:items} "
+            "marked true (standard errors: {how})"
         )
         marked = int(pc.sum(table["among_first"]).as_py() or 0)
         return [Note("rank sets", text, level=level, how=how, marked=marked, top=top)]
