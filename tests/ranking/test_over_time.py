@@ -303,3 +303,20 @@ def test_what_is_asked_of_paths_is_checked() -> None:
         with pytest.raises(cc.UsageError, match=said):
             call()
     assert chosen(paths.fit.games, 1.0, 0.1) == (1.0, 0.1) and Beliefs.of(paths.fit).variance.shape == (4,)
+
+
+@pytest.mark.parametrize(("drift", "moves"), [(0.0, False), (0.15, True)])
+def test_whether_abilities_move(drift, moves):
+    rng = np.random.default_rng(5)
+    walk = rng.normal(size=8) + drift * np.cumsum(rng.normal(size=(50, 8)), axis=0)
+    when, one = np.sort(rng.integers(0, 50, 400)), rng.integers(0, 8, 400)
+    other = (one + rng.integers(1, 8, 400)) % 8
+    won = rng.random(400) < 1 / (1 + np.exp(walk[when, other] - walk[when, one]))
+    votes = cc.Preferences.from_comparisons(
+        np.where(won, one, other), np.where(won, other, one), time=when.astype(float)
+    )
+    paths = cc.rank_over_time(votes)
+    ratio, p = paths.drift_test()
+    assert (p < 0.01) == moves
+    still = max(cc.rank_over_time(votes, prior=prior, drift=1e-6).evidence for prior in np.geomspace(0.3, 5, 12))
+    assert np.isclose(ratio, max(2 * (paths.evidence - still), 0), atol=0.1)

@@ -33,6 +33,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import eigsh
+from scipy.stats import chi2
 
 from concordant.errors import CannotRank, UsageError
 from concordant.kernels.arrays import read_only
@@ -485,6 +486,19 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     options = {"xatol": 0.02, "fatol": 0.01, "initial_simplex": simplex, "maxfev": 80}
     found = minimize(lost, begin, method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), options=options)
     return numbers(np.asarray(found.x))
+
+
+def drift_test(fit: Fit) -> tuple[float, float]:
+    """Return twice the log of the ratio of marginal likelihoods, with this drift and (nearly) none, and its p-value.
+
+    Without drift the precision is chosen anew. No drift lies at the edge of what is possible: the law is an even
+    mixture of 0 and χ² with 1 degree of freedom (Self and Liang, JASA 82, 1987).
+    """
+    part = _drawn(fit.games)
+    none = 1e-4 / np.sqrt(float(np.ptp(fit.games.time)) or 1.0)
+    still = evidence(fitted(part, *chosen(part, None, none)))
+    ratio = max(2 * (evidence(fitted(part, fit.precision, fit.drift)) - still), 0.0)
+    return ratio, 0.5 * float(chi2.sf(ratio, 1)) if ratio > 0 else 1.0
 
 
 def _drawn(games: Games) -> Games:

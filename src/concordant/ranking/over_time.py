@@ -23,7 +23,7 @@ from concordant.preferences.times import as_times, moment, said_time, timed
 from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.flags import flags_of, undecided
-from concordant.ranking.moving import Beliefs, Fit, Games, chosen, evidence, fitted, joint_walks
+from concordant.ranking.moving import Beliefs, Fit, Games, chosen, drift_test, evidence, fitted, joint_walks
 from concordant.ranking.prediction import covariate_values, probabilities
 from concordant.ranking.rank import Ranking, touches
 from concordant.ranking.rank_intervals import among_others, places, ranks_from_ends
@@ -99,6 +99,22 @@ class Paths:
     def evidence(self) -> float:
         """Log marginal likelihood (Laplace's approximation with its next term)."""
         return evidence(self.fit, self._beliefs, self._together)
+
+    def drift_test(self) -> tuple[float, float]:
+        """Return whether abilities move at all: χ², twice the log ratio of marginal likelihoods, and its p-value.
+
+        >>> import numpy as np
+        >>> import concordant as cc
+        >>> when = np.arange(200) / 10
+        >>> first = np.where(when < 10, "a", "b")  # a wins at first, b then
+        >>> votes = cc.Preferences.from_comparisons(first, np.where(first == "a", "b", "a"), time=when)
+        >>> chi2, p = cc.rank_over_time(votes).drift_test()
+        >>> chi2 > 50, p < 1e-9
+        (True, True)
+
+        Source: module ``ranking.moving``, ``drift_test``.
+        """
+        return drift_test(self.fit)
 
     @property
     def coefficients(self) -> dict[str, tuple[float, float]]:

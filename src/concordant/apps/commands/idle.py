@@ -71,7 +71,7 @@ RULES = (
          "add --half-life"),
     Rule("rank", "drift paths", lambda at: not at["moving"], "no ability moves", "add --moving"),
     Rule("rank", "half_life", lambda at: at["moving"], "--moving says by itself how fast old judgments fade"),
-    Rule("rank", "structure interval replicates quasi reference summary across_components cluster",
+    Rule("rank", "structure interval replicates quasi reference across_components cluster",
          lambda at: at["moving"], "abilities that move are those of bradley-terry, with intervals by its curvature"),
     Rule("compare", "pair", lambda at: at["ranks"] or at["top"], "the ranks of items are asked for"),
     Rule("compare", "ranks", lambda at: at["top"], "--top {top} asks for another set"),

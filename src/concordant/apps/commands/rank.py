@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -13,9 +14,11 @@ from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.errors import UsageError
 from concordant.io.read import read_log
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.times import discounted
 from concordant.ranking import rank as ranking
+from concordant.ranking.comparing import p_said
 from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure
@@ -65,7 +68,7 @@ def rank(options: RankOptions) -> None:
         write(table, options.coefficients)
         options.say("wrote", f"wrote {options.coefficients}: {len(table):,} rows", path=options.coefficients)
     show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
-    if options.summary:
+    if options.summary and not options.moving:
         options.say_notes(board.summary().lines())
 
 
@@ -97,6 +100,10 @@ def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
     with Progress(options.quiet, "ranking over time"):
         found = rank_over_time(prefs, level=options.level, **known)
         board = found.at(options.at, min_judgments=options.min_judgments)
+        if options.summary:
+            chi2, p = found.drift_test()
+            text = "do abilities move? χ² = {chi2:.2f} against none that does, {p} (ratio of marginal likelihoods)"
+            board = replace(board, notes=(*board.notes, Note("moving tested", text, chi2=chi2, p=p_said(p))))
     if options.paths is not None:
         table = found.to_arrow()
         write(table, options.paths)
