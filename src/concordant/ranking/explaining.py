@@ -162,7 +162,12 @@ def _properties(table: Any, item: str) -> tuple[list[str], Labels, Floats]:
 
 
 def _columns(table: Any) -> dict[str, Any]:
-    made = table if isinstance(table, pa.Table) else pa.table(table)
+    try:
+        made = table if isinstance(table, pa.Table) else pa.table(table)
+    except (TypeError, ValueError, pa.ArrowException):
+        raise UsageError(
+            f"the properties must be a table or a mapping of columns, not {type(table).__name__}"
+        ) from None
     return {name: made[name].combine_chunks() for name in made.column_names}
 
 
@@ -215,7 +220,10 @@ class _Model:
             numbers = {"judgments": judged, "of": int(batch.multiplicity.sum()), "others": len(lacking) - len(shown)}
             notes = (Note("without properties", text, items=shown, **numbers),)
         if not there.any():
-            raise UsageError("no judgment compares two items whose properties are known")
+            raise UsageError(
+                f"no judgment compares two items whose properties are known; items of the properties are {few(known)}, "
+                f"of the judgments {few(prefs.items)}"
+            )
         first, second = edges.winner[there], edges.loser[there]
         clean = np.where(have[:, None], own, 0.0)
         columns = clean[first] - clean[second]
