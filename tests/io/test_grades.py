@@ -178,3 +178,12 @@ def test_the_command_asks_which_reading_is_meant(tmp_path, capfd):
     known = cc.read(path, columns={**SIDES, "scale": "-3:3"})
     loss = {row["name"]: row["mean"] for row in cc.rank(known, ties="cumulative").evaluate(known).table.to_pylist()}
     assert f"log-loss,{loss['log-loss']}"[:20] in out
+
+
+def test_grades_do_not_fade(tmp_path, capfd):
+    path = tmp_path / "g.csv"
+    path.write_text("left,right,grade,date\na,b,-1,2026-01-01\nb,a,1,2026-01-09\na,b,1,2026-01-30\n")
+    asked = ["--scale", "-1:1", "--time", "date", "--half-life", "5d"]
+    assert exit_status("rank", path, *asked, "--ties", "cumulative") == 2
+    assert "--half-life makes strengths fade" in capfd.readouterr().err
+    assert exit_status("rank", path, *asked, "--ties", "half") == 0

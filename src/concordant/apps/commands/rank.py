@@ -80,6 +80,8 @@ def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
     check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences.pool() if options.pool else reading.preferences
+    if options.half_life is not None and options.ties == "cumulative":
+        raise UsageError("--half-life makes strengths fade, which --ties cumulative reads as grades; use --ties half")
     if options.half_life is not None:
         prefs = discounted(prefs, options.half_life, options.at)
     if not quiet:
