@@ -182,7 +182,7 @@ def test_the_command_asks_which_reading_is_meant(tmp_path, capfd):
 
 def test_grades_do_not_fade(tmp_path, capfd):
     path = tmp_path / "g.csv"
-    path.write_text("left,right,grade,date\na,b,-1,2026-01-01\nb,a,1,2026-01-09\na,b,1,2026-01-30\n")
+    path.write_text("left,right,overall_preference,date\na,b,-1,2026-01-01\nb,a,1,2026-01-09\na,b,1,2026-01-30\n")
     asked = ["--scale", "-1:1", "--time", "date", "--half-life", "5d"]
     assert exit_status("rank", path, *asked, "--ties", "cumulative") == 2
     assert "--half-life makes strengths fade" in capfd.readouterr().err
