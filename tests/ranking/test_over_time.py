@@ -320,3 +320,8 @@ def test_whether_abilities_move(drift, moves):
     assert (p < 0.01) == moves
     still = max(cc.rank_over_time(votes, prior=prior, drift=1e-6).evidence for prior in np.geomspace(0.3, 5, 12))
     assert np.isclose(ratio, max(2 * (paths.evidence - still), 0), atol=0.1)
+    held = cc.rank_over_time(votes, prior=1.0)
+    still = cc.rank_over_time(votes, prior=1.0, drift=1e-6).evidence
+    assert np.isclose(held.drift_test()[0], max(2 * (held.evidence - still), 0), atol=0.1)
+    with pytest.raises(cc.UsageError, match="the drift was given"):
+        cc.rank_over_time(votes, drift=0.1).drift_test()

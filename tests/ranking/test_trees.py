@@ -305,3 +305,11 @@ def test_wrong_wishes() -> None:
     ):
         with pytest.raises(cc.UsageError, match=said):
             wrong()
+
+
+def test_a_property_without_a_cut_is_named():
+    age = [20] * 100 + [30] * 5 + [40] * 3
+    votes = cc.Preferences.from_comparisons(["a", "b"] * 54, ["b", "a"] * 54, cluster={"judge": range(108), "age": age})
+    tree = cc.ranking_tree(votes, by="age", min_judgments=1)
+    assert tree.groups[0].tests[0].property == "age"
+    assert "age is not tested: no cut leaves 10% of the judgments on both sides" in str(tree)

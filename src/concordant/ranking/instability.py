@@ -142,9 +142,7 @@ def instability(units: Units, name: str, value: Ints, kind: Kind, enough: NDArra
         before = np.cumsum(share)[:-1]
         cuts = np.flatnonzero(enough & (before >= TRIM - 1e-12) & (before <= 1 - TRIM + 1e-12))
         if not len(cuts):
-            return Instability(
-                "", kind, "", units.number, why=f"no cut leaves {TRIM:.0%} of the judgments on both sides"
-            )
+            return units.untested(name, kind, f"no cut leaves {TRIM:.0%} of the judgments on both sides")
         statistic = float(_of_numbers(cells, share)[cuts].max())
     if many:
         p = float(chi2.sf(statistic, df)) if kind == "name" else supremum_tail(statistic, before[cuts], k)

@@ -488,15 +488,16 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     return numbers(np.asarray(found.x))
 
 
-def drift_test(fit: Fit) -> tuple[float, float]:
+def drift_test(fit: Fit, precision: float | None) -> tuple[float, float]:
     """Return twice the log of the ratio of marginal likelihoods, with this drift and (nearly) none, and its p-value.
 
-    Without drift the precision is chosen anew. No drift lies at the edge of what is possible: the law is an even
+    Without drift the precision is chosen anew where None is given. The drift has to be that of the largest marginal
+    likelihood. No drift lies at the edge of what is possible: the law is an even
     mixture of 0 and χ² with 1 degree of freedom (Self and Liang, JASA 82, 1987).
     """
     part = _drawn(fit.games)
     none = 1e-4 / np.sqrt(float(np.ptp(fit.games.time)) or 1.0)
-    still = evidence(fitted(part, *chosen(part, None, none)))
+    still = evidence(fitted(part, *chosen(part, precision, none)))
     ratio = max(2 * (evidence(fitted(part, fit.precision, fit.drift)) - still), 0.0)
     return ratio, 0.5 * float(chi2.sf(ratio, 1)) if ratio > 0 else 1.0
 

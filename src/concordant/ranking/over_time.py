@@ -84,6 +84,8 @@ class Paths:
     ties: str
     links: Connectivity
     notes: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()
+    """Which of prior and drift were given and not chosen by the data."""
 
     @property
     def prior(self) -> float:
@@ -103,6 +105,8 @@ class Paths:
     def drift_test(self) -> tuple[float, float]:
         """Return whether abilities move at all: χ², twice the log ratio of marginal likelihoods, and its p-value.
 
+        Errors: UsageError where the drift was given, which is then not the one under which the judgments are likeliest.
+
         >>> import numpy as np
         >>> import concordant as cc
         >>> when = np.arange(200) / 10
@@ -114,7 +118,9 @@ class Paths:
 
         Source: module ``ranking.moving``, ``drift_test``.
         """
-        return drift_test(self.fit)
+        if "drift" in self.given:
+            raise UsageError("the drift was given; whether abilities move is asked of the one that the data choose")
+        return drift_test(self.fit, self.prior if "prior" in self.given else None)
 
     @property
     def coefficients(self) -> dict[str, tuple[float, float]]:
@@ -480,4 +486,5 @@ def rank_over_time(
         fit = fitted(games, *chosen(games, *numbers))
     links = connectivity(Batch.whole(votes, np.array([0])).graphs)
     notes = (Note("left out", "{silent:items} that nobody judged are left out", silent=silent),) if silent else ()
-    return Paths(votes, fit, level, ties, links, notes)
+    fixed = frozenset(name for name, value in given.items() if value != "auto")
+    return Paths(votes, fit, level, ties, links, notes, fixed)

@@ -35,8 +35,9 @@ def explain(options: ExplainOptions) -> None:
         reading = read_log(options.log, **asked_of(options))
         features = read_feature_file(options.features, options, missing="keep")
     prefs = reading.preferences
+    matched: list[str] = []
     if isinstance(prefs, Comparisons):
-        features, _ = labelled_like(features, prefs)
+        features, matched = labelled_like(features, prefs)
     if features.query is not None:
         raise UsageError(f"{options.features}: properties of items hold in every query; this has a column of queries")
     columns = {name: np.asarray(features.X[:, at], np.float64) for at, name in enumerate(features.names)}
@@ -57,6 +58,6 @@ def explain(options: ExplainOptions) -> None:
         write(found.items if len(prefs.queries) > 1 else found.items.drop_columns("query"), options.abilities)
         options.say("wrote", f"wrote {options.abilities}: {len(found.items):,} rows", path=options.abilities)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
-    told += [f"{options.log}: {prefs.facts}", *said_of_names(options.features, features.names, options)]
+    told += [f"{options.log}: {prefs.facts}", *matched, *said_of_names(options.features, features.names, options)]
     share = f"the properties explain {found.explained:.0%} of the variance of the abilities"
     options.say_notes([*told, *found.notes, *([share] if options.effects == "random" else [])])

@@ -70,6 +70,8 @@ RULES = (
     Rule("compare", "time", lambda at: not at["half_life"], "no model here reads when a comparison was made",
          "add --half-life"),
     Rule("rank", "drift paths", lambda at: not at["moving"], "no ability moves", "add --moving"),
+    Rule("rank", "summary", lambda at: at["moving"] and at["drift"] is not None,
+         "whether abilities move is asked of the drift that the data choose", "leave out --drift or --summary"),
     Rule("rank", "half_life", lambda at: at["moving"], "--moving says by itself how fast old judgments fade"),
     Rule("rank", "structure interval replicates quasi reference across_components cluster",
          lambda at: at["moving"], "abilities that move are those of bradley-terry, with intervals by its curvature"),

@@ -61,7 +61,7 @@ def _not_chosen(why: InputError, beyond: bool, ridge: float) -> Note:
     if not beyond:
         taken = "all judgments of a query are aggregated at once" + (f", with ridge {ridge:g}" if ridge else "")
     text = "too few judgments to choose by cross-validation: {why}; {taken}"
-    return Note("not chosen", text, why=str(why).partition(";")[0], taken=taken)
+    return Note("not chosen", text, why=why.args[0], taken=taken)
 
 
 class RegressionRanker(LinearRanker):

@@ -205,8 +205,8 @@ def check_parts(fold: int, n: int, judge: Disagreement | ListLoss, train: Prefer
         if not edges:
             raise TooFew(
                 f"the {part} of fold {fold + 1} of {n} has no comparison at all "
-                f"({counted(len(prefs), 'judgments')} in {counted(len(prefs.queries), 'queries')}); use fewer folds, "
-                "or fix order, structure, gain and ridge so that nothing has to be chosen"
+                f"({counted(len(prefs), 'judgments')} in {counted(len(prefs.queries), 'queries')})",
+                "; use fewer folds, or fix order, structure, gain and ridge so that nothing has to be chosen",
             )
 
 
