@@ -192,3 +192,10 @@ def test_coefficients_of_a_file_foretell_as_the_ranking_does(tmp_path, capsys):
     assert status == 2 and "add --coefficients" in err
     beside.write_text(beside.read_text() * 2)
     assert call(capsys, "evaluate", board, new, "--home", "--coefficients", beside)[0] == 2
+
+
+def test_parts_of_a_log_are_read_aloud(tmp_path, capsys):
+    (tmp_path / "ballots.csv").write_text("ballot,rank1,rank2\n1,a,b\n2,b,c\n3,c,a\n4,a,c\n5,b,a\n")
+    status, _, err = call(capsys, "evaluate", tmp_path / "ballots.csv", "--split", "random", "--folds", "2")
+    assert status == 0
+    assert "5 of 5 rankings leave out items of their query; that is read as no opinion" in err

@@ -203,7 +203,7 @@ def _by_parts(options: EvaluateOptions) -> None:
         )
     _show(found.table)
     skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
-    options.say_notes([*skipped, f"{options.scores}: {reading.preferences.facts}", *found.notes])
+    options.say_notes([*skipped, f"{options.scores}: {reading.preferences.facts}", *reading.notes, *found.notes])
 
 
 def _coefficients(source: str | None) -> tuple[dict[str, float], float | None, Cuts | None]:

@@ -58,6 +58,11 @@ def explain(options: ExplainOptions) -> None:
         write(found.items if len(prefs.queries) > 1 else found.items.drop_columns("query"), options.abilities)
         options.say("wrote", f"wrote {options.abilities}: {len(found.items):,} rows", path=options.abilities)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
-    told += [f"{options.log}: {prefs.facts}", *matched, *said_of_names(options.features, features.names, options)]
+    told += [
+        f"{options.log}: {prefs.facts}",
+        *reading.notes,
+        *matched,
+        *said_of_names(options.features, features.names, options),
+    ]
     share = f"the properties explain {found.explained:.0%} of the variance of the abilities"
     options.say_notes([*told, *found.notes, *([share] if options.effects == "random" else [])])
