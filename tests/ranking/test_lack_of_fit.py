@@ -16,6 +16,7 @@ from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import thurstone_mosteller
 from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.lack_of_fit import Table, lack_of_fit
+from concordant.ranking.residuals import standardised
 from concordant.ranking.simulated_fit import PRIORS, by_simulation, case_five, logistic
 from seeds import seed
 
@@ -195,6 +196,58 @@ def test_residuals_are_those_of_the_formula():
     expected = (table["observed"].to_numpy() - n * p) / error
     np.testing.assert_allclose(table["standardised"], expected, rtol=1e-6)
     assert table.schema.names == ["query", "first", "second", "judgments", "expected", "observed", "standardised"]
+
+
+def test_residuals_of_clusters_beside_a_covariate_are_those_of_the_formula():
+    """Each judgment written out as a row of its own, (I − V X A⁻¹ Xᵀ) r of each cluster added up by pairs of items."""
+    votes = clustered_with_a_covariate(4, 128, 16, np.random.default_rng(seed(10)))
+    board = cc.rank(votes, interval="none")
+    scores = bradley_terry(Batch.whole(votes))
+    theta = np.append(scores.value, scores.coefficients["z"][0])
+    low, high = np.minimum(votes.winner, votes.loser), np.maximum(votes.winner, votes.loser)
+    swap = votes.winner > votes.loser
+    x = np.zeros((len(low), 5))
+    rows = np.arange(len(low))
+    x[rows, low], x[rows, high], x[:, 4] = 1, -1, np.where(swap, -1, 1) * votes.covariates[:, 0]
+    p, n = 1 / (1 + np.exp(-x @ theta)), votes.count.astype(float)
+    v, r = n * p * (1 - p), n * (~swap - p)
+    a = np.linalg.pinv(x.T @ (v[:, None] * x) + 0.01 * np.diag([1.0, 1, 1, 1, 0]))
+    pairs = sorted(set(zip(low.tolist(), high.tolist(), strict=True)))
+    join = np.array([[(low[k], high[k]) == pair for k in rows] for pair in pairs], float)
+    left = np.eye(len(rows)) - v[:, None] * (x @ a @ x.T)
+    square = np.zeros(len(pairs))
+    for unit in range(16):
+        square += (join @ left @ np.where(votes.cluster == unit, r, 0.0)) ** 2
+    table = board.residuals()
+    np.testing.assert_allclose(table["expected"], join @ (n * p), rtol=1e-9)
+    np.testing.assert_allclose(table["observed"], join @ (n * ~swap))
+    np.testing.assert_allclose(table["standardised"], join @ r / np.sqrt(square * 16 / 15), rtol=1e-6)
+
+
+def test_residuals_of_clusters_beside_a_covariate_have_the_spread_that_they_say():
+    """Of 300 logs that fit, a standardised residual has mean 0 and variance 1; as if independent it would be larger."""
+    random, found = np.random.default_rng(seed(11)), []
+    for _ in range(300):
+        score, z = np.array([0.5, 0.0, -0.5]), random.integers(-1, 2, (60, 6)).astype(float)
+        one = np.tile([0, 0, 1], (60, 2))
+        other = np.tile([1, 2, 2], (60, 2))
+        uniform = np.where(random.random((60, 6)) < 0.7, random.random((60, 1)), random.random((60, 6)))
+        won = uniform < 1 / (1 + np.exp(-(score[one] - score[other] + 0.5 * z)))
+        winner, loser = np.where(won, one, other).ravel(), np.where(won, other, one).ravel()
+        cluster, sign = np.repeat(np.arange(60), 6), np.where(won, z, -z).ravel()
+        votes = Preferences.from_comparisons(winner, loser, cluster=cluster, covariates={"z": sign})
+        batch = Batch.whole(votes)
+        found.append(standardised(batch, bradley_terry(batch)).standardised)
+    table = np.array(found)
+    assert np.abs(table.mean(axis=0)).max() < 0.2 and 0.8 < table.var(axis=0).min() <= table.var(axis=0).max() < 1.25
+
+
+def test_a_pair_that_one_cluster_judged_has_no_standardised_residual():
+    votes = Preferences.from_comparisons(
+        list("abcaab"), list("bcabcc"), cluster=list("xxxyyx"), covariates={"z": [1.0, -1, 1, 0, 1, 0]}
+    )
+    found = cc.rank(votes).residuals()["standardised"].to_pylist()
+    assert [each is None for each in found] == [False, False, True]
 
 
 def test_scores_of_other_structures_have_no_residuals():

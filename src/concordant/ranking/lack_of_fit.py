@@ -180,9 +180,12 @@ class Design:
         centre[:nodes, :nodes] -= same / size[:, None]
         return np.asarray(centre @ inverse @ centre.T)
 
-    def heights(self, inverse: Floats) -> Floats:
-        """x_pᵀ A⁻¹ x_p of each pair."""
-        return np.asarray(self.matrix.multiply(self.matrix @ inverse).sum(axis=1)).ravel()
+
+def heights(rows: csr_array, inverse: Floats) -> Floats:
+    """x_pᵀ A⁻¹ x_p of each row x_p of a sparse matrix, some rows at a time."""
+    step = max(1, SIGNED // max(len(inverse), 1))
+    parts = [rows[begin : begin + step] for begin in range(0, rows.shape[0], step)]
+    return np.concatenate([np.zeros(0), *(part.multiply(part @ inverse).sum(axis=1) for part in parts)])
 
 
 def lack_of_fit(batch: Batch, scores: Scores, *, seed: int = 0) -> Floats:
@@ -365,7 +368,7 @@ def _by_moments(fitted: FittedPairs, graph: int, wins: Floats, total: Floats) ->
     margin, inverse, weight = _refitted(design, fitted.margin[pairs], wins, total)
     share, _ = win_probability(margin)
     some = weight >= DENSE
-    height = weight * design.heights(inverse)
+    height = weight * heights(design.matrix, inverse)
     inner = design.matrix[some]
     information = (inner.T @ inner.multiply(weight[some][:, None])).toarray()
     mean = float((1 - height[some]).sum())
@@ -392,7 +395,7 @@ def _refitted(design: Design, margin: Floats, wins: Floats, total: Floats) -> tu
     return margin, inverse, weight
 
 
-def _unit_residuals(batch: Batch, fitted: FittedPairs, graph: int) -> tuple[csr_array, csr_array, Ints]:
+def unit_residuals(batch: Batch, fitted: FittedPairs, graph: int) -> tuple[csr_array, csr_array, Ints]:
     """(units, pairs): residuals of one draw of each unit of judgments in one graph, its share of the variance; draws.
 
     A unit is a cluster, which is drawn once, or a distinct judgment, drawn as often as it was made.
@@ -415,26 +418,27 @@ def _unit_residuals(batch: Batch, fitted: FittedPairs, graph: int) -> tuple[csr_
     return matrices[0], matrices[1], times
 
 
-def _two_items(graphs: Graphs, pairs: slice) -> csr_array:
+def two_items(graphs: Graphs, pairs: slice) -> csr_array:
     """(pairs of items, pairs): 1 where a pair of the graph, one for each value of the covariates, is of these items."""
     key = graphs.first[pairs] * graphs.nodes + graphs.second[pairs]
     number = np.cumsum(np.diff(key, prepend=-1) != 0) - 1
-    return coo_array((np.ones(len(key)), (number, np.arange(len(key))))).tocsr()
+    shape = (int(number.max(initial=-1)) + 1, len(key))
+    return coo_array((np.ones(len(key)), (number, np.arange(len(key)))), shape=shape).tocsr()
 
 
 def _by_signs(batch: Batch, fitted: FittedPairs, graph: int, seed: int) -> float:
     """The p-value of one graph whose judgments depend on each other within units, by random signs of these."""
-    residual, own, draws = _unit_residuals(batch, fitted, graph)
+    residual, own, draws = unit_residuals(batch, fitted, graph)
     units = residual.shape[0]
     times = min(FIRST + THEN, SIGNED // max(residual.nnz, units, residual.shape[1]))
     if draws.sum() < FEWEST // 2 or times < FIRST:
         return np.nan
     pairs, _ = fitted.part(graph)
-    design, joined = Design.of(fitted, graph), _two_items(fitted.graphs, pairs)
+    design, joined = Design.of(fitted, graph), two_items(fitted.graphs, pairs)
     inverse = design.inverse(np.maximum(fitted.variance[pairs], 1e-300), fitted.prior)
-    moving = np.asarray((joined @ design.matrix.multiply(fitted.variance[pairs][:, None])).toarray())
+    moving = (joined @ design.matrix.multiply(fitted.variance[pairs][:, None])).tocsr()
     variance = np.maximum(joined @ fitted.variance[pairs], 1e-300)
-    height = np.clip((moving @ inverse * moving).sum(axis=1) / variance, 0.0, 1.0)
+    height = np.clip(heights(moving, inverse) / variance, 0.0, 1.0)
     mean = float((1 - height).sum())
     own = own @ joined.T
     shares = np.asarray(own.multiply(own).T @ draws.astype(np.float64)).ravel() / variance**2
@@ -450,42 +454,6 @@ def _by_signs(batch: Batch, fitted: FittedPairs, graph: int, seed: int) -> float
     moved = float(squares.mean()) * lost / (mean - lost)
     larger = int((squares + moved >= statistic).sum())
     return float((larger + 1) / (times + 1))
-
-
-def standardised(batch: Batch, scores: Scores) -> tuple[FittedPairs, Floats]:
-    """Residuals r over their standard errors: √(v (1 − h)), or of the clusters' sums; shape (pairs,), NaN where 0.
-
-    With A the information with the prior λ, var r = v − 2v²·xᵀA⁻¹x + v²·xᵀA⁻¹(A − λ)A⁻¹x; C clusters:
-    Σ_c r̃_pc²·C/(C − 1). Graphs with more than ``WIDEST`` parameters: √v, a little too large.
-    """
-    fitted = FittedPairs.of(batch, scores)
-    variance = fitted.variance.copy()
-    for graph in range(len(fitted.graphs)):
-        pairs, nodes = fitted.part(graph)
-        if pairs.stop == pairs.start or nodes.stop - nodes.start + fitted.extras > WIDEST:
-            continue
-        design, v = Design.of(fitted, graph), fitted.variance[pairs]
-        inverse = design.inverse(v, fitted.prior)
-        if batch.prefs.cluster is not None and not fitted.extras:
-            variance[pairs] = _clustered(batch, fitted, graph, design, inverse)
-            continue
-        inner = inverse - fitted.prior * (inverse[:, : design.nodes] @ inverse[: design.nodes])
-        variance[pairs] = v - v**2 * (2 * design.heights(inverse) - design.heights(inner))
-    some = variance > 1e-9 * fitted.variance
-    return fitted, np.where(some, fitted.residual / np.sqrt(np.where(some, variance, 1.0)), np.nan)
-
-
-def _clustered(batch: Batch, fitted: FittedPairs, graph: int, design: Design, inverse: Floats) -> Floats:
-    residual = _unit_residuals(batch, fitted, graph)[0]
-    units, pairs = residual.shape
-    v = fitted.variance[fitted.part(graph)[0]]
-    total = np.zeros(pairs)
-    step = max(1, SIGNED // max(pairs, 1))
-    for begin in range(0, units, step):
-        part = residual[begin : begin + step]
-        moved = (part @ design.matrix) @ inverse
-        total += ((part.toarray() - (design.matrix @ moved.T).T * v) ** 2).sum(axis=0)
-    return np.asarray(total * (units / max(units - 1, 1)))
 
 
 # -- pairs against the order -------------------------------------------------------------------------------------

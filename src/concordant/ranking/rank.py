@@ -35,10 +35,10 @@ from concordant.ranking.lack_of_fit import (
     contradictions,
     lack_of_fit,
     misfit_notes,
-    standardised,
 )
 from concordant.ranking.rank_intervals import among_others, anywhere, places
 from concordant.ranking.ranked_lists import examinations
+from concordant.ranking.residuals import standardised
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
@@ -161,9 +161,9 @@ class Ranking(Answers):
         """Return what the scores expect of every judged pair beside what was observed.
 
         Columns: query, first, second, judgments (their strength), expected and observed (wins of the first, ties half),
-        standardised: observed − expected over its standard error, which accounts for the fitted scores (and clusters,
-        but beside covariates); missing where nothing is left to vary. With a covariate a pair has a row for each of its
-        values.
+        standardised: observed − expected over its standard error, which accounts for the fitted scores and clusters;
+        missing where nothing is left to vary, or one cluster alone judged the pair. What is expected at the values of
+        covariates is added up.
 
         Errors: UsageError when the scores do not say how often one item beats another.
 
@@ -395,17 +395,16 @@ def _check(batch: Batch, scores: Scores, limits: Bounds) -> _Check:
 
 def _residuals(batch: Batch, scores: Scores) -> pa.Table:
     batch = _one_way(batch)
-    fitted, standardised_residual = standardised(batch, scores)
-    graphs, items = fitted.graphs, batch.prefs.items
+    found, items = standardised(batch, scores), batch.prefs.items
     return pa.table(
         {
-            "query": batch.prefs.queries.take(batch.query[graphs.graph]),
-            "first": items.take(batch.item[graphs.first]),
-            "second": items.take(batch.item[graphs.second]),
-            "judgments": fitted.judgments,
-            "expected": fitted.expected,
-            "observed": graphs.above,
-            "standardised": pa.array(standardised_residual, from_pandas=True),
+            "query": batch.prefs.queries.take(batch.query[found.graph]),
+            "first": items.take(batch.item[found.first]),
+            "second": items.take(batch.item[found.second]),
+            "judgments": found.judgments,
+            "expected": found.expected,
+            "observed": found.observed,
+            "standardised": pa.array(found.standardised, from_pandas=True),
         }
     )
 
