@@ -154,6 +154,9 @@ def test_longer_names_are_suggested_and_words_may_be_joined_otherwise(tmp_path):
         cc.InputError, match=r"Perhaps columns=\{'winner': 'winner_name'\} columns=\{'loser': 'loser_name'\}"
     ):
         cc.read(tennis)
+    columns = [f"{side}_{what}" for side in ("winner", "loser") for what in ("id", "seed", "name", "rank")]
+    with pytest.raises(cc.InputError, match=r"Perhaps columns=\{'winner': 'winner_name'\}"):  # of several, the names
+        cc.read(written(tmp_path, "long.csv", [columns, ["1", "", "a", "3", "2", "", "b", "4"]]))
     assert cc.read({"player_1": ["a", "b"], "Player 2": ["b", "c"], "winner": ["a", "c"]}) == cc.read(
         {"player1": ["a", "b"], "player2": ["b", "c"], "winner": ["a", "c"]}
     )

@@ -156,6 +156,18 @@ def test_a_prior_makes_no_lack_of_fit():
     assert min(found) > 0.05 and not [note for note in cc.rank(prefs, prior=100.0).notes if "lack of fit" in note]
 
 
+def test_a_prior_makes_no_lack_of_fit_of_judgments_that_fade():
+    """Strengths are tested by random signs, which say nothing of scores that a strong prior draws together."""
+    random, found = np.random.default_rng(seed(4)), []
+    for _ in range(40):
+        prefs = fitting_logs(12, 500, 1, random)
+        won, lost = (np.repeat(side, prefs.count) for side in (prefs.winner, prefs.loser))
+        weight = 0.5 ** (random.integers(0, 100, len(won)) / 33)
+        votes = Preferences.from_comparisons(won.tolist(), lost.tolist(), weight=weight)
+        found.append(cc.rank(votes, prior=8.0, interval="none").lack_of_fit[0] <= 0.05)
+    assert np.mean(found) <= 0.15
+
+
 def test_rank_says_that_theorem_3_contradicts_its_ranks():
     votes = theorem_3(3000, 1, np.random.default_rng(seed(2)))
     board = cc.rank(votes)

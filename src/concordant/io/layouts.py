@@ -436,18 +436,23 @@ def _nothing_fits(
 
 
 def _similar(columns: Sequence[str]) -> list[str | Setting]:
-    """Say which columns seem to be meant, where names of roles stand in longer names."""
+    """Say which columns seem to be meant, where names of roles stand in longer names; of several those of names."""
     for roles in (("winner", "loser"), ("left", "right"), ("item", "rank"), ("item", "rating")):
         found = [_containing(columns, role) for role in roles]
-        if all(len(one) == 1 for one in found) and found[0] != found[1]:
-            one, other = (Setting("columns", column[0], key=role) for role, column in zip(roles, found, strict=True))
+        meant = next((rest for rest in ("name", "id") if all(rest in one for one in found)), None)
+        if meant is None and any(len(one) != 1 for one in found):
+            continue
+        chosen = [one[meant] if meant else next(iter(one.values())) for one in found]
+        if chosen[0] != chosen[1]:
+            one, other = (Setting("columns", column, key=role) for role, column in zip(roles, chosen, strict=True))
             return ["Perhaps ", one, " ", other, "? "]
     return []
 
 
-def _containing(columns: Sequence[str], role: str) -> list[str]:
-    """The columns of whose names, taken apart into words, one is that of a role."""
-    return [column for column in columns if role in plain(column).split("_")]
+def _containing(columns: Sequence[str], role: str) -> dict[str, str]:
+    """The columns of whose names, taken apart into words, one is that of a role, by the other words."""
+    parted = {column: plain(column).split("_") for column in columns}
+    return {"_".join(word for word in words if word != role): name for name, words in parted.items() if role in words}
 
 
 # -- comparisons ---------------------------------------------------------------------------------------------------

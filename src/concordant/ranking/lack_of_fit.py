@@ -210,6 +210,9 @@ def lack_of_fit(batch: Batch, scores: Scores, *, seed: int = 0) -> Floats:
     prefs = batch.prefs
     plain = isinstance(prefs, Comparisons) and prefs.weight is None and prefs.cluster is None
     open_ = (free > 0) & (batch.judgments >= FEWEST)
+    if not plain and fitted.prior > FIXED_PRIOR:  # what a strong prior leaves unexplained is no lack of fit
+        how = {name: scores.options[name] for name in ("ties", "covariates") if name in scores.options}
+        fitted = FittedPairs.of(batch, bradley_terry(batch, prior=FIXED_PRIOR, **how))
     if not plain:
         chosen = np.flatnonzero(open_ & (link is logistic) & (graphs.sizes + fitted.extras <= WIDEST))
         for graph in chosen if len(chosen) <= MOST_GRAPHS else ():
