@@ -41,6 +41,8 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 COMMAND = re.compile(r"(\$|concordant|make|python3?|pip|curl|git|uv|pytest|docker|export)(\s|$)", re.MULTILINE)
 PORT = r"(?:(?<=[a-z1]:)|(?<=port )){}\b"
 """A port, where it stands as one: after a host or the word, not among a number's digits."""
+PORTS = ("8000", "8001")
+"""The ports that pages name."""
 
 Skip = Callable[[str], None]
 
@@ -100,6 +102,16 @@ def blocks(path: Path) -> list[Block]:
     return found
 
 
+def _free_ports() -> Iterator[str]:
+    """Ports that nothing listens on, below those that systems give to callers; another process begins elsewhere."""
+    first = os.getpid() * 7
+    for place in range(10_000):
+        port = 20_000 + (first + place) % 10_000
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            yield str(port)
+
+
 class Page:
     """A page that runs: its folder, its names, its terminal."""
 
@@ -113,9 +125,7 @@ class Page:
         self.names: dict[str, Any] = {"__name__": "page"}
         self.terminal = Terminal(folder, {"CONCORDANT_SHARED": str(shared)})
         self.printed = ""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
+        self.ports = dict(zip(PORTS, _free_ports()))
 
     def run(self, block: Block) -> str:
         """Run a block; return what is wrong with it, or nothing."""
@@ -131,12 +141,16 @@ class Page:
             return RUN[block.kind](self, block)
 
     def here(self, text: str) -> str:
-        """Put a free port where the document says 8000."""
-        return re.sub(PORT.format("8000"), self.port, text)
+        """Put free ports where the document says 8000 and 8001."""
+        for said, own in self.ports.items():
+            text = re.sub(PORT.format(said), own, text)
+        return text
 
     def shown(self, text: str) -> str:
-        """Put 8000 where a program says the free port."""
-        return re.sub(PORT.format(self.port), "8000", text)
+        """Put 8000 and 8001 where a program says the free ports."""
+        for said, own in self.ports.items():
+            text = re.sub(PORT.format(own), said, text)
+        return text
 
     def console(self, block: Block) -> str:
         """Run the commands and compare what they say with what the block shows."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import SHARED, shared_data
-from documents import COMMAND, PAGES, ROOT, RUN, Block, Page, blocks
+from documents import COMMAND, PAGES, PORTS, ROOT, RUN, Block, Page, blocks
 from spark_session import spark_tests
 from terminal import ONE_THREAD
 
@@ -116,12 +116,18 @@ def test_what_is_shown_is_what_is_said(tmp_path: Path, text: str, right: bool) -
         page.terminal.close()
 
 
+def test_no_page_serves_on_a_port_that_two_runs_would_share() -> None:
+    for page in PAGES:
+        assert set(re.findall(r"serve .*--port (\d+)", page.read_text(encoding="utf-8"))) <= set(PORTS), page
+
+
 def test_port_is_no_part_of_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Page(tmp_path, SHARED)
-    monkeypatch.setattr(page, "port", "36401")
+    monkeypatch.setattr(page, "ports", {"8000": "36401", "8001": "36402"})
     assert page.here("serve --port 8000\ncurl localhost:8000/rank") == ("serve --port 36401\ncurl localhost:36401/rank")
     numbers = "head -8000 a.csv\n8000 rows, 0.8000"
     assert page.here(numbers) == numbers
     assert page.shown("serves on localhost:36401") == "serves on localhost:8000"
+    assert page.shown(page.here("serve --port 8001")) == "serve --port 8001" != page.here("serve --port 8001")
     drawn = "0,1,-1.303157231604361,0.9053558666731177,0.4463745723640113\n36401 votes\n"
     assert page.shown(drawn) == drawn
