@@ -60,8 +60,8 @@ def shares_within(X: Floats, gamma: float) -> tuple[Ints, Floats]:
     Shares are those of a sample of pairs, the same in each call.
     """
     share = (sampled_differences(X, SAMPLE) <= gamma).mean(axis=0)
-    order = np.argsort(share, kind="stable")
-    return order, share[order]
+    sorter = np.argsort(share, kind="stable")
+    return sorter, share[sorter]
 
 
 def count_in_cells(points: Points, near: Near) -> Counts:
@@ -106,8 +106,8 @@ def _cells(X: Floats, cuts: list[tuple[int, int]], axis: int) -> tuple[Ints, Int
     for along, pieces in cuts:
         cells *= pieces
         cell[np.lexsort((X[:, along], cell))] = np.arange(n) * cells // n
-    order = np.lexsort((X[:, axis], cell))
-    return order, np.searchsorted(cell[order], np.arange(cells + 1))
+    sorter = np.lexsort((X[:, axis], cell))
+    return sorter, np.searchsorted(cell[sorter], np.arange(cells + 1))
 
 
 TILE = 128

@@ -112,12 +112,12 @@ def checked_scores(h: Floats, items: int) -> Floats:
 
 def blocks(rank: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Rows in blocks and, for each block, the columns whose rank is below its highest."""
-    order = np.argsort(rank, kind="stable")
-    begin = np.searchsorted(rank[order], rank[order])  # items of lower rank stand before
+    sorter = np.argsort(rank, kind="stable")
+    begin = np.searchsorted(rank[sorter], rank[sorter])  # items of lower rank stand before
     size = max(1, BLOCK // max(len(rank), 1))
-    for first in range(0, len(order), size):
-        rows = order[first : first + size]
-        yield rows, order[: begin[min(first + size, len(order)) - 1]]
+    for first in range(0, len(sorter), size):
+        rows = sorter[first : first + size]
+        yield rows, sorter[: begin[min(first + size, len(sorter)) - 1]]
 
 
 def _rounded_hinge(margin: Floats, smoothing: float) -> tuple[Floats, Floats]:

@@ -57,11 +57,11 @@ class RiskCoverage:
         whole = float(mass.sum())
         if not whole > 0:
             raise InputError("no judgment compares two of the items: there is no pair to learn abstention from")
-        order = np.argsort(threshold, kind="stable")
-        step = threshold[order]
+        sorter = np.argsort(threshold, kind="stable")
+        step = threshold[sorter]
         last = np.append(step[1:] != step[:-1], True)
-        declined = np.cumsum(mass[order])[last]
-        gone = np.cumsum(wrong[order])[last]
+        declined = np.cumsum(mass[sorter])[last]
+        gone = np.cumsum(wrong[sorter])[last]
         left = np.maximum(gone[-1] - gone, 0.0)
         return cls(
             by,

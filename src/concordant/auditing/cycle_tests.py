@@ -88,8 +88,8 @@ def bottlenecks(net: Differences, p: Floats) -> Floats:
     strong = strong_components(net.nodes, net.winner, net.loser)
     inside = np.flatnonzero(strong[net.winner] == strong[net.loser])  # others are on no cycle
     graph = net.graph[inside]
-    order = np.lexsort((p[inside], graph))
-    inside, graph = inside[order], graph[order]
+    sorter = np.lexsort((p[inside], graph))
+    inside, graph = inside[sorter], graph[sorter]
     step = np.ones(len(inside), np.int64)
     step[1:] = (p[inside][1:] > p[inside][:-1]) | (graph[1:] != graph[:-1])
     step = np.cumsum(step)  # distinct values, numbered over the batch
@@ -201,8 +201,8 @@ def benjamini_hochberg(p: Floats) -> Floats:
     >>> benjamini_hochberg(np.array([0.01, 0.02, 0.9])).round(3).tolist()
     [0.03, 0.03, 0.9]
     """
-    order = np.argsort(p, kind="stable")[::-1]
-    scaled = np.minimum.accumulate(p[order] * len(p) / np.arange(len(p), 0, -1))
+    sorter = np.argsort(p, kind="stable")[::-1]
+    scaled = np.minimum.accumulate(p[sorter] * len(p) / np.arange(len(p), 0, -1))
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(scaled, 1.0)
+    adjusted[sorter] = np.minimum(scaled, 1.0)
     return adjusted

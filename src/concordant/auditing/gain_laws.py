@@ -277,27 +277,27 @@ def _err(law: Relevance, group: Nodes, gain: str, at: int | None) -> GainRegrets
 def _worst_of_ties(gains: Floats, share: Floats, places: Floats, group: Nodes) -> tuple[Nodes, Flags]:
     """Order each row by its groups, and items of a group the worst way: groups do not see each other's order."""
     rows, _, items = gains.shape
-    order = np.argsort(group, axis=1, kind="stable")
+    sorter = np.argsort(group, axis=1, kind="stable")
     sure = np.ones(rows, bool)
-    ranked = np.take_along_axis(group, order, axis=1)
+    ranked = np.take_along_axis(group, sorter, axis=1)
     new = np.ones((rows, items), bool)
     new[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
     row, begin = np.nonzero(new)
     length = np.diff(np.append(row * items + begin, rows * items))
-    passing = np.cumprod(1.0 - np.take_along_axis(gains, order[:, None, :], axis=2), axis=2)
+    passing = np.cumprod(1.0 - np.take_along_axis(gains, sorter[:, None, :], axis=2), axis=2)
     for tied in np.unique(length[length > 1]):
         which = np.flatnonzero(length == tied)
         r, column = row[which], begin[which][:, None] + np.arange(tied)
-        members = order[r[:, None], column]
+        members = sorter[r[:, None], column]
         before = share[r]
         behind = column[:, 0] > 0
         before[behind] *= passing[r[behind], :, column[behind, 0] - 1]
         inner, surely = arranged(
             gains[r[:, None], :, members].transpose(0, 2, 1), before, places[r[:, None], column], worst=True
         )
-        order[r[:, None], column] = np.take_along_axis(members, inner, axis=1)
+        sorter[r[:, None], column] = np.take_along_axis(members, inner, axis=1)
         sure[r] &= surely
-    return order, sure
+    return sorter, sure
 
 
 @dataclass(frozen=True)

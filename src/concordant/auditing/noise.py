@@ -171,8 +171,8 @@ def _pairs(batch: Batch, net: Differences) -> Iterator[Pairs]:
     graphs, edges = batch.graphs, batch.edges
     winner = np.concatenate([net.winner, net.level_first])
     loser = np.concatenate([net.loser, net.level_second])
-    order = np.argsort(net.owner[winner], kind="stable")  # edges of each graph before its level pairs
-    winner, loser = winner[order], loser[order]
+    sorter = np.argsort(net.owner[winner], kind="stable")  # edges of each graph before its level pairs
+    winner, loser = winner[sorter], loser[sorter]
     pair = graphs.pair_of(winner, loser)
     of_edge = np.argsort(pair)[graphs.pair_of(edges.winner, edges.loser)]
     net_strength = np.where(edges.tie, 0.0, np.where(edges.winner == winner[of_edge], edges.strength, -edges.strength))

@@ -86,8 +86,8 @@ def cycles(judged: Neighbours) -> Cycles:
     np.minimum.at(head, strong, np.arange(nodes))
     block = np.flatnonzero(size > 1)
     owner = judged.owner[head[block]]
-    order = np.lexsort((head[block], -size[block], owner))
-    block, owner = block[order], owner[order]
+    sorter = np.lexsort((head[block], -size[block], owner))
+    block, owner = block[sorter], owner[sorter]
     blocks = Ragged.counted(owner, graphs)
     shown = blocks.place < MOST_CYCLES
     inside = strong[winner] == strong[loser]

@@ -140,7 +140,7 @@ class Programme:
         edges, units = self.units.edges, self.units
         slope = edges.weight * units.phi.derivative(units.gaps(values) + nudge)
         of_edges = np.bincount(edges.winner, slope, units.nodes) - np.bincount(edges.loser, slope, units.nodes)
-        pull = edges.pull * units.penalty.derivative(values - edges.target)
+        pull = edges.pull * units.penalty.derivative(values - edges.pulled_to)
         return np.asarray(of_edges + pull, np.float64).reshape(-1, self.items)
 
     def balance(self, alpha: Floats, shares: Floats) -> Floats:

@@ -85,12 +85,14 @@ def tied(objective: Objective, blocks: Blocks) -> tuple[Objective, Floats]:
     inside = winner == loser
     fixed = np.where(inside, edges.weight * phi.value(-edges.offset), 0.0).sum(axis=1)
     pull = np.asarray(np.bincount(node.ravel(), np.tile(edges.pull, rows), start[-1]), np.float64)
-    target = np.bincount(node.ravel(), np.tile(edges.pull * edges.target, rows), start[-1])
+    target = np.bincount(node.ravel(), np.tile(edges.pull * edges.pulled_to, rows), start[-1])
     target = np.divide(target, pull, out=np.zeros_like(pull), where=pull > 0)
-    if edges.target.any():
+    if edges.pulled_to.any():
         if objective.penalty.name != "square":
-            raise UsageError(f"ties of items with targets of their own need the square, not {objective.penalty.name}")
-        fixed = fixed + (edges.pull * (edges.target - target[node]) ** 2).sum(axis=1)
+            raise UsageError(
+                f"ties of items that are pulled to values of their own need the square, not {objective.penalty.name}"
+            )
+        fixed = fixed + (edges.pull * (edges.pulled_to - target[node]) ** 2).sum(axis=1)
     outside = ~inside
     joined = WeightedEdges(
         start, winner[outside], loser[outside], weight[outside], offset[outside], pull, np.asarray(target, np.float64)

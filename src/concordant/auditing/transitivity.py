@@ -52,11 +52,11 @@ class Neighbours(Grouped, OnNodes):
         pairs = len(net)
         # from the loser's or later item's side the first nodes ascend, from the other one the second ones
         key = np.concatenate((2 * mean.second + (net >= 0), 2 * mean.first + (net <= 0)))
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        pair = order - pairs * (order >= pairs)
-        other = np.where(order >= pairs, mean.second[pair], mean.first[pair]).astype(np.int32)
-        signed = np.where(order >= pairs, net[pair], -net[pair])
+        sorter = np.argsort(key, kind="stable")
+        key = key[sorter]
+        pair = sorter - pairs * (sorter >= pairs)
+        other = np.where(sorter >= pairs, mean.second[pair], mean.first[pair]).astype(np.int32)
+        signed = np.where(sorter >= pairs, net[pair], -net[pair])
         bounds = np.searchsorted(key, np.arange(2 * mean.nodes + 1))
         return cls(mean.node_start, bounds[::2], bounds[1::2], other, signed + 0.0, weight[pair])
 
@@ -150,9 +150,9 @@ def paths_plainly(judged: Neighbours, todo: Nodes) -> _Paths:
     i, j, entry, k = i[path], j[path], entry[path], judged.other[second].astype(np.int64)
     owner = judged.groups.owner
     keys = owner * judged.nodes + judged.other
-    order = np.argsort(keys)
-    place = np.searchsorted(keys, i * judged.nodes + k, sorter=order)
-    third = order[np.minimum(place, len(order) - 1)] if len(order) else place
+    sorter = np.argsort(keys)
+    place = np.searchsorted(keys, i * judged.nodes + k, sorter=sorter)
+    third = sorter[np.minimum(place, len(sorter) - 1)] if len(sorter) else place
     known = (owner[third] == i) & (judged.other[third] == k)
     lack = judged.net[entry] + judged.net[second] - np.where(known, judged.net[third], 0.0)
     weight = judged.weight[entry] + judged.weight[second] + np.where(known, judged.weight[third], 0.0)

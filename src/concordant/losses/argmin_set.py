@@ -60,13 +60,13 @@ class Bounds:
 
 def _room(bounds: Bounds, slack: Floats, nodes: int, above: Nodes, below: Nodes) -> Floats:
     """How much α_above − α_below may still fall; ∞ where nothing stops it, −∞ where it tends to infinity."""
-    order = np.argsort(bounds.above, kind="stable")
-    start = np.searchsorted(bounds.above[order], np.arange(nodes + 1))
+    sorter = np.argsort(bounds.above, kind="stable")
+    start = np.searchsorted(bounds.above[sorter], np.arange(nodes + 1))
     asking = np.argsort(above, kind="stable")
     source, first = np.unique(above[asking], return_index=True)
     asked_start = np.append(first, len(above))
     given = (
-        *(read_only(start, np.int64), read_only(bounds.below[order], np.int64), read_only(slack[order], np.float64)),
+        *(read_only(start, np.int64), read_only(bounds.below[sorter], np.int64), read_only(slack[sorter], np.float64)),
         *(read_only(source, np.int64), read_only(asked_start, np.int64), read_only(below[asking], np.int64)),
         bool(np.isinf(slack).any()),
     )
@@ -127,12 +127,12 @@ def least_gaps(bounds: Bounds, alpha: Floats, owner: Nodes, rigid: Nodes, above:
 def _bounded(bounds: Bounds, slack: Floats, nodes: int, above: Nodes, below: Nodes) -> Floats:
     """How much a difference may fall by the bounds on the pair itself; ∞ where there is none."""
     key = bounds.above * nodes + bounds.below
-    order = np.lexsort((slack, key))
-    keys, first = np.unique(key[order], return_index=True)
+    sorter = np.lexsort((slack, key))
+    keys, first = np.unique(key[sorter], return_index=True)
     asked = above * nodes + below
     known = _among(asked, keys)
     room = np.full(len(asked), np.inf)
-    room[known] = slack[order[first[np.searchsorted(keys, asked[known])]]]
+    room[known] = slack[sorter[first[np.searchsorted(keys, asked[known])]]]
     return room
 
 

@@ -162,7 +162,7 @@ def _penalised(objective: Objective, tolerance: float, most: int) -> Minimum:
     number = len(objective)
     if objective.phi.linear:
         net = np.bincount(edges.winner, edges.weight, nodes) - np.bincount(edges.loser, edges.weight, nodes)
-        alpha = edges.target + objective.penalty.inverse(-objective.phi.derivative(np.zeros(1)) * net / edges.pull)
+        alpha = edges.pulled_to + objective.penalty.inverse(-objective.phi.derivative(np.zeros(1)) * net / edges.pull)
         steps, settled = np.zeros(number, np.int64), np.ones(number, bool)
         slope = np.zeros(number)
     else:

@@ -55,8 +55,8 @@ def newton(
     weight = np.bincount(edges.winner, edges.weight, nodes) + np.bincount(edges.loser, edges.weight, nodes)
     fixed = np.zeros(nodes, bool)
     if held:
-        order = np.lexsort((weight, block))
-        fixed[order[np.flatnonzero(np.diff(block[order], append=-1))]] = True
+        sorter = np.lexsort((weight, block))
+        fixed[sorter[np.flatnonzero(np.diff(block[sorter], append=-1))]] = True
     ridge = np.zeros(nodes) if objective.phi.strictly_convex else FLAT * (weight + edges.pull)
     lift = np.full(number, float(objective.phi.linear_to > -np.inf))
     value = objective.per_group(alpha, block, number)
@@ -108,7 +108,7 @@ def _scale(objective: Objective, alpha: Floats) -> Floats:
     term = edges.weight * np.abs(objective.phi.derivative(objective.gaps(alpha)))
     if objective.phi.ends:
         term = term + edges.weight
-    pulls = np.abs(edges.pull * objective.penalty.derivative(alpha - edges.target))
+    pulls = np.abs(edges.pull * objective.penalty.derivative(alpha - edges.pulled_to))
     return np.asarray(
         np.bincount(edges.winner, term, nodes) + np.bincount(edges.loser, term, nodes) + pulls, np.float64
     )

@@ -22,7 +22,7 @@ Nodes = NDArray[np.int64]
 class WeightedEdges(OnNodes):
     """What a surrogate makes of its source: directed edges, and where values are pulled to.
 
-    Shapes: ``winner``, ``loser``, ``weight``, ``offset`` (edges,); ``pull``, ``target`` (nodes,).
+    Shapes: ``winner``, ``loser``, ``weight``, ``offset`` (edges,); ``pull``, ``pulled_to`` (nodes,).
     """
 
     node_start: Nodes
@@ -33,8 +33,8 @@ class WeightedEdges(OnNodes):
     """Margin asked for beyond that of φ: h(Y_ij) in AoS (13), else 0."""
     pull: Floats
     """ν_i ≥ 0, the strength of the penalty on the value of each node."""
-    target: Floats
-    """Where the penalty is least."""
+    pulled_to: Floats
+    """t_i, where the penalty is least."""
 
     @classmethod
     def of(
@@ -47,7 +47,7 @@ class WeightedEdges(OnNodes):
         offset: Floats | None = None,
         pull: float = 0.0,
     ) -> WeightedEdges:
-        """Edges of positive weight, with one strength of the penalty for all nodes and target 0."""
+        """Edges of positive weight, with one strength of the penalty for all nodes, pulled to 0."""
         keep = weight != 0
         nodes = int(node_start[-1])
         shift = np.zeros(len(weight)) if offset is None else offset
@@ -79,7 +79,7 @@ class GainsToAll(WeightedEdges):
 
     def __init__(self, node_start: Nodes, gain: Floats) -> None:
         nothing = np.zeros(int(node_start[-1]))
-        for name, column in (("node_start", node_start), ("gain", gain), ("pull", nothing), ("target", nothing)):
+        for name, column in (("node_start", node_start), ("gain", gain), ("pull", nothing), ("pulled_to", nothing)):
             object.__setattr__(self, name, column)
 
     @cached_property
@@ -138,17 +138,23 @@ class Objective:
         """The same with edges of the same ends and offset as one: many judgments share them, all work is by edges."""
         edges = self.edges
         key = edges.winner * self.nodes + edges.loser
-        order = (
+        sorter = (
             np.lexsort((edges.offset, key)) if (np.diff(edges.offset) != 0).any() else np.argsort(key, kind="stable")
         )
-        fresh = (np.diff(key[order]) != 0) | (np.diff(edges.offset[order]) != 0)
+        fresh = (np.diff(key[sorter]) != 0) | (np.diff(edges.offset[sorter]) != 0)
         if fresh.all():
             return self
         head = np.concatenate(([0], np.flatnonzero(fresh) + 1))
-        one = order[head]
-        weight = np.add.reduceat(edges.weight[order], head)
+        one = sorter[head]
+        weight = np.add.reduceat(edges.weight[sorter], head)
         merged = WeightedEdges(
-            edges.node_start, edges.winner[one], edges.loser[one], weight, edges.offset[one], edges.pull, edges.target
+            edges.node_start,
+            edges.winner[one],
+            edges.loser[one],
+            weight,
+            edges.offset[one],
+            edges.pull,
+            edges.pulled_to,
         )
         return replace(self, edges=merged)
 
@@ -160,7 +166,7 @@ class Objective:
             return self
         winner, loser = (np.tile(column, len(kink)) for column in (edges.winner, edges.loser))
         weight, offset = (rise * edges.weight).ravel(), (kink - 1.0 + edges.offset).ravel()
-        split = WeightedEdges(edges.node_start, winner, loser, weight, offset, edges.pull, edges.target)
+        split = WeightedEdges(edges.node_start, winner, loser, weight, offset, edges.pull, edges.pulled_to)
         return Objective(split, hinge, self.penalty)
 
     @property
@@ -183,7 +189,7 @@ class Objective:
         of_edges = np.bincount(group[edges.winner], edges.weight * self.phi.value(self.gaps(alpha)), groups)
         if not edges.pull.any():
             return np.asarray(of_edges, np.float64)
-        values = np.bincount(group, edges.pull * self.penalty.value(alpha - edges.target), groups)
+        values = np.bincount(group, edges.pull * self.penalty.value(alpha - edges.pulled_to), groups)
         return np.asarray(of_edges + values, np.float64)
 
     def value(self, alpha: Floats) -> Floats:
@@ -195,14 +201,14 @@ class Objective:
         edges = self.edges
         slope = edges.weight * self.phi.derivative(self.gaps(alpha))
         of_edges = np.bincount(edges.winner, slope, self.nodes) - np.bincount(edges.loser, slope, self.nodes)
-        return np.asarray(of_edges + edges.pull * self.penalty.derivative(alpha - edges.target), np.float64)
+        return np.asarray(of_edges + edges.pull * self.penalty.derivative(alpha - edges.pulled_to), np.float64)
 
     def curvature(self, alpha: Floats) -> tuple[Floats, Floats]:
         """Second derivatives: w_e φ'' of each edge and ν_i r'' of each node (Hessian = Laplacian + diagonal)."""
         edges = self.edges
         return (
             edges.weight * self.phi.second(self.gaps(alpha)),
-            edges.pull * self.penalty.second(alpha - edges.target),
+            edges.pull * self.penalty.second(alpha - edges.pulled_to),
         )
 
 
@@ -259,10 +265,10 @@ class Population(OnNodes):
         """Count edges that are the same before shares are taken: whose judgment each was makes no difference, not even
         by rounding, which could choose among many minimisers."""
         key = winner * np.int64(source.node_start[-1]) + loser
-        order = np.lexsort((strength, key)) if (np.diff(strength) != 0).any() else np.argsort(key, kind="stable")
-        head = np.flatnonzero(np.diff(key[order], prepend=-1) | (np.diff(strength[order], prepend=-1.0) != 0))
-        one = order[head]
-        number = np.add.reduceat(count[order], head) if len(head) else count[:0]
+        sorter = np.lexsort((strength, key)) if (np.diff(strength) != 0).any() else np.argsort(key, kind="stable")
+        head = np.flatnonzero(np.diff(key[sorter], prepend=-1) | (np.diff(strength[sorter], prepend=-1.0) != 0))
+        one = sorter[head]
+        number = np.add.reduceat(count[sorter], head) if len(head) else count[:0]
         total = np.maximum(source.judgments, 1)[source.owner[winner[one]]]
         return cls(source.node_start, winner[one], loser[one], strength[one], number / total)
 

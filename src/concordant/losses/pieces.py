@@ -126,12 +126,12 @@ class Pieces:
         upper, lower = (
             self.block[ends[self.across]] for ends in (self.objective.edges.winner, self.objective.edges.loser)
         )
-        order = np.argsort(upper, kind="stable")
-        start = np.searchsorted(upper[order], np.arange(self.number + 1))
+        sorter = np.argsort(upper, kind="stable")
+        start = np.searchsorted(upper[sorter], np.arange(self.number + 1))
         depth = np.zeros(self.number)
         waiting = np.bincount(lower, minlength=self.number)
         longest_paths(
-            read_only(start, np.int64), read_only(lower[order], np.int64), read_only(need[order], np.float64),
+            read_only(start, np.int64), read_only(lower[sorter], np.int64), read_only(need[sorter], np.float64),
             waiting.astype(np.int64), depth,
         )  # fmt: skip
         return depth

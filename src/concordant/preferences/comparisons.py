@@ -240,11 +240,11 @@ def _steps(column: Any, verdict: Verdict, scale: Scale, as_json: bool) -> NDArra
         read = numbers(column, as_json=as_json)
         refuse_numbers(verdict, read, "grade", hint)
         grades = np.array(scale.grades, np.float64)
-        order = np.argsort(grades)
-        place = np.minimum(np.searchsorted(grades[order], read.values), len(grades) - 1)
-        known = grades[order][place] == read.values
+        sorter = np.argsort(grades)
+        place = np.minimum(np.searchsorted(grades[sorter], read.values), len(grades) - 1)
+        known = grades[sorter][place] == read.values
         verdict.refuse(verdict.not_yet(~known), off)
-        return np.asarray(np.where(known, steps[order][place], 0), np.int64)
+        return np.asarray(np.where(known, steps[sorter][place], 0), np.int64)
     said = texts(column, as_json=as_json)
     if pa.types.is_null(said.type):
         code, words = np.full(len(said), -1, np.int64), []

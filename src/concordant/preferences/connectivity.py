@@ -107,20 +107,20 @@ def strong_components(nodes: int, source: NDArray[np.int64], target: NDArray[np.
 def by_size(group: Ints, owner: NDArray[np.int64]) -> Ints:
     """Number the groups of each graph from 0, the largest first, equal ones by their first node."""
     labels, first, inverse, size = np.unique(group, return_index=True, return_inverse=True, return_counts=True)
-    order = np.lexsort((first, -size, owner[first]))
-    graph = owner[first][order]
+    sorter = np.lexsort((first, -size, owner[first]))
+    graph = owner[first][sorter]
     begin = np.searchsorted(graph, graph)
     number = np.empty(len(labels), np.int32)
-    number[order] = np.arange(len(labels)) - begin
+    number[sorter] = np.arange(len(labels)) - begin
     return number[inverse]
 
 
 def _largest_blocks(strong: Ints, weak: Ints) -> NDArray[np.int64]:
     """For each component the number of its largest strong block (ties: the one with the first node)."""
     size = np.bincount(strong)
-    order = np.lexsort((np.arange(len(strong)), -size[strong], weak))
-    first = Ragged.runs(weak[order]).first
-    return strong[order][first].astype(np.int64)
+    sorter = np.lexsort((np.arange(len(strong)), -size[strong], weak))
+    first = Ragged.runs(weak[sorter]).first
+    return strong[sorter][first].astype(np.int64)
 
 
 def _beyond(
@@ -201,10 +201,10 @@ class Differences(OnNodes):
         up = net > 0
         winner, loser = np.where(up, mean.first, mean.second), np.where(up, mean.second, mean.first)
         kept = np.flatnonzero(~level)
-        order = kept[np.lexsort((loser[kept], winner[kept]))]  # nodes of a graph are together: graphs stay in order
+        sorter = kept[np.lexsort((loser[kept], winner[kept]))]  # nodes of a graph are together: graphs stay in order
         start = Ragged.counted(mean.graph[kept], len(mean)).start
         return cls(
-            mean.node_start, start, winner[order], loser[order], np.abs(net)[order], mean.first[level],
+            mean.node_start, start, winner[sorter], loser[sorter], np.abs(net)[sorter], mean.first[level],
             mean.second[level],
         )  # fmt: skip
 

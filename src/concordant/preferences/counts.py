@@ -151,8 +151,8 @@ def tally(key: Key, bits: int, count: Integers | None) -> tuple[Key, Integers]:
         amount = _low_bits(key, width, most) if count is not None else np.ones(len(key), np.int32)
         key >>= width
     else:
-        order = np.argsort(key, kind="stable")
-        key, amount = key[order], np.asarray(count, np.int64)[order]  # only with counts do bits run out
+        sorter = np.argsort(key, kind="stable")
+        key, amount = key[sorter], np.asarray(count, np.int64)[sorter]  # only with counts do bits run out
     new = np.empty(len(key), bool)
     new[0] = True
     np.not_equal(key[1:], key[:-1], out=new[1:])
@@ -180,15 +180,15 @@ def tally_rows(
     if (bits := sum(bit_width(size) for size in sizes)) <= BITS:
         key, amount = tally(pack(columns, sizes), bits, count)
         return list(unpack(key, sizes)), amount
-    order = np.lexsort(columns[::-1])
-    changed = np.zeros(len(order), bool)
+    sorter = np.lexsort(columns[::-1])
+    changed = np.zeros(len(sorter), bool)
     changed[:1] = True
     for column in columns:
-        ordered = np.asarray(column)[order]
+        ordered = np.asarray(column)[sorter]
         changed[1:] |= ordered[1:] != ordered[:-1]
     begin = np.flatnonzero(changed)
-    each = np.ones(len(order), np.int64) if count is None else np.asarray(count, np.int64)[order]
-    return [np.asarray(column)[order[begin]] for column in columns], np.add.reduceat(each, begin)
+    each = np.ones(len(sorter), np.int64) if count is None else np.asarray(count, np.int64)[sorter]
+    return [np.asarray(column)[sorter[begin]] for column in columns], np.add.reduceat(each, begin)
 
 
 def narrow(count: Integers) -> Integers:

@@ -357,10 +357,10 @@ def _sums(key: NDArray[np.int64], bits: int, mass: NDArray[Any]) -> tuple[NDArra
     """Distinct keys in order and the sum of the mass of each; real masses are added in the order of the rows."""
     if np.issubdtype(mass.dtype, np.integer) and bits <= BITS:
         return tally(key, bits, mass)
-    order = np.argsort(key, kind="stable")
-    key = key[order]
+    sorter = np.argsort(key, kind="stable")
+    key = key[sorter]
     begin = np.flatnonzero(np.diff(key, prepend=-1))
-    return key[begin], np.add.reduceat(mass[order], begin) if len(begin) else np.zeros(0)
+    return key[begin], np.add.reduceat(mass[sorter], begin) if len(begin) else np.zeros(0)
 
 
 def _edges_of_comparisons(batch: Batch, prefs: Comparisons) -> Edges:

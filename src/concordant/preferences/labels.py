@@ -344,8 +344,8 @@ def look_alikes(labels: Labels, what: str) -> tuple[str, ...]:
         said.append(f"{are} nothing but white space or invisible characters: {shown}")
     alike = np.flatnonzero(often[code] > 1)
     if len(alike):
-        order = alike[np.argsort(code[alike], kind="stable")]
-        groups = [order[part] for part in Ragged.runs(code[order]).slices]
+        sorter = alike[np.argsort(code[alike], kind="stable")]
+        groups = [sorter[part] for part in Ragged.runs(code[sorter]).slices]
         groups.sort(key=lambda group: int(group[0]))
         named = [[labels[place] for place in group[:SHOWN]] for group in groups[:SHOWN]]
         ways = list(dict.fromkeys(way for group in groups[:100] for way in _ways(labels[group[0]], labels[group[1]])))

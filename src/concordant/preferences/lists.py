@@ -209,9 +209,9 @@ def _refuse_twice(
 ) -> None:
     """Refuse the lists in which a code occurs twice among the entries that stay."""
     entries = np.flatnonzero(stays)
-    order = entries[np.lexsort((codes[entries], owner[entries]))]
-    again = (owner[order][1:] == owner[order][:-1]) & (codes[order][1:] == codes[order][:-1])
-    _refuse_entries(seen, owner, order[1:][again], reason)
+    sorter = entries[np.lexsort((codes[entries], owner[entries]))]
+    again = (owner[sorter][1:] == owner[sorter][:-1]) & (codes[sorter][1:] == codes[sorter][:-1])
+    _refuse_entries(seen, owner, sorter[1:][again], reason)
 
 
 def _one_click(
@@ -239,10 +239,10 @@ def _one_click(
         return clicked
     entries = np.flatnonzero(clicked > 0)
     sign = 1 if clicks == "first" else -1
-    order = entries[np.lexsort((sign * place[entries], owner[entries]))]
-    _, leading = np.unique(owner[order], return_index=True)
+    sorter = entries[np.lexsort((sign * place[entries], owner[entries]))]
+    _, leading = np.unique(owner[sorter], return_index=True)
     single = np.zeros(len(clicked))
-    single[order[leading]] = 1.0
+    single[sorter[leading]] = 1.0
     return single
 
 

@@ -464,12 +464,12 @@ def with_unranked_last(orders: Lists) -> Lists:
     added = orders.members[1][members.first[query][owner] + whole.place[cells]]
     last = lists.most(orders.list_value) + 1.0
     judgment = np.concatenate([lists.owner, owner])
-    order = np.argsort(judgment, kind="stable")
+    sorter = np.argsort(judgment, kind="stable")
     part = replace(
         orders,
         list_start=whole.start,
-        list_item=np.concatenate([orders.list_item, added])[order],
-        list_value=np.concatenate([orders.list_value, last[owner]])[order],
+        list_item=np.concatenate([orders.list_item, added])[sorter],
+        list_value=np.concatenate([orders.list_value, last[owner]])[sorter],
     )
     made = recounted(part, query, orders.count)
     return replace(made, declared=undeclared(made, orders.declared))

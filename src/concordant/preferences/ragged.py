@@ -200,11 +200,11 @@ def canonical_lists(
     Lists stand by (query, cluster, length, entries).
     """
     if kind == "orders":
-        order = np.lexsort((item, value, lists.owner))
-        item, value = item[order], _dense_tiers(lists, value[order])
+        sorter = np.lexsort((item, value, lists.owner))
+        item, value = item[sorter], _dense_tiers(lists, value[sorter])
     elif kind != "selections":
-        order = np.lexsort((item, lists.owner))
-        item, value = item[order], value[order]
+        sorter = np.lexsort((item, lists.owner))
+        item, value = item[sorter], value[sorter]
     value = value + 0.0  # −0 is 0
     kept, amount = _equal_lists(query, cluster, lists, item, value, count)
     lists, entries = lists.take(kept)
@@ -241,8 +241,8 @@ def _equal_lists(
     if not kept:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     chosen, total = np.concatenate(kept), np.concatenate(amounts)
-    order = np.lexsort((cluster[chosen], query[chosen]))  # stable: within a query by length, then entries
-    return chosen[order], total[order]
+    sorter = np.lexsort((cluster[chosen], query[chosen]))  # stable: within a query by length, then entries
+    return chosen[sorter], total[sorter]
 
 
 def affordable(kind: str, lists: Ragged) -> None:

@@ -89,10 +89,10 @@ def _deal(start: Offsets, count: NDArray[np.int64], key: Keys, shares: NDArray[n
     judgment, queries = made.owner, Ragged(made.start[start])
     query, place = queries.owner, queries.place
     local = place.astype(np.uint64)
-    order = np.lexsort((uniform_bits(key[query], local), query))
+    sorter = np.lexsort((uniform_bits(key[query], local), query))
     offset = (uniform_bits(key, np.full(len(key), 1 << 62, np.uint64)) % np.uint64(hands)).astype(np.int64)
     hand = (place + offset[query]) % hands
-    shares += np.bincount(hand * len(count) + judgment[order], minlength=shares.size).reshape(shares.shape)
+    shares += np.bincount(hand * len(count) + judgment[sorter], minlength=shares.size).reshape(shares.shape)
 
 
 def draw_subsets(

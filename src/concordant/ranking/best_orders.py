@@ -71,12 +71,12 @@ class Components:
         first = np.full(count, nodes)
         np.minimum.at(first, strong, np.arange(nodes))
         owner = net.owner[first]
-        order = np.lexsort((first, -np.bincount(strong, lead, count) / size, owner))
+        sorter = np.lexsort((first, -np.bincount(strong, lead, count) / size, owner))
         rank = np.empty(count, np.int64)
-        rank[order] = np.arange(count)
+        rank[sorter] = np.arange(count)
         number = rank[strong]
         node = np.lexsort((np.arange(nodes), -lead, number))
-        node_start = Ragged.of_sizes(size[order]).start
+        node_start = Ragged.of_sizes(size[sorter]).start
         local = np.empty(nodes, np.int64)
         local[node] = np.arange(nodes) - node_start[number[node]]
         above, below = number[net.winner], number[net.loser]
@@ -86,7 +86,7 @@ class Components:
         crossing = above != below
         pair = np.unique(above[crossing] * max(count, 1) + below[crossing])
         return cls(
-            len(net), owner[order], node_start, node, number, edge_start, local[net.winner[inside]],
+            len(net), owner[sorter], node_start, node, number, edge_start, local[net.winner[inside]],
             local[net.loser[inside]], net.weight[inside], pair // max(count, 1), pair % max(count, 1),
         )  # fmt: skip
 
@@ -116,10 +116,10 @@ class Components:
             read_only(start, np.int64), read_only(out, np.int64), read_only(self.cross_to, np.int64),
             entering.astype(np.int64), place,
         )  # fmt: skip
-        order = np.lexsort((place, self.graph))
-        before = Ragged.of_sizes(self.sizes[order]).first
+        sorter = np.lexsort((place, self.graph))
+        before = Ragged.of_sizes(self.sizes[sorter]).first
         ahead = np.empty(count, np.int64)
-        ahead[order] = before - before[start[self.graph[order]]] if count else before
+        ahead[sorter] = before - before[start[self.graph[sorter]]] if count else before
         return ahead
 
 

@@ -157,12 +157,12 @@ class Units(Grouped):
         joined = (extras > 0) | (size <= (len(gauge.group) if whole is None else whole))
         number = np.where(joined[batch.owner], first[batch.owner], gauge.group)
         number = np.concatenate([number, first[extra_owner]])
-        order = np.argsort(number, kind="stable")
-        labels, begin = np.unique(number[order], return_index=True)
-        start = np.append(begin, len(order)).astype(np.int64)
+        sorter = np.argsort(number, kind="stable")
+        labels, begin = np.unique(number[sorter], return_index=True)
+        start = np.append(begin, len(sorter)).astype(np.int64)
         nodes = np.bincount(number[: len(gauge.group)], minlength=gauge.groups + 1)[labels]
         owner = np.concatenate([batch.owner, extra_owner])
-        return cls(start, order.astype(np.int64), nodes.astype(np.int64), owner[order[begin]])
+        return cls(start, sorter.astype(np.int64), nodes.astype(np.int64), owner[sorter[begin]])
 
     @property
     def size(self) -> Indices:

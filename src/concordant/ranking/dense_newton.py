@@ -76,8 +76,8 @@ def fit_dense(
     status = np.full(len(chosen), Status.CONVERGED, np.int8)
     iterations, gradient = np.zeros(len(chosen), np.int64), np.zeros(len(chosen))
     too_wide = np.zeros(len(chosen), bool)
-    order = np.argsort(size, kind="stable")
-    for here in steps("graphs", _stacks(size, order)):
+    sorter = np.argsort(size, kind="stable")
+    for here in steps("graphs", _stacks(size, sorter)):
         m = int(size[here[0]])
         nodes = graphs.node_start[:-1][chosen[here]][:, None] + np.arange(m)
         above = _matrices(graphs, chosen[here], m)

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtr
-from scipy.stats import binom
+from scipy.special import betainc, betaincinv, ndtr, ndtri
 
 from concordant.preferences.counts import bit_width
 from concordant.preferences.graphs import Batch
@@ -61,17 +60,15 @@ class EdgeTests:
         votes, exact = self.votes[pairs], self.exact[pairs]
         one, place = _distinct(votes, exact, threshold)
         number, signs, limit = votes[one], exact[one], threshold[one] * (1 + SAME)
-        critical = np.where(signs, binom.isf(limit, number, 0.5) + 1, 0.0)  # wins from which on p ≤ limit
-        fewer = signs & (binom.sf(critical - 2, number, 0.5) <= limit)
-        critical = np.where(fewer, critical - 1, critical)
-        size = np.where(signs, binom.sf(critical - 1, number, 0.5), 0.0)
+        critical = _critical(number, limit)
+        size = np.where(signs, binomial_tail(critical, number), 0.0)
         best = _inverse_mean(np.log1p(BETS)[:, None] * number[~signs].astype(np.float64))
         size[~signs] = np.where(best <= limit[~signs], threshold[one][~signs], 0.0)
         found = np.asarray(size[place], np.float64)
         beyond = exact & (np.minimum(self.above, self.below)[pairs] <= doubt) & (found > 0)
         sure = np.flatnonzero(beyond)
         lost = betaincinv(self.fewer[pairs[sure]] + 1.0, (votes - self.fewer[pairs])[sure], 1.0 - doubt[sure])
-        found[sure] = np.maximum(binom.sf(critical[place[sure]] - 1, votes[sure], np.minimum(lost, 0.5)), 1e-300)
+        found[sure] = np.maximum(binomial_tail(critical[place[sure]], votes[sure], np.minimum(lost, 0.5)), 1e-300)
         return found, beyond
 
 
@@ -146,11 +143,11 @@ def _sums(pair: Whole, times: Floats, value: Floats, pairs: int) -> Floats:
 
 def _distinct(*columns: NDArray[Any]) -> tuple[Whole, Whole]:
     """A row of each distinct kind, and the kind of each row."""
-    order = np.lexsort(columns)
-    alike = Ragged.runs(*(column[order] for column in columns))
-    place = np.empty(len(order), np.int64)
-    place[order] = alike.owner
-    return order[alike.first], place
+    sorter = np.lexsort(columns)
+    alike = Ragged.runs(*(column[sorter] for column in columns))
+    place = np.empty(len(sorter), np.int64)
+    place[sorter] = alike.owner
+    return sorter[alike.first], place
 
 
 def _inverse_mean(logs: Floats) -> Floats:
@@ -159,10 +156,35 @@ def _inverse_mean(logs: Floats) -> Floats:
     return np.asarray(np.exp(-top) / np.exp(np.maximum(logs - top, -700.0)).mean(axis=0))
 
 
+def binomial_tail(wins: Any, votes: Any, share: Any = 0.5) -> Floats:
+    """P(Bin(votes, share) ≥ wins) = I_share(wins, votes − wins + 1), the incomplete beta function.
+
+    >>> binomial_tail(np.array([0, 3, 5, 6]), 5).tolist()  # (10 + 5 + 1)/2⁵, 1/2⁵
+    [1.0, 0.5, 0.03125, 0.0]
+    """
+    wins = np.asarray(wins, np.float64)
+    inside = betainc(np.maximum(wins, 1.0), np.maximum(votes - wins + 1.0, 1.0), share)
+    return np.where(wins <= 0, 1.0, np.where(wins > votes, 0.0, inside))
+
+
+def _critical(votes: Whole, limit: Floats) -> Whole:
+    """The fewest wins with P(Bin(votes, ½) ≥ wins) ≤ limit, votes + 1 where there are none: bisection about Φ's."""
+    z = np.minimum(-ndtri(np.clip(limit, 1e-300, 0.5)), 40.0)
+    about, reach = (votes + z * np.sqrt(votes)) / 2, 3 + z**2
+    low, high = (np.clip(about + side, 0, votes + 1).astype(np.int64) for side in (-reach, reach))
+    low = np.where(binomial_tail(low, votes) > limit, low, -1)  # where that many wins are too few, or none at all
+    high = np.where(binomial_tail(high, votes) <= limit, high, votes + 1)
+    while len(apart := np.flatnonzero(high - low > 1)):
+        middle = (low + (high - low) // 2)[apart]
+        enough = binomial_tail(middle, votes[apart]) <= limit[apart]
+        high[apart[enough]], low[apart[~enough]] = middle[enough], middle[~enough]
+    return high
+
+
 def _tail(wins: Whole, votes: Whole) -> Floats:
     """P(Bin(votes, ½) ≥ wins)."""
     (won, cast), place = np.unique(np.stack([wins, votes]), axis=1, return_inverse=True)
-    tail = np.where(won > 0, binom.sf(won - 1, np.maximum(cast, 1), 0.5), 1.0)
+    tail = binomial_tail(won, cast)
     if (many := cast >= 1 << 53).any():  # a normal law to 1e-12, where not every integer has a float64 of its own
         tail[many] = ndtr((cast[many] - 2.0 * won[many]) / np.sqrt(cast[many]))
     return np.asarray(tail[place.ravel()], np.float64)
@@ -174,7 +196,7 @@ def family_wise(p_value: Floats, tested: int) -> Floats:
     >>> family_wise(np.array([0.01, 0.04, 0.001]), 10).round(3).tolist()
     [0.09, 0.32, 0.01]
     """
-    order = np.argsort(p_value, kind="stable")
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.maximum.accumulate(p_value[order] * (tested - np.arange(len(order))))
+    sorter = np.argsort(p_value, kind="stable")
+    adjusted = np.empty(len(sorter))
+    adjusted[sorter] = np.maximum.accumulate(p_value[sorter] * (tested - np.arange(len(sorter))))
     return np.minimum(adjusted, 1.0)

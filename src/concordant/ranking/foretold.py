@@ -42,11 +42,11 @@ def foretold(votes: Comparisons, known: Paths) -> pa.Table:
     if len(votes.queries) != 1 or len(votes.items) > MOST or votes.time is None:
         raise UsageError(f"judgments of one query are foretold, with times, of up to {MOST:,} items")
     items, extras, davidson = len(votes.items), len(known.fit.beta), known.ties == "davidson"
-    order = np.argsort(votes.time, kind="stable")
-    time, one, other = votes.time[order], votes.winner[order].astype(np.int64), votes.loser[order].astype(np.int64)
-    z = np.zeros((len(order), 0)) if votes.covariates is None else np.asarray(votes.covariates)[order]
-    tie = np.zeros(len(order), bool) if votes.tie is None else votes.tie[order]
-    strength = votes.count[order].astype(np.float64) * (1.0 if votes.weight is None else votes.weight[order])
+    sorter = np.argsort(votes.time, kind="stable")
+    time, one, other = votes.time[sorter], votes.winner[sorter].astype(np.int64), votes.loser[sorter].astype(np.int64)
+    z = np.zeros((len(sorter), 0)) if votes.covariates is None else np.asarray(votes.covariates)[sorter]
+    tie = np.zeros(len(sorter), bool) if votes.tie is None else votes.tie[sorter]
+    strength = votes.count[sorter].astype(np.float64) * (1.0 if votes.weight is None else votes.weight[sorter])
     mean, covariance = np.zeros(items + extras), np.zeros((items + extras, items + extras))
     mean[items:], covariance[items:, items:] = known.fit.beta, known.fit.coefficients
     born, diagonal = np.zeros(items, bool), np.arange(items)
@@ -81,7 +81,7 @@ def foretold(votes: Comparisons, known: Paths) -> pa.Table:
         columns["tie_probability"] = columns.pop("tie")
     names = votes.items
     table = {"time": as_times(time, votes.dated), "winner": names.take(one), "loser": names.take(other)}
-    return pa.table(table | {"tie": tie, "count": votes.count[order], **columns})
+    return pa.table(table | {"tie": tie, "count": votes.count[sorter], **columns})
 
 
 def _updated(

@@ -63,12 +63,12 @@ class Known:
             wanted = np.where(of_query < 0, -1, wanted + np.where(wanted < 0, 0, of_query * np.int64(len(items))))
             wanted[code[item] < 0] = -1
             key = key + own_query * np.int64(len(items))
-        order = np.argsort(key, kind="stable")
-        if len(key) > 1 and (np.diff(key[order]) == 0).any():
-            twice = self.item[int(order[np.flatnonzero(np.diff(key[order]) == 0)[0]])].as_py()
+        sorter = np.argsort(key, kind="stable")
+        if len(key) > 1 and (np.diff(key[sorter]) == 0).any():
+            twice = self.item[int(sorter[np.flatnonzero(np.diff(key[sorter]) == 0)[0]])].as_py()
             raise UsageError(f"the ranking has the item {twice!r} twice{'' if self.query is None else ' in a query'}")
-        at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
-        found = order[at]
+        at = np.minimum(np.searchsorted(key[sorter], wanted), max(len(key) - 1, 0))
+        found = sorter[at]
         return np.where((wanted >= 0) & (key[found] == wanted), found, -1).astype(np.int64)
 
 

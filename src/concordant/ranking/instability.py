@@ -27,8 +27,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import gammaln, ive, xlogy
-from scipy.stats import chi2
+from scipy.special import chdtrc, gammaincinv, gammaln, ive, xlogy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -145,7 +144,7 @@ def instability(units: Units, name: str, value: Ints, kind: Kind, enough: NDArra
             return units.untested(name, kind, f"no cut leaves {TRIM:.0%} of the judgments on both sides")
         statistic = float(_of_numbers(cells, share)[cuts].max())
     if many:
-        p = float(chi2.sf(statistic, df)) if kind == "name" else supremum_tail(statistic, before[cuts], k)
+        p = float(chdtrc(df, statistic)) if kind == "name" else supremum_tail(statistic, before[cuts], k)
         return Instability(name, kind, units.unit, units.number, statistic, df, p, law="many units")
     psi, size = units.each()
     p = _permuted(psi @ found, size, np.repeat(value, units.times), kind, cuts, statistic, seed)
@@ -164,8 +163,8 @@ def _of_numbers(cells: Floats, share: Floats) -> Floats:
 
 def _permuted(psi: Floats, size: Floats, value: Ints, kind: Kind, cuts: Ints, statistic: float, seed: int) -> float:
     """Share of the permutations of the units' values, the given one among them, with a statistic as large."""
-    order = np.argsort(value, kind="stable")
-    begin = np.flatnonzero(np.append(True, np.diff(value[order]) > 0))
+    sorter = np.argsort(value, kind="stable")
+    begin = np.flatnonzero(np.append(True, np.diff(value[sorter]) > 0))
     random = np.random.default_rng(seed)
     total, reached = size.sum(), 1
     most = int(np.clip(MUCH / max(psi.size, 1), 999, PERMUTATIONS))
@@ -192,8 +191,8 @@ def supremum_tail(bound: float, share: Floats, k: int) -> float:
     """
     if bound <= 0:
         return 1.0
-    first = float(chi2.sf(bound, k))
-    low, high = np.sqrt(chi2.ppf(1e-14, k)), np.sqrt(bound)
+    first = float(chdtrc(k, bound))
+    low, high = np.sqrt(2 * gammaincinv(k / 2, 1e-14)), np.sqrt(bound)
     if first == 0.0:
         return first
     if high <= low:

@@ -171,12 +171,12 @@ def _kemeny(batch: Batch, exact_up_to: int, work: int | None) -> Scores:
 
 def _places(group: Ints, *keys: Ints) -> tuple[Floats, NDArray[np.bool_]]:
     """Place of each node in its group by the keys, from 1; equal ones share the middle, and which do."""
-    order = np.lexsort((*keys[::-1], group))
-    begin = Ragged.runs(group[order])
-    runs = Ragged.runs(group[order], *(key[order] for key in keys))
+    sorter = np.lexsort((*keys[::-1], group))
+    begin = Ragged.runs(group[sorter])
+    runs = Ragged.runs(group[sorter], *(key[sorter] for key in keys))
     middle = runs.first + 0.5 * (runs.sizes + 1) - begin.first[begin.owner[runs.first]]
-    place, shared = np.empty(len(order)), np.empty(len(order), bool)
-    place[order], shared[order] = runs.spread(middle), runs.spread(runs.sizes > 1)
+    place, shared = np.empty(len(sorter)), np.empty(len(sorter), bool)
+    place[sorter], shared[sorter] = runs.spread(middle), runs.spread(runs.sizes > 1)
     return place, shared
 
 

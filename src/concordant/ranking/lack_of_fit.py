@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaincc
-from scipy.stats import binom
 
 from concordant.errors import Setting
 from concordant.preferences.connectivity import connectivity
@@ -45,7 +44,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.bradley_terry import bradley_terry
-from concordant.ranking.edge_tests import edge_tests
+from concordant.ranking.edge_tests import binomial_tail, edge_tests
 from concordant.ranking.problem import davidson_probabilities, win_probability
 from concordant.ranking.scores import Scores
 from concordant.ranking.simulated_fit import Link, by_simulation, case_five, logistic
@@ -285,11 +284,11 @@ class Table:
         """Lay out the wins of pairs."""
         number = np.arange(len(wins))
         owner = np.concatenate([np.repeat(first, wins), np.repeat(second, losses)])
-        order = np.argsort(owner, kind="stable")
-        target = np.concatenate([np.repeat(second, wins), np.repeat(first, losses)])[order]
-        pair = np.concatenate([np.repeat(number, wins), np.repeat(number, losses)])[order]
-        forward = (np.arange(len(owner)) < wins.sum())[order]
-        return cls(np.searchsorted(owner[order], np.arange(nodes.stop - nodes.start + 1)), target, pair, forward, wins)
+        sorter = np.argsort(owner, kind="stable")
+        target = np.concatenate([np.repeat(second, wins), np.repeat(first, losses)])[sorter]
+        pair = np.concatenate([np.repeat(number, wins), np.repeat(number, losses)])[sorter]
+        forward = (np.arange(len(owner)) < wins.sum())[sorter]
+        return cls(np.searchsorted(owner[sorter], np.arange(nodes.stop - nodes.start + 1)), target, pair, forward, wins)
 
     @property
     def items(self) -> int:
@@ -493,7 +492,7 @@ def contradictions(batch: Batch, value: Floats) -> Contradictions:
     wins, losses = (f(graphs.wins[found], graphs.losses[found]) for f in (np.maximum, np.minimum))
     prefs = batch.prefs
     if isinstance(prefs, Comparisons) and prefs.weight is None and prefs.cluster is None:
-        tail = binom.sf(wins - 1, wins + losses, 0.5)
+        tail = binomial_tail(wins, wins + losses)
     elif len(found):
         tests = edge_tests(batch)
         tail = np.where(up, tests.above[found], tests.below[found])
@@ -520,7 +519,7 @@ def rejected(p_value: Floats) -> bool:
     """
     tested = int((~np.isnan(p_value)).sum())
     bad = int((p_value <= NOISE).sum())
-    return bool(bad and binom.sf(bad - 1, tested, NOISE) <= NOISE + 1e-12)
+    return bool(bad and binomial_tail(bad, tested, NOISE) <= NOISE + 1e-12)
 
 
 def misfit_notes(p_value: Floats, contradicted: pa.Table) -> tuple[Note, ...]:

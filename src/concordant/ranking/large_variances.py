@@ -284,8 +284,8 @@ def _factored(hessian: csr_array, prior: float, gauge: Gauge, root: csr_array | 
     diagonal[:nodes] += prior
     total, count = gauge.sums(diagonal[:nodes].copy()), gauge.sums(np.ones(nodes))
     shift = np.where(total > 0, total, count) / count**2
-    order = np.argsort(gauge.group, kind="stable")
-    for part, amount in zip(np.split(order, np.cumsum(count.astype(int))[:-1]), shift, strict=True):
+    sorter = np.argsort(gauge.group, kind="stable")
+    for part, amount in zip(np.split(sorter, np.cumsum(count.astype(int))[:-1]), shift, strict=True):
         if len(part) == nodes:
             bread[:nodes, :nodes] += amount
         else:

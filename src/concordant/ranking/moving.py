@@ -33,7 +33,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import eigsh
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from concordant.errors import CannotRank, UsageError
 from concordant.kernels.arrays import read_only
@@ -122,8 +122,8 @@ class Games:
     def slots(self) -> tuple[Ints, Ints]:
         """Ends of edges at each knot: where they begin, and 2 e or 2 e + 1 for the first or the other end of edge e."""
         ends = np.column_stack(self.edges[:2]).ravel()
-        order = np.argsort(ends, kind="stable")
-        return np.searchsorted(ends[order], np.arange(self.knots + 1)), order
+        sorter = np.argsort(ends, kind="stable")
+        return np.searchsorted(ends[sorter], np.arange(self.knots + 1)), sorter
 
     @property
     def extras(self) -> int:
@@ -391,9 +391,9 @@ def joint_walks(fit: Fit, extra: Floats | None = None, tell: Callable[[float, Fl
     born = np.searchsorted(times, games.time[games.start[:-1]])
     one, other, _ = games.edges
     when = np.searchsorted(times, games.time[one])
-    order = np.argsort(when, kind="stable")
-    left, right, weight = games.item[one][order], games.item[other][order], np.maximum(fit.weight, 1e-300)[order]
-    begin = np.searchsorted(when[order], np.arange(len(times) + 1))
+    sorter = np.argsort(when, kind="stable")
+    left, right, weight = games.item[one][sorter], games.item[other][sorter], np.maximum(fit.weight, 1e-300)[sorter]
+    begin = np.searchsorted(when[sorter], np.arange(len(times) + 1))
     covariance, diagonal = np.zeros((items, items)), np.arange(items)
     kept: list[tuple[Floats, Floats]] = []
     determinant = 0.0
@@ -499,7 +499,7 @@ def drift_test(fit: Fit, precision: float | None) -> tuple[float, float]:
     none = 1e-4 / np.sqrt(float(np.ptp(fit.games.time)) or 1.0)
     still = evidence(fitted(part, *chosen(part, precision, none)))
     ratio = max(2 * (evidence(fitted(part, fit.precision, fit.drift)) - still), 0.0)
-    return ratio, 0.5 * float(chi2.sf(ratio, 1)) if ratio > 0 else 1.0
+    return ratio, 0.5 * float(chdtrc(1, ratio)) if ratio > 0 else 1.0
 
 
 def _drawn(games: Games) -> Games:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from concordant.errors import Idle, UsageError, did_you_mean, whole_number
 from concordant.preferences.connectivity import Connectivity, connectivity
@@ -143,7 +143,7 @@ class Paths:
         games, group = self.fit.games, self.links.component.astype(np.int64)
         score = self.fit.theta - self._levels(self.fit.theta)
         error = self._errors
-        reach = norm.isf((1.0 - self.level) / 2) * error
+        reach = -ndtri((1.0 - self.level) / 2) * error
         return pa.table(
             {
                 "item": self.prefs.items.take(games.item),
@@ -183,8 +183,8 @@ class Paths:
         """
         now = self._moment(when)
         score, own = now.gauge.centre(now.mean), now.item
-        reach = norm.isf((1.0 - self.level) / 2) * now.contrast
-        together = norm.isf((1.0 - self.level ** (1.0 / max(len(own), 1))) / 2) * now.contrast
+        reach = -ndtri((1.0 - self.level) / 2) * now.contrast
+        together = -ndtri((1.0 - self.level ** (1.0 / max(len(own), 1))) / 2) * now.contrast
         ends = score - together, score + together, now.gauge
         component, zeros = self.links.component[own], np.zeros(len(own), np.int64)
         judgments, flag = touches(self._batch)[own], flags_of(self.links)[own]
@@ -291,11 +291,11 @@ class Paths:
         level = values - slope * since
         until = np.where(ending, width - 1, np.append(at[1:], 0))
         key = np.concatenate([group * width + at, group * width + until])
-        order = np.argsort(key, kind="stable")
+        sorter = np.argsort(key, kind="stable")
         sums = np.column_stack([np.r_[level, -level], np.r_[slope, -slope], np.r_[games.first, -1.0 * ending]])
-        running = np.vstack([np.zeros(3), np.cumsum(sums[order], axis=0)])
-        last = np.searchsorted(key[order], group * width + at, side="right")
-        begin = np.searchsorted(key[order], group * width)
+        running = np.vstack([np.zeros(3), np.cumsum(sums[sorter], axis=0)])
+        last = np.searchsorted(key[sorter], group * width + at, side="right")
+        begin = np.searchsorted(key[sorter], group * width)
         found = running[last] - running[begin]
         return np.asarray((found[:, 0] + found[:, 1] * since) / found[:, 2])
 
@@ -409,7 +409,7 @@ def _margin(now: _Moment, one: Ints, other: Ints, z: Floats, fit: Fit) -> tuple[
 def chances(margin: Floats, variance: Floats, log_nu: float | None, level: float) -> dict[str, Floats]:
     """Return probabilities of win, tie and loss, the mean over a normal margin, and what they are at its ends."""
     spread = np.sqrt(variance)
-    reach = norm.isf((1.0 - level) / 2) * spread
+    reach = -ndtri((1.0 - level) / 2) * spread
     low, high = margin - reach, margin + reach
     grid = (margin[:, None] + spread[:, None] * NODES).ravel()
     found: dict[str, Floats] = {}

@@ -495,8 +495,8 @@ def _checked(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Floats | None,
     p_value = np.concatenate([check.p_value for check in checks])
     raw = np.concatenate([check.against.p_value for check in checks])
     adjusted = family_wise(raw, sum(check.against.tested for check in checks))
-    order = np.lexsort((np.arange(len(adjusted)), adjusted))
-    kept = order[adjusted[order] <= NOISE]
+    sorter = np.lexsort((np.arange(len(adjusted)), adjusted))
+    kept = sorter[adjusted[sorter] <= NOISE]
 
     def column(values: Callable[[_Check], NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate([values(check) for check in checks])[kept]

@@ -153,8 +153,8 @@ class Rankings(Grouped):
         keep &= np.bincount(holder[keep], minlength=len(lists))[holder] > 1
         holder, tier, node = holder[keep], tier[keep], node[keep]
         if top:
-            order = np.lexsort((tier, holder))
-            tier, node = tier[order], node[order]
+            sorter = np.lexsort((tier, holder))
+            tier, node = tier[sorter], node[sorter]
         kept, size = np.unique(holder, return_counts=True)
         offsets = Ragged.of_sizes(size).start
         return cls(batch.node_start, offsets, node, tier, batch.multiplicity[kept].astype(float), kept, top)

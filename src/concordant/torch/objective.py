@@ -96,7 +96,7 @@ class TorchObjective(nn.Module):  # type: ignore[misc]
 
         return cls(
             *(places(column) for column in (edges.node_start, edges.winner, edges.loser)),
-            *(numbers(column) for column in (edges.weight, edges.offset, edges.pull, edges.target)),
+            *(numbers(column) for column in (edges.weight, edges.offset, edges.pull, edges.pulled_to)),
             phi=objective.phi.name,
             penalty=objective.penalty.name,
         )

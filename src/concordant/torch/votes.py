@@ -129,26 +129,26 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
             raise UsageError(f"prompt has shape {tuple(prompt.shape)}, reward {tuple(reward.shape)}")
         _same_length(winner, loser=loser, tie=tie, count=count)
         of_prompt = _array(prompt)
-        order = np.argsort(of_prompt, kind="stable")
-        place = np.argsort(order)
+        sorter = np.argsort(of_prompt, kind="stable")
+        place = np.argsort(sorter)
         sides = [_array(side) for side in (winner, loser)]
         for name, side in zip(("winner", "loser"), sides, strict=True):
-            wrong = int(((side < 0) | (side >= len(order))).sum())
+            wrong = int(((side < 0) | (side >= len(sorter))).sum())
             if wrong:
-                raise UsageError(f"{wrong:,} of {len(side):,} votes name a {name} that is not in 0…{len(order) - 1}")
+                raise UsageError(f"{wrong:,} of {len(side):,} votes name a {name} that is not in 0…{len(sorter) - 1}")
         across = int((of_prompt[sides[0]] != of_prompt[sides[1]]).sum())
         if across:
             raise UsageError(f"{across:,} of {len(sides[0]):,} votes compare responses to different prompts")
-        node_start = np.flatnonzero(np.diff(of_prompt[order], prepend=of_prompt[order][:1] - 1)).astype(np.int64)
+        node_start = np.flatnonzero(np.diff(of_prompt[sorter], prepend=of_prompt[sorter][:1] - 1)).astype(np.int64)
         risk, share = self._edges(
-            np.append(node_start, len(order)) if len(order) else np.zeros(1, np.int64),
+            np.append(node_start, len(sorter)) if len(sorter) else np.zeros(1, np.int64),
             place[sides[0]],
             place[sides[1]],
             None if tie is None else _array(tie).astype(bool),
             None if count is None else _array(count),
         )
         risk = risk.to(reward.device)
-        value = risk(reward[torch.as_tensor(order, device=reward.device)])
+        value = risk(reward[torch.as_tensor(sorter, device=reward.device)])
         return (value * torch.as_tensor(share, dtype=value.dtype, device=value.device)).sum()
 
     def pairs(

@@ -190,9 +190,9 @@ def match(scores: Valued, labels_: Valued, unmatched: str) -> Matched:
     left, right = _keys(scores, labels_)
     _refuse_twice(scores, left)
     _refuse_twice(labels_, right)
-    order = np.argsort(right)
-    at = np.minimum(np.searchsorted(right[order], left), len(right) - 1)
-    partner = order[at]
+    sorter = np.argsort(right)
+    at = np.minimum(np.searchsorted(right[sorter], left), len(right) - 1)
+    partner = sorter[at]
     found = right[partner] == left
     if not found.any():
         raise InputError(
@@ -227,13 +227,13 @@ def _keys(scores: Valued, labels_: Valued) -> tuple[Ints, Ints]:
 
 
 def _refuse_twice(valued: Valued, key: Ints) -> None:
-    order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(key[order][1:] == key[order][:-1])
+    sorter = np.argsort(key, kind="stable")
+    again = np.flatnonzero(key[sorter][1:] == key[sorter][:-1])
     if len(again):
-        first = again[np.argmin(order[again + 1])]
+        first = again[np.argmin(sorter[again + 1])]
         raise InputError(
             f"{valued.log.name}: {len(again):,} rows repeat a query and item "
-            f"(first: {valued.named(int(order[first + 1]))}, as {valued.place(int(order[first]))}); one row for each"
+            f"(first: {valued.named(int(sorter[first + 1]))}, as {valued.place(int(sorter[first]))}); one row for each"
         )
 
 

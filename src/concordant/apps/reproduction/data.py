@@ -122,8 +122,8 @@ def read_graded(name: str, data: Path | None) -> GradedLists:
     relevance = np.concatenate([labels for _, labels in parts])
     before = np.cumsum([0, *(len(features.queries) for features, _ in parts)])
     query = np.concatenate([_codes(features) + first for (features, _), first in zip(parts, before, strict=False)])
-    order = np.argsort(query, kind="stable")
-    X, relevance, query = X[order], relevance[order], query[order]
+    sorter = np.argsort(query, kind="stable")
+    X, relevance, query = X[sorter], relevance[sorter], query[sorter]
     lists = Ragged.runs(query)
     keep = lists.spread((lists.sizes >= LEAST[name]) & (lists.most(relevance) > lists.least(relevance)))
     kept = Ragged.runs(query[keep]).start

@@ -51,8 +51,8 @@ class Ratings:
     @cached_property
     def by_movie(self) -> list[Ints]:
         """The ratings of each movie."""
-        order = np.argsort(self.movie, kind="stable")
-        return np.split(order, np.searchsorted(self.movie[order], np.arange(1, len(self.age))))
+        sorter = np.argsort(self.movie, kind="stable")
+        return np.split(sorter, np.searchsorted(self.movie[sorter], np.arange(1, len(self.age))))
 
 
 def read_movielens(folder: Path) -> Ratings:

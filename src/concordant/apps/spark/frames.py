@@ -360,9 +360,9 @@ def _pieces(table: pa.Table, rows: int) -> Iterator[pa.Table]:
     codes = table["query"].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
     counts = np.bincount(codes)
     piece = ((np.cumsum(counts) - 1) // rows)[codes]
-    order = np.argsort(piece, kind="stable")
+    sorter = np.argsort(piece, kind="stable")
     sizes = np.bincount(piece)
-    table = table.take(pa.array(order))
+    table = table.take(pa.array(sorter))
     begin = 0
     for size in sizes[sizes > 0].tolist():
         yield table.slice(begin, size)

@@ -57,12 +57,12 @@ def _packed(table: pa.Table, roles: Sequence[str], counting: bool) -> pa.RecordB
         found, rows = memory.count_rows(table, {name: name for name in (*roles, BUCKET)})
         table = pa.table({**found, ROWS: rows})
     bucket = table[BUCKET].to_numpy()
-    order = np.argsort(bucket.astype(np.uint16) if bucket.max() < 1 << 16 else bucket, kind="stable")
+    sorter = np.argsort(bucket.astype(np.uint16) if bucket.max() < 1 << 16 else bucket, kind="stable")
     columns = {name: _narrow(table[name]) for name in table.column_names if name != BUCKET}
-    table = pa.table(columns).take(pa.array(order))
-    ordered = bucket[order]
+    table = pa.table(columns).take(pa.array(sorter))
+    ordered = bucket[sorter]
     begin = np.flatnonzero(np.diff(ordered, prepend=-1))
-    blocks = [_stream(table.slice(at, end - at)) for at, end in zip(begin, [*begin[1:], len(order)], strict=True)]
+    blocks = [_stream(table.slice(at, end - at)) for at, end in zip(begin, [*begin[1:], len(sorter)], strict=True)]
     return pa.record_batch([pa.array(ordered[begin], pa.int32()), pa.array(blocks, pa.binary())], schema=PACKED)
 
 

@@ -90,23 +90,23 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         table = frame.toArrow()
     queries, query = Labels.encode(table["query"])
     items, item = Labels.encode(table["item"])
-    order = np.argsort(query, kind="stable")  # the rows of a query come from one task, in their order
-    first = np.flatnonzero(np.diff(query[order], prepend=-1))
+    sorter = np.argsort(query, kind="stable")  # the rows of a query come from one task, in their order
+    first = np.flatnonzero(np.diff(query[sorter], prepend=-1))
 
     def column(name: str) -> Any:
-        return table[name].to_numpy()[order]
+        return table[name].to_numpy()[sorter]
 
     methods = {method for said in pc.unique(table["interval"]).to_pylist() for method in said.split(" or ")}
-    flags = pc.index_in(table["flag"], pa.array(LABELS)).to_numpy()[order]
-    tested = table["lack_of_fit"].to_numpy()[order][first]
+    flags = pc.index_in(table["flag"], pa.array(LABELS)).to_numpy()[sorter]
+    tested = table["lack_of_fit"].to_numpy()[sorter][first]
     return Ranking(
         queries=queries,
         items=items,
-        query=query[order],
-        item=item[order],
+        query=query[sorter],
+        item=item[sorter],
         flag=flags.astype(np.int8),
         **{name: column(name) for name in ("component", "score", "lower", "upper", "judgments", "provisional")},
-        **{name: pc.fill_null(table[name], 0).to_numpy()[order] for name in ("rank", "rank_lower", "rank_upper")},
+        **{name: pc.fill_null(table[name], 0).to_numpy()[sorter] for name in ("rank", "rank_lower", "rank_upper")},
         quasi_error=column("quasi_error") if "quasi_error" in table.column_names else None,
         structure=structure,
         interval=" or ".join(sorted(methods)) or interval,

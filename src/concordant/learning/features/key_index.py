@@ -128,8 +128,8 @@ def place(file: FeatureFile, prefs: Preferences) -> Placed:
     nodes_of_item = None
     if many:
         first = Ragged.counted(item, known).start
-        order = np.argsort(item, kind="stable")
-        nodes_of_item = (first, order.astype(_short(len(item)), copy=False))
+        sorter = np.argsort(item, kind="stable")
+        nodes_of_item = (first, sorter.astype(_short(len(item)), copy=False))
     found_all = Placed(start, code, nodes_of_item, runs.whole and not many, len(file) - judged)
     file.placed = (prefs, found_all)
     return found_all
@@ -237,9 +237,9 @@ def _node(start: Ints, item: Codes, query: Ints, sought: Ints) -> Ints:
 
 
 def _refuse_judged_twice(file: FeatureFile, prefs: Preferences, code: Codes, repeats: int) -> None:
-    order = np.argsort(code, kind="stable")
-    again = np.flatnonzero((np.diff(code[order]) == 0) & (code[order[1:]] >= 0))[0]
-    first, second = int(order[again]), int(order[again + 1])
+    sorter = np.argsort(code, kind="stable")
+    again = np.flatnonzero((np.diff(code[sorter]) == 0) & (code[sorter[1:]] >= 0))[0]
+    first, second = int(sorter[again]), int(sorter[again + 1])
     start, item = prefs.members
     if file.query is None:
         called = f"item {prefs.items[int(code[first]) if len(prefs.queries) > 1 else int(item[code[first]])]!r}"

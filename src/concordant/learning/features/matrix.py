@@ -187,11 +187,11 @@ def _names(names: Sequence[str] | None, width: int, name: str) -> tuple[str, ...
 
 def _refuse_twice(items: Labels, item: Ints, queries: Labels, query: Ints | None, name: str) -> None:
     key = item.astype(np.int64) if query is None else query.astype(np.int64) * max(len(items), 1) + item
-    order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(np.diff(key[order]) == 0)
+    sorter = np.argsort(key, kind="stable")
+    again = np.flatnonzero(np.diff(key[sorter]) == 0)
     if len(again) == 0:
         return
-    first, second = int(order[again[0]]), int(order[again[0] + 1])
+    first, second = int(sorter[again[0]]), int(sorter[again[0] + 1])
     whose = "" if query is None else f"query {queries[query[first]]!r}, "
     unit = "item" if query is None else "(query, item)"
     raise InputError(
@@ -264,8 +264,8 @@ def _rows(key: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64
         table = np.zeros(span, np.int32 if len(key) < 1 << 31 else np.int64)
         table[key] = np.arange(len(key), dtype=table.dtype)
         return np.asarray(table[np.clip(sought, 0, span - 1)], np.int64)
-    order = np.argsort(key, kind="stable")
-    return np.asarray(order[np.minimum(np.searchsorted(key[order], sought), len(key) - 1)], np.int64)
+    sorter = np.argsort(key, kind="stable")
+    return np.asarray(sorter[np.minimum(np.searchsorted(key[sorter], sought), len(key) - 1)], np.int64)
 
 
 def refuse_other_types(items: Labels, queries: Labels | None, prefs: Preferences) -> None:

@@ -125,10 +125,10 @@ def _pairs(
         raise InputError(f"{_line(log, int(row[wrong[0]]))}: there is no feature {index[wrong[0]]}; {said}")
     same = row[1:] == row[:-1]
     if (same & (np.diff(index) <= 0)).any():  # not ascending: allowed, but not twice
-        order = np.lexsort((index, row))
-        twice = np.flatnonzero((np.diff(index[order]) == 0) & (np.diff(row[order]) == 0))
+        sorter = np.lexsort((index, row))
+        twice = np.flatnonzero((np.diff(index[sorter]) == 0) & (np.diff(row[sorter]) == 0))
         if len(twice):
-            at = order[twice[0]]
+            at = sorter[twice[0]]
             raise InputError(f"{_line(log, int(row[at]))}: the feature {index[at]} is there twice")
     return row, index, table["value"].to_numpy()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from concordant.errors import counted
 from concordant.learning.rankers.choosing import target_weights
@@ -165,7 +165,7 @@ def choose(
 def _taken(target: Target, names: tuple[str, ...], judges: Judges, found: list[list[Floats]]) -> Gate:
     loss = [judges.loss(scores) for scores in found]
     gaps = [judges.difference(found[0], scores) for scores in found]
-    errors = float(norm.isf(LEVEL / (len(names) - 1)))
+    errors = float(-ndtri(LEVEL / (len(names) - 1)))
     passing = [place for place, gap in enumerate(gaps) if gap.mean > errors * gap.error + ROUNDING]
     taken = min(passing, key=lambda place: loss[place], default=0)
     return Gate(target, names, tuple(loss), tuple(gap.mean for gap in gaps), tuple(gap.error for gap in gaps), taken)
@@ -249,14 +249,14 @@ def projected(scores: Floats, prefs: Preferences) -> Floats:
     place = best_orders(mean_adjacency(batch)).place
     found = np.empty(len(scores))
     for query in batch.node_groups.slices:
-        order = np.argsort(place[query], kind="stable")
-        given = scores[query][order]
+        sorter = np.argsort(place[query], kind="stable")
+        given = scores[query][sorter]
         if len(given) > 1:
             step = STRICT * float(np.ptp(given)) / (len(given) - 1)
             given = isotonic_regression(given, increasing=False).x - step * (
                 np.arange(len(given)) - (len(given) - 1) / 2
             )
-        found[query] = given[np.argsort(order, kind="stable")]
+        found[query] = given[np.argsort(sorter, kind="stable")]
     return found
 
 

@@ -75,10 +75,10 @@ class EdgeProblem:
         if row is not None:
             distinct, first, inverse = np.unique(row, return_index=True, return_inverse=True)
             if len(distinct) < nodes:  # units in the order in which they first appear: queries stay together
-                order = np.argsort(first)
-                place = np.empty(len(order), np.int64)
-                place[order] = np.arange(len(order))
-                unit, units, row = place[inverse], len(distinct), distinct[order]
+                sorter = np.argsort(first)
+                place = np.empty(len(sorter), np.int64)
+                place[sorter] = np.arange(len(sorter))
+                unit, units, row = place[inverse], len(distinct), distinct[sorter]
         of_node = Ragged(edges.node_start).spread(scale)
         of_edge = edges.weight * of_node[edges.winner]
         pulled = np.flatnonzero(edges.pull * of_node)
@@ -86,7 +86,7 @@ class EdgeProblem:
         keep = np.flatnonzero(of_edge > 0)
         keep = keep[np.argsort(winner[keep], kind="stable")]
         ends = winner[keep], loser[keep], of_edge[keep], edges.offset[keep]
-        values = unit[pulled], (edges.pull * of_node)[pulled], edges.target[pulled]
+        values = unit[pulled], (edges.pull * of_node)[pulled], edges.pulled_to[pulled]
         return cls(X, row, units, *ends, *values, objective.phi, objective.penalty, ridge)
 
     @property

@@ -40,8 +40,8 @@ class GroupedRows:
     def add(self, X: NDArray[np.floating[Any]], rows: Ints, nodes: Ints) -> None:
         """Take in some rows of X and the node that each is."""
         if len(nodes) > 1 and not (nodes[1:] > nodes[:-1]).all():
-            order = np.argsort(nodes, kind="stable")
-            rows, nodes = rows[order], nodes[order]
+            sorter = np.argsort(nodes, kind="stable")
+            rows, nodes = rows[sorter], nodes[sorter]
         query = np.searchsorted(self.start, nodes, side="right") - 1
         runs = Ragged.runs(query)
         begin, size = runs.first, runs.sizes

@@ -57,19 +57,19 @@ class SampleGraphs:
         """Take the graphs of an objective; the items of graph g are the rows first[g]:last[g] of Z."""
         edges, graphs = objective.edges, len(objective)
         owner = objective.owner[edges.winner]
-        order = np.argsort(owner, kind="stable")
-        begin = edges.node_start[:-1][owner[order]]
+        sorter = np.argsort(owner, kind="stable")
+        begin = edges.node_start[:-1][owner[sorter]]
         pulled = bool(edges.pull.any())
         return cls(
             first,
             last,
             Ragged.counted(owner, graphs).start,
-            edges.winner[order] - begin,
-            edges.loser[order] - begin,
-            edges.weight[order],
-            edges.offset[order],
+            edges.winner[sorter] - begin,
+            edges.loser[sorter] - begin,
+            edges.weight[sorter],
+            edges.offset[sorter],
             edges.pull if pulled else np.zeros(0),
-            edges.target if pulled else np.zeros(0),
+            edges.pulled_to if pulled else np.zeros(0),
             edges.node_start if pulled else np.zeros(graphs + 1, np.int64),
         )
 

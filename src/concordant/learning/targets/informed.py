@@ -171,9 +171,9 @@ class _Problem:
     @cached_property
     def sampled(self) -> NDArray[np.int64]:
         """The queries on which ridge and τ² are chosen, in random order."""
-        order = np.argsort(uniform_bits(self.keys, np.full(len(self.keys), 1 << 61, np.uint64)), kind="stable")
-        held = np.cumsum(self.whole.graphs.pairs.sizes[order])
-        return order[: int(np.searchsorted(held, SAMPLE)) + 1]
+        sorter = np.argsort(uniform_bits(self.keys, np.full(len(self.keys), 1 << 61, np.uint64)), kind="stable")
+        held = np.cumsum(self.whole.graphs.pairs.sizes[sorter])
+        return sorter[: int(np.searchsorted(held, SAMPLE)) + 1]
 
     @cached_property
     def fold(self) -> NDArray[np.int64]:

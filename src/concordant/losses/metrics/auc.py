@@ -79,8 +79,8 @@ def _by_query(lists: Lists, score: Floats, positive: NDArray[np.bool_]) -> tuple
     positives = np.append(0, np.cumsum(positive))[lists.start]
     each = np.diff(positives)
     pairs = each * (lists.groups.sizes - each)
-    order = np.lexsort((score, owner))
-    score, positive = score[order], positive[order]
+    sorter = np.lexsort((score, owner))
+    score, positive = score[sorter], positive[sorter]
     begin = np.flatnonzero(np.append(True, (score[1:] != score[:-1]) | (owner[1:] != owner[:-1]))[: len(score)])
     ups = np.add.reduceat(positive, begin, dtype=np.int64) if len(begin) else begin
     downs = np.diff(np.append(begin, len(score))) - ups
@@ -208,9 +208,9 @@ def _shares(score: Floats, label: Floats, relevant: float) -> tuple[Floats, Floa
     _enough(len(above), len(below), relevant)
     placed = []
     for these, those in ((above, below), (below, above)):
-        order = np.argsort(these)
+        sorter = np.argsort(these)
         share = np.empty(len(these))
-        share[order] = placements(these[order], np.sort(those)) / (2.0 * len(those))
+        share[sorter] = placements(these[sorter], np.sort(those)) / (2.0 * len(those))
         placed.append(share)
     return placed[0], placed[1]
 

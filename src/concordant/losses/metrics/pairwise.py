@@ -121,8 +121,8 @@ def _from_labels(lists: Lists, score: Floats, label: Floats, ties: str) -> tuple
     owner = lists.groups.owner
     level = np.unique(label, return_inverse=True)[1].astype(np.int64)
     keys = (-level, score, owner) if ties == "heavier" else (score, owner)
-    order = np.lexsort(keys)
-    loss = inversions(owner, level[order], label[order], len(lists))
+    sorter = np.lexsort(keys)
+    loss = inversions(owner, level[sorter], label[sorter], len(lists))
     downwards = np.lexsort((-level, owner))
     return loss, inversions(owner, level[downwards], label[downwards], len(lists))
 
@@ -222,8 +222,8 @@ def kendall_tau(scores: Any, labels: Any, query: Any = None, *, variant: str = "
     lists = lists_of(query, len(score))
     score, label, owner, size = lists.take(score), lists.take(label), lists.groups.owner, len(lists)
     level = np.unique(label, return_inverse=True)[1].astype(np.int64)
-    order = np.lexsort((level, score, owner))  # owner is in order already, so it stays as it is
-    score, level = score[order], level[order]
+    sorter = np.lexsort((level, score, owner))  # owner is in order already, so it stays as it is
+    score, level = score[sorter], level[sorter]
     length = lists.groups.sizes.astype(np.float64)
     pairs = length * (length - 1) / 2
     new = np.append(True, owner[1:] != owner[:-1])[: len(owner)]
