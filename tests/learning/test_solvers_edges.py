@@ -95,7 +95,7 @@ def test_gain_regression_is_the_normal_equations():
     objective = surrogate("gain-regression").objective(law)
     share = np.array([0.5, 0.2, 0.3])
     fit = fit_edges(X, objective, ridge=0.1, weight=share)
-    by_equations = NormalEquations.of(X, objective.edges.target, start, share / np.diff(start), intercept="none")
+    by_equations = NormalEquations.of(X, objective.edges.pulled_to, start, share / np.diff(start), intercept="none")
     np.testing.assert_allclose(fit.theta, by_equations.solve(0.1).theta, rtol=1e-10)
     assert fit.status == "closed form" and fit.iterations == 0
 
