@@ -186,12 +186,26 @@ def test_coefficients_of_a_file_foretell_as_the_ranking_does(tmp_path, capsys):
         cc.rank(cc.read(past, home="left"), ties="davidson").evaluate(cc.read(new, home="left")).table.to_pylist()
     )
     assert found == pytest.approx({row["name"]: row["mean"] for row in expected}, rel=1e-9)
+    assert f"the coefficients of {beside} (home advantage, ties (log ν))" in err and "half wins" not in err
+    status, _, err = call(capsys, "evaluate", board, new)
+    assert status == 0 and "no home side, no covariates, and ties are half wins" in err
     status, _, err = call(capsys, "evaluate", board, new, "--coefficients", beside)
     assert status == 2 and "covariates 'home', which these judgments lack" in err
     status, _, err = call(capsys, "evaluate", board, new, "--home")
     assert status == 2 and "add --coefficients" in err
     beside.write_text(beside.read_text() * 2)
     assert call(capsys, "evaluate", board, new, "--home", "--coefficients", beside)[0] == 2
+
+
+def test_votes_are_read_aloud(files, capsys):
+    """As ``rank`` reads them: a column that looks like who judged is named until it is used."""
+    for name in ("train", "test"):
+        path = files / f"{name}.csv"
+        path.write_text(path.read_text().replace("who", "judge"))
+    assert call(capsys, "rank", files / "train.csv", "-o", files / "r.csv")[0] == 0
+    told = "the column 'judge' looks like who judged and is not used: --cluster judge"
+    assert told in call(capsys, "evaluate", files / "r.csv", files / "test.csv")[2]
+    assert told not in call(capsys, "evaluate", files / "r.csv", files / "test.csv", "--cluster", "judge")[2]
 
 
 def test_parts_of_a_log_are_read_aloud(tmp_path, capsys):

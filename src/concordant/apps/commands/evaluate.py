@@ -32,6 +32,7 @@ from concordant.progress import stage, steps
 from concordant.ranking.cross_validation import cross_validate
 from concordant.ranking.cumulative import THRESHOLD, Cuts
 from concordant.ranking.held_out import held_out, matched
+from concordant.ranking.summary import term_of
 
 if TYPE_CHECKING:
     from concordant.apps.commands.fitted_scorer import FittedScorer
@@ -168,18 +169,32 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
         table: pa.Table | None = None
         notes: tuple[Note, ...] = ()
         if not alone:
-            found = held_out(prefs, known, *_coefficients(options.coefficients))
-            table, notes = found.table, found.notes
+            beside = _coefficients(options.coefficients)
+            found = held_out(prefs, known, *beside)
+            table, notes = found.table, (_made_from(options.coefficients, *beside), *found.notes)
         if fitted is not None:
             row, left_out = fitted.judged(prefs, known)
             notes = (*left_out, *notes)
             table = row if table is None else pa.concat_tables([row, table])
     _show(table)
     skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
-    how = "scores are taken for log-abilities: the chance of a win is 1/(1 + e^−difference); ties are half wins"
-    if options.coefficients is not None:
-        how = f"scores are taken for log-abilities, with the coefficients of {options.coefficients}"
-    options.say_notes([*skipped, f"{options.labels}: {prefs.facts}", *([] if alone else [how]), *notes])
+    options.say_notes([*skipped, f"{options.labels}: {prefs.facts}", *reading.notes, *notes])
+
+
+def _made_from(source: str | None, beta: dict[str, float], log_nu: float | None, cuts: Cuts | None) -> Note:
+    """Say what predictions are made from: a file of scores does not say which coefficients stood beside them."""
+    names = [*(term_of(name) for name in beta), *([] if log_nu is None else [term_of("ties")])]
+    names += [] if cuts is None else ["thresholds"]
+    text = "scores are taken for log-abilities: the chance of a win is 1/(1 + e^−difference)"
+    if source is None:
+        text += (
+            "; no home side, no covariates, and ties are half wins: of a ranking with --home, --covariate, --ties "
+            "davidson or --ties cumulative name its coefficients, too (rank --coefficients F writes them)"
+        )
+    else:
+        text = "scores are taken for log-abilities, with the coefficients of {source} ({names})"
+        text += "; ties are half wins" if log_nu is None and cuts is None else ""
+    return Note("made from", text, source=source or "", names=", ".join(names))
 
 
 def _by_parts(options: EvaluateOptions) -> None:
