@@ -17,6 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("CONCORDANT_SHARED", ROOT.parent / "shared" / "data"))
 SMALL = ROOT / "tests" / "data"
 
+os.environ.setdefault(
+    "SPARK_CONF_DIR", str(ROOT / "tests" / "spark_conf")
+)  # for commands that start a Spark of their own
+
 settings.register_profile("fixed", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("drawn", settings.get_profile("fixed"), derandomize=False, print_blob=True)
 settings.load_profile("fixed" if GIVEN is None else "drawn")

@@ -68,6 +68,7 @@ INSIDE_FUNCTIONS = {
         "concordant.kernels.subset_gains",
     ): "start-up time: Numba, where targets are computed",
     ("ranking/elimination.py", "concordant.kernels.elimination"): "start-up time: Numba, for chains and the like only",
+    ("apps/commands/__init__.py", "pyarrow"): "start-up time: help needs none",
     ("apps/models/regressors.py", "concordant.kernels.tree_walks"): "start-up time: Numba, for many rows only",
     ("auditing/transitivity.py", "concordant.kernels.paths"): "start-up time: Numba, for many paths only",
     ("auditing/shapes.py", "concordant.kernels.paths"): "start-up time: Numba, for large components only",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -234,6 +235,17 @@ def test_ranking_does_not_load_numba(work: str) -> None:
     check = f"import sys; {work}; print([name for name in sys.modules if name.split('.')[0] in ('numba', 'llvmlite')])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_short_ranking_does_not_load_what_it_does_not_need(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text("winner,loser\na,b\nb,c\na,c\n", encoding="utf-8")
+    check = (
+        "import sys, atexit; from concordant.apps.commands import main; sys.argv[1:] = ['rank', 'votes.csv', '-q']; "
+        "names = ['pandas', 'scipy.stats', 'sklearn', 'numba', 'matplotlib']; "
+        "atexit.register(lambda: print([name for name in names if name in sys.modules])); main()"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
 def test_help_does_not_load_numba() -> None:

@@ -1,7 +1,7 @@
 """The command ``concordant``: arguments in, tables and files out, one clear line for every error.
 
-Only click is imported here, so that ``concordant --help`` costs nothing; each command imports its
-options, and when it runs what it needs.
+Only click is imported here, so that ``concordant --help`` costs nothing; each command imports its options, and when it
+runs what it needs.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ def main(arguments: list[str] | None = None) -> None:
     (``standard``); output that could not be written to standard output makes the status 2.
     """
     own = arguments is None
+    if own and not {"-h", "--help", "--version"} & set(sys.argv) and len(sys.argv) > 1:
+        _leave_pandas_out(sys.argv[1:])
     with standard_streams(own=own) as streams, said_as(sys.argv[1:] if arguments is None else arguments):
         with watched(_say_interrupted, to_the_end=own) as watch:
             try:
@@ -101,6 +103,32 @@ def main(arguments: list[str] | None = None) -> None:
                 say("note", trouble)
         if status:
             sys.exit(status)
+
+
+class _NoPandas:
+    """A finder of modules that says that pandas is not installed."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raise ModuleNotFoundError for pandas; nothing else is found here."""
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
+
+
+def _leave_pandas_out(arguments: list[str]) -> None:
+    """Let PyArrow make its first array, before which it loads pandas where that is installed (.3 s), without it.
+
+    Not on Spark, which needs pandas.
+    """
+    if any("spark" in one or "://" in one for one in arguments):
+        return
+    without = _NoPandas()
+    sys.meta_path.insert(0, without)
+    try:
+        import pyarrow
+
+        pyarrow.array([0]).to_numpy()
+    finally:
+        sys.meta_path.remove(without)
 
 
 def _run(arguments: list[str] | None, watch: Watch) -> int:
