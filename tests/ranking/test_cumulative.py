@@ -303,9 +303,7 @@ def test_clusters_and_the_bootstrap():
 def test_what_it_does_not_do_is_said():
     votes = votes_of([0, 1, 0], [1, 0, 1], [1, 2, 0])
     board = cc.rank(votes, ties="cumulative")
-    assert board.lack_of_fit is None
-    with pytest.raises(cc.UsageError, match="residuals"):
-        board.residuals()
+    assert np.isnan(board.lack_of_fit).all()
     real = cc.Preferences.from_comparisons([0, 1], [1, 0], weight=[0.5, 1.0])
     with pytest.raises(cc.UsageError, match=r"integers from 1 to 50; 0\.5 is none"):
         cc.rank(real, ties="cumulative")
@@ -319,3 +317,58 @@ def test_what_it_does_not_do_is_said():
         cc.rank(votes, "plackett-luce", ties="cumulative")
     for empty in (cc.Preferences.empty(), votes_of([0, 0], [1, 1], [0, 0])):
         assert (cc.rank(empty, ties="cumulative").score == 0).all()
+
+
+def test_residuals_of_grades_are_those_of_the_formula():
+    """Var Σ(Y − e) = V − D H⁻¹ Dᵀ with D and H by finite differences of e and of the log-likelihood as written out."""
+    left, right, grade, count = ribbons()
+    items, levels = 5, 3
+    found = cc.rank(votes_of(left, right, grade, count), ties="cumulative", prior=0).residuals().to_pylist()
+    s, _, cuts, _ = fitted(left - 1, right - 1, grade, count, items)
+    grades, pairs = np.arange(-levels, levels + 1), [(row["first"] - 1, row["second"] - 1) for row in found]
+    times = [count[(np.minimum(left, right) == a + 1) & (np.maximum(left, right) == b + 1)].sum() for a, b in pairs]
+
+    def moments(x):
+        chance = np.array([[probability(k, x[a] - x[b], x[items:]) for k in grades] for a, b in pairs])
+        mean = chance @ grades
+        return times * mean, times * (chance @ grades**2 - mean**2)
+
+    def loss(x):
+        return -(count * np.log(probability(grade, x[left - 1] - x[right - 1], x[items:]))).sum()
+
+    at, step = np.concatenate([s, cuts]), 1e-4 * np.eye(items + levels)
+    slopes = np.array([(moments(at + h)[0] - moments(at - h)[0]) / 2e-4 for h in step]).T
+    bend = np.array(
+        [[loss(at + h + k) - loss(at + h - k) - loss(at - h + k) + loss(at - h - k) for k in step] for h in step]
+    )
+    expected, variance = moments(at)
+    left_over = variance - np.einsum("pi,ij,pj->p", slopes, np.linalg.pinv(bend / 4e-8, rcond=1e-6), slopes)
+    signed, low = count * grade * np.where(left < right, 1, -1), np.minimum(left, right)
+    observed = [signed[(low == a + 1) & (np.maximum(left, right) == b + 1)].sum() for a, b in pairs]
+    assert [row["judgments"] for row in found] == times and [row["observed"] for row in found] == observed
+    assert [row["expected"] for row in found] == pytest.approx(expected, abs=2e-3)
+    assert [row["standardised"] for row in found] == pytest.approx((observed - expected) / np.sqrt(left_over), abs=2e-3)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_size_and_power_of_the_fit_of_grades(clustered):
+    """Of judges who say everything twice, too; away from one scale, a cycle, it is seen."""
+    rejected, squares = [], []
+    for bent in (0.0, 1.0):
+        found = []
+        for draw in range(50):
+            rng = np.random.default_rng(draw)
+            left, right = np.array([rng.permutation(5)[:2] for _ in range(200)]).T
+            cycle = bent * (((right - left) % 5 == 1).astype(float) - ((left - right) % 5 == 1))
+            latent = 0.4 * (right - left) + cycle + rng.logistic(size=200)
+            grade = np.sign(latent).astype(int) * np.searchsorted([0.4, 1.1, 2.5], np.abs(latent))
+            more = {"cluster": np.repeat(np.arange(200), 2)} if clustered else {}
+            times = 2 if clustered else 1
+            votes = votes_of(*(np.repeat(side, times) for side in (left, right, grade)), **more)
+            board = cc.rank(votes, ties="cumulative", interval="none", prior=0.01 if draw % 2 else 2.0)
+            found.append(board.lack_of_fit[0])
+            if not bent and draw % 2:
+                squares += [row["standardised"] ** 2 for row in board.residuals().to_pylist()]
+        rejected.append(np.mean(np.array(found) <= 0.05))
+    assert rejected[0] <= 0.12 and rejected[1] >= 0.9
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.25)

@@ -359,6 +359,25 @@ class Cuts:
             found |= {f"loss_{level}": (-above, -k) for level, k, above in steps}
         return {name: self.between(margin, *ends) for name, ends in found.items()}
 
+    def grades(self, margin: Floats) -> tuple[Floats, Floats, Floats, dict[str, Floats]]:
+        """Mean and variance of the grade, positive for the first, and slopes of the mean by margin and thresholds.
+
+        E Y = Σ_k (l_k − l_{k−1}) (σ(t − c_k) − σ(−t − c_k)) with the strengths l_1 < l_2 < … and l_0 = 0.
+
+        >>> [float(x[0].round(3)) for x in Cuts((1, 3), np.array([0.5, 1.5])).grades(np.array([1.0]))[:2]]
+        [1.043, 3.343]
+        """
+        mean, square, slope, slopes = (0.0 * margin, 0.0 * margin, 0.0 * margin, dict[str, Floats]())
+        for level, below, cut in zip(self.levels, (0, *self.levels), self.value.tolist(), strict=False):
+            up, down = expit(margin - cut), expit(-margin - cut)
+            rise, fall = up * (1.0 - up), down * (1.0 - down)
+            mean, square = mean + (level - below) * (up - down), square + (level**2 - below**2) * (up + down)
+            slope = slope + (level - below) * (rise + fall)
+            if cut != 0:  # of those that merged the last is the parameter
+                name = threshold_name(self.levels[np.flatnonzero(self.value == cut)[-1]])
+                slopes[name] = slopes.get(name, 0.0 * margin) + (level - below) * (fall - rise)
+        return mean, square - mean**2, slope, slopes
+
     def log_odds(self, margin: Floats) -> Floats:
         """Of a win against a loss."""
         first = min(float(self.value[0]), WIDE) if len(self.value) else WIDE

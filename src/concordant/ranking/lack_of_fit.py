@@ -168,16 +168,20 @@ class Design:
     def inverse(self, weight: Floats, prior: float) -> Floats:
         """(Xᵀ W X + λ)⁻¹ on scores that sum to zero in each component."""
         whole = np.asarray((self.matrix.T @ self.matrix.multiply(weight[:, None])).toarray(), np.float64)
-        nodes = self.nodes
-        part = connected_components(whole[:nodes, :nodes] != 0, directed=False)[1]
-        same, size = part[:, None] == part[None, :], np.bincount(part)[part]
-        scale = max(float(np.diagonal(whole).max(initial=0.0)), 1e-300)
-        whole[:nodes, :nodes] += same * (scale / size)[:, None]
-        whole[np.arange(nodes), np.arange(nodes)] += max(prior, 1e-12 * scale)
-        inverse = np.linalg.inv(whole)
-        centre = np.eye(len(whole))
-        centre[:nodes, :nodes] -= same / size[:, None]
-        return np.asarray(centre @ inverse @ centre.T)
+        return inverse_information(whole, self.nodes, prior)
+
+
+def inverse_information(whole: Floats, nodes: int, prior: float) -> Floats:
+    """(H + λ)⁻¹ of an information, with λ on its first ``nodes`` parameters, whose sum is zero in each component."""
+    part = connected_components(whole[:nodes, :nodes] != 0, directed=False)[1]
+    same, size = part[:, None] == part[None, :], np.bincount(part)[part]
+    scale = max(float(np.diagonal(whole).max(initial=0.0)), 1e-300)
+    whole[:nodes, :nodes] += same * (scale / size)[:, None]
+    whole[np.arange(nodes), np.arange(nodes)] += max(prior, 1e-12 * scale)
+    inverse = np.linalg.inv(whole)
+    centre = np.eye(len(whole))
+    centre[:nodes, :nodes] -= same / size[:, None]
+    return np.asarray(centre @ inverse @ centre.T)
 
 
 def heights(rows: csr_array, inverse: Floats) -> Floats:
@@ -429,30 +433,51 @@ def two_items(graphs: Graphs, pairs: slice) -> csr_array:
 
 
 def _by_signs(batch: Batch, fitted: FittedPairs, graph: int, seed: int) -> float:
-    """The p-value of one graph whose judgments depend on each other within units, by random signs of these."""
+    """The p-value of one graph whose judgments depend on each other within units."""
     residual, own, draws = unit_residuals(batch, fitted, graph)
-    units = residual.shape[0]
-    times = min(FIRST + THEN, SIGNED // max(residual.nnz, units, residual.shape[1]))
-    if draws.sum() < FEWEST // 2 or times < FIRST:
-        return np.nan
     pairs, _ = fitted.part(graph)
     design, joined = Design.of(fitted, graph), two_items(fitted.graphs, pairs)
     inverse = design.inverse(np.maximum(fitted.variance[pairs], 1e-300), fitted.prior)
     moving = (joined @ design.matrix.multiply(fitted.variance[pairs][:, None])).tocsr()
     variance = np.maximum(joined @ fitted.variance[pairs], 1e-300)
+    units = Units(residual @ joined.T, own @ joined.T, residual @ design.matrix, draws)
+    return by_signs(units, moving, inverse, variance, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Units of judgments that depend on each other: of one draw of each, by pairs of items."""
+
+    residual: csr_array
+    """(units, pairs)."""
+    variance: csr_array
+    """(units, pairs): its share of the variance."""
+    score: csr_array
+    """(units, parameters): its gradient of the log-likelihood."""
+    draws: Ints
+
+
+def by_signs(units: Units, moving: csr_array, inverse: Floats, variance: Floats, seed: int) -> float:
+    """Return the p-value of X² of residuals in the metric 1/``variance`` (pairs,), by random signs of the units.
+
+    ``moving`` (pairs, parameters): how what is expected moves with the parameters; ``inverse``: A⁻¹ of these.
+    """
+    number = len(units.draws)
+    times = min(FIRST + THEN, SIGNED // max(units.residual.nnz, number, len(variance)))
+    if units.draws.sum() < FEWEST // 2 or times < FIRST:
+        return np.nan
     height = np.clip(heights(moving, inverse) / variance, 0.0, 1.0)
     mean = float((1 - height).sum())
-    own = own @ joined.T
-    shares = np.asarray(own.multiply(own).T @ draws.astype(np.float64)).ravel() / variance**2
+    own = units.variance
+    shares = np.asarray(own.multiply(own).T @ units.draws.astype(np.float64)).ravel() / variance**2
     lost = float((height * (1 - height) * shares).sum())
     if mean - lost < 1e-6:
         return np.nan
-    random = np.random.default_rng(seed)
-    signs = 2.0 * random.binomial(draws[:, None], 0.5, (units, times)) - draws[:, None]  # a sum of one for each draw
-    drawn = residual.T @ signs
-    left = joined @ drawn - moving @ (inverse @ (design.matrix.T @ drawn))
+    random, draws = np.random.default_rng(seed), units.draws[:, None]
+    signs = 2.0 * random.binomial(draws, 0.5, (number, times)) - draws  # a sum of one for each draw
+    left = units.residual.T @ signs - moving @ (inverse @ (units.score.T @ signs))
     squares = (left**2 / variance[:, None]).sum(axis=0)
-    statistic = float(_squares(joined @ fitted.residual[pairs], variance).sum())
+    statistic = float(_squares(units.residual.T @ units.draws.astype(np.float64), variance).sum())
     moved = float(squares.mean()) * lost / (mean - lost)
     larger = int((squares + moved >= statistic).sum())
     return float((larger + 1) / (times + 1))

@@ -27,6 +27,7 @@ from concordant.ranking.contrasts import Gauge, firm, held_at
 from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.empirical_bayes import chosen_prior
 from concordant.ranking.flags import LABELS, flags_of, undecided
+from concordant.ranking.graded_fit import graded_lack_of_fit
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.joint import Fitted
 from concordant.ranking.lack_of_fit import (
@@ -163,7 +164,8 @@ class Ranking(Answers):
         Columns: query, first, second, judgments (their strength), expected and observed (wins of the first, ties half),
         standardised: observed − expected over its standard error, which accounts for the fitted scores and clusters;
         missing where nothing is left to vary, or one cluster alone judged the pair. What is expected at the values of
-        covariates is added up.
+        covariates is added up. With ``ties="cumulative"`` judgments are counted, and expected and observed are sums of
+        grades, positive where the first is preferred.
 
         Errors: UsageError when the scores do not say how often one item beats another.
 
@@ -175,10 +177,6 @@ class Ranking(Answers):
 
         Source: Agresti, Categorical Data Analysis (2013), §4.5, standardised Pearson residuals.
         """
-        if self.structure == "bradley-terry" and self._fitted.used.get("ties") == "cumulative":
-            raise UsageError(
-                "residuals of ties='cumulative', whose outcomes are more than wins and losses, are not there"
-            )
         if self.structure != "bradley-terry" or self.judged is None:
             raise UsageError(
                 f"residuals need scores that say how often one item beats another, as those of bradley-terry do, not "
@@ -293,8 +291,7 @@ def rank(
             limits, apart = _apart(batch, linked, limits, few, member)
             used = scores.options
             part = _part(batch, scores, linked, limits, judgments, apart, across_components)
-            tested = member.expects and options.get("ties") != "cumulative"
-            parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if tested else part)
+            parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
             done += len(codes)
             advance(len(codes))
             if progress is not None:
@@ -386,11 +383,13 @@ class _Check:
 
 def _check(batch: Batch, scores: Scores, limits: Bounds) -> _Check:
     with stage("fit of the model"):
-        against = contradictions(batch, scores.value)
+        graded = scores.options.get("ties") == "cumulative"
+        against = contradictions(batch, 0.0 * scores.value if graded else scores.value)  # majorities are of wins
         behind, ahead = against.winner, against.loser
         excluded = (limits.rank_upper[ahead] > 0) & (limits.rank_upper[ahead] < limits.rank_lower[behind])
         items = (batch.item[behind].astype(np.int64), batch.item[ahead].astype(np.int64))
-        return _Check(lack_of_fit(batch, scores), against, items, excluded)
+        p_value = graded_lack_of_fit(batch, scores) if graded else lack_of_fit(batch, scores)
+        return _Check(p_value, against, items, excluded)
 
 
 def _residuals(batch: Batch, scores: Scores) -> pa.Table:
