@@ -241,7 +241,7 @@ def test_a_short_ranking_does_not_load_what_it_does_not_need(tmp_path: Path) -> 
     (tmp_path / "votes.csv").write_text("winner,loser\na,b\nb,c\na,c\n", encoding="utf-8")
     check = (
         "import sys, atexit; from concordant.apps.commands import main; sys.argv[1:] = ['rank', 'votes.csv', '-q']; "
-        "names = ['pandas', 'scipy.stats', 'sklearn', 'numba', 'matplotlib']; "
+        "names = ['pandas', 'scipy.stats', 'scipy.optimize', 'sklearn', 'numba', 'matplotlib']; "
         "atexit.register(lambda: print([name for name in names if name in sys.modules])); main()"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, cwd=tmp_path)

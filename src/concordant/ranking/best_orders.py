@@ -22,7 +22,6 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
@@ -209,6 +208,8 @@ class _Cuts:
 
     def _optimum(self, integer: bool) -> tuple[Floats | None, float | None]:
         """The optimum with the cycles so far, and what it proves; None where the time was over before."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
         edges = np.fromiter((e for row in self.rows for e in row), np.int32)  # as HiGHS counts
         start = np.concatenate(([0], np.cumsum([len(row) for row in self.rows]))).astype(np.int32)
         matrix = csr_array((np.ones(len(edges)), edges, start), shape=(len(self.rows), len(self.weight)))

@@ -25,7 +25,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 from scipy.special import expit, log_expit
 
@@ -188,6 +187,8 @@ class Graded:
         Biometrika 71, 1984): found by linear programming. Where two items had the strongest win each way, and the
         outcomes limit all differences, there is none.
         """
+        from scipy.optimize import linprog
+
         graphs, edges = self.graphs, self.batch.edges
         z = np.zeros((len(graphs.first), 0)) if graphs.covariates is None else graphs.covariates
         top = (self.outcome > 0) & (self.above[self.graph, self.outcome] == 0)

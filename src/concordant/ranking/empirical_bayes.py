@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.linalg import splu
 
@@ -60,6 +59,8 @@ def chosen_prior(prefs: Preferences, member: Structure, options: Mapping[str, An
     >>> round(chosen_prior(wins, structure("bradley-terry"), {})[0], 1)
     2.3
     """
+    from scipy.optimize import minimize_scalar
+
     curvature_of = member.curvature
     if curvature_of is None or "prior" not in member.options:
         raise UsageError(f"{member.name} has no prior whose precision the likelihood could choose")

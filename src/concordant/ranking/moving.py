@@ -30,7 +30,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import eigsh
 from scipy.special import chdtrc
@@ -458,6 +457,8 @@ def evidence(fit: Fit, known: Beliefs | None = None, joint: bool = False) -> flo
 
 def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[float, float]:
     """Return λ and δ, those that are None by the marginal likelihood."""
+    from scipy.optimize import minimize
+
     if precision is not None and drift is not None:
         return precision, drift
     span = float(np.ptp(games.time))
