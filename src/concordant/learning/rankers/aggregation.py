@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ from concordant.learning.rankers.plans import (
 )
 from concordant.learning.rankers.regressors import check_regressor, fit_regressor
 from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
+from concordant.learning.rankers.stopping import Part, Regression, judged_parts, stopped
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
@@ -74,18 +76,34 @@ class RegressionRanker(LinearRanker):
     def _fit_targets(
         self, training: Training, columns: Columns, target: Floats, weight: Floats, ridge: float
     ) -> dict[str, Any]:
-        """Fit to targets (nodes,) with weights (queries,); return how that went.
-
-        The linear fit is exact; a regressor that was given gets targets centred within their query.
-        """
-        if self.regressor is not None:
-            each = training.groups.spread(weight)
-            centred = training.groups.centred(target)
-            self._take_regressor(*fit_regressor(self.regressor, columns.matrix[training.row], centred, each))
-            said = f"fitted by the {type(self.regressor).__name__} given"
-            return {"status": said, "iterations": None, "gradient": None, "ridge": None}
+        """Fit a linear scorer to targets (nodes,) with weights (queries,), exactly; return how that went."""
         equations = columns.equations(target, training.start, weight, rows=training.row, intercept=self.intercept)
         return self._solve(equations, ridge)
+
+    def _fit_regressor(
+        self,
+        training: Training,
+        columns: Columns,
+        regression: Regression,
+        target: Target,
+        parts_of: Callable[[], tuple[list[Part], str]],
+    ) -> dict[str, Any]:
+        """Fit the regressor that was given, which stops early by the target if it was to; return how that went.
+
+        ``parts_of`` holds out what it stops by.
+        """
+        Z = columns.matrix
+        regressor, stop = stopped(self.regressor, Z, training, regression, target, parts_of)
+        fitted = fit_regressor(
+            regressor, Z[regression.rows], regression.target, regression.weight, limited=stop is not None
+        )
+        self._take_regressor(*fitted, regression.scorer)
+        said = f"fitted by the {type(self.regressor).__name__} given"
+        said += "" if regression.scorer is None else ", beyond a pairwise logistic scorer"
+        ended = {"status": said, "iterations": None, "gradient": None, "ridge": None}
+        return (
+            ended if stop is None else {**ended, "iterations": stop.stages, "stopped": stop.row, "notes": [stop.note]}
+        )
 
     def _solve(self, equations: NormalEquations, ridge: float) -> dict[str, Any]:
         fit = equations.solve(ridge)
@@ -129,7 +147,9 @@ class AggregationRanker(RegressionRanker):
     normalise, at : whether gains are divided by Z(s) (None: unless the aggregation is informed), with this cut-off.
     score_scale : β of G(β s), how steeply gains rise with scores; a list, or 'auto' (¼, ½, 1, 2, 5).
     regressor : None (linear, least squares, exact) or any scikit-learn regressor; it is cloned, fitted to targets
-        centred within the query with weights of mean 1, and kept as ``regressor_``.
+        centred within the query with weights of mean 1, and kept as ``regressor_``. One that was told to stop early
+        (scikit-learn's boosting and networks, LightGBM, XGBoost) does so by the target on what is held out, by query,
+        in ``folds`` parts, and is then fitted to all with that number of iterations: ``status_["stopped"]``.
     ridge : λ of (λ/2)‖θ‖², a list, or 'auto' (RIDGES where something is chosen by cross-validation, else 0.001).
         Features are standardised and weights of all judged rows add up to 1. Not used with a regressor.
     intercept : 'query', 'one' or 'none' (linear only).
@@ -289,15 +309,35 @@ class AggregationRanker(RegressionRanker):
         facts = targets.facts(weight)
         if unchosen is not None and not facts.largest:
             raise unchosen
-        if beyond:
-            ended = self._fit_beyond(training, columns, targets, ridge, maker.prior_of(training.prefs))
-        else:
-            ended = self._fit_targets(training, columns, targets.value, weight, ridge)
-        notes = [*training.notes, *facts.notes, *maker.notes]
         gated = self._gated(training, beyond)
+        gates: list[Gate] = []
+        start = aim = None
+        if gated:
+            gates, start, aim = self._through_gates(training, columns, plan, ridge, maker, beyond)
+        if self.regressor is None:
+            prior = maker.prior_of(training.prefs) if beyond else None
+            ended = self._fit_linear(training, columns, targets, weight, ridge, prior)
+            if start is not None:
+                self._take_linear(start.scores(training.prefs))
+        else:
+
+            def made(prefs: Preferences) -> Regression:
+                if aim is not None:
+                    theta = maker.prior_of(prefs).theta if start is None else start.scores(prefs)
+                    return _beyond_scorer(training, columns, training.groups.centred(aim.scores(prefs)), theta)
+                own = targets if prefs is training.prefs else maker([plan], prefs)[0]
+                if beyond:
+                    prior = maker.prior_of(prefs)
+                    return Regression(*every_row(training, remainder(prior, own)), prior.theta)
+                each = training.groups.spread(target_weights(own, training.weight))
+                return Regression(training.row, own.centred(), each)
+
+            parts = partial(judged_parts, training, made, target, self.folds, self.seed)
+            ended = self._fit_regressor(training, columns, made(training.prefs), target, parts)
+        notes = [*training.notes, *facts.notes, *maker.notes]
         notes += self._warnings(kind, plan, facts, ridge, ridges, beyond, gated or unchosen is not None)
         notes += [] if unchosen is None else [_not_chosen(unchosen, beyond, ridge)]
-        gates = self._through_gates(training, columns, plan, ridge, maker, beyond) if gated else []
+        notes += ended.pop("notes", [])
         self._tell(ended, facts, plan, maker.facts, [*notes, *(gate.note for gate in gates)])
         self._tell_gates(gates)
         if unchosen is not None:
@@ -320,11 +360,11 @@ class AggregationRanker(RegressionRanker):
 
     def _through_gates(
         self, training: Training, columns: Columns, plan: Plan, ridge: float, maker: TargetMaker, beyond: bool
-    ) -> list[Gate]:
-        """Fit another aggregation where held-out judgments show that it loses less; return what was looked at.
+    ) -> tuple[list[Gate], Candidate | None, Candidate | None]:
+        """Return the gates, the linear scorer that takes the place of the usual one, and the targets that do.
 
         A linear scorer goes through one gate. With a regressor the first chooses the linear scorer that it starts from,
-        the second the targets.
+        the second the targets; there are some wherever either gate takes another.
         """
         target = Target.of(self.target, str(training.prefs.kind))
         how: dict[str, Any] = {"n": self.folds, "seed": self.seed}
@@ -343,28 +383,12 @@ class AggregationRanker(RegressionRanker):
         alone = self.regressor is not None or (beyond and np.isinf(ridge))
         name = "pairwise logistic" if alone else DEFAULT if beyond else str(plan.row["structure"])
         found = [choose(training, columns, [Candidate(name, default), *others], target, **how)]
-        theta = others[found[0].taken - 1].scores(training.prefs) if found[0].taken else None
+        start = others[found[0].taken - 1] if found[0].taken else None
         if self.regressor is None:
-            if theta is not None:
-                self._take_linear(theta)
-            return found
+            return found, start, None
         by_target = target_candidates(training, recipe, lambda prefs: maker([plan], prefs)[0].value, target)
         found.append(choose(training, columns, by_target, target, linear=False, **how))
-        if found[1].taken or theta is not None:
-            value = by_target[found[1].taken].scores(training.prefs)
-            start = maker.prior_of(training.prefs).theta if theta is None else theta
-            self._fit_from(training, columns, training.groups.centred(value), start)
-        return found
-
-    def _fit_from(self, training: Training, columns: Columns, target: Floats, theta: Floats) -> None:
-        """Fit the regressor to what centred targets add to a linear scorer, which is brought to their scale."""
-        start = training.groups.centred(columns.times(theta[:, None])[training.row, 0])
-        each = training.groups.spread(training.weight)
-        square = float((each * start**2).sum())
-        scale = max(float((each * start * target).sum()) / square, 0.0) if square > 0 else 0.0
-        scale = scale or 1.0
-        rows, left, weight = every_row(training, target - scale * start)
-        self._take_regressor(*fit_regressor(self.regressor, columns.matrix[rows], left, weight), scale * theta)
+        return found, start, by_target[found[1].taken] if found[1].taken or start is not None else None
 
     def _tell_gates(self, gates: list[Gate]) -> None:
         if not gates:
@@ -531,15 +555,28 @@ class AggregationRanker(RegressionRanker):
             seed=seed,
         )
 
-    def _fit_beyond(
-        self, training: Training, columns: Columns, targets: Targets, ridge: float, prior: Informed
+    def _fit_linear(
+        self,
+        training: Training,
+        columns: Columns,
+        targets: Targets,
+        weight: Floats,
+        ridge: float,
+        prior: Informed | None,
     ) -> dict[str, Any]:
-        """Fit what the scores add to the pairwise scorer; return how that went."""
-        if self.regressor is not None:
-            rows, left, weight = every_row(training, remainder(prior, targets))
-            self._take_regressor(*fit_regressor(self.regressor, columns.matrix[rows], left, weight), prior.theta)
-            said = f"fitted by the {type(self.regressor).__name__} given, beyond a pairwise logistic scorer"
-            return {"status": said, "iterations": None, "gradient": None, "ridge": None}
+        """Fit the targets, or what they add to the pairwise scorer of a prior; return how that went."""
+        if prior is None:
+            return self._fit_targets(training, columns, targets.value, weight, ridge)
         self._take_linear(added(training, columns, prior, targets, [ridge], self.intercept)[:, 0])
         said = "pairwise logistic scorer" if np.isinf(ridge) else "closed form, beyond a pairwise logistic scorer"
         return {"status": said, "iterations": 0, "gradient": 0.0, "ridge": None if np.isinf(ridge) else ridge}
+
+
+def _beyond_scorer(training: Training, columns: Columns, target: Floats, theta: Floats) -> Regression:
+    """What centred targets add to a linear scorer, which is brought to their scale."""
+    start = training.groups.centred(columns.times(theta[:, None])[training.row, 0])
+    each = training.groups.spread(training.weight)
+    square = float((each * start**2).sum())
+    scale = max(float((each * start * target).sum()) / square, 0.0) if square > 0 else 0.0
+    scale = scale or 1.0
+    return Regression(*every_row(training, target - scale * start), scale * theta)

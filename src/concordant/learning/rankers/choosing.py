@@ -15,6 +15,7 @@ from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.regressors import fit_regressor
+from concordant.learning.rankers.stopping import Growth, Part, Regression, grown
 from concordant.learning.rankers.target import ROUNDING, ListLoss, Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import Targets
@@ -252,7 +253,7 @@ def cross_validate(
         found = (
             _linear(training, columns, targets, weight, ridges, intercept)
             if regressor is None
-            else _regressed(training, columns, targets, weight, regressor)
+            else _regressed(training, columns, targets, weight, regressor, judge)
         )
         row = np.empty(len(tried))
         for place, scores in found:
@@ -274,10 +275,21 @@ def _linear(
 
 
 def _regressed(
-    training: Training, columns: Columns, targets: list[Targets], weight: Floats, regressor: Any
+    training: Training,
+    columns: Columns,
+    targets: list[Targets],
+    weight: Floats,
+    regressor: Any,
+    judge: Disagreement | ListLoss,
 ) -> Iterator[tuple[int, Floats]]:
+    """Yield the scores of the nodes for each target; of a regressor that stops early where the judge has it stop."""
     each = training.groups.spread(weight)
     rows = columns.matrix[training.row]
+    growth = Growth.of(regressor, int((each > 0).sum()))
     for place, target in enumerate(targets):
-        fitted, _ = fit_regressor(regressor, rows, target.centred(), each)
-        yield place, np.asarray(fitted.predict(rows), np.float64)
+        if growth is None:
+            fitted, _ = fit_regressor(regressor, rows, target.centred(), each)
+            yield place, np.asarray(fitted.predict(rows), np.float64)
+            continue
+        part = Part(Regression(training.row, target.centred(), each), np.arange(len(rows)), judge.loss, 1.0)
+        yield place, grown(regressor, growth, [part], training, columns.matrix)[2][0]

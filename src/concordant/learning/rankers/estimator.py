@@ -194,21 +194,34 @@ def agreement(held: Training, scores: Floats, target: Any = None) -> float:
     """
     if held.labelled:
         asked = Target("ndcg", 10) if target is None else Target.of(target, "")
-        if asked.of_lists:
-            value = metric(str(asked))(scores, held.labels, held.groups.owner)
-            known = ~np.isnan(value)
-        else:
-            value = pairwise_loss(scores, held.labels, held.groups.owner, normalise=True)
-            apart = held.labels != held.groups.spread(held.labels[held.groups.first])
-            known = held.groups.sums(apart.astype(np.float64)) > 0
+        value = agreement_with_labels(scores, held.labels, held.groups.owner, asked)
+        known = ~np.isnan(value)
         if not known.any():
             raise InputError(f"no query of these labels can be judged by {asked}")
-        mean = float(np.average(value[known], weights=held.weight[known]))
-        return mean if asked.of_lists else 1.0 - mean  # the share of the differences of labels, not their sum
+        return float(np.average(value[known], weights=held.weight[known]))
     loss = Target.of(target, str(held.prefs.kind)).judge(held.prefs, held.weight).loss(scores)
     if np.isnan(loss):
         raise InputError(f"no query of these {len(held.prefs):,} judgments has a comparison to be scored by")
     return 1.0 - loss
+
+
+def agreement_with_labels(
+    scores: Floats, labels: Floats, owner: NDArray[np.int64], target: Target, *, halved: bool = False
+) -> Floats:
+    """Return how well scores agree with the labels of each query, NaN where nothing tells; ``owner`` ascends from 0.
+
+    Of the pairwise target: 1 less the share of the differences of labels that the scores contradict. ``halved``: tied
+    scores count as the mean of the worst and the best order, and not by the metric's rule.
+    """
+    if target.of_lists:
+        judge = metric(str(target))
+        rules = ("worst", "best") if halved else (None,)
+        return np.asarray(np.mean([judge(scores, labels, owner, ties=rule) for rule in rules], axis=0), np.float64)
+    apart = np.bincount(owner, labels != labels[np.searchsorted(owner, owner)]) > 0
+    value = 1.0 - pairwise_loss(scores, labels, owner, normalise=True)
+    if halved:  # a tie is charged in full, in either direction
+        value = 0.5 * (value + pairwise_loss(-scores, labels, owner, normalise=True))
+    return np.where(apart, value, np.nan)
 
 
 R = TypeVar("R", bound=Ranker)

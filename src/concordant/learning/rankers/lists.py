@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.edge_sources import of_labels
 from concordant.learning.rankers.plans import check_at, one_ridge
 from concordant.learning.rankers.regressors import check_regressor
+from concordant.learning.rankers.stopping import Regression, labelled_parts
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edges import fit_edges
@@ -29,6 +31,8 @@ Floats = NDArray[np.float64]
 LOSSES = ("gain-regression", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet", "rankboost")
 PAIRS = 2_000_000
 """Pairs up to which they are written out; beyond, losses and gradients come from sorting."""
+FOLDS = 3
+"""Parts of the queries that a regressor which stops early is judged by."""
 SUITED: Mapping[str, tuple[Gain | str, bool, str]] = {
     "ndcg": ("2^s-1", True, "gains over Z that the scorer can express"),
     "err": ("2^s-1", False, "gains that the scorer can express, labels of a query independent of each other"),
@@ -57,7 +61,8 @@ class ListRanker(RegressionRanker):
     gain : '2^s-1', '2^s' (default of ndcg-pairwise), 'identity', 'err' (of err-pairwise); for gain-regression also a
         function, or the table of the gains of labels 0, 1, 2, …; None there: that of the target.
     at, normalise : cut-off of Z, and whether gains are divided by it; None: as the target asks, of pairs yes.
-    regressor : any scikit-learn regressor, for gain-regression, instead of a linear scorer.
+    regressor : any scikit-learn regressor, for gain-regression, instead of a linear scorer; one that was told to stop
+        early does so by the target, as in ``AggregationRanker`` (with six queries or more).
     ridge, intercept, standardise, log, missing : as in ``AggregationRanker``; ridge 'auto' is 0.001.
     tolerance, max_iterations : of the solver of the losses on pairs.
 
@@ -151,11 +156,16 @@ class ListRanker(RegressionRanker):
             none = ~(best > 0)
             gains = gains * np.repeat(np.where(none, 0.0, 1.0 / np.where(none, 1.0, best)), size)
         weight = training.share / size
-        facts = self._fit_targets(training, columns, gains, weight, one_ridge(self.ridge))
+        if self.regressor is None:
+            facts = self._fit_targets(training, columns, gains, weight, one_ridge(self.ridge))
+        else:
+            regression = Regression(training.row, training.groups.centred(gains), training.groups.spread(weight))
+            parts = partial(labelled_parts, training, regression, target, FOLDS, 0)
+            facts = self._fit_regressor(training, columns, regression, target, parts)
         text = "{queries:,} of {of:,} queries have no relevant item (Z = 0): their targets are 0"
         note = Note("no relevant item", text, queries=int(none.sum()), of=len(size))
         stated = {"consistent_for": target.name, "condition": condition} if suited else {}
-        return {**facts, **stated, "notes": [note] if none.any() else []}
+        return {**facts, **stated, "notes": [*([note] if none.any() else []), *facts.get("notes", [])]}
 
     def _gains(self, training: Training, gain: Any) -> Floats:
         if isinstance(gain, str) and gain not in GAINS:

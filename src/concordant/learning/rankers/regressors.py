@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -27,8 +29,8 @@ def check_regressor(regressor: Any) -> None:
         )
 
 
-def fit_regressor(regressor: Any, Z: Matrix, target: Floats, weight: Floats) -> tuple[Any, float]:
-    """Fit a clone of the regressor to targets with weights, both per row; return it and the unit of its predictions.
+def prepared(regressor: Any, Z: Matrix, target: Floats, weight: Floats) -> tuple[Matrix, Floats, dict[str, Any], float]:
+    """Return rows, targets and further arguments that a regressor is fitted to, and the unit of its predictions.
 
     Weights are scaled to mean 1 and targets are divided by the unit, which makes their weighted mean square 1: so what
     regressors count in absolute terms (rows in a leaf, tolerances, step lengths) keeps its meaning. Rows of weight 0
@@ -41,11 +43,23 @@ def fit_regressor(regressor: Any, Z: Matrix, target: Floats, weight: Floats) -> 
     weight = weight / weight.mean()
     unit = float(np.sqrt((weight * target**2).mean()))
     unit = unit if unit > 0 else 1.0
-    extra = {}
-    if not np.allclose(weight, 1.0, rtol=1e-9, atol=0):
-        extra[_weight_name(regressor)] = weight
+    alike = np.allclose(weight, 1.0, rtol=1e-9, atol=0)
+    return Z, target / unit, {} if alike else {_weight_name(regressor): weight}, unit
+
+
+def fit_regressor(
+    regressor: Any, Z: Matrix, target: Floats, weight: Floats, *, limited: bool = False
+) -> tuple[Any, float]:
+    """Fit a clone of the regressor to targets with weights, both per row, as ``prepared``; return it and the unit.
+
+    ``limited``: its iterations were chosen, so that it has no more is nothing to warn of.
+    """
+    Z, target, extra, unit = prepared(regressor, Z, target, weight)
     try:
-        return clone(regressor).fit(Z, target / unit, **extra), unit
+        with catch_warnings():
+            if limited:
+                simplefilter("ignore", ConvergenceWarning)
+            return clone(regressor).fit(Z, target, **extra), unit
     except ValueError as error:
         what = f"the regressor {type(regressor).__name__} cannot learn from these {len(Z):,} rows"
         raise InputError(f"{what}: {error}") from error

@@ -1,0 +1,293 @@
+"""Early stopping by the target: after how many trees or epochs a regressor orders what was held out best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.neural_network import MLPRegressor
+
+from concordant.learning.features.matrix import Matrix
+from concordant.learning.rankers.disagreement import FEW_QUERIES
+from concordant.learning.rankers.estimator import agreement_with_labels, known
+from concordant.learning.rankers.regressors import prepared
+from concordant.learning.rankers.target import ROUNDING, Target
+from concordant.learning.rankers.validation import Training
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.splits import clusters_of, folds
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Grow = Callable[[Any, tuple[Any, ...], Matrix, int, int], Iterator[Floats]]
+"""Of a model, what it is fitted to, rows to predict, the stages that it has and shall have: predictions of the new."""
+MANY_ROWS = 10_000
+"""Rows beyond which early_stopping="auto" of ``HistGradientBoostingRegressor`` is on."""
+ENOUGH = 30
+"""Held-out queries that suffice: parts of them are held out, one after another, until so many are."""
+LIGHTGBM = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """What a regressor is fitted to: rows of the features (first those of the nodes), a target and a weight of each."""
+
+    rows: Ints
+    target: Floats
+    weight: Floats
+    scorer: Floats | None = None
+    """Coefficients of the linear scorer that predictions are added to."""
+
+    def without(self, training: Training, held: NDArray[np.bool_]) -> Regression:
+        """The same with no weight on the nodes of some queries."""
+        weight = self.weight.copy()
+        weight[: len(training.row)][training.groups.spread(held)] = 0.0
+        return replace(self, weight=weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What a regressor is fitted to where something is held out, and how its order of that is charged."""
+
+    regression: Regression
+    nodes: Ints
+    """Held-out nodes."""
+    loss: Callable[[Floats], float]
+    """Of scores of all nodes."""
+    weight: float
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a regressor that was asked to stop early grows, some stages (trees, epochs) at a time."""
+
+    count: str
+    """Its parameter that limits the stages."""
+    off: Mapping[str, Any]
+    """Parameters with which it does not stop by itself."""
+    patience: int
+    """Stages without improvement after which it stops."""
+    grow: Grow
+
+    @classmethod
+    def of(cls, regressor: Any, rows: int) -> Growth | None:
+        """Return how a regressor grows; None where it was not asked to stop early, or its stages are unknown."""
+        kind = type(regressor)
+        given = regressor.get_params(deep=False)
+        if kind is HistGradientBoostingRegressor:
+            asked = given["early_stopping"]
+            on = rows > MANY_ROWS if isinstance(asked, str) else bool(asked)
+            found = cls("max_iter", {"early_stopping": False}, given["n_iter_no_change"], partial(_staged, "max_iter"))
+            return found if on else None
+        if kind is GradientBoostingRegressor:
+            patience = given["n_iter_no_change"]
+            found = cls("n_estimators", {"n_iter_no_change": None}, patience, partial(_staged, "n_estimators"))
+            return found if patience else None
+        if kind is MLPRegressor:
+            on = given["early_stopping"] and given["solver"] in ("sgd", "adam")
+            off = {"early_stopping": False, "n_iter_no_change": given["max_iter"] + 1}
+            return cls("max_iter", off, given["n_iter_no_change"], _epochs) if on else None
+        named = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+        if named == "lightgbm.LGBMRegressor" and given["boosting_type"] == "gbdt":
+            asked = {name: int(given[name]) for name in LIGHTGBM if given.get(name)}
+            return cls("n_estimators", dict.fromkeys(asked, 0), min(asked.values()), _lightgbm) if asked else None
+        if named == "xgboost.XGBRegressor" and given["booster"] in (None, "gbtree"):
+            asked = given["early_stopping_rounds"]
+            return cls("n_estimators", {"early_stopping_rounds": None}, int(asked), _xgboost) if asked else None
+        return None
+
+
+def _staged(count: str, model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int) -> Iterator[Floats]:
+    Z, y, extra = data
+    model.set_params(warm_start=True, **{count: to}).fit(Z, y, **extra)
+    yield from islice(model.staged_predict(held), since, to)
+
+
+def _epochs(model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int) -> Iterator[Floats]:
+    Z, y, extra = data
+    if not since and model.random_state is not None:  # one stream of numbers, and not the same in each epoch
+        model.set_params(random_state=np.random.RandomState(model.random_state))
+    for _ in range(since, to):
+        yield model.partial_fit(Z, y, **extra).predict(held)
+
+
+def _lightgbm(model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int) -> Iterator[Floats]:
+    Z, y, extra = data
+    model.set_params(n_estimators=to - since).fit(Z, y, init_model=model.booster_ if since else None, **extra)
+    found = model.booster_.predict(held, raw_score=True, num_iteration=since + 1)
+    yield found
+    for stage in range(since + 1, to):
+        found = found + model.booster_.predict(held, raw_score=True, start_iteration=stage, num_iteration=1)
+        yield found
+
+
+def _xgboost(model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int) -> Iterator[Floats]:
+    Z, y, extra = data
+    model.set_params(n_estimators=to - since).fit(Z, y, xgb_model=model.get_booster() if since else None, **extra)
+    found = model.predict(held, output_margin=True, iteration_range=(0, since + 1))
+    yield found
+    for stage in range(since + 1, to):
+        found = model.predict(held, output_margin=True, base_margin=found, iteration_range=(stage, stage + 1))
+        yield found
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """After how many stages the regressor stops, and why."""
+
+    stages: int
+    most: int
+    loss: float
+    """Mean over what was held out after so many stages."""
+    looked: int
+    """Stages that were looked at."""
+    target: Target
+    held: str
+    """What was held out."""
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The choice as values that JSON keeps."""
+        numbers = {"iterations": self.stages, "of": self.most, "looked_at": self.looked, "loss": self.loss}
+        return {**numbers, "target": str(self.target), "held_out": self.held}
+
+    @property
+    def note(self) -> Note:
+        """The choice in one line."""
+        text = "the regressor stops after {stages:,} of {most:,} iterations, by its loss on {held} (target {target})"
+        facts: dict[str, Any] = {"stages": self.stages, "most": self.most, "target": str(self.target)}
+        return Note("stopped early", text, held=self.held, **facts)
+
+
+def stopping_point(losses: list[float], patience: int) -> tuple[int, bool]:
+    """Return the stage (from 1) of least loss before ``patience`` stages without a lower one, and whether these came.
+
+    >>> stopping_point([0.3, 0.2, 0.25, 0.2, 0.1], 2), stopping_point([0.3, 0.2, 0.25], 2)
+    ((2, True), (2, False))
+    """
+    best = 0
+    for stage, loss in enumerate(losses):
+        if loss < losses[best] - ROUNDING:
+            best = stage
+        elif stage - best >= patience:
+            return best + 1, True
+    return best + 1, False
+
+
+def grown(
+    regressor: Any, growth: Growth, parts: list[Part], training: Training, Z: Matrix
+) -> tuple[int, list[float], list[Floats]]:
+    """Grow a regressor on each part, side by side, until the mean loss of what they hold out falls no more.
+
+    Returns how many stages have the least, the losses of all stages looked at, and the scores of the nodes in each part
+    after so many stages (0 where nothing is held out).
+    """
+    most = int(regressor.get_params(deep=False)[growth.count])
+    weight = np.array([part.weight for part in parts])
+    runs = []
+    for part in parts:
+        one = part.regression
+        *data, unit = prepared(regressor, Z[one.rows], one.target, one.weight)
+        held = Z[training.row[part.nodes]]
+        base = 0.0 if one.scorer is None else known(held) @ one.scorer
+        runs.append((clone(regressor).set_params(**growth.off), tuple(data), held, base, unit))
+    losses: list[float] = []
+    best: list[Floats] = []
+    while len(losses) < most:
+        since = len(losses)
+        to = min(since + max(growth.patience, 1), most)
+        found = zip(*(growth.grow(model, data, held, since, to) for model, data, held, *_ in runs), strict=True)
+        for predicted in found:
+            scores = [np.zeros(len(training.row)) for _ in parts]
+            for each, part, (*_, base, unit), new in zip(scores, parts, runs, predicted, strict=True):
+                each[part.nodes] = base + unit * np.asarray(new, np.float64)
+            lost = np.nan_to_num([part.loss(each) for part, each in zip(parts, scores, strict=True)])
+            losses.append(float((weight * lost).sum() / weight.sum()))
+            stages, ended = stopping_point(losses, growth.patience)
+            best = scores if stages == len(losses) else best
+            if ended:
+                return stages, losses, best
+    return stages, losses, best
+
+
+def judged_parts(
+    training: Training, make: Callable[[Preferences], Regression], target: Target, n: int, seed: int
+) -> tuple[list[Part], str]:
+    """Hold out whole queries, for which the regressor is new; of fewer than ten judgments, or clusters of these.
+
+    A part of n costs a fit to the others, so there are no more than hold ``ENOUGH`` queries.
+    ``make``: what the regressor is fitted to, by the judgments that are left.
+    """
+    prefs = training.prefs
+    few = len(prefs.queries) < max(FEW_QUERIES, 2 * n)
+    split = "queries" if not few else "clusters" if len(clusters_of(prefs)) >= n else "judgments"
+    parts, looked = [], _enough(len(prefs.queries), n)
+    for train, held in islice(folds(prefs, n, split=split, seed=seed), looked):
+        judge = target.judge(held, training.weight)
+        if judge.edges and len(train):
+            left = make(train).without(training, train.judgments == 0)
+            nodes = np.flatnonzero(training.groups.spread(held.judgments > 0))
+            parts.append(Part(left, nodes, judge.loss, float(judge.weight.sum())))
+    return parts, f"{looked} of {n} parts of the {split}"
+
+
+def _enough(queries: int, n: int) -> int:
+    """How many of n parts hold enough queries; each costs a fit to the others."""
+    return min(n, -(-ENOUGH * n // max(queries, 1)))
+
+
+def labelled_parts(
+    training: Training, regression: Regression, target: Target, n: int, seed: int
+) -> tuple[list[Part], str]:
+    """The same for labels, each query of which is judged by itself; none of fewer than twice as many queries."""
+    queries = len(training.weight)
+    dealt = np.random.default_rng(seed).permutation(queries) % n
+    parts, looked = [], _enough(queries, n)
+    for part in range(looked if queries >= 2 * n else 0):
+        held = dealt == part
+        nodes = np.flatnonzero(training.groups.spread(held))
+        loss = partial(_of_labels, training, target, held, nodes)
+        parts.append(Part(regression.without(training, held), nodes, loss, float(training.weight[held].sum())))
+    return parts, f"{looked} of {n} parts of the queries"
+
+
+def _of_labels(training: Training, target: Target, held: NDArray[np.bool_], nodes: Ints, scores: Floats) -> float:
+    owner = (np.cumsum(held) - 1)[training.groups.owner[nodes]]
+    value = agreement_with_labels(scores[nodes], training.labels[nodes], owner, target, halved=True)
+    told = ~np.isnan(value)
+    weight = training.weight[held][told]
+    return 1.0 - float(np.average(value[told], weights=weight)) if weight.sum() > 0 else float("nan")
+
+
+def stopped(
+    regressor: Any,
+    Z: Matrix,
+    training: Training,
+    regression: Regression,
+    target: Target,
+    parts_of: Callable[[], tuple[Iterable[Part], str]],
+) -> tuple[Any, Stopped | None]:
+    """Return the regressor with as many stages as have the least loss on what is held out, to be fitted to all.
+
+    A regressor that was not asked to stop early, or of which nothing can be held out, is returned as it is. The stages
+    are those of a regressor that is fitted to the rest of each part: their losses are added up over the parts, and it
+    grows until as many stages as it was told bring no lower one.
+    """
+    growth = Growth.of(regressor, int((regression.weight > 0).sum()))
+    if growth is None:
+        return regressor, None
+    found, held = parts_of()
+    parts = [part for part in found if part.weight > 0 and (part.regression.weight > 0).any()]
+    if not parts:
+        return regressor, None
+    stages, losses, _ = grown(regressor, growth, parts, training, Z)
+    most = int(regressor.get_params(deep=False)[growth.count])
+    settled = clone(regressor).set_params(**growth.off, **{growth.count: stages})
+    return settled, Stopped(stages, most, losses[stages - 1], len(losses), target, held)
