@@ -202,7 +202,7 @@ def grown(
     best: list[Floats] = []
     while len(losses) < most:
         since = len(losses)
-        to = min(since + max(growth.patience, 1), most)
+        to = min(since + 2 * max(growth.patience, 1), most)  # each call bins the features anew
         found = zip(*(growth.grow(model, data, held, since, to) for model, data, held, *_ in runs), strict=True)
         for predicted in found:
             scores = [np.zeros(len(training.row)) for _ in parts]
