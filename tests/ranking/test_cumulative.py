@@ -273,8 +273,12 @@ def test_held_out_votes_are_judged_by_the_probability_of_their_grade():
     seen = np.eye(7)[[2 + 3, 0 + 3, -3 + 3]]
     assert found["log-loss"] == pytest.approx(-np.log((chance * seen).sum(axis=1)).mean(), abs=1e-12)
     assert found["brier"] == pytest.approx(((chance - seen) ** 2).sum(axis=1).mean(), abs=1e-12)
-    with pytest.raises(cc.UsageError, match="grade 4, of which the ranking has no threshold"):
-        board.evaluate(votes_of([0], [1], [4]))
+    judged = board.evaluate(votes_of([0, 1, 2, 0], [1, 2, 3, 1], [2, 0, -3, 4]))  # of 4 none was ranked
+    again = {row["name"]: row["mean"] for row in judged.table.to_pylist()}
+    last = (chance[0] ** 2).sum() + 1
+    assert again["log-loss"] == np.inf
+    assert again["brier"] == pytest.approx((3 * found["brier"] + last) / 4, abs=1e-12)
+    assert "1 judgment came out as none that was ranked (grade 4)" in str(judged.notes[0])
 
 
 @pytest.mark.filterwarnings("error")

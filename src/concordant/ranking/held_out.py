@@ -5,7 +5,8 @@ is half a win each way, y = ½. Of one draw, with w its strength, y what happene
 
 - accuracy: whether the likelier side won (½ where both were as likely); ties are left out;
 - log-loss: −log of the probability of what happened, −(y log p + (1 − y) log(1 − p)) with half ties;
-- brier: (y − p)², with three outcomes, or one for each grade of a preference, the sum over them;
+- brier: (y − p)², with three outcomes, or one for each grade of a preference, the sum over them (an outcome that no
+  judgment ranked had, a grade or a tie, has the probability 0);
 - calibration slope: b of the logistic regression of y on b log(p/(1 − p)), with Davidson's ties of wins and losses
   alone (Cox, Biometrika 45, 1958). 1: as sure as it should be; below, too sure.
 
@@ -98,6 +99,8 @@ class Predicted:
     lost: int
     """Judgments that were not predicted."""
     of: int
+    never: tuple[str, ...]
+    """Outcomes of these judgments that had no probability."""
 
     @classmethod
     def together(cls, parts: Sequence[Predicted]) -> Predicted:
@@ -110,6 +113,7 @@ class Predicted:
             tuple(dict.fromkeys(item for part in parts for item in part.unknown)),
             sum(part.lost for part in parts),
             sum(part.of for part in parts),
+            tuple(sorted({name for part in parts for name in part.never})),
         )
 
     def judged(self) -> HeldOut:
@@ -119,9 +123,17 @@ class Predicted:
         return _judged(self.draws, self.margin, self.tie, self.foretold, self._notes())
 
     def _notes(self) -> tuple[Note, ...]:
-        """Say which judgments were not predicted, and why."""
+        """Say which judgments were not predicted, and why, and which came out as none had before."""
+        notes: list[Note] = []
+        if self.never:
+            text = (
+                "{judgments:judgments} came out as none that was ranked ({never}), which has the probability 0 there: "
+                "the log-loss is infinite, the other rows are not; put rare grades together, or rank more judgments"
+            )
+            number = int(self.draws.times[self.draws.holder[np.isinf(self.foretold.loss)]].sum())
+            notes.append(Note("no probability", text, judgments=number, never=", ".join(self.never)))
         if not self.lost:
-            return ()
+            return tuple(notes)
         text = "{judgments:judgments} of {of:,} not predicted: "
         if self.unknown:
             text += "the ranking has no score of {items}"
@@ -129,7 +141,7 @@ class Predicted:
             text += "no chain of comparisons connects their items in the ranking"
         shown = self.unknown[:8]
         numbers = {"judgments": self.lost, "of": self.of}
-        return (Note("not predicted", text, items=shown, others=len(self.unknown) - len(shown), **numbers),)
+        return (*notes, Note("not predicted", text, items=shown, others=len(self.unknown) - len(shown), **numbers))
 
 
 def held_out(
@@ -137,8 +149,7 @@ def held_out(
 ) -> HeldOut:
     """Judge predictions by held-out judgments: scores by label, coefficients of covariates, log ν of ties, thresholds.
 
-    Errors (UsageError): covariates that the judgments lack, no judgment of which both items are known, grades without
-    thresholds.
+    Errors (UsageError): covariates that the judgments lack, no judgment of which both items are known.
     """
     return predicted(prefs, known, beta, log_nu, cuts).judged()
 
@@ -153,7 +164,7 @@ def predicted(
 ) -> Predicted:
     """Return what scores expect of held-out judgments, ``among`` being the log that they are a part of.
 
-    Errors (UsageError): covariates that the judgments lack, grades without thresholds.
+    Errors (UsageError): covariates that the judgments lack.
     """
     batch = Batch.whole(prefs)
     edges = batch.edges
@@ -172,15 +183,19 @@ def predicted(
     weight = strength if cuts is None else np.ones_like(strength)
     draws = _Draws.of(batch, edges.holder[there], weight, among or prefs)
     out = np.setdiff1d(edges.holder[~there], edges.holder[there])
+    foretold = _foretold(margin[there], tie, strength, log_nu, cuts)
+    impossible = np.isinf(foretold.loss) & (tie if cuts is None else True)
+    grades = np.unique(np.where(tie, 0.0, strength)[impossible]).tolist()
     unknown = np.unique(batch.item[np.concatenate([node[own < 0] for node, own in zip(nodes, component, strict=True)])])
     return Predicted(
         draws,
         margin[there],
         tie,
-        _foretold(margin[there], tie, strength, log_nu, cuts),
+        foretold,
         tuple(prefs.items[int(code)] for code in unknown),
         int(batch.multiplicity[out].sum()),
         int(batch.multiplicity.sum()),
+        tuple("a tie" if grade == 0 else f"grade {grade:g}" for grade in grades),
     )
 
 
@@ -213,11 +228,9 @@ def _foretold(
         if cuts is not None:
             found = {name: one.value for name, one in cuts.chances(margin).items()}
             several = len(cuts.levels) > 1
-            if several and (odd := np.setdiff1d(strength[~tie], cuts.levels)).size:
-                raise UsageError(f"judgments have the grade {odd[0]:g}, of which the ranking has no threshold")
             names = [name for name in found if not several or name not in ("win", "loss")]
             at = np.where(tie, "tie", np.char.mod("win_%d", strength.astype(int)) if several else "win")
-            happened, square = np.zeros_like(margin), np.zeros_like(margin)
+            happened, square = np.zeros_like(margin), np.where(np.isin(at, names), 0.0, 1.0)  # P(what never was) = 0
             for name in names:
                 happened += found[name] * (at == name)
                 square += ((at == name) - found[name]) ** 2
