@@ -548,6 +548,23 @@ def test_paths_are_those_of_the_first_items_over_time():
     assert "take every judgment by itself" in cc.report(grouped, audit=False).data["absent"]["paths"]
 
 
+def test_paths_treat_ties_as_the_ranking_does_or_say_that_they_do_not():
+    tie = [False, True, False, False, True, False] * 6
+    sides = [list("abcabc") * 6, list("bcacab") * 6]
+    prefs = cc.Preferences.from_comparisons(*sides, tie=tie, time=list(range(36)))
+    found = {
+        ties: cc.report(prefs, ties=ties, audit=False).data["paths"] for ties in ("half", "davidson", "cumulative")
+    }
+    for ties in ("half", "davidson"):
+        table = cc.rank_over_time(prefs, ties=ties).to_arrow().to_pylist()
+        for one in found[ties]["series"]:
+            own = [row["score"] for row in table if row["item"] == one["item"]]
+            assert [point["score"] for point in one["points"]] == own
+    assert found["half"]["series"] != found["davidson"]["series"]
+    assert found["cumulative"]["series"] == found["half"]["series"]
+    assert found["cumulative"]["explained"].endswith("here a tie is half a win each, and a grade is a strength.")
+
+
 def test_coefficients_stand_among_the_notes():
     rng = np.random.default_rng(0)
     one, home = rng.integers(0, 5, 300), rng.choice([-1.0, 1.0], 300)

@@ -362,7 +362,7 @@ def report(
         advance(2)
         known.annotators = _agreement(known, annotators, column, structure, level)
         if isinstance(prefs, Comparisons) and prefs.time is not None:
-            known.paths = _over_time(known, prefs, level)
+            known.paths = _over_time(known, prefs, level, ties)
         advance()
         if known.learned.coverage is None and "coverage" not in known.learned.absent:
             known.learned.coverage = _without_scorer(known, structure, seed)
@@ -371,10 +371,12 @@ def report(
     return Report(plain(data_of(known, settings, concordant.__version__)))
 
 
-def _over_time(known: ReportInputs, prefs: Comparisons, level: float) -> dict[str, Any] | None:
-    """Paths of the first items; None, with the reason, where abilities cannot move."""
+def _over_time(known: ReportInputs, prefs: Comparisons, level: float, ties: str | None) -> dict[str, Any] | None:
+    """Paths of the first items, with the ties of the ranking; None, with the reason, where abilities cannot move."""
     try:
-        paths = rank_over_time(prefs.pool(), level=level)
+        paths = rank_over_time(
+            prefs.pool(), level=level, ties="davidson" if ties == "davidson" and prefs.tied else "half"
+        )
         board, table = paths.at(), paths.to_arrow()
     except ConcordantError as problem:
         known.absent["paths"] = str(problem)
@@ -388,7 +390,10 @@ def _over_time(known: ReportInputs, prefs: Comparisons, level: float) -> dict[st
         points = [{"time": str(row["time"]), **{name: row[name] for name in ("score", "lower", "upper")}, "at": at}
                   for row, at in zip(named.to_pylist(), games.time[rows].tolist(), strict=True)]  # fmt: skip
         series.append({"item": short(str(prefs.items[item])), "points": points})
-    return {"dated": prefs.dated, "explained": f"{board.notes[-1]}.", "series": series}
+    said = f"{board.notes[-1]}."
+    if ties == "cumulative":
+        said += " Abilities that move know no thresholds: here a tie is half a win each, and a grade is a strength."
+    return {"dated": prefs.dated, "explained": said, "series": series}
 
 
 def _pairs(prefs: Preferences) -> str | None:
