@@ -21,7 +21,7 @@ from concordant.ranking.cumulative import Cuts
 from concordant.ranking.flags import code_of
 from concordant.ranking.held_out import HeldOut, Predicted, matched, predicted
 from concordant.ranking.joint import Fitted, Joint
-from concordant.ranking.prediction import covariate_values, predictions
+from concordant.ranking.prediction import covariate_values, paired, predictions
 from concordant.ranking.rank_sets import rank_sets
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure
@@ -225,15 +225,11 @@ class Answers:
                 f"the scores of {member.name} do not say how often one item beats another; rank with ",
                 Setting("structure", "bradley-terry"),
             )
-        sides = [pa.array(side) if np.ndim(side) else pa.array([side]) for side in (first, second)]
-        rows = max(map(len, sides))
-        if any(len(side) not in (1, rows) for side in sides):
-            raise UsageError(f"{len(sides[0]):,} first and {len(sides[1]):,} second items do not make pairs")
-        one, other = (side if len(side) == rows else pa.repeat(side[0], rows) for side in sides)
+        one, other = paired(first, second)
         joint, _ = self._joint(query)
         nodes = [self._nodes(joint, side.to_pylist()) for side in (one, other)]
         names = fitted.prefs.covariate_names if fitted.used.get("covariates") else ()
-        values = covariate_values(names, covariates or {}, rows)
+        values = covariate_values(names, covariates or {}, len(one))
         tied = fitted.used.get("ties") == "davidson" and "ties" in joint.scores.coefficients
         log_nu = float(joint.scores.coefficients["ties"][0]) if tied else None
         found = predictions(joint, nodes[0], nodes[1], names, values, log_nu, joint.cuts)

@@ -167,7 +167,7 @@ def _hessian(graphs: Graphs, scores: Scores, names: tuple[str, ...], place: Ints
     if extras == 0:
         return laplacian(graphs, pair_weights(graphs, scores.value))
     graph = graphs.graph
-    margin = _margins(scores, names, graph, graphs.first, graphs.second, graphs.covariates)
+    margin = pair_margins(graphs, scores, names)
     log_nu, own = _log_nu(scores, graph)
     curve = win_derivatives(margin, graphs.above, graphs.below)[1]
     _, own_curve, _, cross, bend = davidson_derivatives(margin, log_nu, graphs.wins, graphs.losses, graphs.ties)
@@ -201,16 +201,29 @@ def _hessian(graphs: Graphs, scores: Scores, names: tuple[str, ...], place: Ints
     return whole.tocsr()
 
 
-def _log_likelihood(graphs: Graphs, scores: Scores, names: tuple[str, ...]) -> float:
-    margin = _margins(scores, names, graphs.graph, graphs.first, graphs.second, graphs.covariates)
-    log_nu, own = _log_nu(scores, graphs.graph)
+def pair_margins(graphs: Graphs, scores: Scores, names: tuple[str, ...]) -> Floats:
+    """s_j − s_l + z·β of each pair, with the covariates ``names``; shape (pairs,)."""
+    return _margins(scores, names, graphs.graph, graphs.first, graphs.second, graphs.covariates)
+
+
+def log_likelihood(graphs: Graphs, margin: Floats, log_nu: Floats | None) -> float:
+    """Return the log-likelihood of pairs with these margins.
+
+    ``log_nu`` of Davidson's ties, of each pair: −∞ or NaN where nothing tied, ∞ where all did; None: half wins.
+    """
     win, loss = win_probability(margin)
     plain = xlogy(graphs.above, win) + xlogy(graphs.below, loss)
-    if not own.any():
+    if log_nu is None:
         return float(plain.sum())
-    win, loss, tie = davidson_probabilities(margin, log_nu)
+    own = np.isfinite(log_nu)
+    win, loss, tie = davidson_probabilities(margin, np.where(own, log_nu, 0.0))
     tied = xlogy(graphs.wins, win) + xlogy(graphs.losses, loss) + xlogy(graphs.ties, tie)
-    return float(np.where(own, tied, plain).sum())
+    return float(np.where(own, tied, np.where(np.isposinf(log_nu), 0.0, plain)).sum())
+
+
+def _log_likelihood(graphs: Graphs, scores: Scores, names: tuple[str, ...]) -> float:
+    log_nu = scores.coefficients["ties"][graphs.graph] if scores.options.get("ties") == "davidson" else None
+    return log_likelihood(graphs, pair_margins(graphs, scores, names), log_nu)
 
 
 def _contributions(batch: Batch, scores: Scores, names: tuple[str, ...], place: Ints, parameters: int) -> csr_array:

@@ -44,6 +44,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.curvature import pair_margins
 from concordant.ranking.edge_tests import binomial_tail, edge_tests
 from concordant.ranking.problem import davidson_probabilities, win_probability
 from concordant.ranking.scores import Scores
@@ -89,11 +90,8 @@ class FittedPairs:
         """Lay out the pairs of a fit by ``bradley_terry``."""
         covariates = bool(scores.options.get("covariates"))
         graphs = Graphs.of(batch, covariates=True) if covariates else batch.graphs
-        margin = scores.value[graphs.first] - scores.value[graphs.second]
         names = batch.prefs.covariate_names if covariates else ()
-        if graphs.covariates is not None:
-            for at, name in enumerate(names):
-                margin = margin + graphs.covariates[:, at] * scores.coefficients[name][graphs.graph]
+        margin = pair_margins(graphs, scores, names)
         log_nu = np.full(len(margin), -np.inf)
         if scores.options.get("ties") == "davidson":
             log_nu = scores.coefficients["ties"][graphs.graph]

@@ -24,7 +24,7 @@ from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.flags import flags_of, undecided
 from concordant.ranking.moving import Beliefs, Fit, Games, chosen, drift_test, evidence, fitted, joint_walks
-from concordant.ranking.prediction import covariate_values, probabilities
+from concordant.ranking.prediction import covariate_values, paired, probabilities
 from concordant.ranking.rank import Ranking, touches
 from concordant.ranking.rank_intervals import among_others, places, ranks_from_ends
 
@@ -225,13 +225,11 @@ class Paths:
 
         Errors: UsageError for unknown items or covariates.
         """
-        sides = [pa.array(side) if np.ndim(side) else pa.array([side]) for side in (first, second)]
-        rows = max(map(len, sides))
-        if any(len(side) not in (1, rows) for side in sides):
-            raise UsageError(f"{len(sides[0]):,} first and {len(sides[1]):,} second items do not make pairs")
-        one, other = (side if len(side) == rows else pa.repeat(side[0], rows) for side in sides)
+        one, other = paired(first, second)
         names = self.prefs.covariate_names
-        z = np.hstack([covariate_values(names, covariates or {}, rows), np.zeros((rows, int(self.ties == "davidson")))])
+        z = np.hstack(
+            [covariate_values(names, covariates or {}, len(one)), np.zeros((len(one), int(self.ties == "davidson")))]
+        )
         margin, variance = _margin(self._moment(at), self._codes(one), self._codes(other), z, self.fit)
         log_nu = float(self.fit.beta[-1]) if self.ties == "davidson" else None
         return pa.table({"first": one, "second": other, **chances(margin, variance, log_nu, self.level)})

@@ -29,6 +29,20 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+def paired(first: Any, second: Any) -> tuple[pa.Array, pa.Array]:
+    """Return the items of pairs: an item each, or as many of either, of which one goes with all of the other.
+
+    >>> [side.to_pylist() for side in paired("a", ["b", "c"])]
+    [['a', 'a'], ['b', 'c']]
+    """
+    sides = [pa.array(side) if np.ndim(side) else pa.array([side]) for side in (first, second)]
+    rows = max(map(len, sides))
+    if any(len(side) not in (1, rows) for side in sides):
+        raise UsageError(f"{len(sides[0]):,} first and {len(sides[1]):,} second items do not make pairs")
+    one, other = (side if len(side) == rows else pa.repeat(side[0], rows) for side in sides)
+    return one, other
+
+
 def covariate_values(names: Sequence[str], given: Mapping[str, Any], rows: int) -> Floats:
     """Return the covariates of each comparison, first minus second, 0 where not given; shape (rows, names)."""
     out = np.zeros((rows, len(names)))

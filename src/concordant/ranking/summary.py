@@ -30,9 +30,8 @@ from concordant.preferences.ragged import centred
 from concordant.ranking.comparing import p_said
 from concordant.ranking.covariance import t_quantile, two_sided
 from concordant.ranking.cumulative import THRESHOLD, Graded
-from concordant.ranking.curvature import bradley_terry_curvature
+from concordant.ranking.curvature import bradley_terry_curvature, log_likelihood, pair_margins
 from concordant.ranking.plackett_luce import luce_terms
-from concordant.ranking.problem import davidson_probabilities, win_probability
 from concordant.ranking.scores import Scores, numbered
 from concordant.ranking.standard_errors import default_method
 from concordant.ranking.structures import Structure
@@ -145,18 +144,15 @@ def log_likelihoods(batch: Batch, scores: Scores) -> _Sums:
     if scores.options.get("ties") == "cumulative":
         return _of_grades(batch, scores)
     graphs = Graphs.of(batch, covariates=True) if names else batch.graphs
-    margin = scores.value[graphs.first] - scores.value[graphs.second]
-    if names and scores.options.get("covariates"):
-        beta = np.column_stack([scores.coefficients[name][graphs.graph] for name in names])
-        margin = margin + (np.asarray(graphs.covariates) * beta).sum(axis=1)
+    margin = pair_margins(graphs, scores, names if scores.options.get("covariates") else ())
     tied = scores.options.get("ties") == "davidson"
     counts = [graphs.wins, graphs.losses, graphs.ties] if tied else [graphs.above, graphs.below]
     total = sum(counts)
     judged = np.asarray(total > 0)
     saturated = sum(xlogy(x, np.divide(x, total, out=np.ones_like(x), where=judged)).sum() for x in counts)
-    log_nu = scores.coefficients["ties"][graphs.graph] if tied else np.zeros(0)
-    fit = _log_likelihood(counts, margin, log_nu)
-    null = _log_likelihood(counts, 0 * margin, np.where(np.isfinite(log_nu), _equal_ties(graphs, log_nu), log_nu))
+    log_nu = scores.coefficients["ties"][graphs.graph] if tied else None
+    fit = log_likelihood(graphs, margin, log_nu)
+    null = log_likelihood(graphs, 0 * margin, None if log_nu is None else _equal_ties(graphs, log_nu))
     return _Sums(fit, null, float(saturated), float(judged.sum() * (len(counts) - 1)))
 
 
@@ -185,25 +181,10 @@ def _of_grades(batch: Batch, scores: Scores) -> _Sums:
 
 def _equal_ties(graphs: Graphs, log_nu: Floats) -> Floats:
     """log ν of each row's graph if all items are alike: a tie has the chance ν/(2 + ν)."""
-    if len(log_nu) == 0:
-        return log_nu
     ties = graphs.pairs.sums(graphs.ties)
     others = graphs.pairs.sums(graphs.wins + graphs.losses)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(2.0 * ties / others)[graphs.graph])
-
-
-def _log_likelihood(counts: list[Floats], margin: Floats, log_nu: Floats) -> float:
-    if len(counts) == 2:
-        chances = list(win_probability(margin))
-    else:
-        chances = list(davidson_probabilities(margin, np.where(np.isfinite(log_nu), log_nu, 0.0)))
-        plain = list(win_probability(margin))
-        none, only = np.isneginf(log_nu) | np.isnan(log_nu), np.isposinf(log_nu)
-        for at in (0, 1):
-            chances[at] = np.where(none, plain[at], np.where(only, 0.0, chances[at]))
-        chances[2] = np.where(none, 0.0, np.where(only, 1.0, chances[2]))
-    return float(sum(xlogy(x, chance).sum() for x, chance in zip(counts, chances, strict=True)))
+        return np.where(np.isfinite(log_nu), np.log(2.0 * ties / others)[graphs.graph], log_nu)
 
 
 def _penalised(batch: Batch, scores: Scores) -> float:
