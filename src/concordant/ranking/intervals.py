@@ -145,7 +145,7 @@ def _bounds_of(
     if method == "bootstrap":
         drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options, gauge=gauge)
         found = drawn.intervals(wanted.level)
-        open_ = _separated(batch, member, linked, options, gauge, default_method(batch, scores))
+        open_ = separated_items(batch, member, linked, options, gauge, default_method(batch, scores))
         found = _one_sided(found, open_, scores.value)
         places = member.gauge == "places"
         ranks = rank_intervals_of_replicates(
@@ -159,7 +159,7 @@ def _bounds_of(
     errors = partial(score_intervals, batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
     against_firm = errors()
     found = against_firm if gauge is None else errors(gauge=gauge)
-    open_ = _separated(batch, member, linked, options, gauge, found.method)
+    open_ = separated_items(batch, member, linked, options, gauge, found.method)
     found = _one_sided(found, open_, scores.value)
     ranks = rank_intervals(
         batch, scores, curvature, against_firm, connectivity=linked, counted=counted, separated=open_, seed=wanted.seed
@@ -168,7 +168,7 @@ def _bounds_of(
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
 
 
-def _separated(
+def separated_items(
     batch: Batch,
     member: Structure,
     linked: Connectivity,

@@ -28,8 +28,9 @@ from concordant.ranking.contrasts import Gauge, held_at
 from concordant.ranking.covariance import Meat, covariance
 from concordant.ranking.cumulative import Cuts
 from concordant.ranking.curvature import Curvature
-from concordant.ranking.intervals import IntervalOptions, suited
+from concordant.ranking.intervals import IntervalOptions, separated_items, suited
 from concordant.ranking.scores import Scores
+from concordant.ranking.separated import Separated
 from concordant.ranking.standard_errors import default_method
 from concordant.ranking.structures import Structure
 
@@ -75,7 +76,7 @@ class Fitted:
             method = default_method(batch, scores)
         held = held_at(batch.node_start, links, batch.item, self.zero)
         gauge = Gauge.of(batch.node_start, links) if held is None else held
-        law = (batch, scores, member, links, gauge, method, wanted.level, wanted.seed)
+        law = (batch, scores, member, links, gauge, method, wanted.level, wanted.seed, self.options)
         if method != "bootstrap" and member.curvature is not None:
             return Curved(*law, member.curvature(batch, scores))
         drawn = bootstrap(
@@ -97,6 +98,15 @@ class Joint(ABC):
     method: str
     level: float
     seed: int
+    options: Mapping[str, Any]
+    """Of the structure, as they were given."""
+
+    @cached_property
+    def separated(self) -> Separated | None:
+        """What is known of items that the data limit on one side, as for the intervals; None where there are none."""
+        method = default_method(self.batch, self.scores) if self.method == "bootstrap" else self.method
+        used = {name: self.scores.options[name] for name in ("prior",) if name in self.scores.options}
+        return separated_items(self.batch, self.member, self.links, {**self.options, **used}, self.gauge, method)
 
     @property
     def cuts(self) -> Cuts | None:

@@ -4,7 +4,8 @@ Wilhelm, Review of Economic Studies 91, 2024).
 *together*: the ranks of all items of a component at once. Item i is certainly above j when (s_i − s_j)/s.e. exceeds the
 critical value c, the quantile of the largest such t of the hypotheses "s_i ≤ s_j" that are not yet rejected; c is drawn
 again without the rejected ones until none falls (their §3.3 and Romano and Wolf, JASA 100, 2005). The rank of i lies in
-[1 + certainly above it, n − certainly below it].
+[1 + certainly above it, n − certainly below it]. Where the data limit some items on one side, these differences take
+half of the error, and who is surely first or last by one-sided limits the other half (``rank_intervals.outermost``).
 
 *alone*: the rank of one item, whatever is said of others: c is that of its own n − 1 differences.
 
@@ -31,6 +32,7 @@ from concordant.errors import Idle, UsageError, did_you_mean, whole_number
 from concordant.progress import steps
 from concordant.ranking.joint import Joint, Replicated
 from concordant.ranking.largest import largest, quantile
+from concordant.ranking.rank_intervals import among_others, levels, outermost
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,11 +63,10 @@ def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.A
         k = whole_number(top, "top")
         among = _first(joint, ranked) if k == 1 else _among_first(joint, k, ranked)
         return pa.table(columns | {"among_first": pa.array(among[nodes], mask=never)})
-    above = certainly_above(joint, ranked)
-    size = np.bincount(group, ranked).astype(np.int64)[group]
     if kind == "together":
-        lower, upper = 1 + above.sum(axis=0), size - above.sum(axis=1)
+        lower, upper = _together(joint, group, ranked)
         return pa.table(columns | _bounds(lower[nodes], upper[nodes], never))
+    above = certainly_above(joint, ranked)
     return pa.table(
         columns | {"tier": pa.array(_tiers(above, joint.value, np.where(ranked, group, -1))[nodes], mask=never)}
     )
@@ -76,6 +77,15 @@ def _bounds(lower: Ints, upper: Ints, never: Flags) -> dict[str, pa.Array]:
     return {"rank_lower": pa.array(lower, mask=never), "rank_upper": pa.array(upper, mask=never)}
 
 
+def _together(joint: Joint, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
+    """Ranks of all nodes; items that the data limit on one side take half of the error, as in the columns."""
+    separated, compared = joint.separated, joint.links.compared
+    above = certainly_above(joint, ranked, float(levels(joint.batch, joint.level, separated)[0]))
+    size = np.bincount(group, compared).astype(np.int64)[group]
+    lower, upper = outermost(1 + above.sum(axis=0), size - above.sum(axis=1), separated, joint.level)
+    return among_others(lower, upper, group, compared & ~ranked)
+
+
 def _t(joint: Joint, ranked: Flags) -> tuple[Floats, Floats]:
     """(s_i − s_j)/s.e. of all ordered pairs of the ranked items, −inf where not determined, and 1/s.e., 0 there."""
     error = joint.pair_errors
@@ -84,25 +94,28 @@ def _t(joint: Joint, ranked: Flags) -> tuple[Floats, Floats]:
     return np.where(known, (joint.value[:, None] - joint.value) * weight, -np.inf), weight
 
 
-def _step_down(joint: Joint, weight: Floats, reject: Callable[[float], Flags], left: Callable[[Flags], Flags]) -> Flags:
+def _step_down(
+    joint: Joint, weight: Floats, reject: Callable[[float], Flags], left: Callable[[Flags], Flags], level: float
+) -> Flags:
     """Reject hypotheses by ever smaller critical values, those of the hypotheses that are ``left``."""
     group = joint.gauge.group.astype(np.int64)
     rejected = np.zeros(weight.shape, bool)
     while True:
-        critical = float(quantile(largest(joint.draws, np.where(left(rejected), weight, 0.0), group), joint.level))
+        critical = float(quantile(largest(joint.draws, np.where(left(rejected), weight, 0.0), group), level))
         found = rejected | reject(critical)
         if (found == rejected).all():
             return rejected
         rejected = found
 
 
-def certainly_above(joint: Joint, ranked: Flags) -> Flags:
-    """Return which items are certainly above which, all statements at once at the joint's level; shape (items, items).
+def certainly_above(joint: Joint, ranked: Flags, level: float | None = None) -> Flags:
+    """Return which items are certainly above which, all statements at once; shape (items, items).
 
-    Entry i, j: item i is above item j.
+    Entry i, j: item i is above item j. ``level``: the joint's where not given.
     """
     t, weight = _t(joint, ranked)
-    return _step_down(joint, weight, lambda critical: t > critical, lambda rejected: ~rejected)
+    level = joint.level if level is None else level
+    return _step_down(joint, weight, lambda critical: t > critical, lambda rejected: ~rejected, level)
 
 
 def _among_first(joint: Joint, k: int, ranked: Flags) -> Flags:
@@ -113,7 +126,7 @@ def _among_first(joint: Joint, k: int, ranked: Flags) -> Flags:
         out = (t > critical).sum(axis=0) >= k
         return np.asarray(np.broadcast_to(out, t.shape), bool)
 
-    return np.asarray(~_step_down(joint, weight, reject, lambda rejected: ~rejected)[0], bool)
+    return np.asarray(~_step_down(joint, weight, reject, lambda rejected: ~rejected, joint.level)[0], bool)
 
 
 def _first(joint: Joint, ranked: Flags) -> Flags:
