@@ -125,6 +125,8 @@ def test_who_is_surely_first_is_so_together(method):
     plain = by_item(board.to_arrow(), "rank_lower", "rank_upper")
     together = by_item(board.rank_sets("together"), "rank_lower", "rank_upper")
     assert together["a"] == plain["a"] == (1, 1)
+    tiers = by_item(board.rank_sets("tiers"), "tier")
+    assert tiers["a"] == (1,) and min(tiers[item] for item in "bcd") == (2,)
     for item in "bcd":
         assert plain[item][0] <= together[item][0] and together[item][1] <= plain[item][1] and together[item][0] >= 2
 

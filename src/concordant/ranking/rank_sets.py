@@ -14,9 +14,9 @@ half of the error, and who is surely first or last by one-sided limits the other
 and c is drawn again for what is left (step-down as above). For k = 1 there is only one item not to lose, and c is that
 of each candidate's own differences (Hsu, Annals of Statistics 9, 1981).
 
-*tiers*: cuts of the order between which every item above is certainly above every item below, by *together*: of two
-items in different tiers the one in the better tier is better, for all such pairs at once. Within a tier the data cannot
-split the order.
+*tiers*: cuts of the order after k items that are all certainly among the first k, by *together*: of two items in
+different tiers the one in the better tier is better, for all such pairs at once. Within a tier the data cannot split
+the order.
 """
 
 from __future__ import annotations
@@ -63,13 +63,11 @@ def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.A
         k = whole_number(top, "top")
         among = _first(joint, ranked) if k == 1 else _among_first(joint, k, ranked)
         return pa.table(columns | {"among_first": pa.array(among[nodes], mask=never)})
+    lower, upper = _together(joint, group, ranked)
     if kind == "together":
-        lower, upper = _together(joint, group, ranked)
         return pa.table(columns | _bounds(lower[nodes], upper[nodes], never))
-    above = certainly_above(joint, ranked)
-    return pa.table(
-        columns | {"tier": pa.array(_tiers(above, joint.value, np.where(ranked, group, -1))[nodes], mask=never)}
-    )
+    tiers = _tiers(upper, joint.value, np.where(ranked, group, -1))
+    return pa.table(columns | {"tier": pa.array(tiers[nodes], mask=never)})
 
 
 def _bounds(lower: Ints, upper: Ints, never: Flags) -> dict[str, pa.Array]:
@@ -179,18 +177,12 @@ def _most(values: Floats) -> Floats:
     return np.asarray(values.max(axis=1, initial=0.0))
 
 
-def _tiers(above: Flags, value: Floats, group: Ints) -> Ints:
-    """Number of the tier of each item in its component."""
+def _tiers(upper: Ints, value: Floats, group: Ints) -> Ints:
+    """Number of the tier of each item in its component: a cut after k items of which none has a rank beyond k."""
     tier = np.ones(len(value), np.int64)
     for number in np.unique(group):
         nodes = np.flatnonzero(group == number)
         nodes = nodes[np.argsort(-value[nodes], kind="stable")]
-        inner = above[np.ix_(nodes, nodes)]
-        place = np.arange(len(nodes))
-        # item i is above all items after its run of certain ones: the first place from which on it beats everyone
-        doubtful = np.where(~inner, place, -1)
-        last = doubtful.max(axis=1, initial=-1)
-        reach = np.maximum.accumulate(last)  # the last item that some item up to here is not certainly above
-        cut = reach[:-1] <= place[:-1]
+        cut = np.maximum.accumulate(upper[nodes])[:-1] <= np.arange(1, len(nodes))
         tier[nodes[1:]] = 1 + np.cumsum(cut)
     return tier
