@@ -72,6 +72,10 @@ INSIDE_FUNCTIONS = {
         (f"ranking/{name}.py", "scipy"): "start-up time: SciPy's optimisers, a fifth of that of rank"
         for name in ("best_orders", "cumulative", "empirical_bayes", "moving")
     },
+    **{
+        ("learning/rankers/choosing.py", f"concordant.learning.rankers.{name}"): "start-up time of audit: scikit-learn"
+        for name in ("regressors", "stopping")
+    },
     ("apps/commands/__init__.py", "pyarrow"): "start-up time: help needs none",
     ("apps/models/regressors.py", "concordant.kernels.tree_walks"): "start-up time: Numba, for many rows only",
     ("auditing/transitivity.py", "concordant.kernels.paths"): "start-up time: Numba, for many paths only",

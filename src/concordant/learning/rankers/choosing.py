@@ -14,8 +14,6 @@ from concordant.errors import InputError, UsageError, counted
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.plans import Plan
-from concordant.learning.rankers.regressors import fit_regressor
-from concordant.learning.rankers.stopping import Growth, Part, Regression, grown
 from concordant.learning.rankers.target import ROUNDING, ListLoss, Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import Targets
@@ -283,6 +281,9 @@ def _regressed(
     judge: Disagreement | ListLoss,
 ) -> Iterator[tuple[int, Floats]]:
     """Yield the scores of the nodes for each target; of a regressor that stops early where the judge has it stop."""
+    from concordant.learning.rankers.regressors import fit_regressor
+    from concordant.learning.rankers.stopping import Growth, Part, Regression, grown
+
     each = training.groups.spread(weight)
     rows = columns.matrix[training.row]
     growth = Growth.of(regressor, int((each > 0).sum()))
