@@ -59,6 +59,16 @@ def test_the_default_ranks_theorem_3_rightly(queries, regressor):
     assert excess(wrong.predict(features), THEOREM_3) == pytest.approx(0.01) and "gate" not in wrong.status_
 
 
+def test_missing_values_that_a_regressor_keeps_are_at_the_mean_for_the_gate():
+    """Noise that is not known everywhere hides no order: the linear candidates have it at the mean, trees see it."""
+    (X, query, item), prefs = drawn(THEOREM_3, 40_000, 20, 0)
+    X[::4, 3] = np.nan
+    ranker = cc.AggregationRanker(regressor=HistGradientBoostingRegressor(random_state=0), missing="keep")
+    ranker.fit((X, query, item), prefs)
+    assert all(any(one["taken"] for one in gate["candidates"][1:]) for gate in ranker.status_["gate"])
+    assert excess(ranker.predict(X), THEOREM_3) == 0
+
+
 def acyclic(rng):
     """A population whose net preferences follow one order, of any strength."""
     items = rng.integers(3, 7)

@@ -16,10 +16,10 @@ from concordant.errors import InputError, Setting, UsageError
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
-from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums
+from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums, WholeColumns
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edge_sources import clicks_note
-from concordant.learning.rankers.estimator import LinearRanker
+from concordant.learning.rankers.estimator import LinearRanker, known
 from concordant.learning.rankers.gate import (
     DEFAULT,
     Candidate,
@@ -312,8 +312,13 @@ class AggregationRanker(RegressionRanker):
         gated = self._gated(training, beyond)
         gates: list[Gate] = []
         start = aim = None
+        seen = columns
+        if self.missing == "keep" and isinstance(
+            columns, WholeColumns
+        ):  # a linear scorer has missing values at the mean
+            seen = replace(columns, normalised=lambda normaliser, X: known(self._normalised(normaliser, X)))
         if gated:
-            gates, start, aim = self._through_gates(training, columns, plan, ridge, maker, beyond)
+            gates, start, aim = self._through_gates(training, seen, plan, ridge, maker, beyond)
         if self.regressor is None:
             prior = maker.prior_of(training.prefs) if beyond else None
             ended = self._fit_linear(training, columns, targets, weight, ridge, prior)
@@ -324,7 +329,7 @@ class AggregationRanker(RegressionRanker):
             def made(prefs: Preferences) -> Regression:
                 if aim is not None:
                     theta = maker.prior_of(prefs).theta if start is None else start.scores(prefs)
-                    return _beyond_scorer(training, columns, training.groups.centred(aim.scores(prefs)), theta)
+                    return _beyond_scorer(training, seen, training.groups.centred(aim.scores(prefs)), theta)
                 own = targets if prefs is training.prefs else maker([plan], prefs)[0]
                 if beyond:
                     prior = maker.prior_of(prefs)
