@@ -401,6 +401,31 @@ def test_chocolate_puddings_as_the_package_of_the_model_prints_them():
     assert round(-2 * value, 1) == 1619.4
 
 
+SKATERS = """
+Sergeis Telenkov 0.000000, Evgeni Plushenko 11.431058, Ivan Dinev 5.414358, Philippe Candeloro 7.877891, Robert
+Grzegorczyk 4.212783, Matthew Van Den Broeck -2.874082, Sven Meyer 3.319150, Patrick Schmit 1.446304, Markus
+Leminen 2.249395, Gilberto Viadana 5.441597, Michael Shmerkin 6.093464, Vakhtang Murvanidze 0.083310, Radek
+Horak 0.771116, Michael Tyllesen 8.051747, Hristo Turlakov 0.398769, Daniel Peinado -1.719656, Dmitry Dmitrenko
+8.513802, Andrejs Vlascenko 9.717413, Viacheslav Zagorodniuk 8.411921, Jan Cejvan -1.309630, Alexander Abt
+12.034657, Cornel Gheorghe 4.696487, Steven Cousins 7.942220, Thierry Cerez 4.404082, Robert Kazimir 1.430277,
+Patrick Meier 4.694179, Szabolcs Vidrai 3.394834, Johnny Jensen 4.121154, Margus Hernits 2.197868, Alexei
+Yagudin 14.579724
+"""
+"""What PlackettLuce 0.4.5 (R) says of its example ``skaters``: priors N(0, 9), BFGS, reltol 1e-14."""
+
+
+def test_skaters_as_the_package_of_the_model_has_them():
+    """Nine judges, thirty skaters, pairs of whom tie; the same file as the package's extdata/skaters.toc."""
+    prefs = cc.read(shared_data("preflib/00006_skate/00006-00000001.toc"))
+    board = cc.rank(prefs, "plackett-luce", ties="davidson", prior=1 / 9)
+    theirs = dict(one.strip().rsplit(" ", 1) for one in SKATERS.replace("\n", " ").split(","))
+    ours = dict(zip(board.to_arrow()["item"].to_pylist(), board.score, strict=True))
+    apart = [ours[name] - ours["Sergeis Telenkov"] - float(value) for name, value in theirs.items()]
+    assert len(apart) == 30 and np.abs(apart).max() < 1e-6
+    assert abs(board.coefficients["ties of 2"][0] + 5.465319) < 1e-6
+    assert abs(board.summary().log_likelihood + 334.817989) < 1e-5
+
+
 def test_ties_of_two_are_davidsons_model():
     random = np.random.default_rng(seed(9))
     first, second = (np.array(side) for side in zip(*[random.permutation(5)[:2] for _ in range(300)], strict=True))

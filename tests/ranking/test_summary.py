@@ -79,6 +79,23 @@ def test_davidson_by_its_formula():
     assert {note.code for note in summary.notes} == {"no test of ties"}
 
 
+def test_rankings_of_two_with_ties_are_summed_up_as_votes_with_ties():
+    rng = np.random.default_rng(seed(3))
+    sides = np.array([rng.permutation(4)[:2] for _ in range(200)])
+    tie = rng.random(200) < 0.25
+    votes = cc.Preferences.from_comparisons(sides[:, 0], sides[:, 1], tie=tie)
+    places = np.column_stack([np.ones(200), np.where(tie, 1, 2)]).ravel()
+    lists = cc.Preferences.from_orders(None, np.repeat(np.arange(200), 2), sides.ravel(), places)
+    one = cc.rank(votes, ties="davidson", prior=0).summary()
+    other = cc.rank(lists, "plackett-luce", ties="davidson", prior=0).summary()
+    for name in ("log_likelihood", "null_log_likelihood", "aic", "bic"):
+        assert np.isclose(getattr(one, name), getattr(other, name), atol=1e-5), name
+    (items,), (again,) = one.tests, other.tests
+    assert items.term == again.term == "items" and np.isclose(items.statistic, again.statistic, atol=1e-5)
+    assert [(c.term, np.isnan(c.p_value)) for c in other.coefficients] == [("ties of 2 (log δ)", True)]
+    assert {note.code for note in other.notes} == {note.code for note in one.notes} == {"no test of ties"}
+
+
 def test_rankings_by_their_formula():
     rng = np.random.default_rng(0)
     value, orders = np.array([0.8, 0.1, -0.2, -0.7]), []

@@ -196,6 +196,18 @@ def _overshot(along: Floats, climb: Floats) -> Flags:
     return along < -0.5 * climb
 
 
+def fitted_terms(batch: Batch, scores: Scores) -> tuple[Rankings, LuceTerms | TiedTerms, Floats]:
+    """Return the lists of a batch, the likelihood that a fit to them maximised, and where: scores, then log δ."""
+    lists, terms = _read(batch, scores.options.get("ties", "any-order"))
+    own = [scores.coefficients[name][g] for name, g in zip(_tie_names(terms), terms.extra_owner.tolist(), strict=True)]
+    return lists, terms, np.concatenate([scores.value, own])
+
+
+def _tie_names(terms: LuceTerms | TiedTerms) -> tuple[str, ...]:
+    """The names of the log δ that stand behind the scores."""
+    return tuple(tie_name(int(d)) for d in terms.sizes.order[terms.sizes.free]) if isinstance(terms, TiedTerms) else ()
+
+
 def luce_terms(batch: Batch) -> LuceTerms:
     """Return the likelihood of the lists of a batch, one by one (for its curvature)."""
     return LuceTerms(Rankings.of(batch))
@@ -304,14 +316,8 @@ def plackett_luce_curvature(batch: Batch, scores: Scores) -> Curvature:
     ties, prior = scores.options.get("ties", "any-order"), float(scores.options.get("prior", 0.0))
     if ties == "davidson" and batch.prefs.kind == "comparisons":
         return bradley_terry_curvature(batch, scores)
-    lists, terms = _read(batch, ties)
-    extra: tuple[str, ...] = ()
-    point = scores.value
-    if isinstance(terms, TiedTerms):
-        free = terms.sizes.free
-        extra = tuple(tie_name(int(d)) for d in terms.sizes.order[free])
-        own = [scores.coefficients[name][g] for name, g in zip(extra, terms.extra_owner.tolist(), strict=True)]
-        point = np.concatenate([point, own])
+    lists, terms, point = fitted_terms(batch, scores)
+    extra = _tie_names(terms)
     if not np.isfinite(point).all():
         raise CannotRank(
             "some items tied whenever they could, which leaves the parameters of ties without standard errors: ask for "

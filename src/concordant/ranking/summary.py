@@ -31,7 +31,7 @@ from concordant.ranking.comparing import p_said
 from concordant.ranking.covariance import t_quantile, two_sided
 from concordant.ranking.cumulative import THRESHOLD, Graded
 from concordant.ranking.curvature import bradley_terry_curvature, log_likelihood, pair_margins
-from concordant.ranking.plackett_luce import luce_terms
+from concordant.ranking.plackett_luce import fitted_terms, luce_terms, plackett_luce
 from concordant.ranking.scores import Scores, numbered
 from concordant.ranking.standard_errors import default_method
 from concordant.ranking.structures import Structure
@@ -136,10 +136,7 @@ class _Sums:
 def log_likelihoods(batch: Batch, scores: Scores) -> _Sums:
     """Return the log-likelihoods of a fit, of equal items and of the saturated model."""
     if not isinstance(batch.prefs, Comparisons):
-        terms = luce_terms(batch)
-        choices = float(terms.alone @ (terms.below(np.ones(len(terms.alone))) - 1)) if len(terms.tiers) == 0 else np.nan
-        null = terms.at(np.zeros(len(scores.value))).value()
-        return _Sums(terms.at(scores.value).value(), null, 0.0, choices)
+        return _of_lists(batch, scores)
     names = batch.prefs.covariate_names
     if scores.options.get("ties") == "cumulative":
         return _of_grades(batch, scores)
@@ -154,6 +151,18 @@ def log_likelihoods(batch: Batch, scores: Scores) -> _Sums:
     fit = log_likelihood(graphs, margin, log_nu)
     null = log_likelihood(graphs, 0 * margin, None if log_nu is None else _equal_ties(graphs, log_nu))
     return _Sums(fit, null, float(saturated), float(judged.sum() * (len(counts) - 1)))
+
+
+def _of_lists(batch: Batch, scores: Scores) -> _Sums:
+    """The same of ranked lists; every choice of the saturated model is certain. Equal items have ties of their own."""
+    plain = luce_terms(batch)
+    choices = float(plain.alone @ (plain.below(np.ones(len(plain.alone))) - 1)) if len(plain.tiers) == 0 else np.nan
+    _, terms, point = fitted_terms(batch, scores)
+    alike = np.zeros(len(point))
+    if len(point) > len(scores.value):
+        _, _, alike = fitted_terms(batch, plackett_luce(batch, prior=ALIKE, ties="davidson"))
+        alike[: len(scores.value)] = 0.0
+    return _Sums(terms.at(point).value(), terms.at(alike).value(), 0.0, choices)
 
 
 def _of_grades(batch: Batch, scores: Scores) -> _Sums:
@@ -242,7 +251,7 @@ def summarise(
             continue
         full = _penalised(batch, scores)
         again = {**options, **{name: scores.options[name] for name in ("prior",) if name in scores.options}}
-        for name in (name for name in names if name != "ties" and not name.startswith(THRESHOLD)):
+        for name in (name for name in names if not _of_ties(name)):
             reduced = _without(batch, name)
             kept = {k: v for k, v in again.items() if k != "covariates" or reduced.prefs.covariate_names}
             fit = _penalised(reduced, member.function(reduced, **kept))
@@ -303,13 +312,19 @@ def _test(name: str, statistic: float, df: int, test: str, alone: Sequence[float
 def _said(scores: Scores, names: list[str]) -> dict[str, Note]:
     """What a reader should know of the terms."""
     notes = {}
-    if "ties" in names:
-        text = "ties: no test, since without ν no judgment could be a tie; see the interval of log ν"
-        notes["no test of ties"] = Note("no test of ties", text)
+    if "ties" in names or any(name.startswith("ties of ") for name in names):
+        letter = "ν" if "ties" in names else "δ"
+        text = "ties: no test, since without {letter} no judgment could be a tie; see the interval of log {letter}"
+        notes["no test of ties"] = Note("no test of ties", text, letter=letter)
     if float(scores.options.get("prior", 0.0)) > STRONG:
         text = "the prior (precision {prior:g}) pulls scores together: fewer parameters are free than are counted"
         notes["a strong prior"] = Note("a strong prior", text, prior=float(scores.options["prior"]))
     return notes
+
+
+def _of_ties(name: str) -> bool:
+    """Whether a coefficient says how often judgments are ties: 0 is no value at which there are none."""
+    return name == "ties" or name.startswith(("ties of ", THRESHOLD))
 
 
 def term_of(name: str) -> str:
@@ -343,10 +358,10 @@ def _coefficients(
             code = int(batch.query[graph])
             error = float(errors.get(f"s.e. of {name}", np.full(code + 1, np.nan))[code])
             query = batch.prefs.queries[code] if len(batch.prefs.queries) > 1 else None
-            tested = name != "ties" and not name.startswith(THRESHOLD) and 0 < error < np.inf
+            tested = not _of_ties(name) and 0 < error < np.inf
             p = float(two_sided(value / error, freedom[graph])) if tested else float("nan")
             z = float(half[graph])
-            term = "ties (log ν)" if name == "ties" else name
+            term = term_of(name) if _of_ties(name) else name
             out.append(Coefficient(query, term, value, error, value - z * error, value + z * error, p))
     return out
 
@@ -364,7 +379,7 @@ def coefficient_table(queries: pa.Array, coefficients: Mapping[str, Floats], lev
         if name.startswith("s.e. of "):
             continue
         error = coefficients.get(f"s.e. of {name}", nothing)
-        tested = (error > 0) & np.isfinite(error) & (not name.startswith(("ties", THRESHOLD)))
+        tested = (error > 0) & np.isfinite(error) & (not _of_ties(name))
         columns = {
             "query": queries,
             "name": pa.repeat(name, len(value)),
