@@ -269,3 +269,8 @@ def test_types_say_what_is_there() -> None:
     ]
     assert len(said) <= ASSERTED, said
     assert not [line for line in said if re.search(r"\.(winner|loser|list_\w+)\b", line)]
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert not (twice := {name for name in names if names.count(name) > 1}), f"pytest would refuse one of each: {twice}"
