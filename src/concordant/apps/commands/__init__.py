@@ -86,8 +86,6 @@ def main(arguments: list[str] | None = None) -> None:
     (``standard``); output that could not be written to standard output makes the status 2.
     """
     own = arguments is None
-    if own and not {"-h", "--help", "--version"} & set(sys.argv) and len(sys.argv) > 1:
-        _leave_pandas_out(sys.argv[1:])
     with standard_streams(own=own) as streams, said_as(sys.argv[1:] if arguments is None else arguments):
         with watched(_say_interrupted, to_the_end=own) as watch:
             try:
@@ -117,9 +115,10 @@ class _NoPandas:
 def _leave_pandas_out(arguments: list[str]) -> None:
     """Let PyArrow make its first array, before which it loads pandas where that is installed (.3 s), without it.
 
-    Not on Spark, which needs pandas.
+    Not on Spark, which needs pandas; help needs no array.
     """
-    if any("spark" in one or "://" in one for one in arguments):
+    helps = {"-h", "--help", "--version"} & set(arguments) or not arguments
+    if helps or any("spark" in one or "://" in one for one in arguments):
         return
     without = _NoPandas()
     sys.meta_path.insert(0, without)
@@ -157,6 +156,8 @@ def _run(arguments: list[str] | None, watch: Watch) -> int:
 
 def _call(arguments: list[str] | None, watch: Watch) -> None:
     try:
+        if arguments is None:
+            _leave_pandas_out(sys.argv[1:])
         cli.main(arguments, prog_name="concordant", standalone_mode=False)
     except BaseException:
         if watch.caught is not None:  # whatever a library made of the signal
