@@ -2,8 +2,9 @@
 
 Each design is drawn anew for every log: scores from N(0, 1), pairs evenly, outcomes by the model. *clusters*: half of
 the judgments of a cluster follow one draw. *home*: the first side has .4 more; *covariate*: .4 times a normal number.
-A rate between 3 and 7% is fine at 5%; its standard error stands beside it. *theorem-3*: 300 votes on the population on
-which one scale does not fit.
+*grades*: thresholds .4, 1.1, 2.5 on the difference with a logistic error, fitted as cumulative logits. A rate between
+3 and 7% is fine at 5%; its standard error stands beside it. *theorem-3*: 300 votes on the population on which one scale
+does not fit.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr
+from scipy.special import expit, logit, ndtr
 
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.closed_forms import thurstone_mosteller
+from concordant.ranking.graded_fit import graded_lack_of_fit
 from concordant.ranking.lack_of_fit import MOST_GRAPHS, lack_of_fit
 
 Floats = NDArray[np.float64]
+CUTS = np.array([0.4, 1.1, 2.5])
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ DESIGNS = (
     *(Design("home, clusters", m, n, c, "home") for m, n, c in ((6, 600, 60), (10, 1_000, 100), (20, 1_000, 50))),
     *(Design("covariate, clusters", m, n, c, "covariate") for m, n, c in ((6, 600, 60), (20, 1_000, 50))),
     *(Design("normal", m, n) for m, n in ((4, 80), (8, 100), (12, 300), (20, 200), (30, 150))),
+    *(Design("grades", m, n, c) for m, n, c in ((6, 250, 0), (12, 600, 0), (6, 600, 60))),
     Design("theorem-3", 3, 300),
 )
 
@@ -84,6 +88,8 @@ def p_values(design: Design, logs: int, random: np.random.Generator) -> Floats:
     else:
         prefs = sampled(design, logs, random)
     batch = Batch.whole(prefs)
+    if design.kind == "grades":
+        return graded_lack_of_fit(batch, bradley_terry(batch, ties="cumulative"))
     normal = design.kind == "normal"
     return lack_of_fit(batch, thurstone_mosteller(batch, differences="probit") if normal else bradley_terry(batch))
 
@@ -105,11 +111,17 @@ def sampled(design: Design, logs: int, random: np.random.Generator) -> Preferenc
         uniform = np.where(random.random(shape) < 0.5, shared, uniform)
         cluster = (np.arange(logs)[:, None] * design.clusters + of).ravel()
     tie = None if design.kind != "ties" else (random.random(shape) < 0.2).ravel()
+    strength = None
+    if design.kind == "grades":
+        grade = np.searchsorted(CUTS, np.abs(margin - logit(uniform))).ravel()
+        tie, strength = grade == 0, np.maximum(grade, 1).astype(np.float64)
     won = uniform < (ndtr(margin / np.sqrt(2)) if design.kind == "normal" else expit(margin))
     winner, loser = np.where(won, one, other).ravel(), np.where(won, other, one).ravel()
     beside = {design.beside: np.where(won, z, -z).ravel()} if design.beside else None
     query = np.repeat(np.arange(logs), design.judgments)
-    return Preferences.from_comparisons(winner, loser, query, tie=tie, cluster=cluster, covariates=beside)
+    return Preferences.from_comparisons(
+        winner, loser, query, tie=tie, weight=strength, cluster=cluster, covariates=beside
+    )
 
 
 if __name__ == "__main__":
