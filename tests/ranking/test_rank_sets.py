@@ -127,16 +127,26 @@ def test_who_is_surely_first_is_so_together(method):
     assert together["a"] == plain["a"] == (1, 1)
     tiers = by_item(board.rank_sets("tiers"), "tier")
     assert tiers["a"] == (1,) and min(tiers[item] for item in "bcd") == (2,)
+    alone = by_item(board.rank_sets("alone"), "rank_lower", "rank_upper")
+    assert alone["a"] == (1, 1) == by_item(board.rank_sets("alone", items=["a"]), "rank_lower", "rank_upper")["a"]
+    assert [item for item, (may,) in by_item(board.rank_sets("top", top=1), "among_first").items() if may] == ["a"]
+    assert by_item(board.rank_sets("top", top=2), "among_first")["a"] == (True,)
     for item in "bcd":
+        assert alone[item][0] >= 2 and together[item][0] <= alone[item][0] and alone[item][1] <= together[item][1]
         assert plain[item][0] <= together[item][0] and together[item][1] <= plain[item][1] and together[item][0] >= 2
 
 
 def test_sets_with_a_separated_item_hold():
     """Of 100 logs in which the strongest often never loses, all true ranks are held by 95% or more of the sets."""
-    truth, held, narrow = np.array([3.0, 0.8, 0.0, -0.8]), 0, 0
+    truth, held, narrow, of_one, first, two = np.array([3.0, 0.8, 0.0, -0.8]), 0, 0, 0, 0, 0
     for seed in range(100):
         board = cc.rank(simulated(truth, 90, seed=seed), prior=0.01)
         found = by_item(board.rank_sets("together"), "rank_lower", "rank_upper")
         held += all(low is None or low <= 1 + item <= high for item, (low, high) in found.items())
         narrow += any(board.flag) and found[0] == (1, 1)
+        low, high = by_item(board.rank_sets("alone", items=[0]), "rank_lower", "rank_upper")[0]
+        of_one += low is None or low <= 1 <= high
+        first += by_item(board.rank_sets("top", top=1), "among_first")[0] != (False,)
+        two += all(by_item(board.rank_sets("top", top=2), "among_first")[item] != (False,) for item in (0, 1))
     assert held / 100 >= 0.93 and narrow > 10
+    assert min(of_one, first, two) / 100 >= 0.93

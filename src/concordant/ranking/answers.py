@@ -163,9 +163,9 @@ class Answers:
     ) -> pa.Table:
         """Return which ranks the data leave open, each kind with a critical value of its own, at the intervals' level.
 
-        'together': rank_lower and rank_upper of all items of a component at once (by step-down, and by one-sided limits
-        of those that the data limit on one side, as in the columns of the ranking). 'alone': of each item by itself,
-        whatever is said of others. 'top': among_first says which items may be among the first ``top``; all that are
+        'together': rank_lower and rank_upper of all items of a component at once (by step-down, and, as all of these,
+        by one-sided limits of those that the data limit on one side). 'alone': of each item by itself, whatever is said
+        of others. 'top': among_first says which items may be among the first ``top``; all that are
         truly there are marked. 'tiers': of two items in different tiers the one in the better tier (1 is the best) is
         better, for all such pairs at once. Items without a rank (never judged, or ``provisional``) do not count, and
         nothing is said of them.

@@ -230,7 +230,7 @@ class System:
     def newton_step(self, precision: Floats) -> tuple[Floats, Floats]:
         """Newton's step, each graph to its relative precision; ``unfinished`` says which graphs did not get there."""
         self._look_for_far()
-        xs, xb = self.solve(self.pull, self.at, -self.slope_b, precision)
+        xs, xb = self.solve(self.pull, self.at, -self.slope_b, precision, right=-self.slope_s)
         return self.centre(xs), xb
 
     def _look_for_far(self) -> None:
@@ -247,9 +247,11 @@ class System:
         nodes = slice(int(p.node_start[graph]), int(p.node_start[graph + 1]))
         return nodes, slice(int(p.pair_start[graph]), int(p.pair_start[graph + 1]))
 
-    def solve(self, flow: Floats, level: Floats, rb: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """Solve for the differences of ``flow`` at the nodes less prior · level, and ``rb`` beside."""
-        rs = self._differences(flow) - self.problem.prior * level
+    def solve(
+        self, flow: Floats, level: Floats, rb: Floats, precision: Floats, right: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Solve for ``right``, the differences of ``flow`` at the nodes less prior · level, and ``rb`` beside."""
+        rs = self._differences(flow) - self.problem.prior * level if right is None else right
         direct = self.far | self.stiff
         patience = np.where(direct, 0, PATIENCE)
         xs, xb, open_ = self.conjugate_gradients(rs, rb, precision, patience)

@@ -4,8 +4,9 @@ Wilhelm, Review of Economic Studies 91, 2024).
 *together*: the ranks of all items of a component at once. Item i is certainly above j when (s_i − s_j)/s.e. exceeds the
 critical value c, the quantile of the largest such t of the hypotheses "s_i ≤ s_j" that are not yet rejected; c is drawn
 again without the rejected ones until none falls (their §3.3 and Romano and Wolf, JASA 100, 2005). The rank of i lies in
-[1 + certainly above it, n − certainly below it]. Where the data limit some items on one side, these differences take
-half of the error, and who is surely first or last by one-sided limits the other half (``rank_intervals.outermost``).
+[1 + certainly above it, n − certainly below it]. Where the data limit some items on one side, the differences take half
+of the error, here and below, and who is surely first or last by one-sided limits the other half
+(``rank_intervals.outermost``).
 
 *alone*: the rank of one item, whatever is said of others: c is that of its own n − 1 differences.
 
@@ -58,10 +59,11 @@ def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.A
     columns = {"component": group[nodes] + 1, "item": items}
     if kind == "alone":
         lower, upper = _alone(joint, nodes, group, ranked)
-        return pa.table(columns | _bounds(lower, upper, never))
+        return pa.table(columns | _bounds(lower[nodes], upper[nodes], never))
     if kind == "top":
         k = whole_number(top, "top")
         among = _first(joint, ranked) if k == 1 else _among_first(joint, k, ranked)
+        among &= _with_separated(joint, *_open(joint, group), group, ranked)[0] <= k
         return pa.table(columns | {"among_first": pa.array(among[nodes], mask=never)})
     lower, upper = _together(joint, group, ranked)
     if kind == "together":
@@ -77,11 +79,26 @@ def _bounds(lower: Ints, upper: Ints, never: Flags) -> dict[str, pa.Array]:
 
 def _together(joint: Joint, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
     """Ranks of all nodes; items that the data limit on one side take half of the error, as in the columns."""
-    separated, compared = joint.separated, joint.links.compared
-    above = certainly_above(joint, ranked, float(levels(joint.batch, joint.level, separated)[0]))
-    size = np.bincount(group, compared).astype(np.int64)[group]
-    lower, upper = outermost(1 + above.sum(axis=0), size - above.sum(axis=1), separated, joint.level)
-    return among_others(lower, upper, group, compared & ~ranked)
+    above = certainly_above(joint, ranked, _level(joint))
+    lower, upper = _open(joint, group)
+    return _with_separated(joint, lower + above.sum(axis=0), upper - above.sum(axis=1), group, ranked)
+
+
+def _level(joint: Joint) -> float:
+    """The level that differences are compared at: where items are separated these take half of the error."""
+    return float(levels(joint.batch, joint.level, joint.separated)[0])
+
+
+def _open(joint: Joint, group: Ints) -> tuple[Ints, Ints]:
+    """All ranks of a component, for each of its nodes."""
+    size = np.bincount(group, joint.links.compared).astype(np.int64)[group]
+    return np.ones(len(size), np.int64), size
+
+
+def _with_separated(joint: Joint, lower: Ints, upper: Ints, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
+    """Narrow ranks by which separated items surely stand first or last; then count the ranked items only."""
+    lower, upper = outermost(lower, upper, joint.separated, joint.level)
+    return among_others(lower, upper, group, joint.links.compared & ~ranked)
 
 
 def _t(joint: Joint, ranked: Flags) -> tuple[Floats, Floats]:
@@ -124,7 +141,7 @@ def _among_first(joint: Joint, k: int, ranked: Flags) -> Flags:
         out = (t > critical).sum(axis=0) >= k
         return np.asarray(np.broadcast_to(out, t.shape), bool)
 
-    return np.asarray(~_step_down(joint, weight, reject, lambda rejected: ~rejected, joint.level)[0], bool)
+    return np.asarray(~_step_down(joint, weight, reject, lambda rejected: ~rejected, _level(joint))[0], bool)
 
 
 def _first(joint: Joint, ranked: Flags) -> Flags:
@@ -133,29 +150,28 @@ def _first(joint: Joint, ranked: Flags) -> Flags:
     Its critical value lies between that of one difference and that of all, so few candidates need draws.
     """
     t, weight = _t(joint, ranked)
-    draws, ahead = joint.draws, t.max(axis=0)
-    all_of_them = float(quantile(largest(draws, weight, joint.gauge.group.astype(np.int64)), joint.level))
+    draws, ahead, level = joint.draws, t.max(axis=0), _level(joint)
+    all_of_them = float(quantile(largest(draws, weight, joint.gauge.group.astype(np.int64)), level))
     out = np.asarray(ahead <= all_of_them, bool)
-    least = 0.0 if isinstance(joint, Replicated) else float(ndtri(joint.level))
+    least = 0.0 if isinstance(joint, Replicated) else float(ndtri(level))
     for j in steps("candidates", np.flatnonzero(out & (ahead > least)).tolist()):
         others = np.flatnonzero(weight[:, j])
         most = ((draws[:, others] - draws[:, [j]]) * weight[others, j]).max(axis=1)
-        out[j] = ahead[j] <= quantile(most, joint.level)
+        out[j] = ahead[j] <= quantile(most, level)
     return out
 
 
 def _alone(joint: Joint, nodes: Ints, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
-    """Ranks of each node by the critical value of its own differences."""
+    """Ranks of all nodes, each of ``nodes`` by the critical value of its own differences."""
     t, weight = _t(joint, ranked)
-    draws = joint.draws
+    draws, level = joint.draws, _level(joint)
     if float(len(nodes)) * joint.size * len(draws) > OWN:
         raise UsageError(
             f"rank sets of {len(nodes):,} of {joint.size:,} items, each with a critical value of its own, take long: "
             "name the items that matter"
         )
-    size = np.bincount(group, ranked).astype(np.int64)[group][nodes]
-    lower, upper = np.ones(len(nodes), np.int64), size.copy()
-    for at, j in enumerate(steps("items", nodes.tolist())):
+    lower, upper = _open(joint, group)
+    for j in steps("items", nodes.tolist()):
         others = np.flatnonzero(weight[j])
         if len(others) == 0:
             continue
@@ -164,13 +180,13 @@ def _alone(joint: Joint, nodes: Ints, group: Ints, ranked: Flags) -> tuple[Ints,
         up, down = np.zeros(len(others), bool), np.zeros(len(others), bool)
         while True:  # hypotheses "other is not above j" and "j is not above other" that are left
             most = np.maximum(_most(scaled[:, ~up]), _most(-scaled[:, ~down]))
-            critical = float(quantile(most, joint.level))
+            critical = float(quantile(most, level))
             more_up, more_down = up | (ahead > critical), down | (-ahead > critical)
             if (more_up == up).all() and (more_down == down).all():
                 break
             up, down = more_up, more_down
-        lower[at], upper[at] = 1 + up.sum(), size[at] - down.sum()
-    return lower, upper
+        lower[j], upper[j] = 1 + up.sum(), upper[j] - down.sum()
+    return _with_separated(joint, lower, upper, group, ranked)
 
 
 def _most(values: Floats) -> Floats:

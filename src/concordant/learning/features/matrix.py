@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.io.log.json_values import unicode_text
+from concordant.kernels.arrays import in_threads
 from concordant.preferences.counts import read_only
 from concordant.preferences.labels import Labels, look_alike
 from concordant.preferences.preferences import Preferences
@@ -19,6 +20,8 @@ from concordant.preferences.ragged import Grouped
 Ints = NDArray[np.int32]
 Matrix = NDArray[np.floating[Any]]
 MISSING = ("raise", "keep")
+ROWS = 1 << 15
+"""Rows whose values are looked at together."""
 FILL = ("; a ranker fills what is missing with ", Setting("missing", "mean"), ", and missing='keep' reads it as it is")
 
 
@@ -118,14 +121,18 @@ class Features:
         return item if self.query is None else f"query {self.queries[self.query[row]]!r}, {item}"
 
 
+def _all_finite(X: Matrix) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum(dtype=np.float64)))  # a finite sum has only finite terms
+
+
 def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str, begin: int | None = None) -> None:
     """Raise InputError for infinite values and, unless ``missing`` is 'keep', for NaN, naming rows and columns.
 
     ``begin`` says that X is a part of a larger matrix, and which row of it is its first (from 0).
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        if X.size == 0 or np.isfinite(X.sum(dtype=np.float64)):  # a finite sum has only finite terms
-            return
+    if all(in_threads(_all_finite, [X[begin : begin + ROWS] for begin in range(0, len(X), ROWS)])):
+        return
     bad = np.isinf(X) if missing == "keep" else ~np.isfinite(X)
     if not bad.any():
         return

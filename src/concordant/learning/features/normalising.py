@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, Setting, UsageError, did_you_mean, few
 from concordant.io.log.json_values import Fields
+from concordant.kernels.arrays import in_threads
 from concordant.learning.features.matrix import Features, Matrix, check_values
 
 Floats = NDArray[np.float64]
 BLOCK = 1 << 16
 """Values of a matrix that are worked on at a time: few enough to stay in the processor's cache."""
+TOGETHER = 32
+"""Blocks that a thread takes at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,30 +52,30 @@ class Moments:
         are beyond float64 the deviation is infinite or NaN.
         """
         width = X.shape[1]
-        shift: Floats | None = None
+        blocks = row_blocks(X)
+        shift = np.zeros(width)
+        if blocks:
+            first = _float64(X[blocks[0]], log)
+            there = ~np.isnan(first)
+            shift = np.where(there, first, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
         total, squares, present = np.zeros(width), np.zeros(width), np.zeros(width, np.int64)
         low, high = np.full(width, np.inf), np.full(width, -np.inf)
-        for part in row_blocks(X):
-            values = signed_log(X[part]) if log else X[part].astype(np.float64)
-            if shift is None:
-                there = ~np.isnan(values)
-                shift = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-            np.fmin(low, np.fmin.reduce(values, axis=0), out=low)
-            np.fmax(high, np.fmax.reduce(values, axis=0), out=high)
-            values -= shift
-            sums = values.sum(axis=0)
-            if np.isnan(sums).any():
-                gaps = np.isnan(values)
-                present -= gaps.sum(axis=0)
-                values[gaps] = 0.0
-                sums = values.sum(axis=0)
-            present += len(values)
-            total += sums
-            squares += np.einsum("ij,ij->j", values, values)
+
+        def work(parts: list[slice]) -> list[tuple[Any, ...]]:
+            with np.errstate(over="ignore", invalid="ignore"):  # each thread has its own
+                return [_of_block(_float64(X[part], log), shift) for part in parts]
+
+        for found in in_threads(work, [blocks[k : k + TOGETHER] for k in range(0, len(blocks), TOGETHER)]):
+            for least, most, sums, square, rows in found:  # in the order of the rows, whatever the threads
+                np.fmin(low, least, out=low)
+                np.fmax(high, most, out=high)
+                total += sums
+                squares += square
+                present += rows
         some = np.maximum(present, 1)
         excess = total / some
         same = low >= high
-        mean = np.where(present == 0, 0.0, np.where(same, low, (0.0 if shift is None else shift) + excess))
+        mean = np.where(present == 0, 0.0, np.where(same, low, shift + excess))
         return cls(mean, np.where(same, 0.0, np.sqrt(np.maximum(squares / some - excess**2, 0.0))), present)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -95,6 +98,23 @@ class Moments:
 
     def __radd__(self, other: object) -> Moments:
         return self if other == 0 else NotImplemented  # so that sum() works
+
+
+def _float64(X: NDArray[np.floating[Any]], log: bool) -> Floats:
+    return signed_log(X) if log else X.astype(np.float64)
+
+
+def _of_block(values: Floats, shift: Floats) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.int64] | int]:
+    """Least, greatest, sum and sum of squares beyond ``shift``, and number present, of each column; spoils values."""
+    least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+    values -= shift
+    sums, there = values.sum(axis=0), len(values)
+    if np.isnan(sums).any():
+        gaps = np.isnan(values)
+        there -= gaps.sum(axis=0)
+        values[gaps] = 0.0
+        sums = values.sum(axis=0)
+    return least, most, sums, np.einsum("ij,ij->j", values, values), there
 
 
 def row_blocks(X: NDArray[Any]) -> list[slice]:

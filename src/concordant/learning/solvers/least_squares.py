@@ -7,7 +7,8 @@ Rows of features block by block, whole queries at a time: centred, weighted, fre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -69,6 +70,27 @@ def preparing(
         return x
 
     return prepare
+
+
+def ahead(
+    prepare: Callable[[int, int], NDArray[Any]], blocks: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int, NDArray[Any]]]:
+    """Yield each block with its rows, which one thread prepares, in order, while the block before is worked on."""
+    heeded = np.geterr()  # of this thread
+
+    def work(first: int, last: int) -> NDArray[Any]:
+        with np.errstate(**heeded):
+            return prepare(first, last)
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting: tuple[int, int, Future[NDArray[Any]]] | None = None
+        for first, last in blocks:
+            following = first, last, pool.submit(work, first, last)
+            if waiting is not None:
+                yield *waiting[:2], waiting[2].result()
+            waiting = following
+        if waiting is not None:
+            yield *waiting[:2], waiting[2].result()
 
 
 def _compiled(
@@ -254,8 +276,7 @@ class NormalEquations:
         total = float((weight * Ragged(start).sizes).sum())
         level = total * np.square(mean_x)
         prepare = preparing(X, start, weight, rows, intercept, mean_x, level)
-        for first, last in query_blocks(start, width):
-            x = prepare(first, last)
+        for first, last, x in ahead(prepare, query_blocks(start, width)):
             t = Y[int(start[first]) : int(start[last])]
             t = centred(start[first : last + 1] - start[first], t)[0] if intercept == "query" else t - mean_y
             t *= np.sqrt(of_nodes(weight, start, first, last))[:, None]
