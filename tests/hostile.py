@@ -111,7 +111,7 @@ READING: dict[str, list[str]] = {
     **{f"--{role}": COLUMNS for role in ROLES},
     "--scale": [*("-3:3", "7:1", "1:5", "1:2", "-3:2", "0:0", "x", "", ":", "a,b", "a,a", "é,b, ,c", "3,2,1"), *VALUES],
     "--kind": ["comparisons", "selections", "choices", "orders", "ratings", "labels", "x", ""],
-    "--clicks": ["first", "last", "skip", "x"],
+    "--clicks": ["all", "first", "last", "skip", "raise", "x"],
     "--on-error": ["skip", "raise", "x"],
     "--engine": ["memory", "duckdb", "x"],
     "--memory-limit": SIZES,
@@ -121,7 +121,8 @@ READING: dict[str, list[str]] = {
 }
 TIES = ["half", "davidson", "cumulative", "any-order", "x"]
 STRUCTURES = ["bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"]
-STRUCTURES += ["eigenvector", "counting", "kemeny", "cascade", "x", ""]
+STRUCTURES += ["eigenvector", "counting", "kemeny", "cascade", "rrf", "combsum", "x", ""]
+STRUCTURES += ["position-based", "dependent-click", "inverse-propensity"]
 LOSSES = ["gain-regression", "difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet"]
 LOSSES += ["rankboost", "margin-based", "x", ""]
 PHIS = ["hinge", "squared-hinge", "logistic", "exponential", "x", ""]
@@ -137,7 +138,9 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--summary": FLAG}
     | {"--time": COLUMNS, "--half-life": TIMES, "--moving": FLAG, "--drift": FLOATS, "--at": TIMES}
     | {"--paths": ["paths.csv", "no/paths.csv", "x", ""], "--coefficients": ["c.csv", "paths.csv", "x", ""]}
-    | {"--reference": [*COLUMNS, "a"]},
+    | {"--reference": [*COLUMNS, "a"], "--k": FLOATS, "--normalise": ["z-score", "min-max", "x"]}
+    | {"--unranked": ["last", "missing", "x"], "--qrels": ["x.qrels", "votes.csv", "no.qrels", ""]}
+    | {"--metric": ["ndcg@10", "map", "auc", "x", ""]},
     "compare": READING
     | {"--time": COLUMNS, "--half-life": TIMES, "--at": TIMES}
     | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": TIES, "--home": FLAG}
@@ -211,7 +214,7 @@ WRITES: dict[str, tuple[str, ...]] = {
 }
 """Parameters of each command that name what it writes: files, folders, stores."""
 READS: dict[str, tuple[str, ...]] = {
-    "rank": ("log",),
+    "rank": ("log", "more", "qrels"),
     "compare": ("log",),
     "explain": ("log", "features"),
     "tree": ("log",),
@@ -288,6 +291,7 @@ def good_files() -> dict[str, bytes]:
     made |= {"votes.tsv": VOTES.replace(",", "\t").encode(), "votes.json": json.dumps(votes.to_pylist()).encode()}
     made |= {"votes.csv.gz": gzip.compress(VOTES.encode(), mtime=0), "train.svm": LETOR, "train.txt": LETOR}
     made |= {"x.qrels": b"1 0 a 2\n1 0 b 0\n1 0 c 1\n1 0 d 0\n", "x.soc": PREFLIB, "train.txt.gz": gzip.compress(LETOR)}
+    made |= {"a.run": b"1 Q0 a 1 .9 a\n1 Q0 b 2 .5 a\n1 Q0 c 3 .1 a\n", "b.run": b"1 Q0 d 1 7 b\n1 Q0 a 2 3 b\n"}
     for name, table in (("votes", votes), ("features", features)):
         for ending, write in (("parquet", pa.parquet.write_table), ("arrow", pa.feather.write_feather)):
             buffer = io.BytesIO()
@@ -419,7 +423,7 @@ def broken_json(random: Random, data: bytes) -> bytes:
 # -- command lines ----------------------------------------------------------------------------------------------------
 LOGS = ["votes.csv", "votes.tsv", "votes.jsonl", "votes.json", "votes.csv.gz", "votes.parquet", "votes.arrow", "x.soc"]
 LOGS += ["train.svm", "train.txt", "x.qrels", "sides.csv", "scored.csv", "clicks.csv", "orders.csv", "ratings.csv"]
-LOGS += ["weights.csv", "votes.duckdb"]
+LOGS += ["weights.csv", "votes.duckdb", "a.run"]
 TABLES = [
     "features.csv",
     "features.csv",
@@ -496,6 +500,8 @@ def _output(random: Random, case: Case, option: str = "--output") -> None:
 
 def _rank(random: Random, case: Case) -> None:
     case.arguments.append(_log(random, case))
+    if random.random() < 0.1:
+        case.arguments.append(_log(random, case, ["a.run", "b.run", "votes.csv"]))
     _output(random, case)
 
 

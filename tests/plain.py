@@ -91,6 +91,28 @@ def positional_borda(batch, graph):
     return np.array([t / c if c else 0.0 for t, c in zip(total, lists, strict=True)])
 
 
+def rrf(batch, graph, k=60.0):
+    m, judgments = held(batch, graph)
+    total, sign = np.zeros(m), -1 if batch.prefs.kind == "ratings" else 1
+    for times, one in judgments:
+        values = [sign * x for x in one["values"]]
+        for j, x in zip(one["items"], values, strict=True):
+            first = 1 + sum(z < x for z in values)
+            places = range(first, first + values.count(x))
+            total[j] += times * sum(1 / (k + place) for place in places) / len(places)
+    return total
+
+
+def combsum(batch, graph):
+    m, judgments = held(batch, graph)
+    total = np.zeros(m)
+    for times, one in judgments:
+        low, high = min(one["values"]), max(one["values"])
+        for j, x in zip(one["items"], one["values"], strict=True):
+            total[j] += times * ((x - low) / (high - low) if high > low else 1.0)
+    return total
+
+
 def budgeted_borda(n):
     m, s = len(n), []
     for j in range(m):

@@ -372,8 +372,8 @@ def _list(kind: str, rows: list[Row], there: set[str], skip: bool) -> tuple[Any,
         if len(set(places)) < len(places):
             raise Refused("a position twice")
         told = [one for _, one in sorted(zip(places, entries, strict=True), key=lambda pair: pair[0])]
-    if kind in ("selections", "choices") and sum(value for _, value in told) > 1:
-        raise Refused("two clicks")
+    if kind == "choices" and sum(value for _, value in told) > 1:
+        raise Refused("two choices")
     where = (rows[0].get("query", ONE_QUERY), rows[0].get("cluster"))
     return (canonical(kind, *where, told) if told else None), entries, counts.pop()
 

@@ -586,6 +586,10 @@ def structures() -> Any:
     names = ("bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda")
     names += ("eigenvector", "counting")
     found = {name: cc.structure(name)(cc.Batch.whole(food())) for name in names}
+    several = cc.read("clicks.csv")
+    for name in ("dependent-click", "position-based"):
+        found[name] = cc.structure(name)(cc.Batch.whole(several))
+    found["positions"] = cc.click_positions(several)
     found["cascade"] = cc.structure("cascade")(cc.Batch.whole(cc.read("clicks.csv", clicks="first")))
     found["smoothed"] = cc.structure("log-odds")(cc.Batch.whole(prompts()), c0=0.5)
     return {name: [one.value, one.component, one.iterations, one.gradient] for name, one in found.items()}

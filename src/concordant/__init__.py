@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from concordant.preferences.graphs import Batch, Graphs
     from concordant.preferences.preferences import Preferences
     from concordant.preferences.times import discounted
+    from concordant.ranking.click_models import click_positions
     from concordant.ranking.cross_validation import cross_validate
     from concordant.ranking.explaining import explain
     from concordant.ranking.kemeny import optimal_order
@@ -102,6 +103,7 @@ _HOMES = {
     "average_precision": "losses.metrics.relevant",
     "bipartite_abstention_loss": "abstention.losses",
     "certificate": "abstention.certificates",
+    "click_positions": "ranking.click_models",
     "compare": "losses.metrics.metrics",
     "consistency_bound": "abstention.bounds",
     "cross_validate": "ranking.cross_validation",
@@ -172,6 +174,7 @@ __all__ = [
     "average_precision",
     "bipartite_abstention_loss",
     "certificate",
+    "click_positions",
     "compare",
     "consistency_bound",
     "cross_validate",

@@ -129,6 +129,12 @@ def files() -> dict[str, bytes]:
     made["one-list.csv"] = _rows("item,score", [(item, (7 * at) % 4) for at, item in enumerate(ITEMS)])
     made["one-labels.csv"] = _rows("item,label", [(item, int(at % 2)) for at, item in enumerate(ITEMS)])
     made["orders.soc"] = SOC.encode()
+    for name, places in (("a", (0, 1, 2)), ("b", (3, 0))):
+        made[f"{name}.run"] = b"".join(
+            f"{q} Q0 {ITEMS[(at + shift) % 4]} {place} {3.5 / place} {name}\n".encode()
+            for shift, q in enumerate(QUERIES)
+            for place, at in enumerate(places, 1)
+        )
     made["x.qrels"] = b"".join(f"{q} 0 {i} {at % 3}\n".encode() for at, (q, i, *_) in enumerate(rows))
     return made
 
@@ -162,6 +168,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"graded": ["graded.csv", "--grade", "grade", "--scale", "2:-2", "--ties", "half"]}
     | {"half-life": ["timed.csv", "--time", "date", "--half-life", "3w"]}
     | {"moving": ["timed.csv", "--time", "date", "--moving"]}
+    | {"runs": ["a.run", "b.run"], "judged runs": ["a.run", "b.run", "--qrels", "x.qrels"]}
+    | {"scores of runs": ["a.run", "b.run", "--structure", "combsum"]}
     | {"bootstrap": ["counted.csv", "--interval", "bootstrap"], "hessian": ["votes.csv", "--interval", "hessian"]},
     "compare": {name: LOGS[name] for name in ("counted comparisons", "sides", "PrefLib", "store")}
     | {"pair": ["counted.csv", "--pair", "a", "b"], "tiers": ["counted.csv", "--ranks", "tiers"]}
@@ -244,6 +252,9 @@ VALUES: dict[str, list[str]] = {
     "scale": ["-2:2", "-3:3"],
     "clicks": ["first"],
     "unranked": ["last", "missing"],
+    "k": ["1"],
+    "normalise": ["z-score"],
+    "qrels": ["x.qrels"],
     "on_error": ["skip"],
     "engine": ["memory", "duckdb"],
     "master": ["local"],
@@ -474,6 +485,9 @@ SAME: dict[str, dict[str, str]] = {
         "--interval": "every query is judged once: nothing to draw from",
         "--summary": "it is said, not written",
         "--level": "every query is judged once: no interval is finite",
+        "--k": "few items: the order, by which runs are judged, is the same",
+        "--normalise": "few items: the order, by which runs are judged, is the same",
+        "--unranked": "few items: the order, by which runs are judged, is the same",
     },
     "tree": {
         "--ties": "the log has no ties",

@@ -181,9 +181,10 @@ def test_refused_lists_are_shown(spark: Any) -> None:
     rows = shown("selections")
     rows["clicked"][:2] = 1, 1
     table = pa.table(rows)
-    (many,) = JudgedQueries.of(table, spark, task=70).rejects()
+    (many,) = JudgedQueries.of(table, spark, task=70, clicks="raise").rejects()
     assert (many.number, many.total, many.unit, many.samples) == (1, 60, "lists", (("1 list", 0),))
-    same(table, spark, "bradley-terry", reading={"clicks": "first"})
+    for clicks in ("first", "all"):
+        same(table, spark, "bradley-terry", reading={"clicks": clicks})
 
 
 @pytest.fixture

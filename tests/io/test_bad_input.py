@@ -152,12 +152,6 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "no position": ("v.csv", SHOWN + b"q,1,,a,0\n", r"1 of 1 lists have no position \(line 2\)"),
     "no session": ("v.csv", SHOWN + b"q,,1,a,0\nq,1,1,a,1\n", r"1 of 2 lists have no session \(line 2\)"),
     "no item": ("v.csv", SHOWN + b"q,1,1,,0\n", r"1 of 1 lists have no item \(line 2\)"),
-    "two clicks": (
-        "v.csv",
-        SHOWN + b"q,1,1,a,1\nq,1,2,b,1\nq,2,1,a,0\n",
-        r"v.csv: 1 of 2 lists have more than one click, where the model allows one \(line 3: '1'\). "
-        r".*clicks='first' or clicks='last', .*clicks='skip'",
-    ),
     "clicked in words": (
         "v.csv",
         SHOWN + b"q,1,1,a,maybe\n",
@@ -227,13 +221,36 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "an unknown ending": ("v.xlsx", VOTES, r"v.xlsx: unknown ending '.xlsx'; known: .csv"),
     "no ending": ("votes", VOTES, r"votes: unknown ending ''"),
     "a database without a table": ("v.duckdb", VOTES, r"v.duckdb: name the table in the database, as v.duckdb::TABLE"),
-    "a text of no format": ("v.txt", b"hello\n", r"v.txt: neither LETOR, qrels, nor a table"),
+    "a text of no format": ("v.txt", b"hello\n", r"v.txt: neither LETOR, a run, qrels, nor a table"),
     "broken LETOR": ("v.txt", b"1 qid:1 1:2\nx\n", r"v.txt: line 2 is not of the form"),
     "a LETOR label in words": (
         "v.txt",
         b"1 qid:1 1:2\nx qid:1 2:3\n",
         r"1 of 2 rows have a rating that is not a number \(line 2: 'x'\)",
     ),
+    "a run without tags": (
+        "v.run",
+        b"1 Q0 D1 1 .5 a\n1 Q0 D2 2 .4\n",
+        r"v.run: line 2 has 5 fields, a run has 6",
+    ),
+    "a run by its second field": ("v.txt", b"1 Q0 D1 1 .5\n", r"v.txt: line 1 has 5 fields, a run has 6"),
+    "a run with a score in words": (
+        "v.run",
+        b"1 Q0 D1 1 x a\n",
+        r"v.run: line 1: the score 'x' is not",
+    ),
+    "a run with a score that is none": (
+        "v.run",
+        b"1 Q0 D1 1 .5 a\n1 Q0 D2 2 nan a\n",
+        r"v.run: 1 of 2 scores are not finite numbers \(line 2: nan\)",
+    ),
+    "a document twice in a list": (
+        "v.run",
+        b"1 Q0 D1 1 .5 a\n1 Q0 D2 2 .4 a\n2 Q0 D2 1 .4 a\n1 Q0 D1 3 .3 a\n",
+        r"v.run: 1 of 2 rankings hold an item twice \(line 4: 'D1'\)",
+    ),
+    "a run that is not UTF-8": ("v.run", b"1 Q0 D\xff 1 .5 a\n", r"v.run: the encoding is not UTF-8"),
+    "a run of blank lines": ("v.run", b"\n\n", r"v.run: the file holds no rows"),
     "broken qrels": ("v.qrels", b"1 0 D1 2\n1 0 D2\n", r"v.qrels: line 2 has 3 fields, qrels have 4"),
 }
 
@@ -345,7 +362,7 @@ WRONG = {
         "1 of 1 rows have a covariate winner that is not a number",
     ),
     "an unknown home": ({"home": "up"}, UsageError, "home must be 'left' or 'right'"),
-    "an unknown clicks": ({"clicks": "all"}, UsageError, "clicks must be one of raise, first, last, skip, not 'all'"),
+    "an unknown clicks": ({"clicks": "some"}, UsageError, "clicks must be one of all, raise, first, last, skip, not"),
     "an unknown on_error": ({"on_error": "ignore"}, UsageError, "on_error must be one of raise, skip"),
     "an unknown engine": ({"engine": "duck"}, UsageError, "unknown engine 'duck'; did you mean 'duckdb'"),
     "a limit without DuckDB": ({"engine": "memory", "threads": 2}, UsageError, "belong to the engine duckdb"),

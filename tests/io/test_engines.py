@@ -116,7 +116,21 @@ def test_rows_of_odd_fields(folder: Path, data: bytes, tabs: bool) -> None:
     both(path, **SKIP)
 
 
-ENDINGS = [".csv", ".tsv", ".jsonl", ".json", ".soc", ".soi", ".toc", ".toi", ".txt", ".svm", ".qrels", ".parquet"]
+ENDINGS = [
+    ".csv",
+    ".tsv",
+    ".jsonl",
+    ".json",
+    ".soc",
+    ".soi",
+    ".toc",
+    ".toi",
+    ".txt",
+    ".svm",
+    ".qrels",
+    ".run",
+    ".parquet",
+]
 ENDINGS += [".arrow", ".csv.gz", ".jsonl.gz"]
 
 

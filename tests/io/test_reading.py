@@ -232,10 +232,12 @@ def test_selections_are_ordered_by_position(tmp_path: Path, engine: str) -> None
 def test_clicks(tmp_path: Path, engine: str) -> None:
     rows = [("q", 1, 1, "a", 0), ("q", 1, 2, "b", 1), ("q", 1, 3, "c", 1), ("q", 2, 1, "a", 1), ("q", 2, 2, "b", 0)]
     path = write(tmp_path / "log.csv", ["query", "session", "position", "item", "clicked"], rows)
-    with pytest.raises(InputError, match=r"1 of 2 lists have more than one click.*'first'.*'last'.*'skip'"):
-        read(path, engine=engine)
+    with pytest.raises(InputError, match=r"1 of 2 lists have more than one click.*'all'.*'first'.*'last'.*'skip'"):
+        read(path, engine=engine, clicks="raise")
     with pytest.raises(InputError, match="more than one click"):
-        read(path, engine=engine, on_error="skip")
+        read(path, engine=engine, on_error="skip", clicks="raise")
+    both = {("q", ("a", 1.0), ("b", 0.0)): 1, ("q", ("a", 0.0), ("b", 1.0), ("c", 1.0)): 1}
+    assert lists(read(path, engine=engine)) == lists(read(path, engine=engine, clicks="all")) == both
     alone = ("q", ("a", 1.0), ("b", 0.0))
     assert lists(read(path, engine=engine, clicks="first")) == {alone: 1, ("q", ("a", 0.0), ("b", 1.0), ("c", 0.0)): 1}
     assert lists(read(path, engine=engine, clicks="last")) == {alone: 1, ("q", ("a", 0.0), ("b", 0.0), ("c", 1.0)): 1}

@@ -17,6 +17,7 @@ import concordant
 from concordant import Preferences
 from concordant.errors import InputError
 from concordant.io.read import read, read_log
+from concordant.ranking.ranked_lists import several_clicks
 
 Data = Callable[[str], Path]
 LLMFAO = Path(str(files(concordant) / "apps" / "data" / "llmfao"))
@@ -194,7 +195,8 @@ def test_sogou_clicks(shared_data: Data) -> None:
     test["session"] = [session + shift for session in test["session"]]
     log = {name: train[name] + test[name] for name in train}
     with pytest.raises(InputError, match=r"1,970 of 8,809 lists have more than one click.*'first' or .*'last'.*'skip'"):
-        read(log)
+        read(log, clicks="raise")
+    assert several_clicks(read(log)) == 1970
     skipped = read_log(log, clicks="skip")
     assert len(skipped.preferences) == 8809 - 1970
     for clicks in ("first", "last"):

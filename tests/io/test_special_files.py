@@ -99,6 +99,8 @@ READS = {
     "rank preflib": ["rank", "@.soc"],
     "rank letor": ["rank", "@.svm"],
     "rank qrels": ["rank", "@.qrels"],
+    "rank runs": ["rank", "a.run", "@.run"],
+    "rank judged by qrels": ["rank", "a.run", "--qrels", "@.qrels"],
     "rank txt": ["rank", "@.txt"],
     "rank no ending": ["rank", "@"],
     "rank a database": ["rank", "@.duckdb::votes"],

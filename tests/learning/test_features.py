@@ -111,10 +111,23 @@ def test_sparse_gzip_and_an_empty_row(tmp_path: Path) -> None:
     assert features.items.take(features.item).to_pylist() == ["a", "b", "a"]
 
 
+def test_null_is_missing_and_what_a_line_leaves_out_is_zero(tmp_path: Path) -> None:
+    path = tmp_path / "semi.txt"
+    path.write_text("2 qid:1 1:NULL 2:0.5\n0 qid:1 1:1 2:NULL\n1 qid:2 2:3\n")
+    features, _ = read_judged(path, missing="keep")
+    np.testing.assert_array_equal(features.X, [[np.nan, 0.5], [1.0, np.nan], [0.0, 3.0]])
+    with pytest.raises(
+        InputError, match=r"2 of 6 values are not finite \(row 1, column '1': nan; row 2.*missing='keep'"
+    ):
+        read_judged(path)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         (GOOD + "1 1:3\n", "line 4 is not of the form"),
+        (GOOD + "1 qid:3 NULL:3 # docid = z\n", "line 4: 'NULL:3' is not of the form index:number"),
+        (GOOD + "1 qid:3 1:NULL 2:nil # docid = z\n", "line 4: '2:nil' is not of the form index:number"),
         (GOOD + "1 qid:1 1:3 # docid = z\n", "line 4: qid:1 comes back"),
         (GOOD + "1 qid:3 1:3 1:4 # docid = z\n", "line 4: the feature 1 is there twice"),
         (GOOD + "1 qid:3 2:1 1:3 2:4 # docid = z\n", "line 4: the feature 2 is there twice"),

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edges import EdgeRanker
+from concordant.learning.rankers.judged import Judged
 from concordant.losses.metrics.err import err
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
@@ -198,3 +200,47 @@ def test_real_clicks_from_sessions_to_a_scorer_of_unseen_queries(shared_data) ->
         judged = judged[np.isfinite(judged)]
         assert len(judged) > 300
         assert judged.mean() + 2 * judged.std(ddof=1) / np.sqrt(len(judged)) < 0.5
+
+
+def test_items_that_nobody_examined_are_not_learned_from() -> None:
+    """Their features may change places: the same scorer, from all rankers and from rows that were named by hand."""
+    draw = np.random.default_rng(2)
+    query = np.repeat(np.arange(12), 20)
+    chance = draw.uniform(0.2, 0.6, len(query))
+    prefs = cascade_log(query, chance, draw.random(len(query)), 25, draw)
+    X = np.column_stack([chance + draw.normal(scale=0.1, size=len(query)), draw.normal(size=len(query))])
+    shown = Batch.whole(prefs)
+    unseen = shown.item[examinations(shown)[1] == 0]
+    assert len(unseen) > 50
+    other = X.copy()
+    other[unseen] = X[unseen[::-1]]
+    for ranker in (AggregationRanker("cascade"), EdgeRanker("err-pairwise"), AggregationRanker()):
+        one, two = (clone(ranker).fit(Features.of(Z, np.arange(len(X)), query), prefs) for Z in (X, other))
+        assert one.coef_ == pytest.approx(two.coef_, rel=1e-9)
+        notes = [note for note in one.status_["notes"] if note.code == "rows without judgment"]
+        assert notes[0].numbers["rows"] == len(unseen) and "never examined" in notes[0]
+    named = Judged.of(prefs, item=np.arange(len(X)), query=query)
+    assert clone(ranker).fit(X, named).coef_ == pytest.approx(one.coef_, rel=1e-12)
+
+
+def test_lists_of_several_clicks_are_learned_from_by_what_the_log_tells() -> None:
+    """Clicks of the position-based model, a tenth of the lists shuffled; the same, never shuffled: dependent clicks."""
+    draw = np.random.default_rng(11)
+    relevance, shown_by = draw.normal(size=(2, 30, 8))
+    chance = 1 / (1 + np.exp(1.0 - 1.5 * relevance))
+    X = np.column_stack([relevance.ravel(), shown_by.ravel()])
+    features = Features.of(X, np.tile(np.arange(8), 30), np.repeat(np.arange(30), 8), ["relevance", "shown by"])
+    for share, name in ((0.1, "position-based"), (0.0, "dependent-click")):
+        query = np.repeat(np.arange(30), 200)
+        order = np.argsort(-shown_by, axis=1)[query]
+        mixed = draw.random(len(order)) < share
+        order[mixed] = draw.permuted(order[mixed], axis=1)
+        clicked = draw.random(order.shape) < chance[query[:, None], order] / np.arange(1, 9)
+        row = np.repeat(np.arange(len(order)), 8)
+        log = (query[row], row, np.tile(np.arange(1, 9), len(order)), order.ravel(), clicked.ravel().astype(int))
+        ranker = AggregationRanker().fit(features, Preferences.from_selections(*log))
+        notes = [str(note) for note in ranker.status_["notes"] if note.code == "several clicks"]
+        assert len(notes) == 1 and name in notes[0]
+        if share:
+            assert ranker.coef_standardised_[0] > 8 * abs(ranker.coef_standardised_[1])
+        EdgeRanker("err-pairwise").fit(features, Preferences.from_selections(*log))

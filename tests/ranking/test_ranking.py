@@ -86,6 +86,9 @@ def test_every_structure_has_intervals_that_hold_its_score(name, interval):
         )
     else:
         shown = np.array([rng.permutation(5) for _ in range(100)])
+    if member.reads == "lists":
+        votes = counted_lists(member.kinds[0], np.arange(0, 501, 5), shown.ravel(), 1.0 + rng.random(500))
+    elif "comparisons" not in member.kinds:
         clicked = np.eye(5)[rng.integers(0, 5, 100)]
         votes = counted_lists("selections", np.arange(0, 501, 5), shown.ravel(), clicked.ravel())
     board = cc.rank(votes, name, interval=interval, **({"replicates": 200} if interval == "bootstrap" else {}))

@@ -17,16 +17,18 @@ from small_logs import logs
 
 NAMES = sorted(STRUCTURES)
 OF_PAIRS = [name for name in NAMES if "comparisons" in STRUCTURES[name].kinds]
-BOTH = [
-    (name, kind) for name in NAMES for kind in ("comparisons", "orders", "selections") if kind in STRUCTURES[name].kinds
-]
+READ = ("comparisons", "orders", "selections")
+BOTH = [(name, kind) for name in NAMES for kind in READ if kind in STRUCTURES[name].kinds]
+BOTH += [(name, "ratings") for name in NAMES if STRUCTURES[name].reads == "lists" and name != "inverse-propensity"]
 few = settings(max_examples=8)
+GIVEN = {"inverse-propensity": {"propensities": (1.0, 0.8, 0.5, 0.4, 0.3, 0.2)}}
+"""Options without which a structure does not read every log."""
 
 
 def scores_of(name, prefs, **options):
     """Scores by (query, item) label."""
     batch = Batch.whole(prefs)
-    scores = STRUCTURES[name](batch, **options)
+    scores = STRUCTURES[name](batch, **GIVEN.get(name, {}), **options)
     assert (scores.status != Status.STOPPED).all()
     queries, items = prefs.queries.tolist(), prefs.items.tolist()
     keys = [(queries[q], items[i]) for q, i in zip(batch.query[batch.owner], batch.item, strict=True)]
@@ -103,7 +105,7 @@ def test_gauge(name, kind, data):
     member, batch = STRUCTURES[name], Batch.whole(data.draw(logs(kind)))
     if name == "borda" and kind == "orders":
         return  # positions in lists of unlike items do not add up to zero; the registry says so
-    scores = member(batch)
+    scores = member(batch, **GIVEN.get(name, {}))
     for graph in range(len(batch)):
         here = slice(batch.node_start[graph], batch.node_start[graph + 1])
         value, component = scores.value[here], scores.component[here]
@@ -114,8 +116,22 @@ def test_gauge(name, kind, data):
         elif member.gauge == "places":
             size = np.bincount(component)
             np.testing.assert_allclose(np.bincount(component, value), -size * (size + 1) / 2)
+        elif member.gauge == "sum of lists":
+            assert not component.any()
+            lists = batch.multiplicity[batch.start[graph] : batch.start[graph + 1]].sum()
+            assert ((value >= 0) & (value <= lists * {"rrf": 1 / 61, "combsum": 1}[name] * (1 + 1e-12))).all()
         else:
-            assert ((value >= 0) & (value <= 1)).all()  # the others are rates
+            most = 1 if name not in GIVEN else 1 / min(GIVEN[name]["propensities"])
+            assert ((value >= 0) & (value <= most)).all()  # the others are rates
+
+
+@pytest.mark.parametrize(("name", "kind"), [(n, k) for n, k in BOTH if STRUCTURES[n].gauge == "sum of lists"])
+@given(data=st.data())
+@few
+def test_sums_of_lists_add_up(name, kind, data):
+    a, b = (data.draw(logs(kind)) for _ in range(2))
+    one, other = scores_of(name, a), scores_of(name, b)
+    assert_same(scores_of(name, a + b), {key: one.get(key, 0) + other.get(key, 0) for key in one | other})
 
 
 # -- adding a win ------------------------------------------------------------------------------------------------
@@ -248,7 +264,8 @@ def test_uneven_designs_keep_the_order(name):
 def test_a_graph_does_not_feel_its_neighbours(name, kind, data):
     prefs = data.draw(logs(kind))
     batch = Batch.subsets(prefs, data.draw(st.integers(1, 6)), 3, seed=data.draw(st.integers(0, 9)))
-    together = STRUCTURES[name](batch)
+    given = GIVEN.get(name, {})
+    together = STRUCTURES[name](batch, **given)
     for graph in range(len(batch)):
         held = slice(batch.start[graph], batch.start[graph + 1])
         alone = STRUCTURES[name](
@@ -258,7 +275,8 @@ def test_a_graph_does_not_feel_its_neighbours(name, kind, data):
                 np.array([0, held.stop - held.start]),
                 batch.judgment[held],
                 batch.multiplicity[held],
-            )
+            ),
+            **given,
         )
         here = slice(batch.node_start[graph], batch.node_start[graph + 1])
         np.testing.assert_allclose(together.value[here], alone.value, rtol=1e-12, atol=1e-12)
@@ -271,7 +289,7 @@ def test_a_graph_does_not_feel_its_neighbours(name, kind, data):
 @few
 def test_twice_the_same_bits(name, kind, data):
     prefs = data.draw(logs(kind))
-    first, second = (STRUCTURES[name](Batch.subsets(prefs, 4, 2, seed=3)) for _ in range(2))
+    first, second = (STRUCTURES[name](Batch.subsets(prefs, 4, 2, seed=3), **GIVEN.get(name, {})) for _ in range(2))
     np.testing.assert_array_equal(first.value, second.value)
     np.testing.assert_array_equal(first.iterations, second.iterations)
 
@@ -283,13 +301,22 @@ NEUTRAL = {"0": 0.0, "1/2": 0.5, "-1": -1.0}
 @pytest.mark.parametrize("name", NAMES)
 def test_declared_items_get_the_neutral_value_that_the_registry_states(name):
     declared = (pa.array(["q", "q"]), pa.array(["ghost", "x"]))
-    if name == "cascade":
+    if STRUCTURES[name].kinds == ("selections",):
         shown = pa.array(["x", "y", "x", "y"])
         clicks = np.array([0.0, 1.0, 1.0, 0.0])
         query = pa.array(["q", "q"])
         prefs = counted_lists("selections", np.array([0, 2, 4]), shown, clicks, query=query, declared=declared)
         expected = 2 / 3  # two clicks, three examinations
+        if name == "position-based":  # neither item changes places: each its click rate
+            expected = 0.5
+        if name == "inverse-propensity":
+            expected = (1 + 1 / 0.8) / 4
         assert STRUCTURES[name].neutral == "the query's pooled click rate"
+    elif STRUCTURES[name].reads == "lists":
+        kind, item = STRUCTURES[name].kinds[0], pa.array(["x", "y"])
+        value = np.array([1.0, 2.0])
+        prefs = counted_lists(kind, np.array([0, 2]), item, value, query=pa.array(["q"]), declared=declared)
+        expected = NEUTRAL[STRUCTURES[name].neutral]
     else:
         won, lost = pa.array(["x", "x", "y"]), pa.array(["y", "y", "x"])
         prefs = counted_comparisons(won, lost, query=pa.array(["q"] * 3), declared=declared)

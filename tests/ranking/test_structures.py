@@ -37,10 +37,14 @@ def twin(name, batch, graph):
         "eigenvector": lambda: plain.eigenvector(n, 0.5),
         "kemeny": lambda: plain.kemeny(n),
         "cascade": lambda: plain.cascade(batch, graph),
+        "dependent-click": lambda: plain.cascade(batch, graph),  # of one click a list; see test_click_models
+        "rrf": lambda: plain.rrf(batch, graph),
+        "combsum": lambda: plain.combsum(batch, graph),
     }[name]()
 
 
-FORMULAS = sorted(set(STRUCTURES) - {"bradley-terry", "plackett-luce"})  # those two: test files of their own
+OWN_FILES = {"bradley-terry", "plackett-luce", "position-based", "inverse-propensity"}  # test files of their own
+FORMULAS = sorted(set(STRUCTURES) - OWN_FILES)
 
 
 @pytest.mark.parametrize(("name", "kind"), [(n, k) for n in FORMULAS for k in KINDS if k in STRUCTURES[n].kinds])
@@ -302,7 +306,17 @@ def test_cascade_on_real_result_pages():
 def test_registry_has_the_names_of_the_contract():
     assert set(STRUCTURES) == {
         *("bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"),
-        *("eigenvector", "counting", "kemeny", "cascade"),
+        *(
+            "eigenvector",
+            "counting",
+            "kemeny",
+            "cascade",
+            "position-based",
+            "dependent-click",
+            "inverse-propensity",
+            "rrf",
+            "combsum",
+        ),
     }
     for name, member in STRUCTURES.items():
         assert member.name == name

@@ -413,7 +413,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
 
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> HeldPairs:
         check_is_fitted(self, "rule_")
-        return self._held(self.ranker_, learning_rows(X, y, self.missing, sample_weight))
+        return self._held(self.ranker_, learning_rows(X, y, self.missing, sample_weight, whole=True))
 
 
 def _gamma(gamma: Any) -> float | None:

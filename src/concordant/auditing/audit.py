@@ -96,7 +96,7 @@ class _Wanted:
         kind = str(prefs.kind)
         usual = Target.of(settings.target, kind)
         target = usual if settings.target is not None or usual.of_lists else None
-        structure = settings.structure or (usual.structure_for(kind) if usual.of_lists else None)
+        structure = settings.structure or (usual.structure_for(prefs) if usual.of_lists else None)
         law = Law.of(prefs, structure, settings.order, settings.subsets, settings.seed)
         names, default = asked_for(settings.surrogates)
         return cls(settings, names, law, target, default_scorer.needed(kind, usual) if default else ())

@@ -16,6 +16,7 @@ from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.status import Status
 from concordant.ranking.best_orders import BestOrders
+from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.structures import structure
 
 Floats = NDArray[np.float64]
@@ -40,7 +41,7 @@ def candidates(
     candidate, too, and of click logs the one that stays.
     """
     kind = str(batch.prefs.kind)
-    usual = STRUCTURE_CHOICES[kind][0]
+    usual = usual_clicks(batch.prefs) if kind == "selections" else STRUCTURE_CHOICES[kind][0]
     scores = charge(structure(usual)(batch).value)
     if kind == "selections":
         return {usual: scores, **{name: judged[name] for name in CLICKS}}

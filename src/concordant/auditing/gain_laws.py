@@ -28,6 +28,7 @@ from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
+from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
 
@@ -318,7 +319,7 @@ class Law:
     @classmethod
     def of(cls, prefs: Preferences, structure: str | None, order: int | str, subsets: int, seed: int) -> Law:
         """Check what was asked for; without a structure log-odds, or the cascade for selections."""
-        name = structure or ("cascade" if prefs.kind == "selections" else "log-odds")
+        name = structure or (usual_clicks(prefs) if prefs.kind == "selections" else "log-odds")
         member = find_structure(name)
         member.check(prefs.kind, {})
         if order == "all":

@@ -28,6 +28,8 @@ class Reading:
     name: str
     roles: Mapping[str, str]
     rejects: tuple[Reject, ...] = ()
+    usual: str | None = None
+    """What it usually means in such a log that a ranking leaves items out."""
 
     @property
     def notes(self) -> tuple[str, ...]:

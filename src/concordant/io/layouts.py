@@ -79,7 +79,7 @@ PROMPTS = frozenset(
 
 def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
     """Say what a log was taken for without being asked."""
-    said = []
+    said = [*log.told]
     if log.trimmed:
         text = "{log}: every field after the first begins with a space; fields are read trimmed"
         said.append(Note("read trimmed", text, log=log.name))

@@ -14,7 +14,8 @@ from concordant.errors import Idle, InputError, UsageError, refuse_idle
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import FORMS, Reading, find_layout, notes_of
-from concordant.io.log.formats import Log, locate
+from concordant.io.log.formats import Log, locate, located
+from concordant.io.log.headers import sniffed
 from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
 from concordant.io.store.catalogue import is_store
@@ -30,7 +31,7 @@ def read(
     *,
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
-    clicks: str = "raise",
+    clicks: str = "all",
     unranked: str | None = None,
     on_error: str = "raise",
     cluster: str | Sequence[str] | None = None,
@@ -47,17 +48,18 @@ def read(
     Parameters
     ----------
     source : a path (.csv .tsv .jsonl .json, these also .gz; .parquet .feather .arrow; ``file.duckdb::table``; PrefLib
-        .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; .txt; a store) or a table: Arrow, pandas, polars, anything
-        with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to columns.
+        .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; TREC runs .run; .txt; a store), several paths of runs, or a
+        table: Arrow, pandas, polars, anything with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names
+        to columns.
     kind : 'comparisons', 'selections', 'choices', 'orders' or 'ratings'; None, the columns decide.
     columns : which column plays which role (query, winner, loser, left, right, outcome, grade, weight, count, session,
         judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
         With a column of grades, ``scale`` names these from the strongest preference for the left side to the strongest
         for the right: '-3:3', '7:1', or all of them with commas between.
-    clicks : what to do with lists with more than one click: 'raise', 'first', 'last' or 'skip' (leave out the list).
+    clicks : what to do with lists with more than one click: keep 'all', 'raise', 'first', 'last' or 'skip' (left out).
     unranked : of orders, what it means that a ranking leaves out items of its query: 'last' (below all that it ranks,
         as on most ballots) or 'missing' (no opinion, as where each judge saw some of the items); None, no opinion, and
-        a note says so; where the log itself has both readings that is an error that asks.
+        a note says so; where the log itself has both readings that is an error that asks. Of runs None is 'last'.
     on_error : 'raise', or 'skip', which leaves out exactly the rows that cannot be understood (see ``read_log``).
     cluster : name of a column that becomes part of each judgment (worker, session); several names (worker, prompt) for
         judgments that depend on each other in more than one way.
@@ -105,7 +107,7 @@ def read_log(source: Any, *, unranked: str | None = None, **options: Any) -> Rea
     "table: 1 of 3 rows compare an item with itself (row 2: 'a')."
     """
     reading = read_as_made(source, **options)
-    return replace(reading, preferences=settle_unranked(reading.preferences, unranked, reading.name))
+    return replace(reading, preferences=settle_unranked(reading.preferences, unranked, reading.name, reading.usual))
 
 
 def read_as_made(
@@ -113,7 +115,7 @@ def read_as_made(
     *,
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
-    clicks: str = "raise",
+    clicks: str = "all",
     on_error: str = "raise",
     cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
@@ -143,13 +145,16 @@ def read_as_made(
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home, time)
         why = f"{log.name} is a PrefLib file, which holds counts of orders"
-        refuse_idle({"clicks": clicks, "on_error": on_error}, {"clicks": "raise", "on_error": "raise"}, why)
+        refuse_idle({"clicks": clicks, "on_error": on_error}, {"clicks": "all", "on_error": "raise"}, why)
         work = {"engine": engine, "memory_limit": memory_limit, "threads": threads, "master": master}
         refuse_idle(work, dict.fromkeys(work), why)
         prefs = counted_lists(**read_preflib(log))
         return Reading(prefs, len(prefs), log.name, {})
     counter = open_log(log, engine, memory_limit, threads, master)
     log = counter.log
+    runs = log.format == "run"
+    if runs and kind == "ratings":
+        columns = {"rating": "score", **(columns or {})}
     if time is not None and counter.session is not None:
         raise UsageError(f"{log.name}: times are read on one machine, not by the engine spark; leave out the engine")
     layout = find_layout(
@@ -162,12 +167,13 @@ def read_as_made(
         home=home,
         time=time,
     )
-    if clicks != "raise" and layout.kind not in ("selections", "choices"):
+    if clicks != "all" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
     try:
         reader = TABLES.get(layout.form) or FORMS[layout.form].read
         reading = reader(counter, layout, clicks, on_error)
         told = notes_of(log, layout.roles, columns or {})
+        reading = replace(reading, usual="last" if runs else None)
         return replace(reading, preferences=replace(reading.preferences, told=told)) if told else reading
     except InputError as error:
         if str(error).startswith(log.name):
@@ -194,6 +200,11 @@ def layout_of(log: Log, **options: Any) -> Layout | None:
 
 
 def _located(source: Any) -> Log:
+    if isinstance(source, list | tuple) and all(isinstance(one, str | os.PathLike) for one in source):
+        log = located(source)
+        if log.parts and (other := next((part for part in log.parts if sniffed(part).format != "run"), None)):
+            raise UsageError(f"several files are read together where they are TREC runs, and {other.name} is none")
+        return log
     return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
 
 

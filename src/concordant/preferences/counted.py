@@ -176,7 +176,9 @@ class Counted(Grouped):
             keys = np.flatnonzero(present)
         else:
             base = entry_query.astype(np.int64) * width
-            keys = np.unique(np.concatenate([*(base + column for column in columns), extra]))
+            keys = np.concatenate([*(base + column for column in columns), extra])
+            keys.sort()
+            keys = keys[Ragged.runs(keys).first]
         return Ragged.counted(keys // width, queries).start, (keys % width).astype(np.int32)
 
 

@@ -141,9 +141,12 @@ class Batch(Grouped, OnNodes):
 
     def entries(self, prefs: Lists) -> tuple[Ragged, NDArray[np.int64], Floats]:
         """Return the entries of each held list, and the node and the value of each entry."""
-        lists, entries = prefs.lists.take(self.judgment)
-        node = self.node_of(lists.spread(self.graph), prefs.list_item[entries])
-        return lists, node, prefs.list_value[entries]
+        if "_listed" not in vars(self):
+            lists, entries = prefs.lists.take(self.judgment)
+            node = self.node_of(lists.spread(self.graph), prefs.list_item[entries])
+            vars(self)["_listed"] = lists, node, prefs.list_value[entries]
+        found: tuple[Ragged, NDArray[np.int64], Floats] = vars(self)["_listed"]
+        return found
 
     @cached_property
     def edges(self) -> Edges:
@@ -162,7 +165,7 @@ class Edges:
 
     A comparison has one edge. An order has one for every pair of its items, a tie being half a win each way; a
     rating list one for every pair rated differently, as strong as the difference; a choice one from the chosen item
-    to every other shown; a selection one from the clicked item to every item above it, which the user examined and
+    to every other shown; a selection one from each clicked item to every item above it that the user examined and
     passed over (the cascade's reading). A list without a click has none.
     """
 

@@ -71,7 +71,7 @@ def clean_comparisons(
     return checked.arguments
 
 
-def clean_lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Clean:
+def clean_lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "all") -> Clean:
     """Check lists given as columns: what names a list, and what its entries are. Without any key all are one list."""
     columns = as_columns({**keys, **entries}, needed=[role for role in entries if role != "position"])
     if not len(columns["item"]):

@@ -30,14 +30,15 @@ from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.values import CLEAN, MISSING, Read, Reason, Verdict, flags, flat, labels, numbers
 
-CLICKS = ("raise", "first", "last", "skip")
+CLICKS = ("all", "raise", "first", "last", "skip")
 UNITS = {"selections": "lists", "choices": "sets", "orders": "rankings", "ratings": "judgments"}
 MANY_CLICKS = Reason(
-    "have more than one click, where the model allows one",
+    "have more than one click",
     "session",
     Note(
         "clicks",
-        "Say which counts with {first} or {last}, or leave these lists out with {skip}.",
+        "Say which count with {all}, {first} or {last}, or leave these lists out with {skip}.",
+        all=Setting("clicks", "all"),
         first=Setting("clicks", "first"),
         last=Setting("clicks", "last"),
         skip=Setting("clicks", "skip"),
@@ -83,7 +84,7 @@ class ListVerdicts:
 
 
 def check_lists(
-    lists: RawLists, layout: Layout, *, clicks: str = "raise", as_json: bool = False
+    lists: RawLists, layout: Layout, *, clicks: str = "all", as_json: bool = False
 ) -> tuple[Checked, ListVerdicts]:
     """Check raw lists; a bad row refuses its whole list, but of ratings only itself.
 
@@ -209,6 +210,11 @@ def _refuse_twice(
 ) -> None:
     """Refuse the lists in which a code occurs twice among the entries that stay."""
     entries = np.flatnonzero(stays)
+    width = int(codes.max(initial=0)) + 1
+    if width * seen.lists.size < 1 << 62:
+        key = np.sort(owner[entries] * width + codes[entries])
+        if (key[1:] > key[:-1]).all():
+            return
     sorter = entries[np.lexsort((codes[entries], owner[entries]))]
     again = (owner[sorter][1:] == owner[sorter][:-1]) & (codes[sorter][1:] == codes[sorter][:-1])
     _refuse_entries(seen, owner, sorter[1:][again], reason)
@@ -223,12 +229,14 @@ def _one_click(
     clicks: str,
     kind: str,
 ) -> NDArray[np.float64]:
-    """Leave one click in every list, or refuse the lists that have more."""
+    """Leave all clicks or one in every list, or refuse the lists that have more; a choice is one."""
+    if clicks == "all" and kind == "selections":
+        return clicked
     number = np.bincount(owner, weights=clicked * stays, minlength=seen.lists.size)
     many = seen.lists.not_yet(number > 1)
     if not many.any():
         return clicked
-    if clicks in ("raise", "skip") or place is None:
+    if clicks in ("all", "raise", "skip") or place is None:
         if clicks in ("first", "last"):
             raise UsageError(f"clicks={clicks!r} needs a position; a choice from a set has no first: use 'skip'")
         entries = np.flatnonzero((clicked * stays > 0) & many[owner])

@@ -213,7 +213,7 @@ class Preferences(Counted):
         item: Any,
         clicked: Any,
         *,
-        clicks: str = "raise",
+        clicks: str = "all",
         cluster: Any = None,
     ) -> Preferences:
         """Count shown lists with at most one click, given as columns, one row per list and position.
@@ -224,8 +224,7 @@ class Preferences(Counted):
         position : 1 = top.
         item : label of the item that was shown.
         clicked : true where it was clicked.
-        clicks : what to do with lists that have more than one click: 'raise', take the 'first' or the 'last', or 'skip'
-            the list.
+        clicks : of lists with more than one click 'all', the 'first', the 'last', 'skip' (the list) or 'raise'.
         cluster : label of who clicked.
         """
         kind = "choices" if position is None else "selections"
@@ -233,7 +232,7 @@ class Preferences(Counted):
         return _lists(kind, keys, {"position": position, "item": item, "clicked": clicked}, clicks)
 
     @classmethod
-    def from_choices(cls, query: Any, session: Any, item: Any, chosen: Any, *, clicks: str = "raise") -> Preferences:
+    def from_choices(cls, query: Any, session: Any, item: Any, chosen: Any, *, clicks: str = "all") -> Preferences:
         """Count choices from unordered sets; one row per set and item."""
         return _lists("choices", {"query": query, "session": session}, {"item": item, "clicked": chosen}, clicks)
 
@@ -475,8 +474,8 @@ def with_unranked_last(orders: Lists) -> Lists:
     return replace(made, declared=undeclared(made, orders.declared))
 
 
-def settle_unranked(prefs: Preferences, unranked: str | None, name: str) -> Preferences:
-    """Read the items that rankings leave out as it was asked; what was not asked is noted.
+def settle_unranked(prefs: Preferences, unranked: str | None, name: str, usual: str | None = None) -> Preferences:
+    """Read the items that rankings leave out as it was asked, or as is ``usual``; else what was not asked is noted.
 
     Not asked is an error where the log itself has both readings: some rankings leave items out, others name all of
     them, several in last place, and nothing else is tied, as where not ranked is written out as last. Errors:
@@ -494,6 +493,7 @@ def settle_unranked(prefs: Preferences, unranked: str | None, name: str) -> Pref
         if unranked is not None:
             raise Idle("unranked", f"every ranking of {name} ranks all items of its query")
         return prefs
+    unranked = unranked or usual
     if unranked == "last":
         return with_unranked_last(prefs)
     if unranked == "missing":
@@ -587,7 +587,7 @@ def counted_lists(
     return declare(recounted(part, query_codes, count), declared)
 
 
-def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "raise") -> Preferences:
+def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "all") -> Preferences:
     clean = clean_lists(kind, keys, entries, clicks)
     return counted_lists(**clean) if clean else Preferences()
 

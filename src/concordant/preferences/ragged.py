@@ -200,8 +200,12 @@ def canonical_lists(
     Lists stand by (query, cluster, length, entries).
     """
     if kind == "orders":
-        sorter = np.lexsort((item, value, lists.owner))
-        item, value = item[sorter], _dense_tiers(lists, value[sorter])
+        rises = np.append(value[1:] > value[:-1], True)
+        rises[lists.start[1:] - 1] = True  # where a list ends
+        if not rises.all():
+            sorter = np.lexsort((item, value, lists.owner))
+            item, value = item[sorter], value[sorter]
+        value = _dense_tiers(lists, value)
     elif kind != "selections":
         sorter = np.lexsort((item, lists.owner))
         item, value = item[sorter], value[sorter]
@@ -258,13 +262,18 @@ def affordable(kind: str, lists: Ragged) -> None:
 
 
 def chosen_over(kind: str, lists: Ragged, value: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Entry indices (chosen, passed over)."""
-    chosen = np.full(len(lists), -1, np.int64)
-    clicked = np.flatnonzero(value > 0)
-    chosen[lists.owner[clicked]] = clicked
+    """Entry indices (chosen, passed over): of lists as shown what was clicked, and what above it was not."""
     entry = np.arange(len(value), dtype=np.int64)
+    clicked = np.flatnonzero(value > 0)
+    if kind == "selections" and len(clicked) and (np.diff(lists.owner[clicked]) == 0).any():
+        above = Ragged.of_sizes(clicked - lists.first[lists.owner[clicked]])
+        chosen, over = above.spread(clicked), above.spread(lists.first[lists.owner[clicked]]) + above.place
+        passed = value[over] <= 0
+        return chosen[passed], over[passed]
+    chosen = np.full(len(lists), -1, np.int64)
+    chosen[lists.owner[clicked]] = clicked
     pick = lists.spread(chosen)
-    over = (pick >= 0) & (entry != pick)
+    beside = (pick >= 0) & (entry != pick)
     if kind == "selections":
-        over &= entry < pick
-    return pick[over], entry[over]
+        beside &= entry < pick
+    return pick[beside], entry[beside]

@@ -23,7 +23,6 @@ from concordant.ranking.covariance import quasi_errors
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.names import INTERVALS as METHODS
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends
-from concordant.ranking.ranked_lists import examinations
 from concordant.ranking.scores import Scores
 from concordant.ranking.separated import Separated
 from concordant.ranking.standard_errors import Intervals, default_method, score_intervals, wilson
@@ -141,7 +140,7 @@ def _bounds_of(
     if method == "none":
         return _nothing(len(batch.item), notes)
     if member.reads == "exposures" and method != "bootstrap":
-        return _proportions(batch, linked, wanted.level, counted)
+        return _proportions(batch, linked, wanted.level, counted, member)
     if method == "bootstrap":
         drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options, gauge=gauge)
         found = drawn.intervals(wanted.level)
@@ -239,9 +238,11 @@ def _nothing(nodes: int, notes: tuple[Note, ...]) -> Bounds:
     return Bounds(none, none, zero, zero, "none", notes=notes)
 
 
-def _proportions(batch: Batch, linked: Connectivity, level: float, counted: NDArray[np.bool_]) -> Bounds:
+def _proportions(
+    batch: Batch, linked: Connectivity, level: float, counted: NDArray[np.bool_], member: Structure
+) -> Bounds:
     """Wilson's intervals of click rates; ranks from intervals that hold for all items of a query together."""
-    clicks, examined = examinations(batch)
+    clicks, examined = member.trials(batch)
     lower, upper = wilson(clicks, examined, level)
     size = batch.sizes
     together = level ** (1.0 / np.maximum(size, 1))  # Šidák: items are examined independently of each other

@@ -16,6 +16,11 @@ STRUCTURES = {
     "counting": "plain win rate, whoever the opponents were",
     "kemeny": "minus the place in the order that contradicts the fewest judgments",
     "cascade": "chance that the item satisfies a user who examines it",
+    "position-based": "chance of a click at the first position that items are compared at (position-based model)",
+    "dependent-click": "chance that a user who examines the item clicks it, where several clicks are made",
+    "inverse-propensity": "clicks a showing, each divided by how often its position is examined",
+    "rrf": "reciprocal rank fusion: sum over the lists of 1 / (k + rank)",
+    "combsum": "CombSUM: sum over the lists of scores normalised in each",
 }
 """What a score is."""
 INTERVALS = ("auto", "hessian", "sandwich", "bootstrap", "none")

@@ -25,8 +25,9 @@ from concordant.ranking.contrasts import Gauge
 from concordant.ranking.flags import flags_of, undecided
 from concordant.ranking.moving import Beliefs, Fit, Games, chosen, drift_test, evidence, fitted, joint_walks
 from concordant.ranking.prediction import covariate_values, paired, probabilities
-from concordant.ranking.rank import Ranking, touches
+from concordant.ranking.rank import Ranking
 from concordant.ranking.rank_intervals import among_others, places, ranks_from_ends
+from concordant.ranking.ranked_lists import touches
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

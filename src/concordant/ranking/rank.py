@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from concordant.errors import Idle, UsageError, whole_number
 from concordant.preferences.connectivity import Connectivity
-from concordant.preferences.counts import exact_bincount, read_only
+from concordant.preferences.counts import read_only
 from concordant.preferences.frames import as_pandas, as_polars
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note, added_up
-from concordant.preferences.preferences import Comparisons, Lists, Preferences
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import stage
@@ -38,7 +38,7 @@ from concordant.ranking.lack_of_fit import (
     misfit_notes,
 )
 from concordant.ranking.rank_intervals import among_others, anywhere, places
-from concordant.ranking.ranked_lists import examinations
+from concordant.ranking.ranked_lists import touches
 from concordant.ranking.residuals import standardised
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
@@ -188,7 +188,7 @@ class Ranking(Answers):
         return (self._fit_of(codes) for codes in _blocks(self._fitted.prefs))
 
     def _links(self, batch: Batch) -> Connectivity:
-        return _linked(batch, find_structure(self.structure), self._fitted.used.get("ties"))
+        return find_structure(self.structure).links(batch, self._fitted.used.get("ties"))
 
     @property
     def converged(self) -> bool:
@@ -267,8 +267,8 @@ def rank(
         options["prior"], note = chosen_prior(prefs, member, options)
         said = (note,)
     without: list[NDArray[np.int64]] = []
-    if across_components and member.reads == "exposures":
-        raise Idle("across_components", f"scores of {member.name} are chances, which compare all items of a query")
+    if across_components and member.absolute:
+        raise Idle("across_components", f"scores of {member.name} compare all items of a query")
     parts: list[_Part] = []
     used: Mapping[str, Any] = {}
     done = 0
@@ -278,7 +278,7 @@ def rank(
             batch = Batch.whole(prefs, codes)
             with stage("scores"):
                 scores = member.function(batch, **options)
-            linked = _linked(batch, member, options.get("ties"))
+            linked = member.links(batch, options.get("ties"))
             gauge = held_at(batch.node_start, linked, batch.item, zero)
             if gauged:
                 at = None if zero is None else firm(batch.node_start, linked) & (batch.item == zero)
@@ -350,23 +350,10 @@ def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
         yield np.arange(block.start, block.stop)
 
 
-def _linked(batch: Batch, member: Structure, ties: object = None) -> Connectivity:
-    return member.links(batch, ties) if member.reads != "exposures" else _all_linked(batch)
-
-
 def _one_way(batch: Batch) -> Batch:
     """The judgments clustered by the first of what they depend on: the fit of the model is tested by one."""
     names = batch.prefs.cluster_columns
     return Batch.whole(batch.prefs.by_cluster(names[0]), batch.query) if names else batch
-
-
-def _all_linked(batch: Batch) -> Connectivity:
-    """Click rates are absolute: all items of a query are comparable, but those that were never examined."""
-    nodes = len(batch.item)
-    no = np.zeros(nodes, bool)
-    seen = examinations(batch)[1] > 0
-    group = np.where(seen, 0, 1 + np.arange(nodes)).astype(np.int32)
-    return Connectivity(group, group, seen, seen, no, no)
 
 
 @dataclass(frozen=True)
@@ -473,19 +460,6 @@ def _part(
     return _Part(columns, status, scores.coefficients | errors, scores.notes + limits.notes, limits.method)
 
 
-def touches(batch: Batch) -> NDArray[np.int64]:
-    """How many judgments touch each node."""
-    prefs = batch.prefs
-    nodes = len(batch.item)
-    if isinstance(prefs, Lists):
-        lists, node, _ = batch.entries(prefs)
-        return exact_bincount(node, lists.spread(batch.multiplicity), nodes)
-    if not isinstance(prefs, Comparisons):
-        return np.zeros(nodes, np.int64)
-    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(prefs))
-    return won + lost
-
-
 def _checked(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Floats | None, pa.Table | None, tuple[Note, ...]]:
     """p-values of the queries, the contradicted pairs of all of them together, and what is said of both."""
     checks = [part.check for part in parts if part.check is not None]
@@ -523,6 +497,7 @@ def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitte
         for key in ("status", "iterations", "gradient")
     }
     p_value, contradicted, said = _checked(prefs, parts)
+    of_lists = find_structure(name).reads == "lists"  # it puts what they leave out below what they hold
     keys = list(dict.fromkeys(key for part in parts for key in part.coefficients))
     coefficients = {
         key: np.concatenate([part.coefficients.get(key, np.full(len(part.status["status"]), np.nan)) for part in parts])
@@ -553,7 +528,7 @@ def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitte
         contradicted=contradicted,
         judged=fitted,
         notes=(
-            *prefs.notes,
+            *(note for note in prefs.notes if not (of_lists and getattr(note, "code", "") == "not ranked")),
             *chosen,
             *_population(prefs, parts),
             *added_up((note for part in parts for note in part.notes), len(prefs.queries)),

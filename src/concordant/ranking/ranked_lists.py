@@ -8,11 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError
+from concordant.errors import Setting, UsageError
 from concordant.preferences.connectivity import Connectivity, connected, connectivity
+from concordant.preferences.counted import recounted
+from concordant.preferences.counts import exact_bincount
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
-from concordant.preferences.preferences import Comparisons, Lists
+from concordant.preferences.preferences import Comparisons, Lists, Preferences, keep
 from concordant.preferences.ragged import Grouped, Ragged
 from concordant.preferences.status import Status
 from concordant.ranking.scores import Scores
@@ -143,6 +145,13 @@ class Rankings(Grouped):
         holder = lists.owner
         keep = np.ones(len(node), bool)
         top = prefs.kind in ("choices", "selections")
+        if several := several_clicks(prefs):
+            raise UsageError(
+                f"plackett-luce reads one choice a list, and {several:,} of {len(prefs):,} have more than one click: "
+                "read them with ",
+                Setting("clicks", "first"),
+                ", or rank by dependent-click or position-based",
+            )
         if top:
             chosen = np.full(len(lists), -1, np.int64)
             chosen[holder[tier > 0]] = np.flatnonzero(tier > 0)
@@ -174,28 +183,43 @@ def cascade(batch: Batch) -> Scores:
     >>> cascade(Batch.whole(shown)).value.tolist()
     [0.5, 1.0]
     """
-    nodes, graphs = len(batch.item), len(batch)
-    clicks, examined = examinations(batch)
-    all_clicks, all_examined = (batch.node_groups.sums(x) for x in (clicks, examined))
-    pooled = np.divide(all_clicks, all_examined, out=np.zeros(graphs), where=all_examined > 0)
-    value = np.divide(clicks, examined, out=pooled[batch.owner], where=examined > 0)
+    if several := several_clicks(batch.prefs):
+        raise UsageError(
+            f"cascade: {several:,} of {len(batch.prefs):,} lists have more than one click, where its readers "
+            "stop at the first; use dependent-click or position-based, or read such lists with ",
+            Setting("clicks", "first"),
+            " or ",
+            Setting("clicks", "last"),
+        )
+    return rates_of(batch, "cascade", *examinations(batch))
+
+
+def rates_of(batch: Batch, name: str, clicks: Floats, examined: Floats) -> Scores:
+    """Return clicks over examinations of each node as the scores of a structure; pooled where there were none."""
+    value = np.divide(clicks, examined, out=pooled(batch, clicks, examined), where=examined > 0)
     unseen = int((examined == 0).sum())
-    text = (
-        "cascade: {unseen:items} {unseen:was|were} never examined; {unseen:it has|they have} the pooled click rate of "
+    text = name + (
+        ": {unseen:items} {unseen:was|were} never examined; {unseen:it has|they have} the pooled click rate of "
         "their query."
     )
     return Scores(
         value=value,
-        components=np.zeros(nodes, np.int32),
-        status=np.full(graphs, Status.CLOSED_FORM, np.int8),
-        iterations=np.zeros(graphs, np.int64),
-        gradient=np.zeros(graphs),
+        components=np.zeros(len(value), np.int32),
+        status=np.full(len(batch), Status.CLOSED_FORM, np.int8),
+        iterations=np.zeros(len(batch), np.int64),
+        gradient=np.zeros(len(batch)),
         notes=(Note("never examined", text, unseen=unseen),) if unseen else (),
     )
 
 
+def pooled(batch: Batch, clicks: Floats, times: Floats) -> Floats:
+    """Return for each node the rate of all items of its query; 0 where there is none."""
+    clicks, times = (batch.node_groups.sums(x) for x in (clicks, times))
+    return np.divide(clicks, times, out=np.zeros(len(batch)), where=times > 0)[batch.owner]
+
+
 def examinations(batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how often each node was clicked and how often it was examined (shown at or above the click).
+    """Return how often each node was clicked and how often it was examined (shown at or above the last click).
 
     Errors: UsageError for anything but selections.
     """
@@ -203,17 +227,73 @@ def examinations(batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]
     nodes = len(batch.item)
     if prefs.kind not in ("selections", None):
         raise UsageError(
-            f"cascade reads lists in the order in which they were shown (selections with a position); these are "
-            f"{prefs.kind}, which have no positions. Use bradley-terry or plackett-luce."
+            f"models of clicks read lists in the order in which they were shown (selections with a position), not "
+            f"{prefs.kind}, which have no positions; use bradley-terry or plackett-luce."
         )
     clicks, examined = np.zeros(nodes), np.zeros(nodes)
     if isinstance(prefs, Lists):
         lists, node, value = batch.entries(prefs)
-        clicked = value > 0
-        until = np.full(len(lists), len(node), np.int64)
-        until[lists.owner[clicked]] = np.flatnonzero(clicked)
-        seen = np.arange(len(node)) <= lists.spread(until)
+        clicked, seen = value > 0, _seen(lists, value)
         times = lists.spread(batch.multiplicity).astype(float)
         clicks += np.bincount(node[clicked], times[clicked], nodes)
         examined += np.bincount(node[seen], times[seen], nodes)
     return clicks, examined
+
+
+def _seen(lists: Ragged, value: Floats) -> NDArray[np.bool_]:
+    """Which entries of lists as shown stand at or above the last click; all where there is none."""
+    clicked = np.flatnonzero(value > 0)
+    until = np.full(len(lists), len(value), np.int64)
+    until[lists.owner[clicked]] = clicked  # of several the last stays
+    return np.asarray(np.arange(len(value)) <= lists.spread(until))
+
+
+def examined_only(prefs: Preferences) -> Preferences:
+    """Return lists as shown without what stands below their last click, and without the items that are then in none.
+
+    Nothing is known of an item that nobody examined, so nothing can be learned from it; other kinds stay as they are.
+
+    >>> shown = Preferences.from_selections(["q"] * 3, [1, 1, 1], [1, 2, 3], ["x", "y", "z"], [0, 1, 0])
+    >>> examined_only(shown).items.tolist()
+    ['x', 'y']
+    """
+    if not isinstance(prefs, Lists) or prefs.kind != "selections":
+        return prefs
+    seen = _seen(prefs.lists, prefs.list_value)
+    if seen.all() and not len(prefs.declared):
+        return prefs
+    start = Ragged.counted(prefs.lists.owner[seen], prefs.distinct).start
+    part = replace(prefs, list_start=start, list_item=prefs.list_item[seen], list_value=prefs.list_value[seen])
+    cut = recounted(part, prefs.query, prefs.count)
+    return keep(cut, np.arange(cut.distinct), cut.count, cut.declared[:0])
+
+
+def touches(batch: Batch) -> NDArray[np.int64]:
+    """How many judgments touch each node."""
+    prefs = batch.prefs
+    nodes = len(batch.item)
+    if isinstance(prefs, Lists):
+        lists, node, _ = batch.entries(prefs)
+        return exact_bincount(node, lists.spread(batch.multiplicity), nodes)
+    if not isinstance(prefs, Comparisons):
+        return np.zeros(nodes, np.int64)
+    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(prefs))
+    return won + lost
+
+
+def several_clicks(prefs: Preferences) -> int:
+    """How many lists as shown have more than one click."""
+    if not isinstance(prefs, Lists) or prefs.kind != "selections":
+        return 0
+    return int(prefs.count[prefs.lists.sums(prefs.list_value) > 1].sum(dtype=np.int64))
+
+
+def all_linked(seen: NDArray[np.bool_], component: NDArray[np.int32] | None = None) -> Connectivity:
+    """Scores that are absolute compare all items of a query that were ``seen``, one entry for each node.
+
+    ``component``: of items whose scores have several scales, only those of the same.
+    """
+    no = np.zeros(len(seen), bool)
+    own = np.zeros(len(seen), np.int32) if component is None else component
+    group = np.where(seen, own, int(own.max(initial=0)) + 1 + np.arange(len(seen))).astype(np.int32)
+    return Connectivity(group, group, seen, seen, no, no)

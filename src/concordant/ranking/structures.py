@@ -7,23 +7,34 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from concordant.errors import UsageError, did_you_mean, in_order
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.layouts import KINDS
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.click_models import (
+    dependent_click,
+    inverse_propensity,
+    position_based,
+    position_links,
+    position_trials,
+)
 from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller
 from concordant.ranking.cumulative import Graded
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
+from concordant.ranking.fusion import combsum, rrf
 from concordant.ranking.kemeny import kemeny, rough_kemeny
 from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
-from concordant.ranking.ranked_lists import Rankings, cascade
+from concordant.ranking.ranked_lists import Rankings, all_linked, cascade, examinations, touches
 from concordant.ranking.scores import Scores
 
-NUMBERS = frozenset({"prior", "c0", "tolerance", "iterations", "max_iterations"})
+NUMBERS = frozenset({"prior", "c0", "k", "clip", "tolerance", "iterations", "max_iterations"})
 
 
 @dataclass(frozen=True)
@@ -36,11 +47,11 @@ class Structure:
 
     name: str
     function: Callable[..., Scores]
-    reads: Literal["pairs", "orders", "exposures"]
-    """Pair tables; whole lists; who was shown and examined."""
+    reads: Literal["pairs", "orders", "exposures", "lists"]
+    """Pair tables; the order of lists; who was shown and examined; whole lists, which leave items out."""
     neutral: str
     """Value of an item that no judgment touches."""
-    gauge: Literal["sum zero", "geometric mean one", "places", "none"]
+    gauge: Literal["sum zero", "geometric mean one", "places", "sum of lists", "none"]
     """What the scores of a component (geometric mean: of a graph) are normalised to (borda: scores from pairs). Places:
     scores are minus 1 to the number of items, those that share places at their middle."""
     source: str
@@ -67,18 +78,37 @@ class Structure:
     dearness: float = 1.0
     """How many times as long a replicate takes, for each entry, as one of a closed form."""
 
+    trials: Callable[[Batch], tuple[NDArray[np.float64], NDArray[np.float64]]] = examinations
+    """Of exposures: clicks and trials of each node, of whose shares Wilson's intervals are those of the scores."""
+    linked: Callable[[Batch], Connectivity] | None = None
+    """Which items of a query have scores of one scale, where neither pairs nor exposures say so."""
+
     @property
     def meaning(self) -> str:
         """What a score is."""
         return MEANINGS[self.name]
 
     @property
+    def below(self) -> bool:
+        """Whether it reads what stands below the last click of a list."""
+        return self.linked is not None or self.reads == "lists"
+
+    @property
     def whole(self) -> bool:
         """Whether it takes a list as one draw of its likelihood."""
         return self.positions and self.likelihood
 
+    @property
+    def absolute(self) -> bool:
+        """Whether its scores compare all items of a query that a judgment touches, connected or not."""
+        return self.reads in ("exposures", "lists")
+
     def links(self, batch: Batch, ties: object = None) -> Connectivity:
         """Return what connects the items of a batch; of lists that are read as such no pair tables are made."""
+        if self.linked is not None:
+            return self.linked(batch)
+        if self.absolute:
+            return all_linked(examinations(batch)[1] > 0 if self.reads == "exposures" else touches(batch) > 0)
         if ties == "cumulative" and self.expects:
             return Graded.of(batch).links
         if batch.prefs.kind != "orders" or not self.positions:
@@ -246,6 +276,71 @@ _MEMBERS = (
         unlimited="shares",
         kinds=("selections",),
         likelihood=True,
+    ),
+    Structure(
+        "position-based",
+        position_based,
+        "exposures",
+        neutral="the query's pooled click rate",
+        gauge="none",
+        source="Craswell et al. 2008; Chuklin et al. 2015, §3.3",
+        right="how often a position is looked at depends on neither items nor clicks, and items change places",
+        unlimited="shares",
+        kinds=("selections",),
+        likelihood=True,
+        trials=position_trials,
+        linked=position_links,
+    ),
+    Structure(
+        "dependent-click",
+        dependent_click,
+        "exposures",
+        neutral="the query's pooled click rate",
+        gauge="none",
+        source="Guo, Liu & Wang 2009",
+        right="users look from the top down, click what attracts them, and none looks below the last click",
+        unlimited="shares",
+        kinds=("selections",),
+        likelihood=True,
+    ),
+    Structure(
+        "inverse-propensity",
+        inverse_propensity,
+        "lists",
+        neutral="the query's pooled click rate",
+        gauge="none",
+        source="Joachims, Swaminathan & Schnabel 2017, (4)",
+        right="the propensities are those of the positions, and none is below the clip",
+        unlimited="shares",
+        options=("propensities", "clip"),
+        kinds=("selections",),
+        positions=True,
+    ),
+    Structure(
+        "rrf",
+        rrf,
+        "lists",
+        neutral="0",
+        gauge="sum of lists",
+        source="Cormack, Clarke & Büttcher 2009",
+        right="the lists are about equally good, and what one leaves out is below what it holds",
+        unlimited="places",
+        options=("k", "unlisted"),
+        kinds=("orders", "ratings"),
+        positions=True,
+    ),
+    Structure(
+        "combsum",
+        combsum,
+        "lists",
+        neutral="0",
+        gauge="sum of lists",
+        source="Fox & Shaw 1994",
+        right="the lists are about equally good, and equal shares of their ranges of scores mean the same",
+        unlimited="places",
+        options=("normalise",),
+        kinds=("ratings",),
+        positions=True,
     ),
 )
 

@@ -56,6 +56,8 @@ def argument(**more: Any) -> Any:
     """Make a field of ``Options`` that is a positional argument; ``more`` is as ``click.Argument`` takes it."""
     if more.get("required") is False:
         return field(default=None, metadata={"click": more})
+    if more.get("nargs") == -1:
+        return field(default=(), metadata={"click": more})
     return field(metadata={"click": more})
 
 

@@ -48,6 +48,8 @@ RULES = (
     # tables on a terminal
     Rule("rank compare audit", "rows", lambda at: at["terminal"] is False,
          "it is for the table on a terminal, and stdout is none"),
+    Rule("rank", "rows", lambda at: at["qrels"] is not None, "with --qrels what is shown is how the runs are judged"),
+    Rule("rank", "metrics", lambda at: at["qrels"] is None, "it is for --qrels"),
     Rule("rank", "rows", lambda at: at["folder"], "executors write {output}, and no table is shown"),
     Rule("audit", "ask", lambda at: at["shown"] is False and at["ask"],
          "the pairs to ask stand on a terminal and in a .json file", "leave it out, or add --output F.json"),

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from concordant.apps.commands.abstaining import ALONE
 from concordant.apps.commands.evaluate import mean_row
+from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import column_of_role
-from concordant.apps.commands.options import EvaluateOptions, FitOptions, RankOptions, ScoreOptions
+from concordant.apps.commands.options import EvaluateOptions, RankOptions, ScoreOptions
 from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import (
@@ -67,9 +68,9 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             said.append(f"{log}: {judged.kind}, {judged.total:,} rows, {judged.buckets:,} tasks on Spark")
         with Progress(quiet, "ranking queries"):
             try:
-                board, number, notes = _ranked(judged, options.structure, asked, output)
+                board, number, notes = _ranked(judged, options.structure or "bradley-terry", asked, output)
             except TooLarge:
-                board, number, notes = _ranked(judged.sized(), options.structure, asked, output)
+                board, number, notes = _ranked(judged.sized(), options.structure or "bradley-terry", asked, output)
         if number == 0:
             raise InputError(f"{judged.name}: no judgment is left")
         for line in said:

@@ -9,13 +9,15 @@ from types import ModuleType
 from typing import Any
 
 from concordant.apps.commands.options import RankOptions
-from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
+from concordant.apps.commands.output import ENDINGS, check_folder, check_output, is_folder, put_table, show, write
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, check_grades
+from concordant.apps.commands.runs import ENDING as RUN
+from concordant.apps.commands.runs import are_runs, judged, judges_of, write_run
 from concordant.errors import UsageError
-from concordant.io.read import read_log
+from concordant.io.read import read_as_made, read_log
 from concordant.preferences.notes import Note
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
 from concordant.ranking import rank as ranking
 from concordant.ranking.comparing import p_said
@@ -27,22 +29,27 @@ from concordant.ranking.structures import structure
 def rank(options: RankOptions) -> None:
     """Read, rank, write; notes and progress go to stderr."""
     log, output, quiet = options.log, options.output, options.quiet
+    names, runs = (log, *options.more), are_runs((log, *options.more))
+    if options.qrels is not None and not runs:
+        raise UsageError(f"--qrels judges runs that are fused, and {log} is none; concordant evaluate judges rankings")
     on_spark = _on_spark(options)
     folder = bool(on_spark and output is not None and is_folder(output))
     options.settle(terminal=sys.stdout.isatty())
     if output is not None and not folder:
-        check_output(output, log)
-    member = structure(options.structure)  # a wrong name should not cost the reading of a large log
+        for name in names:
+            check_output(output, name, endings=(*ENDINGS, RUN))
+    member = structure(structure_of(options, runs))  # a wrong name should not cost the reading of a large log
     formula = options.interval == "auto" and member.reads == "exposures"
     options.settle(
-        alone=formula or options.interval in ("none", "hessian"),
+        alone=formula or options.interval in ("none", "hessian") or (runs and options.interval == "auto"),
         folder=folder,
+        structure=member.name,
         forgets="covariates" not in member.options,
         fitted=member.curvature is not None,
     )
     if on_spark and on_spark.rank(options, asked(options)):
         return
-    if output is not None:
+    if output is not None and folder:
         check_output(output, log)
     named = {"--output": output, "--paths": options.paths, "--coefficients": options.coefficients}
     files = [(option, name) for option, name in named.items() if name is not None]
@@ -52,12 +59,20 @@ def rank(options: RankOptions) -> None:
         for other, there in files[:at]:
             if os.path.realpath(there) == os.path.realpath(name):
                 raise UsageError(f"{other} and {option} both name {name}; name another file")
-    board, told = board_of(options)
-    tell(told)
+    judges = judges_of(options.metrics or ("ndcg@10",)) if options.qrels is not None else {}
+    board, told = board_of(options, runs=runs)
+    verdict: tuple[Any, list[str]] = (None, [])
+    if options.qrels is not None:
+        with Progress(quiet, "judging"):
+            verdict = judged(board, names, options.qrels, judges, options.level)
+    number = 0
     if output is not None:
         with Progress(quiet, f"writing {output}"):
-            write(board.to_arrow(), output)
-        options.say("wrote", f"wrote {output}: {len(board):,} rows", path=output)
+            number = _written(board, output)
+    tell(told)
+    options.say_notes(verdict[1])
+    if output is not None:
+        options.say("wrote", f"wrote {output}: {number:,} rows", path=output)
     if options.coefficients is not None:
         table = board.coefficient_table()
         if not len(table):
@@ -67,16 +82,44 @@ def rank(options: RankOptions) -> None:
             )
         write(table, options.coefficients)
         options.say("wrote", f"wrote {options.coefficients}: {len(table):,} rows", path=options.coefficients)
-    show(board, rows=options.rows, quiet=quiet, table=output is None or sys.stdout.isatty())
+    if verdict[0] is not None:
+        put_table(verdict[0])
+    show(board, rows=options.rows, quiet=quiet, table=verdict[0] is None and (output is None or sys.stdout.isatty()))
     if options.summary and not options.moving:
         options.say_notes(board.summary().lines())
 
 
-def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
-    """Read the log and rank it; also what is to be said of it, on a terminal said before it is ranked."""
-    log, quiet = options.log, options.quiet
-    with Progress(quiet, f"reading {log}"):
-        reading = read_log(log, **asked_of(options))
+def structure_of(options: RankOptions, runs: bool) -> str:
+    """Return the structure that was asked for, or the usual one."""
+    return options.structure or ("rrf" if runs else "bradley-terry")
+
+
+def _written(board: Ranking, output: str) -> int:
+    if output.lower().endswith(RUN):
+        return write_run(board, output)
+    write(board.to_arrow(), output)
+    return len(board)
+
+
+def board_of(options: RankOptions, *, runs: bool = False) -> tuple[Ranking, list[str]]:
+    """Read the log and rank it; also what is to be said of it, on a terminal said before it is ranked.
+
+    Of runs, reciprocal rank fusion reads what is there: what a list leaves out comes last by itself.
+    """
+    quiet, name, how = options.quiet, structure_of(options, runs), asked(options)
+    log: Any = (options.log, *options.more) if options.more else options.log
+    reads = asked_of(options)
+    if runs:
+        how["interval"] = "none" if options.interval == "auto" else options.interval
+        if how["interval"] == "none" and options.qrels is not None:
+            del how["level"]  # it is that of the differences
+        reads["kind"] = reads["kind"] or ("ratings" if name == "combsum" else None)
+    with Progress(quiet, f"reading {options.log}"):
+        if runs and name == "rrf" and reads["unranked"] is None:
+            del reads["unranked"]
+            reading, how["unlisted"] = read_as_made(log, **reads), "last"
+        else:
+            reading = read_log(log, **reads)
     check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences.pool() if options.pool else reading.preferences
@@ -85,13 +128,17 @@ def board_of(options: RankOptions) -> tuple[Ranking, list[str]]:
     if options.half_life is not None:
         prefs = discounted(prefs, options.half_life, options.at)
     if not quiet:
-        told.append(f"{log}: {prefs.facts}")
+        told.append(f"{' + '.join((options.log, *options.more))}: {prefs.facts}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
+    if how.get("unlisted") == "last" and isinstance(prefs, Lists) and left_out(prefs).any() and not quiet:
+        told.append(
+            "what a run leaves out shares the places after it; --unranked missing gives it nothing, as published"
+        )
     if options.moving:
         return _moving(options, prefs), told
     with Progress(quiet, "ranking"):
-        return ranking.rank(prefs, options.structure, **asked(options)), told
+        return ranking.rank(prefs, name, **how), told
 
 
 def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
@@ -116,6 +163,7 @@ def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
 def asked(options: RankOptions) -> dict[str, Any]:
     """Return how the queries are to be ranked."""
     more = {"prior": options.prior, "ties": options.ties, "reference": options.reference}
+    more |= {"k": options.k, "normalise": options.normalise}
     return {
         "interval": options.interval,
         "level": options.level,

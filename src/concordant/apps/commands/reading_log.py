@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.apps.commands.options import EvaluateOptions, FitOptions, RankOptions, ReportOptions, ScoreOptions
+from concordant.apps.commands.fit_options import FitOptions
+from concordant.apps.commands.options import EvaluateOptions, RankOptions, ReportOptions, ScoreOptions
 from concordant.apps.commands.shared_options import (
     ROLES,
     ChosenFeatures,
@@ -25,7 +26,7 @@ from concordant.errors import UsageError, few
 from concordant.io.engines.duckdb import Settings, memory_allowed
 from concordant.io.layouts import UNUSED, unused_clusters
 from concordant.io.log.formats import locate
-from concordant.io.log.headers import with_header
+from concordant.io.log.headers import sniffed
 from concordant.io.store.catalogue import is_store
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_features
@@ -61,7 +62,7 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
 
 def check_grades(options: RankOptions | EvaluateOptions | ReportOptions, roles: Mapping[str, str], name: str) -> None:
     """Ask which of two readings of grades is meant, where it is not said."""
-    if "grade" in roles and options.structure == "bradley-terry" and options.ties is None:
+    if "grade" in roles and options.structure in (None, "bradley-terry") and options.ties is None:
         raise UsageError(
             f"{name}: grades are read as strengths (--ties half: a preference of 3 weighs as much as three of 1, a tie "
             "is half a win each way) or as ordered outcomes with thresholds between them (--ties cumulative); say which"
@@ -89,7 +90,7 @@ def is_letor(source: str) -> bool:
     if is_store(Path(source)):
         return False
     log = locate(source)
-    return not log.parts and (with_header(log) if log.format == "txt" else log).format == "letor"
+    return not log.parts and sniffed(log).format == "letor"
 
 
 def columns_of(options: FeatureOptions) -> dict[str, str]:

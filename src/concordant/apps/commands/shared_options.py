@@ -121,7 +121,9 @@ class LogOptions(Columns):
     """How a log is read."""
 
     kind: str | None = option("K", f"{any_of([*KINDS, 'labels'])}.")
-    clicks: Literal["raise", "first", "last", "skip"] = option(None, "Lists with more than one click.", default="raise")
+    clicks: Literal["all", "first", "last", "skip", "raise"] = option(
+        None, "Lists with more than one click: which count.", default="all"
+    )
     unranked: Literal["last", "missing"] | None = option(
         None, "Items that a ranking leaves out: below all that it ranks, or no opinion."
     )

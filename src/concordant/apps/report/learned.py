@@ -25,6 +25,7 @@ from concordant.learning.rankers.validation import Training, learning_rows
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import folds
+from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -309,7 +310,8 @@ def _fit(found: Learned, training: Training, seed: int) -> None:
     unknown = int(np.isnan(training.features.X).sum())
     if unknown:
         found.notes.append(f"{counted(unknown, 'values')} of features are missing: taken to be the feature's mean")
-    name = STRUCTURE_CHOICES[str(training.prefs.kind)][0]
+    clicks = training.prefs.kind == "selections"
+    name = usual_clicks(training.prefs) if clicks else STRUCTURE_CHOICES[str(training.prefs.kind)][0]
     ranker = AggregationRanker(name, order="auto", missing="mean" if unknown else "raise", seed=seed)
     X: Any = training.features if training.named else training.features.X
     try:

@@ -49,7 +49,7 @@ class Checks:
     """How the rows of a log are read, to be sent to tasks."""
 
     layout: Layout
-    clicks: str = "raise"
+    clicks: str = "all"
     on_error: str = "raise"
     as_json: bool = False
     elsewhere: frozenset[str] = field(default_factory=frozenset)

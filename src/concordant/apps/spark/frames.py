@@ -154,8 +154,8 @@ class JudgedQueries:
         log = counter.log
         words = {word: reading[word] for word in ("kind", "cluster", "covariates", "home") if word in reading}
         layout = find_layout(log.columns, name=log.name, given=reading.get("columns"), **words)
-        clicks, on_error = reading.get("clicks", "raise"), reading.get("on_error", "raise")
-        if clicks != "raise" and layout.kind not in ("selections", "choices"):
+        clicks, on_error = reading.get("clicks", "all"), reading.get("on_error", "raise")
+        if clicks != "all" and layout.kind not in ("selections", "choices"):
             raise UsageError(
                 f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}"
             )

@@ -193,5 +193,5 @@ class SparkSums(TargetSums):
         finally:
             made.unpersist()
         said += [*converted, *judged.notes, *judged.look_alikes()]
-        said += said_of_rows(found.rows - used, found.rows, facts.single, facts.queries)
+        said += said_of_rows(found.rows - used, found.rows, facts.single, facts.queries, judged.kind == "selections")
         return Summed(part.equations, fitted, facts, tuple(said))

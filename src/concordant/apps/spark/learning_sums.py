@@ -21,6 +21,7 @@ from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.counts import refuse_beyond
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.ranked_lists import examined_only
 
 PARTS = 16
 """Parts that reach the driver at most; more are added up in tasks first."""
@@ -185,6 +186,7 @@ class MakeTargets:
 
     def __call__(self, prefs: Preferences) -> pa.Table:
         """Return one row for each judged item of each query."""
+        prefs = examined_only(prefs)
         made = self.recipe.targets([self.plan], prefs)[0]
         members, item = prefs.member_groups, prefs.members[1]
         query, size = members.owner, members.sizes

@@ -74,6 +74,11 @@ def ranked(
             Setting("prior"),
             " a number",
         )
+    if find_structure(structure).linked is not None:
+        raise UsageError(
+            f"on Spark a task sees a part of the log, from which {structure} cannot tell how often positions are "
+            "examined; rank without it, or by cascade or dependent-click"
+        )
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     method = _method(judged, structure, interval, asked)

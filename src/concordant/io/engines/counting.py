@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from concordant.errors import Idle, InputError, Setting, UsageError, did_you_mean
 from concordant.io.engines import duckdb, memory
 from concordant.io.log.formats import Log
-from concordant.io.log.headers import joined, with_header
+from concordant.io.log.headers import joined, sniffed, with_header
 from concordant.io.log.rows import is_array
 from concordant.preferences.lists import RawLists
 from concordant.progress import stage
@@ -161,6 +161,8 @@ def open_log(
 
 def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | None, master: str | None) -> Counter:
     settings = duckdb.Settings()
+    if sniffed(log.parts[0] if log.parts else log).format == "run":
+        raise UsageError(f"{log.name}: runs are read on one machine; leave out the engine spark")
     spark = _spark_engine()
     if isinstance(engine, str | None) and log.format == "frame":
         engine = log.table.sparkSession
@@ -192,7 +194,7 @@ def choose(log: Log, engine: str | None, memory_limit: str | None, threads: int 
     settings = duckdb.Settings(memory_limit, threads)
     bounded = memory_limit is not None or threads is not None
     if engine is None:
-        engine = "memory" if log.format == "table" and not bounded else "duckdb"
+        engine = "memory" if log.format in ("table", "run") and not bounded else "duckdb"
     if bounded and engine == "duckdb" and _beyond_duckdb(log):
         which = "memory_limit" if memory_limit is not None else "threads"
         raise Idle(which, f"DuckDB would misread the header of {log.name}, which is therefore read in memory")

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, few
+from concordant.errors import InputError, UsageError, few
 from concordant.io.log.disk import check_regular, open_regular
 
 BLOCK = 1 << 22
@@ -51,13 +51,14 @@ ENDINGS = {
     ".dat": "letor",
     ".qrels": "qrels",
     ".qrel": "qrels",
+    ".run": "run",
 }
 ON_SPARK = ("catalogue", "frame")
 """Formats that only Spark opens: tables of its catalogue and DataFrames."""
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 DATABASES = (".duckdb", ".ddb", ".db")
-ZIPPABLE = ("csv", "tsv", "json", "letor", "qrels", "preflib", "txt")
-PLACE = {"csv": "line", "tsv": "line", "json": "line", "letor": "line", "qrels": "line", "preflib": "line"}
+ZIPPABLE = ("csv", "tsv", "json", "letor", "qrels", "run", "preflib", "txt")
+PLACE = dict.fromkeys(("csv", "tsv", "json", "letor", "qrels", "run", "preflib"), "line")
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class Log:
     the fields, which are read without outer white space."""
     types: tuple[pa.DataType, ...] = ()
     """The types of the columns, where a file says them."""
+    told: tuple[str, ...] = ()
+    """What a reader should know of how it was read."""
     parts: tuple[Log, ...] = ()
     """The files of a folder, each a log of its own, in the order of their names; ``path`` is the first."""
 
@@ -141,6 +144,19 @@ def locate(source: str | os.PathLike[str], *, many: bool = True) -> Log:
         return Log(f"{path.name}::{table}", "database", path=path, table=table)
     path = _existing(Path(given), folder=many)
     return _folder(path) if path.is_dir() else _file(path)
+
+
+def located(sources: Sequence[str | os.PathLike[str]]) -> Log:
+    """Return the log that several files of runs are together, not opened yet. Errors (UsageError): others, or none."""
+    parts = [locate(source, many=len(sources) == 1) for source in sources]
+    names = [os.fspath(source) for source in sources]
+    if again := [name for at, name in enumerate(names) if os.path.realpath(name) in map(os.path.realpath, names[:at])]:
+        raise UsageError(f"{few(again)} is named twice; each run counts once")
+    if not parts:
+        raise UsageError("a log is the name of a file, or several of TREC runs; none is named")
+    return (
+        replace(parts[0], name=" + ".join(part.name for part in parts), parts=tuple(parts)) if parts[1:] else parts[0]
+    )
 
 
 def _file(path: Path) -> Log:

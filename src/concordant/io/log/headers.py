@@ -14,6 +14,7 @@ from concordant.errors import InputError, UsageError, few, shown, twice
 from concordant.io.log.formats import Log, opened, parquet_file
 from concordant.io.log.letor import read_letor, read_qrels
 from concordant.io.log.rows import with_columns
+from concordant.io.log.runs import fused, read_run
 from concordant.preferences.values import is_text
 
 END = b"\xff\xff\xff\xff\0\0\0\0"
@@ -29,14 +30,15 @@ def with_header(log: Log) -> Log:
         raise UsageError(f"{log.name}: only the engine spark reads this")
     if log.parts:
         return joined(log, [with_header(part) for part in log.parts])
-    if log.format == "txt":
-        log = _sniffed(log)
+    log = sniffed(log)
     if log.format in ("csv", "tsv", "json"):
         return with_columns(log)
     if log.format == "letor":
         return read_letor(log)
     if log.format == "qrels":
         return read_qrels(log)
+    if log.format == "run":
+        return read_run(log)
     if log.format in ("parquet", "arrow"):
         return _schema(log)
     return log
@@ -57,7 +59,8 @@ def joined(log: Log, parts: Sequence[Log]) -> Log:
             raise InputError(f"{log.name}: the files of a log have the same columns, but {file} {differs}")
     header, trimmed = max(part.header for part in parts), all(part.trimmed for part in parts)
     parts = [replace(part, trimmed=trimmed) for part in parts]
-    return replace(parts[0], name=log.name, header=header, table=None, lines=None, parts=tuple(parts))
+    whole = replace(parts[0], name=log.name, header=header, table=None, lines=None, parts=tuple(parts))
+    return fused(whole, parts) if whole.format == "run" else whole
 
 
 def _difference(first: Log, other: Log) -> str:
@@ -93,17 +96,23 @@ def _alike(kind: pa.DataType) -> str:
     return "integer" if pa.types.is_integer(kind) and kind != pa.uint64() else str(kind)
 
 
-def _sniffed(log: Log) -> Log:
-    """Tell LETOR, qrels, tab and comma apart by the first line of a .txt file."""
+def sniffed(log: Log) -> Log:
+    """Tell LETOR, runs, qrels, tab and comma apart by the first line of a .txt file; others stay as they are."""
+    if log.format != "txt":
+        return log
     with opened(log) as text:
         first = next((line for line in text if line.strip()), "")
     if re.match(r"\s*\S+\s+(qid|[0-9]+):", first):  # without a query its reader says what is missing
         return replace(log, format="letor")
     if re.fullmatch(r"\s*\S+[ \t]+\S+[ \t]+\S+[ \t]+-?[0-9]+\s*", first):
         return replace(log, format="qrels")
+    if re.fullmatch(r"\s*\S+\s+Q0\s.*|\s*(\S+\s+){3}[0-9]+\s+[-+.0-9eE]+\s+\S+\s*", first, re.IGNORECASE | re.DOTALL):
+        return replace(log, format="run")
     if "\t" in first or "," in first:
         return replace(log, format="tsv" if "\t" in first else "csv")
-    raise InputError(f"{log.name}: neither LETOR, qrels, nor a table with tabs or commas; first line {first[:60]!r}")
+    raise InputError(
+        f"{log.name}: neither LETOR, a run, qrels, nor a table with tabs or commas; first line {first[:60]!r}"
+    )
 
 
 def _schema(log: Log) -> Log:

@@ -174,7 +174,7 @@ def _label_columns(labels: Labels) -> dict[str, Any]:
     return {"lengths": lengths, "bytes": np.frombuffer(b"".join(texts), np.uint8)}
 
 
-GROWING = ("csv", "tsv", "json", "txt", "letor", "qrels")
+GROWING = ("csv", "tsv", "json", "txt", "letor", "qrels", "run")
 """Formats of files that are appended to."""
 
 

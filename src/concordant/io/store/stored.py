@@ -167,8 +167,8 @@ def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:
         raise UsageError(f"{why}, with home={facts.home!r}, not {home!r}")
     if given["columns"]:
         raise Idle(next(iter(given["columns"])), f"{why}, which has no columns to name", "name it to concordant ingest")
-    for name in ("clicks", "on_error"):
-        if given[name] != "raise":
+    for name, usual in (("clicks", "all"), ("on_error", "raise")):
+        if given[name] != usual:
             raise Idle(name, why, "leave it out, and give it to concordant ingest")
     if given["engine"] == "memory":
         raise UsageError(f"{store}: a store is read by duckdb; leave out engine='memory'")

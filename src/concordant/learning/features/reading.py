@@ -32,6 +32,8 @@ WIDEST = 1_000_000
 """Largest index of a feature: more is a mistake in the file, not a matrix that fits into memory."""
 FILLED, CELLS = 1000, 1 << 28
 """A matrix of more cells than the latter, of which less than one in the former is given, is refused."""
+NULL = "NULL"
+"""A value that LETOR's files say is missing: 12:NULL."""
 Floats = NDArray[np.float64]
 
 
@@ -39,7 +41,7 @@ def letor_columns(log: Log, width: int | None = None) -> tuple[Floats, Any, Any,
     """Return X of shape (lines, features), the items and queries of the lines (Arrow) and their labels.
 
     Items and queries are named as ``read`` names them, so preferences read from the same file match. An index that a
-    line leaves out is 0; indices count from 1. ``width`` is the number of features (default: the largest index).
+    line leaves out is 0, NULL is NaN; indices count from 1. ``width`` is the number of features (None: largest index).
 
     Errors with the line: no qid, a query that comes back after another, a label that is not a number, an index below
     1, above ``width`` or twice in a line, a pair that is not index:number.
@@ -111,11 +113,13 @@ def _pairs(
             read_options=pa.csv.ReadOptions(column_names=["index", "value"], block_size=1 << 30, use_threads=False),
             parse_options=pa.csv.ParseOptions(delimiter=":", quote_char=False),
             convert_options=pa.csv.ConvertOptions(
-                column_types={"index": pa.int64(), "value": pa.float64()}, null_values=[]
+                column_types={"index": pa.int64(), "value": pa.float64()}, null_values=[NULL]
             ),
         )
     except pa.ArrowInvalid:
         raise InputError(_first_wrong_pair(log, block, begin)) from None
+    if table["index"].null_count:
+        raise InputError(_first_wrong_pair(log, block, begin))
     index = table["index"].to_numpy()
     row = np.repeat(np.arange(begin, begin + len(block)), times)
     most = WIDEST if width is None else width
@@ -141,7 +145,7 @@ def _first_wrong_pair(log: Log, block: list[str], begin: int) -> str:
         for token in body.split():
             index, colon, value = token.partition(":")
             try:
-                fine = bool(colon) and int(index) is not None and float(value) is not None
+                fine = bool(colon) and int(index) is not None and (value == NULL or float(value) is not None)
             except ValueError:
                 fine = False
             if not fine or "_" in token:
@@ -225,7 +229,7 @@ def _read(
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise UsageError(f"dtype must be float64 or float32, not {np.dtype(dtype)}")
     log = locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
-    if log.format in ("preflib", "qrels", "database", "relation"):
+    if log.format in ("preflib", "qrels", "run", "database", "relation"):
         raise UsageError(f"{log.name}: features are read from LETOR files and tables, not from {log.format}")
     if log.parts and log.format in ("letor", "txt"):
         raise UsageError(f"{log.name}: a folder of features holds tables, not LETOR files; name one file")

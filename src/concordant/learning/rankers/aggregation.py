@@ -18,7 +18,7 @@ from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
 from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums, WholeColumns
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
-from concordant.learning.rankers.edge_sources import clicks_note
+from concordant.learning.rankers.edge_sources import clicks_note, several_note
 from concordant.learning.rankers.estimator import LinearRanker, known
 from concordant.learning.rankers.gate import (
     DEFAULT,
@@ -52,6 +52,7 @@ from concordant.losses.gains import Gain
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import SPLITS
+from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.structures import STRUCTURES
 
 Floats = NDArray[np.float64]
@@ -135,7 +136,7 @@ class AggregationRanker(RegressionRanker):
     Parameters
     ----------
     structure : a name of the registry, a function of a batch, a list of these, 'auto' (the usual ones for the kind, by
-        cross-validation), or None: informed Bradley–Terry, but the cascade for click logs, and where options are
+        cross-validation), or None: informed Bradley–Terry, but ``usual_clicks`` for click logs, and where options are
         given the usual one that they belong to (log-odds for comparisons).
     structure_options : options of the structure, such as {"c0": 0.5}; not the prior, where the features inform it. Of
         c0 a list, or 'auto' (0.01, 0.1, 0.5, 2, 8), is tried.
@@ -143,7 +144,7 @@ class AggregationRanker(RegressionRanker):
         most), and 'all'; the largest that is within one standard error of the best.
     subsets : k-subsets drawn for each query.
     gain : '2^s-1', '2^s', 'identity', a function, 'auto', a list of these or of pairs (gain, divided by Z), or None:
-        'identity' where the aggregation is informed and for the cascade's chances, else '2^s-1'.
+        'identity' where the aggregation is informed and for chances of clicks, else '2^s-1'.
     normalise, at : whether gains are divided by Z(s) (None: unless the aggregation is informed), with this cut-off.
     score_scale : β of G(β s), how steeply gains rise with scores; a list, or 'auto' (¼, ½, 1, 2, 5).
     regressor : None (linear, least squares, exact) or any scikit-learn regressor; it is cloned, fitted to targets
@@ -277,7 +278,8 @@ class AggregationRanker(RegressionRanker):
             raise InputError("AggregationRanker aggregates preferences; for relevance labels use ListRanker")
         kind = str(training.prefs.kind)
         informed = self._informed(kind)
-        tried = self._plans(kind, largest=int(training.prefs.judgments.max()), informed=informed)
+        clicks = usual_clicks(training.prefs)
+        tried = self._plans(kind, largest=int(training.prefs.judgments.max()), informed=informed, clicks=clicks)
         several = len(tried) > 1 or isinstance(self.structure, list) or self.order == "auto"
         ridges = [0.0] if self.regressor is not None else ridges_to_try(self.ridge, several)
         beyond = informed and len(tried) == 1 and tried[0].gain == "identity" and not tried[0].normalise
@@ -340,6 +342,8 @@ class AggregationRanker(RegressionRanker):
             parts = partial(judged_parts, training, made, target, self.folds, self.seed)
             ended = self._fit_regressor(training, columns, made(training.prefs), target, parts)
         notes = [*training.notes, *facts.notes, *maker.notes]
+        if self.structure is None and clicks != "cascade":
+            notes += several_note(training.prefs, clicks)
         notes += self._warnings(kind, plan, facts, ridge, ridges, beyond, gated or unchosen is not None)
         notes += [] if unchosen is None else [_not_chosen(unchosen, beyond, ridge)]
         notes += ended.pop("notes", [])
@@ -531,7 +535,7 @@ class AggregationRanker(RegressionRanker):
         Source: Duchi, Mackey and Jordan (2013), Theorem 4.
         """
         check_is_fitted(self)
-        training = learning_rows(X, y, self._missing)
+        training = learning_rows(X, y, self._missing, structure=self.structure)
         prefs = training.prefs
         replaced = any(gate["candidates"][0]["taken"] is False for gate in self.status_.get("gate", []))
         if self.regressor is not None or self.intercept != "query" or self._informed(str(prefs.kind)) or replaced:
@@ -544,7 +548,9 @@ class AggregationRanker(RegressionRanker):
         rows = matched(training.features, training.named, self._names, self.n_features_in_)[training.row]
         plan = next(
             plan
-            for plan in self._plans(str(prefs.kind), largest=int(prefs.judgments.max()), informed=False)
+            for plan in self._plans(
+                str(prefs.kind), largest=int(prefs.judgments.max()), informed=False, clicks=usual_clicks(prefs)
+            )
             if all(self.status_.get(name, value) == value for name, value in plan.row.items() if name != "order")
         )
         options = settled(self.structure_options) | ({} if plan.c0 is None else {"c0": plan.c0})

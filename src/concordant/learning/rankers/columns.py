@@ -24,6 +24,7 @@ from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.ranked_lists import examined_only
 
 Floats = NDArray[np.float64]
 BLOCK = 1 << 20
@@ -153,8 +154,8 @@ class StreamedTraining(Training):
     placed: Placed
 
     @classmethod
-    def of(cls, file: FeatureFile, y: Any, sample_weight: Any = None) -> StreamedTraining:
-        """Match the rows of a file with preferences.
+    def of(cls, file: FeatureFile, y: Any, sample_weight: Any = None, *, whole: bool = False) -> StreamedTraining:
+        """Match the rows of a file with preferences; ``whole`` as of ``learning_rows``.
 
         Errors: InputError as of ``place``, and without judgments; UsageError for anything but Preferences, and for
         ``sample_weight``.
@@ -165,6 +166,7 @@ class StreamedTraining(Training):
             raise UsageError("sample_weight has an entry for each row; features that stay on disk take none")
         if len(y) == 0:
             raise InputError("there are no judgments to learn from")
+        y = y if whole else examined_only(y)
         placed = place(file, y)
         nothing = np.zeros(0, np.int32)
         none = Features(np.zeros((0, len(file.names))), Labels.empty(), nothing, Labels.empty(), None, file.names)

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.preferences import Preferences
-from concordant.ranking.ranked_lists import examinations
+from concordant.preferences.preferences import Lists, Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.ranking.ranked_lists import examinations, several_clicks
 
 Floats = NDArray[np.float64]
 
@@ -97,11 +98,28 @@ def _between_lists(batch: Batch) -> Graphs:
     winner = others.spread(clicked)
     keep = (winner != loser) & (passed[loser] > 0)
     winner, loser = winner[keep], loser[keep]
-    edges = batch.edges
-    within = batch.multiplicity[edges.holder].astype(np.float64)
+    ours, theirs, within = _within_lists(batch)
     return Graphs.from_edges(
         batch.node_start,
-        np.concatenate((winner, edges.winner)),
-        np.concatenate((loser, edges.loser)),
+        np.concatenate((winner, ours)),
+        np.concatenate((loser, theirs)),
         np.concatenate((clicks[winner] * passed[loser], -within)),
     )
+
+
+def _within_lists(batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """What a list clicked over what it passed over at or above its last click, and how often; nodes."""
+    prefs = batch.prefs
+    if not isinstance(prefs, Lists) or not several_clicks(prefs):
+        edges = batch.edges
+        return edges.winner, edges.loser, batch.multiplicity[edges.holder].astype(np.float64)
+    lists, node, value = batch.entries(prefs)
+    clicked = np.flatnonzero(value > 0)
+    owner = lists.owner[clicked]
+    last = np.zeros(len(lists), np.int64)
+    last[owner] = clicked + 1
+    reached = Ragged.of_sizes(last[owner] - lists.first[owner])
+    winner, loser = reached.spread(clicked), reached.spread(lists.first[owner]) + reached.place
+    keep = value[loser] <= 0
+    times = batch.multiplicity[lists.owner[winner[keep]]].astype(np.float64)
+    return node[winner[keep]], node[loser[keep]], times

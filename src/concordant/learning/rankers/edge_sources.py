@@ -18,6 +18,8 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
+from concordant.ranking.click_models import usual_clicks
+from concordant.ranking.ranked_lists import several_clicks
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -80,7 +82,9 @@ def of_preferences(
         rows = training.row[training.groups.take(batch.query)[1]]
         weight = (training.share / drawn)[batch.query]
         return Source(Population.of(batch), rows, weight, facts, tuple(notes))
-    name = structure_for(member, structure, prefs.kind)
+    name = structure_for(member, structure, prefs)
+    if structure is None and name not in ("cascade", "log-odds", "budgeted-borda"):
+        notes += several_note(prefs, name)
     function = find_structure(name) if isinstance(name, str) else name
     found = function(batch, **structure_options)
     facts["structure"] = name if isinstance(name, str) else name.__name__
@@ -97,13 +101,20 @@ def clicks_note(name: str) -> Note:
     return Note("pairs of clicks", text, name=name)
 
 
-def structure_for(member: Surrogate, given: Any, kind: str | None) -> Any:
+def several_note(prefs: Preferences, name: str) -> list[Note]:
+    """Say what lists of several clicks are read by where nothing is named."""
+    text = "{several:,} of {of:,} lists have more than one click: they are read by {name}"
+    text += ", for the log tells how often positions are examined" if name == "position-based" else ""
+    return [Note("several clicks", text, several=several_clicks(prefs), of=len(prefs), name=name)]
+
+
+def structure_for(member: Surrogate, given: Any, prefs: Preferences) -> Any:
     """The structure given, or the usual one: for ERR chances in [0, 1], else log-odds."""
     if given is not None:
         return given
     if member.consistent_for != "err":
         return "log-odds"
-    return "cascade" if kind == "selections" else "budgeted-borda"
+    return usual_clicks(prefs) if prefs.kind == "selections" else "budgeted-borda"
 
 
 def _draws(batch: Batch, value: Floats, start: Ints, drawn: Ints) -> Floats:

@@ -29,6 +29,7 @@ from concordant.learning.solvers.stochastic import checked_radius, projected, st
 from concordant.losses.objective import Objective, Relevance
 from concordant.losses.surrogates import Surrogate, surrogate
 from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -237,7 +238,7 @@ class EdgeRanker(LinearRanker):
         else:
             if options.get("gain") == "err":
                 raise UsageError("gain 'err' divides by the largest score of all, which the subset of a step hides")
-            make = self._maker(member, training.prefs.kind, options)
+            make = self._maker(member, training.prefs, options)
             k = int(self.order)
             samples = EdgeSamples.of_subsets(items, training.prefs, k, make, training.share, radius=radius)
         fit = stochastic_fit(
@@ -260,11 +261,11 @@ class EdgeRanker(LinearRanker):
         }
         return fit, ended
 
-    def _maker(self, member: Surrogate, kind: str | None, options: dict[str, Any]) -> Callable[[Batch], Objective]:
+    def _maker(self, member: Surrogate, prefs: Preferences, options: dict[str, Any]) -> Callable[[Batch], Objective]:
         """Return what makes the surrogate of the subsets of a batch."""
         if member.reads != "scores":
             return lambda batch: member.objective(batch, phi=self.phi, **options)
-        name, given = structure_for(member, self.structure, kind), dict(self.structure_options or {})
+        name, given = structure_for(member, self.structure, prefs), dict(self.structure_options or {})
         function = find_structure(name) if isinstance(name, str) else name
 
         def make(batch: Batch) -> Objective:
@@ -307,14 +308,14 @@ class EdgeRanker(LinearRanker):
         Source: Duchi, Mackey and Jordan (2013), Theorem 4.
         """
         check_is_fitted(self)
-        training = learning_rows(X, y, self._missing)
+        training = learning_rows(X, y, self._missing, structure=self.structure)
         prefs, member = training.prefs, surrogate(self.status_["loss"])
         rows = matched(training.features, training.named, self._names, self.n_features_in_)[training.row]
         each = member.reads == "judgments"
         return diagnose(
             np.asarray(self._normalised(self.normaliser_, rows), np.float64),
             prefs,
-            self._maker(member, prefs.kind, dict(self.options or {})),
+            self._maker(member, prefs, dict(self.options or {})),
             self.coef_standardised_,
             order=1 if each else None if self.order == "all" else int(self.order),
             share=training.share,

@@ -27,7 +27,7 @@ from concordant.learning.rankers.columns import (
     scores_of_nodes,
 )
 from concordant.learning.rankers.target import Target
-from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
+from concordant.learning.rankers.validation import Training, learning_rows, matched, reads_below, rows_of
 from concordant.losses.metrics.metrics import metric
 from concordant.losses.metrics.pairwise import pairwise_loss
 
@@ -64,13 +64,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return self
         if isinstance(X, FeatureFile):
             self._check_streamed(X, y)
-            streamed = StreamedTraining.of(X, y, sample_weight)
+            streamed = StreamedTraining.of(X, y, sample_weight, whole=reads_below(getattr(self, "structure", None), y))
             passes = StreamedColumns(X, streamed.placed, self._normaliser(), self._normalised)
             self._learn(streamed, passes)
             self._say_target(str(streamed.prefs.kind))
             self._keep(passes.normaliser, X.names, len(X.names))
             return self
-        training = learning_rows(X, y, self._missing, sample_weight)
+        training = learning_rows(X, y, self._missing, sample_weight, structure=getattr(self, "structure", None))
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
         self._say_target(None if training.labelled else str(training.prefs.kind))
@@ -102,10 +102,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if isinstance(X, FeatureFile):
-            streamed = StreamedTraining.of(X, y, sample_weight)
+            streamed = StreamedTraining.of(X, y, sample_weight, whole=True)
             scores = scores_of_nodes(streamed, self._scores_of, self._names, self._missing)
             return agreement(streamed, scores, getattr(self, "target", None))
-        held = learning_rows(X, y, self._missing, sample_weight)
+        held = learning_rows(X, y, self._missing, sample_weight, whole=True)
         scores = self.predict(held.features if held.named or self._names is None else held.features.X)[held.row]
         return agreement(held, scores, getattr(self, "target", None))
 

@@ -122,7 +122,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how well the scores agree with judgments, as ``Ranker.score`` does."""
         check_is_fitted(self)
-        held = learning_rows(X, y, self.missing, sample_weight)
+        held = learning_rows(X, y, self.missing, sample_weight, whole=True)
         found, nodes = held.features, held.row
         if found.query is None:  # rows hold for every query: one row for each node
             if held.labelled:

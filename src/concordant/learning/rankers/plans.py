@@ -23,6 +23,8 @@ STRUCTURE_CHOICES: Mapping[str, tuple[str, ...]] = {
     "ratings": ("borda", "bradley-terry"),
 }
 """What structure='auto' tries for each kind of preferences."""
+CHANCES = ("cascade", "dependent-click", "position-based", "inverse-propensity")
+"""Structures whose scores are chances of a click, and are fitted as they are."""
 GAIN_CHOICES: tuple[tuple[str, bool], ...] = (("2^s-1", True), ("identity", False))
 """What gain='auto' tries: gain, and whether it is divided by Z."""
 SCALES = (0.25, 0.5, 1.0, 2.0, 5.0)
@@ -193,10 +195,12 @@ def plans_asked(
     scale: Any = 1.0,
     largest: int = 1,
     informed: bool = False,
+    clicks: str = "cascade",
 ) -> list[Plan]:
     """Return the plans that parameters of a ranker ask for, the usual ones for this kind of log where they are None.
 
-    ``largest`` is the number of judgments of the largest query, ``informed`` whether features inform the aggregation.
+    ``largest`` is the number of judgments of the largest query, ``informed`` whether features inform the aggregation,
+    ``clicks`` the usual structure of a log of clicks.
 
     >>> [plan.row for plan in plans_asked("orders", None, None, order="all", gain=None, normalise=None)]
     [{'structure': 'borda', 'order': 'all', 'gain': '2^s-1', 'normalise': True, 'score_scale': 1.0, 'c0': None}]
@@ -204,10 +208,12 @@ def plans_asked(
     if informed:
         structure = "bradley-terry"
     elif structure is None:
-        structure = STRUCTURE_CHOICES[kind][0]
+        structure = clicks if kind == "selections" else STRUCTURE_CHOICES[kind][0]
+    elif structure == "auto" and clicks != "cascade":
+        structure = clicks  # which alone of the usual ones reads several clicks
     orders = orders_to_try("all" if informed and order == "auto" else order, largest)
     if gain is None:
-        gain = "identity" if informed or structure == "cascade" else "2^s-1"
+        gain = "identity" if informed or structure in CHANCES else "2^s-1"
     gains = gains_to_try(gain, not informed if normalise is None else normalise)
     scales = scales_to_try(scale)
     if scales != [1.0] and all(one == "identity" for one, _ in gains):

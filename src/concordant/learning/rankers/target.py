@@ -20,6 +20,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, label_keys
+from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -80,11 +81,13 @@ class Target:
         """Whether it judges whole lists, through a structure, and is therefore no sum over judgments."""
         return self.name != "pairwise"
 
-    def structure_for(self, kind: str) -> str:
+    def structure_for(self, held: Preferences) -> str:
         """The structure whose scores of the held-out judgments a list is judged by."""
+        if held.kind == "selections":
+            return usual_clicks(held)
         if self.name == "err":
-            return "cascade" if kind == "selections" else "budgeted-borda"
-        return {"comparisons": "log-odds", "selections": "cascade", "choices": "plackett-luce"}.get(kind, "borda")
+            return "budgeted-borda"
+        return {"comparisons": "log-odds", "choices": "plackett-luce"}.get(str(held.kind), "borda")
 
     def judge(self, held: Preferences, weight: Floats | None = None) -> Disagreement | ListLoss:
         """Return what charges scores with held-out judgments; ``weight`` is one for each query."""
@@ -104,7 +107,7 @@ class ListLoss:
         self.target, self.held, self.given = target, held, weight
         batch = Batch.whole(held)
         kind = str(held.kind)
-        found = find_structure(target.structure_for(kind)).function(batch).value
+        found = find_structure(target.structure_for(held)).function(batch).value
         self.lists: Ragged = batch.node_groups
         self.owner = self.lists.owner
         chances = target.name == "err" or kind == "selections"

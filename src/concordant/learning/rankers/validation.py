@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Grouped, Ragged
+from concordant.ranking.click_models import usual_clicks
+from concordant.ranking.ranked_lists import examined_only
+from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,12 +82,14 @@ class Training(Grouped):
     def notes(self) -> tuple[Note, ...]:
         """What a reader should know."""
         single = int((np.diff(self.start) == 1).sum())
-        return said_of_rows(self.unjudged, self.rows, single, len(self.start) - 1)
+        clicks = not self.labelled and self.prefs.kind == "selections"
+        return said_of_rows(self.unjudged, self.rows, single, len(self.start) - 1, clicks)
 
 
-def said_of_rows(unjudged: int, rows: int, single: int, queries: int) -> tuple[Note, ...]:
-    """Return what a reader should know of rows of features and of queries."""
-    without = "{rows:,} of {of:,} rows are in no judgment: nothing is learned there"
+def said_of_rows(unjudged: int, rows: int, single: int, queries: int, clicks: bool = False) -> tuple[Note, ...]:
+    """Return what a reader should know of rows of features and of queries; ``clicks``: of a log of clicks."""
+    without = "{rows:,} of {of:,} rows are in no judgment" + (" or were never examined" if clicks else "")
+    without += ": nothing is learned there"
     alone = "{queries:,} of {of:,} queries have a single item: nothing to order"
     return (
         *((Note("rows without judgment", without, rows=unjudged, of=rows),) if unjudged else ()),
@@ -178,14 +183,29 @@ def refuse_other_names(given: tuple[str, ...], names: tuple[str, ...]) -> None:
         raise InputError(f"the features {' and '.join(said)}; it was fitted on {len(names):,}: {few(names)}")
 
 
-def learning_rows(X: Any, y: Any, missing: str, sample_weight: Any = None) -> Training:
+def reads_below(structure: Any, y: Any) -> bool:
+    """Whether a structure, or the usual one of these clicks, reads what stands below the last click of a list."""
+    prefs = y.prefs if isinstance(y, Judged) else y
+    if structure is None or structure == "auto":
+        return isinstance(prefs, Preferences) and find_structure(usual_clicks(prefs)).below
+    listed = structure if isinstance(structure, list | tuple) else [structure]
+    return any(callable(one) or find_structure(one).below for one in listed)
+
+
+def learning_rows(
+    X: Any, y: Any, missing: str, sample_weight: Any = None, *, structure: Any = None, whole: bool = False
+) -> Training:
     """Match rows of features with what was judged about them.
 
     y is Judged (then X is a matrix with its rows, or Features), Preferences (then X has labelled rows) or a relevance
-    label for each row. Errors: InputError for judged items without features, labels that are not numbers, lengths
-    that differ; UsageError for a matrix without labels of rows.
+    label for each row. Of clicks only items that somebody examined are taken; all that were shown where the structure
+    reads what stands below the last click, and where ``whole``.
+    Errors: InputError for judged items without features, labels that are not numbers, lengths that differ; UsageError
+    for a matrix without labels of rows.
     """
+    whole = whole or reads_below(structure, y)
     if isinstance(y, Judged):
+        y = y if whole or y.prefs is None else replace(y, prefs=examined_only(y.prefs))
         matrix = X.X if isinstance(X, Features) else X[0] if isinstance(X, tuple) else X
         called = X.names if isinstance(X, Features) else _column_names(matrix)
         rows = Features.of(
@@ -197,6 +217,7 @@ def learning_rows(X: Any, y: Any, missing: str, sample_weight: Any = None) -> Tr
         features, named = _labelled(X, y, missing)
         if isinstance(y, Preferences):
             refuse_crossed(y, "a ranker")
+            y = y if whole else examined_only(y)
             judged = Judged(features.items, features.item, features.queries, features.query, y, None)
         else:
             labels = as_numbers(y, "labels", size=len(features))

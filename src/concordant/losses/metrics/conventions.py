@@ -127,6 +127,12 @@ class Convention:
     empty: float = 0.0
     highest: float = np.inf
     floor: bool = False
+    absent: bool = False
+    """Whether a score of −∞ says that a document was not retrieved."""
+
+    def retrieved(self, score: Floats, value: Floats) -> Floats:
+        """Return what each document gains where it stands: nothing where it was not retrieved."""
+        return np.where(np.isneginf(score), 0.0, value) if self.absent else value
 
     def gains(self, label: Floats, gain: Gain | None) -> Floats:
         """Return the gain of every label, with the convention's own gain unless another one is given."""
@@ -146,7 +152,7 @@ CONVENTIONS = {
     for one in (
         Convention("burges", "exponential", "log2", "input"),
         Convention("sklearn", "linear", "log2", "averaged"),
-        Convention("trec", "linear", "log2", "item", single=True, floor=True),
+        Convention("trec", "linear", "log2", "item", single=True, floor=True, absent=True),
         Convention("xgboost", "exponential", "log2", "input", single=True, empty=1.0, highest=31),
         Convention("lightgbm", tuple(2.0**i - 1.0 for i in range(31)), "log2", "input", empty=1.0),
         Convention("letor4", "exponential", "letor4", "input"),
@@ -161,6 +167,9 @@ CONVENTIONS = {
 | xgboost | 2^s − 1, labels up to 31 | log2(1 + r) | order of rows; in single precision | 1 | 2^s − 1 < 0 (refused) |
 | lightgbm | table 2^i − 1 of the labels 0 … 30 | log2(1 + r) | order of rows | 1 | an error, as in the original |
 | letor4 | 2^s − 1 | 1, 1, log2(r) | order of rows | 0 | 2^s − 1 < 0 |
+
+With trec a score of −∞ says that a document was not retrieved: it counts in the best order and among the relevant, and
+gains nothing.
 
 Single documents are lists like others (scikit-learn refuses them). XGBoost's metric ``ndcg`` without a cut-off stops at
 rank 32, its ``topn``; ours takes the whole list.

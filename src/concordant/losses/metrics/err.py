@@ -55,6 +55,7 @@ def err(
     stop = _stopping(label, gain, highest)
     lists = lists_of(query, len(score))
     score, stop = lists.take(score), lists.take(stop)
+    stop = rule.retrieved(score, stop)
     order = ranked(lists, score, stop, at=at, ties=ties or rule.ties, single=rule.single, item=item)
     deepest = int(order.rank.max(initial=0))
     worth = discount_of(discount, deepest if at is None else min(at, deepest))

@@ -80,7 +80,8 @@ def ndcg(
     def work(part: Lists, where: slice) -> Floats:
         gained = rule.gains(label[where], gain)
         order = ranked(part, score[where], gained, at=at, ties=broken, single=rule.single, item=item)
-        value = discounted(order, gained, worth, averaged=broken == "averaged")
+        there = rule.retrieved(score[where], gained)
+        value = discounted(order, there, worth, averaged=broken == "averaged")
         best = best_attainable(part, gained, worth)
         nothing = best <= 0
         value = np.divide(value, best, out=np.zeros_like(value), where=~nothing)

@@ -61,11 +61,11 @@ def precision(
     score, label, lists, rule = _checked(scores, labels, query, convention, relevant)
     label = np.maximum(label, 0.0) if divide == "attainable" else (label >= relevant).astype(np.float64)
     order = _order(lists, score, label, rule, at, ties, item)
-    length = lists.groups.sizes
-    longest = int(length.max(initial=0))
+    length = lists.groups.sums(rule.retrieved(score, np.ones(len(score))))
+    longest = int(lists.groups.sizes.max(initial=0))
     worth = np.ones(longest if at is None else min(at, longest))
-    value = discounted(order, label, worth, averaged=(ties or rule.ties) == "averaged")
-    whole = np.full(len(lists), float(at)) if at is not None else length.astype(np.float64)
+    value = discounted(order, rule.retrieved(score, label), worth, averaged=(ties or rule.ties) == "averaged")
+    whole = np.full(len(lists), float(at)) if at is not None else length
     if divide == "attainable":
         whole = best_attainable(lists, label, worth)
     value[whole == 0] = 0.0
@@ -120,7 +120,7 @@ def average_precision(
     hit = (label >= relevant).astype(np.float64)
     total = np.add.reduceat(hit, lists.start[:-1]) if len(hit) else np.zeros(len(lists))
     order = _order(lists, score, hit, rule, at, ties, item)
-    by_rank = hit[order.place]
+    by_rank = rule.retrieved(score, hit)[order.place]
     found, rank = _so_far(order, by_rank), order.rank
     if grouped and len(rank):
         begin, group = order.runs()
@@ -169,6 +169,7 @@ def reciprocal_rank(
     if (ties or rule.ties) == "averaged":
         raise UsageError("reciprocal rank has no rule for averaged ties; give ties='worst', 'best', 'input' or 'item'")
     hit = (label >= relevant).astype(np.float64)
+    hit = rule.retrieved(score, hit)
     order = _order(lists, score, hit, rule, at, ties, item)
     counted = hit[order.place] > 0 if at is None else (hit[order.place] > 0) & (order.rank <= at)
     inverse = np.where(counted, 1.0 / order.rank, 0.0)

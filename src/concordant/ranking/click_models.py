@@ -1,0 +1,441 @@
+"""Models of clicks that read whole lists as shown: position-based, dependent clicks, inverse propensities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from concordant.errors import Setting, UsageError, did_you_mean
+from concordant.preferences.connectivity import Connectivity, by_size
+from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Lists, Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.preferences.status import Status
+from concordant.ranking.ranked_lists import all_linked, examinations, pooled, rates_of, several_clicks
+from concordant.ranking.scores import Scores
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LISTS = 1 << 20
+"""Lists that are counted at a time: bounds the memory, does not change the result."""
+PRIOR = 0.01
+"""Precision of the log-examinations about 0, which keeps finite those of positions that nobody ever clicked."""
+LEAST = 1e-6
+"""Passes that a cell without any counts as, so that no fitted chance of a click is above 1."""
+STEPS = 200
+CLOSE = 1e-12
+"""Step of a logarithm at which a fit is done."""
+CLIP = 0.1
+"""Least propensity that a click is divided by."""
+OF_POSITIONS = ("position-based", "dependent-click")
+SAID = 10
+"""Positions that a note lists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How often each node of a batch was shown at each place of a list, and clicked there; sorted by node, place."""
+
+    start: Ints
+    """Cells of node i are start[i]:start[i + 1]."""
+    place: Ints
+    """From 0."""
+    shown: Floats
+    clicked: Floats
+    places: int
+    """Length of the longest list of the log."""
+
+    @classmethod
+    def of(cls, batch: Batch) -> Cells:
+        """Count the entries of the lists of a batch."""
+        prefs, nodes = batch.prefs, len(batch.item)
+        places = int(prefs.lists.sizes.max(initial=1)) if isinstance(prefs, Lists) else 1
+        found: list[tuple[Ints, Floats, Floats]] = []
+        for begin in range(0, len(batch.judgment) if isinstance(prefs, Lists) else 0, LISTS):
+            assert isinstance(prefs, Lists)
+            part = slice(begin, begin + LISTS)
+            lists, entries = prefs.lists.take(batch.judgment[part])
+            node = batch.node_of(lists.spread(batch.graph[part]), prefs.list_item[entries])
+            found.append(
+                _counted(
+                    node * places + lists.place,
+                    lists.spread(batch.multiplicity[part]).astype(np.float64),
+                    prefs.list_value[entries] > 0,
+                )
+            )
+        key, shown, clicked = (np.concatenate([np.zeros(0), *(one[at] for one in found)]) for at in range(3))
+        key = key.astype(np.int64)
+        if len(found) > 1:
+            key, inverse = np.unique(key, return_inverse=True)
+            shown, clicked = (np.bincount(inverse, x, len(key)) for x in (shown, clicked))
+        return cls(Ragged.counted(key // places, nodes).start, key % places, shown, clicked, places)
+
+    @cached_property
+    def nodes(self) -> Ragged:
+        """The cells of each node."""
+        return Ragged(self.start)
+
+    @cached_property
+    def passed(self) -> Floats:
+        """How often it was shown and not clicked."""
+        return np.maximum(self.shown - self.clicked, LEAST)
+
+    def take(self, nodes: Ints) -> Cells:
+        """Return the cells of some nodes."""
+        held, cells = self.nodes.take(nodes)
+        return Cells(held.start, self.place[cells], self.shown[cells], self.clicked[cells], self.places)
+
+    def at_places(self, values: Floats) -> Floats:
+        """Add values of the cells up by place."""
+        return np.bincount(self.place, values, self.places).astype(np.float64)
+
+
+def _counted(key: Ints, times: Floats, clicked: NDArray[np.bool_]) -> tuple[Ints, Floats, Floats]:
+    span = int(key.max(initial=-1)) + 1
+    dense = span <= max(8 * len(key), 1 << 20)
+    cells, place = (np.arange(span), key) if dense else np.unique(key, return_inverse=True)
+    shown = np.bincount(place, times, len(cells)).astype(np.float64)
+    chosen = np.bincount(place[clicked], times[clicked], len(cells)).astype(np.float64)
+    kept = shown > 0
+    return np.asarray(cells[kept], np.int64), shown[kept], chosen[kept]
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """How often each position is examined, from all queries of a log, as a share of the first of its component."""
+
+    log: Floats
+    """log θ of each position; 0 at the first position of each component."""
+    covariance: Floats
+    """Of the logarithms: inverse observed information, the attractions profiled out."""
+    component: Ints
+    """Component of each position in the graph of positions and clicked items, 0 that of position 1."""
+    status: Status
+    iterations: int
+    gradient: float
+
+    @property
+    def value(self) -> Floats:
+        """θ."""
+        return np.asarray(np.exp(self.log), np.float64)
+
+    @property
+    def error(self) -> Floats:
+        """Standard errors of θ."""
+        return np.asarray(self.value * np.sqrt(np.diag(self.covariance)), np.float64)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Say the examinations and, where items do not change places between some positions, which."""
+        parts = int(self.component.max()) + 1
+        listed = ", ".join(f"{one:.3g}" for one in self.value[:SAID]) + (", …" if len(self.log) > SAID else "")
+        if parts == 1:
+            text = "position-based: positions are examined as {listed}, the first being 1"
+            return (Note("examination", text, listed=listed),)
+        text = (
+            "position-based: no clicked item moves between positions {groups}, so nobody can tell how these compare: "
+            "scores hold within each of these groups, as shares of the examination of its first position ({listed})"
+        )
+        groups = [", ".join(str(at + 1) for at in np.flatnonzero(self.component == part)) for part in range(parts)]
+        said = " | ".join(groups[:SAID]) + (" | …" if parts > SAID else "")
+        return (Note("not identified", text, groups=said, listed=listed),)
+
+
+_FOUND: dict[int, Examination] = {}
+
+
+def examination(prefs: Preferences) -> Examination:
+    """Estimate the examination of positions from all queries of a log, once for each.
+
+    Errors: UsageError for anything but selections.
+    """
+    key = id(prefs)
+    if key not in _FOUND:
+        _FOUND[key] = fitted(Cells.of(Batch.whole(prefs)))
+        finalize(prefs, _FOUND.pop, key, None)
+    return _FOUND[key]
+
+
+def fitted(cells: Cells) -> Examination:
+    """Maximise the position-based likelihood Σ c log θa + (n − c) log(1 − θa) over all cells.
+
+    In u = log θ and v = log a it is concave, so Newton's method (attractions eliminated) ends at the maximum that
+    expectation–maximisation creeps to. An item without a click has a = 0 and says nothing of θ.
+    """
+    cells = cells.take(np.flatnonzero(cells.nodes.sums(cells.clicked) > 0))
+    component = _components(cells)
+    first = np.unique(component, return_index=True)[1]
+    free = np.setdiff1d(np.arange(cells.places), first)
+    u = np.zeros(cells.places)
+    v = np.log((cells.nodes.sums(cells.clicked) + 0.5) / (cells.nodes.sums(cells.shown) + 1.0))
+    passed, owner = cells.passed, cells.nodes.owner
+
+    def profile(u: Floats, v: Floats) -> tuple[float, Floats]:
+        v = _settled(cells, u, v)
+        x = u[cells.place] + v[owner]
+        return float(cells.clicked @ x + passed @ np.log(-np.expm1(x)) - 0.5 * PRIOR * (u @ u)), v
+
+    now, v = profile(u, v)
+    step = np.inf
+    for iteration in range(STEPS):  # noqa: B007
+        g, h = _slopes(u[cells.place] + v[owner], cells.clicked, passed)
+        scaled = csr_array(
+            (h / np.sqrt(cells.nodes.sums(h))[owner], cells.place, cells.start), shape=(len(v), cells.places)
+        )
+        information = np.diag(cells.at_places(h) + PRIOR) - (scaled.T @ scaled).toarray()
+        information = information[np.ix_(free, free)]
+        gradient = (cells.at_places(g) - PRIOR * u)[free]
+        if step <= CLOSE:
+            break
+        du = np.zeros(cells.places)
+        du[free] = np.linalg.solve(information, gradient)
+        size = 1.0
+        while (found := profile(u + size * du, v))[0] < now - 1e-12 * abs(now) and size > 1e-6:
+            size *= 0.5
+        u, (now, v) = u + size * du, found
+        step = size * float(np.abs(du).max(initial=0.0))
+    covariance = np.zeros((cells.places, cells.places))
+    covariance[np.ix_(free, free)] = np.linalg.inv(information)
+    status = Status.CONVERGED if step <= CLOSE else Status.STOPPED
+    return Examination(u, covariance, component, status, iteration, float(np.abs(gradient).max(initial=0.0)))
+
+
+def _slopes(x: Floats, clicked: Floats, passed: Floats) -> tuple[Floats, Floats]:
+    """First and minus second derivatives of c x + n log(1 − eˣ)."""
+    odds = np.exp(x) / -np.expm1(x)
+    return clicked - passed * odds, passed * odds * (1.0 + odds)
+
+
+def _components(cells: Cells) -> Ints:
+    """Number the components of positions that clicked items link, 0 that of the first position."""
+    nodes = len(cells.start) - 1
+    size = cells.places + nodes
+    where = (cells.place, cells.places + cells.nodes.owner)
+    graph = csr_array((np.ones(len(cells.place), np.int8), where), shape=(size, size))
+    found = connected_components(graph, directed=False)[1][: cells.places]
+    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[inverse], np.int64)
+
+
+def _settled(cells: Cells, u: Floats, v: Floats) -> Floats:
+    """Maximise over log a of each node, all of which have clicks, at given log-examinations."""
+    base, owner = u[cells.place], cells.nodes.owner
+    top = cells.nodes.most(base)  # of the cell that bounds the node: no chance of a click reaches 1
+    v = np.minimum(v, -top - LEAST)
+    for _ in range(STEPS):
+        g, h = _slopes(base + v[owner], cells.clicked, cells.passed)
+        step = cells.nodes.sums(g) / cells.nodes.sums(h)
+        v = v + np.minimum(step, -0.9 * (v + top))
+        if np.abs(step).max(initial=0.0) <= CLOSE:
+            break
+    return np.asarray(v, np.float64)
+
+
+def _attractions(cells: Cells, u: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return a of each node at given log-examinations, the information of its logarithm, and that of each cell.
+
+    Of a node without clicks a and the information are 0.
+    """
+    clicks, shown = (cells.nodes.sums(x) for x in (cells.clicked, cells.shown))
+    some = np.flatnonzero(clicks > 0)
+    held = cells.take(some)
+    v = _settled(held, u, np.log((clicks[some] + 0.5) / (shown[some] + 1.0)))
+    a, h = np.zeros(len(clicks)), np.zeros(len(cells.place))
+    a[some] = np.exp(np.minimum(v, 0.0))
+    h[(clicks > 0)[cells.nodes.owner]] = _slopes(u[held.place] + v[held.nodes.owner], held.clicked, held.passed)[1]
+    return a, cells.nodes.sums(h), h
+
+
+def position_based(batch: Batch) -> Scores:
+    """Maximum likelihood of the position-based model: P(click) = θ(position) · a(query, item).
+
+    θ, how often a position is examined, is one for all queries and estimated from the whole log; a is an item's chance
+    of a click at the first position. The log identifies them where items change positions: θ is 1 at the first position
+    of each connected component of positions and clicked items, and items of different components cannot be compared.
+    The place in the list as shown is the position. An item of which nothing is known has the query's pooled rate.
+
+    Errors: UsageError for anything but selections.
+
+    >>> session, position = np.repeat(np.arange(20), 2), np.tile([1, 2], 20)
+    >>> clicks = [1, 0] * 8 + [0, 1] * 2 + [1, 1] * 4 + [0, 0] * 6  # x: 8 and 4 of 10, y: 4 and 2 of 10
+    >>> log = Preferences.from_selections(None, session, position, list("xy" * 10 + "yx" * 10), clicks)
+    >>> position_based(Batch.whole(log)).value.round(2).tolist(), examination(log).value.round(2).tolist()
+    ([0.8, 0.4], [1.0, 0.5])
+
+    Source: Craswell, Zoeter, Taylor & Ramsey, WSDM 2008 (examination hypothesis); Chuklin, Markov & de Rijke, Click
+    Models for Web Search (2015), §3.3, §4.2.
+    """
+    found, cells = examination(batch.prefs), Cells.of(batch)
+    a, shown = _attractions(cells, found.log)[0], cells.nodes.sums(cells.shown * found.value[cells.place])
+    return Scores(
+        value=np.where(shown > 0, a, pooled(batch, a * shown, shown)),
+        components=_scales(batch, cells),
+        status=np.full(len(batch), found.status, np.int8),
+        iterations=np.full(len(batch), found.iterations, np.int64),
+        gradient=np.full(len(batch), found.gradient),
+        notes=found.notes,
+    )
+
+
+def position_trials(batch: Batch) -> tuple[Floats, Floats]:
+    """Return clicks and trials of each node: of a click rate of the same standard error, of the same value.
+
+    The error of a accounts for that of θ: with information h_i of log a_i, its cross part b_i and C the covariance of
+    log θ, var log a_i = 1/h_i + b_i'C b_i / h_i².
+    """
+    found, cells = examination(batch.prefs), Cells.of(batch)
+    a, curvature, h = _attractions(cells, found.log)
+    cross = csr_array((h, cells.place, cells.start), shape=(len(a), cells.places))
+    spread = np.einsum("ij,ij->i", cross @ found.covariance, cross.toarray()) if len(a) else np.zeros(0)
+    examined = cells.nodes.sums(cells.shown * found.value[cells.place])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = 1.0 / curvature + spread / curvature**2
+        trials = (1.0 - a) / (a * variance)
+    trials = np.where((a > 0) & (a < 1), trials, examined)
+    return a * trials, trials
+
+
+def position_links(batch: Batch) -> Connectivity:
+    """Items of a query compare where the log says how the positions compare at which they were shown."""
+    cells = Cells.of(batch)
+    return all_linked(cells.nodes.sizes > 0, _scales(batch, cells))
+
+
+def _scales(batch: Batch, cells: Cells) -> NDArray[np.int32]:
+    """Number the scales of the items of each graph, the most frequent first; an item that was not shown has any."""
+    component, shown = examination(batch.prefs).component, cells.nodes.sizes > 0
+    part = np.zeros(len(shown), np.int64)
+    part[shown] = component[cells.place[cells.start[:-1][shown]]]
+    return by_size((batch.owner * len(component) + part).astype(np.int32), batch.owner)
+
+
+def dependent_click(batch: Batch) -> Scores:
+    """Dependent clicks: a reader clicks what attracts, and after a click at position r goes on with chance λ_r.
+
+    â = clicks / times shown at or above the last click; a list without a click was examined to its end. That maximises
+    the likelihood bound of Guo et al. in closed form; with one click a list, at most, it is the cascade. λ_r (see
+    ``click_positions``) is 1 less the share of clicks at r that were the last. An item that was never examined has its
+    query's pooled rate.
+
+    Errors: UsageError for anything but selections.
+
+    >>> session, item, clicked = [1, 1, 1, 2, 2, 2], list("xyzyxz"), [1, 0, 1, 1, 0, 0]
+    >>> log = Preferences.from_selections(["q"] * 6, session, [1, 2, 3] * 2, item, clicked)
+    >>> dependent_click(Batch.whole(log)).value.tolist()
+    [1.0, 0.5, 1.0]
+
+    Source: Guo, Liu & Wang, WSDM 2009, §3.
+    """
+    return rates_of(batch, "dependent-click", *examinations(batch))
+
+
+def inverse_propensity(batch: Batch, *, propensities: Sequence[float] | None = None, clip: float = CLIP) -> Scores:
+    """Clicks divided by the chance that their position is examined: s = 1/n Σ clicked / max(p_position, clip).
+
+    Without bias for a(query, item) of the position-based model where no propensity is below ``clip``; a larger clip
+    lowers the variance, 1/n² Σ (clicked/p − s)², and biases the items that were shown low. A mean of few clicks may be
+    above 1. ``propensities``: by position, the first 1; None: the examinations that the position-based model finds in
+    the whole log, where items change positions. Errors: UsageError for propensities that are not in (0, 1] or fewer
+    than the positions, and where the log does not determine them.
+
+    >>> log = Preferences.from_selections(["q"] * 4, [1, 1, 2, 2], [1, 2, 1, 2], ["x", "y", "x", "y"], [1, 0, 0, 1])
+    >>> inverse_propensity(Batch.whole(log), propensities=[1.0, 0.8]).value.tolist()
+    [0.5, 0.625]
+
+    Source: Joachims, Swaminathan & Schnabel, WSDM 2017, (4); clipping: Strehl et al., NIPS 2010.
+    """
+    if isinstance(clip, bool) or not isinstance(clip, int | float | np.number) or not 0 < clip <= 1:
+        raise UsageError(f"clip is the least propensity, a number in (0, 1], not {clip!r}")
+    cells = Cells.of(batch)
+    chance = _propensities(batch.prefs, propensities, cells.places)
+    shown = cells.nodes.sums(cells.shown)
+    total = cells.nodes.sums(cells.clicked / np.maximum(chance[cells.place], clip))
+    given = {"propensities": propensities, "clip": clip}
+    return replace(rates_of(batch, "inverse-propensity", total, shown), options=given)
+
+
+def _propensities(prefs: Preferences, given: Sequence[float] | None, places: int) -> Floats:
+    if given is None:
+        found = examination(prefs)
+        if found.component.any():
+            raise UsageError(
+                "the log does not say how often its positions are examined, for no clicked item moves between some of "
+                "them; give ",
+                Setting("propensities"),
+            )
+        return found.value
+    try:
+        chance = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        chance = np.zeros(0)
+    if chance.ndim != 1 or len(chance) < places or not ((chance > 0) & (chance <= 1)).all():
+        raise UsageError(f"propensities are numbers in (0, 1], one for each of the {places:,} positions, not {given!r}")
+    return chance
+
+
+SURE = 0.5
+"""Largest standard error of a log-examination with which the position-based model is the usual one."""
+
+
+def usual_clicks(prefs: Preferences) -> str:
+    """Return the structure that lists as shown are read by where none is named.
+
+    The cascade where no list has several clicks; else the position-based model where the log tells how often all
+    positions are examined; else, and of lists that end at their last click, dependent clicks.
+
+    >>> usual_clicks(Preferences.from_selections(None, [1, 1], [1, 2], ["x", "y"], [1, 1]))
+    'dependent-click'
+    """
+    if not isinstance(prefs, Lists) or not several_clicks(prefs):
+        return "cascade"
+    clicked = prefs.lists.most(prefs.list_value) > 0
+    if (prefs.list_value[prefs.list_start[1:] - 1][clicked] > 0).all():
+        return "dependent-click"
+    found = examination(prefs)
+    sure = not found.component.any() and np.sqrt(np.diag(found.covariance)).max() < SURE
+    return "position-based" if sure else "dependent-click"
+
+
+def click_positions(prefs: Preferences, structure: str = "position-based") -> pa.Table:
+    """Return what a model of clicks says of positions.
+
+    Columns: position, shown, clicks; of 'position-based' examination, standard_error and component (0 that of the first
+    position; each has its own scale); of 'dependent-click' continuation λ, the chance that a reader goes on after a
+    click there, and standard_error.
+
+    Errors: UsageError for other structures and for anything but selections.
+
+    >>> log = Preferences.from_selections(["q"] * 4, [1, 1, 2, 2], [1, 2] * 2, list("xyyx"), [1, 1, 1, 0])
+    >>> click_positions(log, "dependent-click")["continuation"].to_pylist()
+    [0.5, 0.0]
+    """
+    if prefs.kind != "selections" or not isinstance(prefs, Lists):
+        raise UsageError(f"positions are those of lists as shown (selections), not of {prefs.kind}")
+    if structure not in OF_POSITIONS:
+        raise UsageError(f"{structure!r} says nothing of positions; {did_you_mean(str(structure), OF_POSITIONS)}")
+    cells = Cells.of(Batch.whole(prefs))
+    shown, clicks = cells.at_places(cells.shown), cells.at_places(cells.clicked)
+    found: dict[str, Any] = {"position": np.arange(1, cells.places + 1), "shown": shown, "clicks": clicks}
+    if structure == "position-based":
+        fit = examination(prefs)
+        return pa.table(
+            found | {"examination": fit.value, "standard_error": fit.error, "component": fit.component.astype(np.int64)}
+        )
+    clicked = np.flatnonzero(prefs.list_value > 0)
+    last = np.zeros(len(prefs.lists), np.int64) - 1
+    last[prefs.lists.owner[clicked]] = prefs.lists.place[clicked]
+    ended = np.bincount(last[last >= 0], prefs.count[last >= 0], cells.places)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        on = 1.0 - ended / clicks
+        error = np.sqrt(on * (1.0 - on) / clicks)
+    return pa.table(found | {"continuation": on, "standard_error": error})

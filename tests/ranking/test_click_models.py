@@ -1,0 +1,141 @@
+"""Models of clicks against brute force, against logs drawn from them, and by hand."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import concordant as cc
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from concordant.ranking.click_models import click_positions, examination, inverse_propensity, position_trials
+from concordant.ranking.ranked_lists import several_clicks
+from concordant.ranking.structures import STRUCTURES
+
+
+def log_of(lists, clicks, query=None):
+    """A log of lists of one length, given as arrays (lists, places)."""
+    sessions, places = np.shape(lists)
+    query = np.zeros(sessions, int) if query is None else query
+    row = np.repeat(np.arange(sessions), places)
+    position = np.tile(np.arange(1, places + 1), sessions)
+    return Preferences.from_selections(query[row], row, position, np.ravel(lists), np.ravel(clicks).astype(int))
+
+
+def drawn(queries, items, places, sessions, theta, seed, model="position-based", going_on=None):
+    """Lists in random order of each query, with clicks of a model; also the attractions, shape (queries, items)."""
+    draw = np.random.default_rng(seed)
+    a = draw.uniform(0.1, 0.9, (queries, items))
+    query = np.repeat(np.arange(queries), sessions)
+    lists = np.array([draw.permutation(items)[:places] for _ in query])
+    attracted = draw.random(lists.shape) < a[query[:, None], lists]
+    if model == "position-based":
+        return log_of(lists, attracted & (draw.random(lists.shape) < theta), query), a
+    stays = np.cumsum(attracted & (draw.random(lists.shape) >= going_on), axis=1)
+    before = np.column_stack([np.zeros(len(lists), int), stays[:, :-1]])
+    return log_of(lists, attracted & (before == 0), query), a
+
+
+def test_position_based_is_the_maximum_that_brute_force_finds():
+    draw = np.random.default_rng(4)
+    lists = np.array([draw.permutation(4)[:3] for _ in range(60)])
+    clicks = draw.random(lists.shape) < np.array([0.7, 0.5, 0.3, 0.6])[lists] * np.array([1.0, 0.6, 0.5])
+    prefs = log_of(lists, clicks)
+
+    def loss(z):
+        p = np.exp(np.append(0.0, z[:2])[None, :] + z[2:][lists])
+        return 1e9 if (p >= 1).any() else -np.where(clicks, np.log(p), np.log1p(-p)).sum() + 0.005 * (z[:2] ** 2).sum()
+
+    start = np.r_[-0.5, -0.5, np.full(4, -1.0)]
+    best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20000})
+    assert np.exp(best.x[:2]) == pytest.approx(examination(prefs).value[1:], abs=1e-5)
+    assert np.exp(best.x[2:]) == pytest.approx(STRUCTURES["position-based"](Batch.whole(prefs)).value, abs=1e-5)
+
+
+def test_errors_of_examination_and_attraction_are_those_of_the_whole_information():
+    prefs, _ = drawn(2, 4, 3, 60, np.array([1.0, 0.6, 0.4]), 1)
+    batch, found = Batch.whole(prefs), examination(prefs)
+    a = STRUCTURES["position-based"](batch).value
+    lists, node, value = batch.entries(prefs)
+    times = lists.spread(batch.multiplicity)
+    design = np.zeros((len(node), 2 + len(a)))
+    place = lists.place
+    design[place > 0, place[place > 0] - 1] = 1.0
+    design[np.arange(len(node)), 2 + node] = 1.0
+    p = found.value[place] * a[node]
+    weight = times * np.where(value > 0, 0.0, p / (1 - p) ** 2)
+    cov = np.linalg.inv(design.T @ (weight[:, None] * design) + np.diag([0.01] * 2 + [0.0] * len(a)))
+    assert found.covariance[1:, 1:] == pytest.approx(cov[:2, :2], rel=1e-6)
+    clicks, trials = position_trials(batch)
+    assert clicks / trials == pytest.approx(a, rel=1e-9)
+    assert a * (1 - a) / trials == pytest.approx(a**2 * np.diag(cov)[2:], rel=1e-6)
+
+
+@pytest.mark.parametrize("theta", [np.array([1.0, 0.7, 0.5, 0.35, 0.2]), np.array([1.0, 1.3, 0.8, 0.5, 0.4])])
+def test_position_based_parameters_come_back_from_unseen_layouts(theta):
+    prefs, a = drawn(20, 8, 5, 2000, theta / max(theta), 2)
+    found = examination(prefs)
+    assert (np.abs(found.value - theta) < 4 * found.error + 1e-12).all() and found.error.max() < 0.02
+    board = cc.rank(prefs, "position-based")
+    truth = a.ravel()[np.lexsort((board.item, board.query)).argsort()] / max(theta)
+    assert np.abs(board.score - truth).max() < 0.1
+    inside = (board.lower <= truth) & (truth <= board.upper)
+    assert inside.mean() > 0.9
+    assert [note.code for note in board.notes].count("examination") == 1
+
+
+def test_dependent_click_parameters_come_back_and_are_right_by_hand():
+    going_on = np.array([0.8, 0.6, 0.5, 0.4, 0.0])
+    prefs, a = drawn(10, 8, 5, 2000, None, 3, "dependent-click", going_on)
+    board = cc.rank(prefs, "dependent-click")
+    truth = a.ravel()[np.lexsort((board.item, board.query)).argsort()]
+    assert np.abs(board.score - truth).mean() < 0.08  # a reader who leaves after a click is taken to have gone on: bias
+    table = click_positions(prefs, "dependent-click")
+    assert np.array(table["continuation"])[0] < 0.8  # the same
+    hand = log_of([["x", "y", "z"]] * 3, [[1, 0, 0], [1, 1, 0], [0, 0, 0]])
+    assert STRUCTURES["dependent-click"](Batch.whole(hand)).value.tolist() == [2 / 3, 0.5, 0.0]
+    table = click_positions(hand, "dependent-click")
+    assert table["continuation"].to_pylist()[:2] == [0.5, 0.0]
+    assert np.isnan(table["continuation"].to_pylist()[2])
+
+
+def test_one_click_a_list_is_the_cascade():
+    prefs, _ = drawn(5, 6, 4, 50, None, 5, "dependent-click", np.zeros(4))
+    batch = Batch.whole(prefs)
+    assert STRUCTURES["dependent-click"](batch).value.tolist() == STRUCTURES["cascade"](batch).value.tolist()
+
+
+def test_positions_that_no_clicked_item_links_have_scales_of_their_own():
+    lists = [[1, 2, 3, 4], [2, 1, 4, 3]] * 20
+    prefs = log_of(lists, np.random.default_rng(0).random((40, 4)) < 0.5)
+    assert examination(prefs).component.tolist() == [0, 0, 1, 1]
+    assert examination(prefs).value[[0, 2]].tolist() == [1.0, 1.0]
+    board = cc.rank(prefs, "position-based")
+    assert board.component.tolist() == [1, 1, 2, 2]
+    note = next(note for note in board.notes if note.code == "not identified")
+    assert "1, 2 | 3, 4" in note
+    fixed = cc.rank(log_of([[1, 2, 3]] * 20, np.random.default_rng(0).random((20, 3)) < 0.5), "position-based")
+    assert sorted(fixed.component) == [1, 2, 3]
+    with pytest.raises(cc.UsageError, match="give propensities"):
+        inverse_propensity(Batch.whole(prefs))
+
+
+def test_inverse_propensities_by_hand_and_clipped():
+    prefs = log_of([["x", "y"], ["y", "x"], ["x", "y"]], [[1, 1], [0, 1], [0, 0]])
+    batch = Batch.whole(prefs)
+    assert inverse_propensity(batch, propensities=[1.0, 0.5]).value.tolist() == [1.0, 2 / 3]
+    assert inverse_propensity(batch, propensities=[1.0, 0.5], clip=0.8).value == pytest.approx([0.75, 1.25 / 3])
+    for wrong in ([1.0], [1.0, 0.0], "ab", [1.0, 2.0]):
+        with pytest.raises(cc.UsageError, match="propensities are numbers"):
+            inverse_propensity(batch, propensities=wrong)
+    with pytest.raises(cc.UsageError, match="clip"):
+        inverse_propensity(batch, clip=0)
+
+
+def test_several_clicks_are_kept_and_one_click_models_say_what_to_do():
+    prefs = log_of([["x", "y", "z"]] * 3, [[1, 0, 1], [1, 1, 0], [0, 0, 1]])
+    assert several_clicks(prefs) == 2
+    for name in ("cascade", "plackett-luce"):
+        with pytest.raises(cc.UsageError, match=r"2 of 3 .*have more than one click"):
+            cc.rank(prefs, name)
+    wins = Batch.whole(prefs).graphs  # each click over what was passed above it
+    assert (wins.above + wins.below).sum() == 3
