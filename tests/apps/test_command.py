@@ -121,7 +121,7 @@ def test_every_output_is_reproducible_to_the_bit(votes, tmp_path, capsys):
         (["rank", "{votes}", "--output", "ranking.docx"], [".docx", ".csv", ".parquet"]),
         (["rank", "{votes}", "--output", "{tmp}/no/such/x.csv"], ["does not exist"]),
         (["rank", "{votes}", "--neutral", "n"], ["--home"]),
-        (["rank", "{votes}", "--clicks", "all"], ["first", "last", "skip"]),
+        (["rank", "{votes}", "--clicks", "every"], ["first", "last", "skip"]),
         (["rank", "{votes}", "--no-such"], ["no-such"]),
         (["rank", "{votes}", "--memory-limit", "lots"], ["memory", "lots"]),
         (["rank", "{tmp}/missing.csv"], ["missing.csv"]),

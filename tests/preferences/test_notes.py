@@ -93,7 +93,7 @@ def test_below_the_commands_no_text_names_an_option():
         ({"winner": ["a"], "loser": ["b"]}, {"prior": 0}, "(prior=0.01)", "(--prior 0.01)"),
         (
             {"session": [1, 1], "position": [1, 2], "item": ["x", "y"], "clicked": [1, 1]},
-            {},
+            {"structure": "cascade"},
             "clicks='first' or clicks='last'",
             "--clicks first or --clicks last",
         ),

@@ -33,8 +33,8 @@ PRIOR = 0.01
 LEAST = 1e-6
 """Passes that a cell without any counts as, so that no fitted chance of a click is above 1."""
 STEPS = 200
-CLOSE = 1e-12
-"""Step of a logarithm at which a fit is done."""
+CLOSE = 1e-9
+"""Newton step of a logarithm after which a fit is done: what is left then is of the order of its square."""
 CLIP = 0.1
 """Least propensity that a click is divided by."""
 OF_POSITIONS = ("position-based", "dependent-click")
