@@ -30,7 +30,7 @@ LISTS = 1 << 20
 """Lists that are counted at a time: bounds the memory, does not change the result."""
 PRIOR = 0.01
 """Precision of the log-examinations about 0, which keeps finite those of positions that nobody ever clicked."""
-LEAST = 1e-6
+LEAST = 1e-4
 """Passes that a cell without any counts as, so that no fitted chance of a click is above 1."""
 STEPS = 200
 CLOSE = 1e-9
