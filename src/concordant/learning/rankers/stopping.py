@@ -253,12 +253,12 @@ def labelled_parts(
     for part in range(looked if queries >= 2 * n else 0):
         held = dealt == part
         nodes = np.flatnonzero(training.groups.spread(held))
-        loss = partial(_of_labels, training, target, held, nodes)
+        loss = partial(of_labels, training, target, held, nodes)
         parts.append(Part(regression.without(training, held), nodes, loss, float(training.weight[held].sum())))
     return parts, f"{looked} of {n} parts of the queries"
 
 
-def _of_labels(training: Training, target: Target, held: NDArray[np.bool_], nodes: Ints, scores: Floats) -> float:
+def of_labels(training: Training, target: Target, held: NDArray[np.bool_], nodes: Ints, scores: Floats) -> float:
     owner = (np.cumsum(held) - 1)[training.groups.owner[nodes]]
     value = agreement_with_labels(scores[nodes], training.labels[nodes], owner, target, halved=True)
     told = ~np.isnan(value)

@@ -1,0 +1,359 @@
+"""BoostedRanker: a linear scorer first, then trees on the gradient of a loss of aggregated judgments or of grades."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.learning.rankers.choosing import target_weights
+from concordant.learning.rankers.columns import Columns
+from concordant.learning.rankers.disagreement import FEW_QUERIES
+from concordant.learning.rankers.estimator import LinearRanker, known
+from concordant.learning.rankers.growing import Growing, Share, as_regressor, stopped_at
+from concordant.learning.rankers.plans import RIDGE, Plan, Recipe
+from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes, InUnits, Slopes
+from concordant.learning.rankers.stopping import ENOUGH, of_labels
+from concordant.learning.rankers.target import Target
+from concordant.learning.rankers.targeting import TargetMaker
+from concordant.learning.rankers.validation import Training
+from concordant.losses.expected_gains import expected_gains
+from concordant.losses.objective import Population, Relevance
+from concordant.losses.surrogates import surrogate
+from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.splits import clusters_of, folds
+from concordant.ranking.click_models import usual_clicks
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+OF_JUDGMENTS = ("informed", "informed-regression", "difference-graph", "ranknet")
+OF_GRADES = ("ndcg-pairwise", "err-pairwise", "gain-regression")
+GENTLE = 10.0
+"""Ridge of the linear scorer of gains, in pairs' worth of curvature."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A loss and the linear scorer that its trees start from."""
+
+    name: str
+    slopes: Slopes
+    theta: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What trees are grown on where something is held out, and what scores of all nodes lose on that."""
+
+    start: Start
+    nodes: Ints
+    loss: Callable[[Floats], float]
+    weight: float
+
+
+class BoostedRanker(LinearRanker):
+    """Fit a linear scorer by a loss of aggregated judgments or of grades, then grow trees on the gradient of that loss.
+
+    Where nothing is named two losses are fitted and their scores summed, which orders better than either. Of judgments:
+    informed Bradley–Terry (scores of each query about the scorer, with variance τ²; its gradient is (f − s*)/τ²) and
+    squares to the scores that it gives; their mean. Of clicks: squares to the scores of the usual structure. Of grades:
+    gains against every other item (``ndcg-pairwise``, or ``err-pairwise`` for that target) and squares to gains over Z;
+    each divided by its spread. Trees are as many, from none up, as lose least on held-out queries: judgments are less
+    likely, of grades the target's loss; then they are grown on all.
+
+    Parameters
+    ----------
+    loss : 'auto', one of 'informed', 'informed-regression', 'difference-graph', 'ranknet' (judgments), 'ndcg-pairwise',
+        'err-pairwise', 'gain-regression' (grades; of judgments the usual structure's scores), or a list of these.
+    target : "ndcg@10", "err@10", "pairwise", … (``Target``), by which ``score`` and the number of trees judge.
+    rounds, early_stopping : trees of a loss at most; without a lower loss for so many no more are tried.
+    learning_rate, leaves, leaf_rows, l2, options : of the trees; ``options`` are further parameters of LightGBM.
+    monotone : −1, 0 or 1 for each feature; coefficients of the linear scorer that contradict are 0.
+    tau2 : variance of informed scores, 'auto' from held-out judgments.
+    standardise, log, missing : what is done to features (``Normaliser``); 'keep': trees know missing values, the linear
+        scorer has them at the mean.
+    folds, seed : parts of the queries that are held out in turn (of fewer than ten, of the judgments).
+
+    Attributes: ``regressor_`` (an ``LGBMRegressor``), ``scorer_standardised_``, ``curve_`` (held-out loss after 0, 1, …
+    trees, by loss), ``status_``. Errors: InputError, UsageError (LightGBM is not installed).
+
+    Source: Friedman (2001); Duchi, Mackey and Jordan (2013), §3.3, (28).
+    """
+
+    def __init__(
+        self,
+        loss: Any = "auto",
+        *,
+        target: str | None = None,
+        rounds: int = 300,
+        early_stopping: int = 30,
+        learning_rate: float = 0.05,
+        leaves: int = 15,
+        leaf_rows: int = 20,
+        l2: float = 1.0,
+        options: Mapping[str, Any] | None = None,
+        monotone: Any = None,
+        tau2: float | str = "auto",
+        standardise: bool = True,
+        log: bool = False,
+        missing: str = "keep",
+        folds: int = 3,
+        seed: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.target = target
+        self.rounds = rounds
+        self.early_stopping = early_stopping
+        self.learning_rate = learning_rate
+        self.leaves = leaves
+        self.leaf_rows = leaf_rows
+        self.l2 = l2
+        self.options = options
+        self.monotone = monotone
+        self.tau2 = tau2
+        self.standardise = standardise
+        self.log = log
+        self.missing = missing
+        self.folds = folds
+        self.seed = seed
+
+    def _check(self) -> None:
+        Target.of(self.target, "comparisons")
+        listed = self.loss if isinstance(self.loss, list | tuple) else [self.loss]
+        known_losses = ("auto", *OF_JUDGMENTS, *OF_GRADES)
+        for name in listed:
+            if name not in known_losses:
+                raise UsageError(f"unknown loss {name!r}; {did_you_mean(str(name), known_losses)}")
+        for name in ("rounds", "early_stopping"):
+            if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < (name != "rounds"):
+                raise UsageError(f"{name} must be a whole number, not {getattr(self, name)!r}")
+
+    def _params(self) -> dict[str, Any]:
+        found = {
+            "objective": "none",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.leaves,
+            "min_data_in_leaf": self.leaf_rows,
+            "lambda_l2": self.l2,
+            "seed": self.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbosity": -1,
+            **(self.options or {}),
+        }
+        return found if self.monotone is None else {**found, "monotone_constraints": list(self.monotone)}
+
+    def _learn(self, training: Training, columns: Columns) -> None:
+        Z = columns.matrix[training.row]
+        problem = Grades(self, training, known(Z)) if training.labelled else Judgments(self, training, columns)
+        growing = Growing(Z, self._params())
+        shares, spread, thetas, notes = [], [], [], [*training.notes]
+        self.curve_: dict[str, list[float]] = {}
+        stopped = []
+        for name in problem.losses:
+            whole = problem.start(name)
+            rounds, held = self._rounds(problem, name, growing, Z)
+            spread.append(held)
+            theta = self._allowed(whole.theta)
+            start = known(Z) @ theta
+            shares.append(Share(InUnits.of(whole.slopes, start), start, rounds, 1.0))
+            thetas.append(theta)
+            stopped.append({"loss": name, "iterations": rounds, "of": self.rounds})
+            text = "{loss}: {rounds:,} of {most:,} trees, by the loss on held-out queries"
+            notes.append(Note("trees", text, loss=name, rounds=rounds, most=self.rounds))
+        scales = problem.scales(spread)
+        scaled = [Share(one.slopes, one.start, one.rounds, scale) for one, scale in zip(shares, scales, strict=True)]
+        booster = growing.grown(scaled)
+        regressor = as_regressor(booster, Z.shape[1], self._params())
+        self._take_regressor(regressor, 1.0, np.sum([s * t for s, t in zip(scales, thetas, strict=True)], axis=0))
+        said = " and ".join(problem.losses)
+        self.status_ = {"status": f"linear scorer and trees by {said}", "iterations": None, "gradient": None}
+        self.status_ |= {"stopped": stopped, "scales": [float(one) for one in scales], "notes": notes}
+
+    def _allowed(self, theta: Floats) -> Floats:
+        """Coefficients without those that contradict a monotone constraint."""
+        if self.monotone is None:
+            return theta
+        return np.where(np.asarray(self.monotone) * theta < 0, 0.0, theta)
+
+    def _rounds(self, problem: Any, name: str, growing: Growing, Z: Any) -> tuple[int, float]:
+        """Return how many trees lose least on what is held out, and the spread of the scores there."""
+        parts = [part for part in problem.parts(name) if part.weight > 0]
+        if not parts:
+            return 0, 1.0
+        weight = np.array([part.weight for part in parts])
+        best: list[Any] = [np.inf, 1.0]
+
+        def losses() -> Iterator[float]:
+            bases, runs = [], []
+            for part in parts:
+                base = known(Z) @ self._allowed(part.start.theta)
+                bases.append(base)
+                units = InUnits.of(part.start.slopes, base)
+                runs.append(growing.stages(units, base, Z[part.nodes]))
+            for stage in range(self.rounds + 1):
+                lost, wide = [], []
+                for part, base, run in zip(parts, bases, runs, strict=True):
+                    scores = base.copy()
+                    if stage:
+                        added = next(run, None)
+                        if added is None:
+                            return
+                        scores[part.nodes] += added
+                    lost.append(part.loss(scores))
+                    wide.append(float(problem.training.groups.centred(scores)[part.nodes].std()))
+                loss = float(weight @ np.nan_to_num(lost) / weight.sum())
+                if loss < best[0]:
+                    best[:] = [loss, float(np.mean(wide))]
+                yield loss
+
+        rounds, self.curve_[name] = stopped_at(losses(), self.rounds, self.early_stopping)
+        return rounds, best[1]
+
+
+class Judgments:
+    """Losses of preferences, their linear scorers, and what is held out."""
+
+    def __init__(self, ranker: BoostedRanker, training: Training, columns: Columns) -> None:
+        self.ranker, self.training, self.columns = ranker, training, columns
+        kind = str(training.prefs.kind)
+        self.clicks = kind == "selections"
+        self.target = Target.of(ranker.target, kind)
+        listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
+        if listed == ["auto"]:
+            listed = ["gain-regression"] if self.clicks else ["informed", "informed-regression"]
+        wrong = [name for name in listed if name not in (*OF_JUDGMENTS, "gain-regression")]
+        if wrong:
+            raise UsageError(f"{wrong[0]} is a loss of grades; of judgments: {', '.join(OF_JUDGMENTS)}")
+        self.losses = tuple(listed)
+        recipe = Recipe({}, 1, None, ranker.seed)
+        self.maker = TargetMaker(training, columns, recipe, not self.clicks, ranker.tau2)
+
+    def start(self, name: str, prefs: Preferences | None = None) -> Start:
+        """Return a loss of these judgments (all of them) with its linear scorer."""
+        prefs = self.training.prefs if prefs is None else prefs
+        groups, weight = self.training.groups, self.training.weight
+        if name == "gain-regression":
+            structure = usual_clicks(self.training.prefs) if self.clicks else "log-odds"
+            targets = self.maker.recipe.targets([Plan(structure, "all", "identity", False)], prefs)[0]
+            each = target_weights(targets, weight)
+            equations = self.columns.equations(
+                targets.value, self.training.start, each, rows=self.training.row, intercept="query"
+            )
+            return Start(
+                name,
+                CentredSquares(targets.value, groups.spread(each), groups),
+                np.asarray(equations.solve(RIDGE).theta, np.float64),
+            )
+        prior = self.maker.prior_of(prefs)
+        if name == "informed":
+            return Start(name, InformedSlopes(prefs, prior.tau2, groups, weight), prior.theta)
+        if name == "informed-regression":
+            found = self.maker([Plan("bradley-terry", "all", "identity", False)], prefs)[0]
+            judged = groups.spread(weight * (prefs.judgments > 0))
+            return Start(name, CentredSquares(found.value, judged, groups), prior.theta)
+        objective = surrogate(name).objective(Population.of(Batch.whole(prefs)))
+        return Start(name, EdgeSlopes(objective, weight * prefs.judgments), prior.theta)
+
+    def parts(self, name: str) -> Iterator[Part]:
+        """Hold out whole queries; of fewer than ten judgments, or clusters of these."""
+        prefs, n = self.training.prefs, self.ranker.folds
+        few = len(prefs.queries) < max(FEW_QUERIES, 2 * n)
+        split = "queries" if not few else "clusters" if len(clusters_of(prefs)) >= n else "judgments"
+        looked = min(n, -(-ENOUGH * n // max(len(prefs.queries), 1)))
+        for train, held in islice(folds(prefs, n, split=split, seed=self.ranker.seed), looked):
+            if not len(train) or not len(held):
+                continue
+            nodes = np.flatnonzero(self.training.groups.spread(held.judgments > 0))
+            judge: Any = self.target.judge(held, self.training.weight)
+            if not self.clicks and self.ranker.target is None:
+                judge = Likelihood.of(held, self.training.weight)
+            yield Part(self.start(name, train), nodes, judge.loss, float(np.sum(judge.weight)))
+
+    def scales(self, spread: list[float]) -> list[float]:
+        """All losses of judgments have scores in the same units."""
+        return [1.0 / len(spread)] * len(spread)
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """Minus the mean log-likelihood of held-out comparisons under scores, by the logistic model."""
+
+    batch: Batch
+    weight: Floats
+    """Of each comparison of each query, shape (pairs,)."""
+
+    @classmethod
+    def of(cls, held: Preferences, weight: Floats) -> Likelihood:
+        """Of queries with weights."""
+        batch = Batch.whole(held)
+        graphs = batch.graphs
+        return cls(batch, weight[graphs.graph] * (graphs.above + graphs.below))
+
+    def loss(self, scores: Floats) -> float:
+        """Return the mean loss of a comparison."""
+        graphs = self.batch.graphs
+        margin = scores[graphs.first] - scores[graphs.second]
+        share = graphs.above / np.maximum(graphs.above + graphs.below, 1e-300)
+        each = share * np.logaddexp(0.0, -margin) + (1.0 - share) * np.logaddexp(0.0, margin)
+        return float(self.weight @ each) / max(float(self.weight.sum()), 1e-300)
+
+
+class Grades:
+    """Losses of relevance labels, their linear scorers, and what is held out."""
+
+    def __init__(self, ranker: BoostedRanker, training: Training, Z: Any) -> None:
+        if (training.labels < 0).any():
+            raise InputError(f"{int((training.labels < 0).sum()):,} labels are negative; they are at least 0")
+        self.ranker, self.training, self.Z = ranker, training, np.asarray(Z, np.float64)
+        self.target = Target.of(ranker.target or "ndcg@10", "comparisons")
+        listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
+        if listed == ["auto"]:
+            listed = ["err-pairwise" if self.target.name == "err" else "ndcg-pairwise", "gain-regression"]
+        wrong = [name for name in listed if name not in OF_GRADES]
+        if wrong:
+            raise UsageError(f"{wrong[0]} is a loss of judgments; of grades: {', '.join(OF_GRADES)}")
+        self.losses = tuple(listed)
+        law = Relevance.of(training.labels, training.start)
+        err = self.target.name == "err"
+        self.gains = expected_gains(law, "err" if err else "2^s-1", normalised=not err)
+
+    def start(self, name: str, held: NDArray[np.bool_] | None = None) -> Start:
+        """Return a loss with its linear scorer, without the queries that are held out."""
+        groups = self.training.groups
+        weight = np.asarray(self.training.weight, np.float64)
+        weight = weight if held is None else np.where(held, 0.0, weight)
+        if name == "gain-regression":
+            each = groups.spread(weight / np.maximum(groups.sizes, 1))
+            squares = CentredSquares(self.gains, each, groups)
+            centre = self.Z - groups.spread(np.add.reduceat(self.Z, groups.start[:-1], axis=0)) / groups.sizes[
+                groups.owner, None
+            ]
+            gram = (centre * each[:, None]).T @ centre
+            gram[np.diag_indices(len(gram))] += RIDGE * max(float(weight.sum()), 1e-300)
+            return Start(name, squares, np.linalg.solve(gram, centre.T @ (each * self.gains)))
+        pairs = GainSlopes(self.gains, groups, weight)
+        return Start(name, pairs, pairs.linear(self.Z, GENTLE))
+
+    def parts(self, name: str) -> Iterator[Part]:
+        """Hold out whole queries; nothing of fewer than twice as many as folds."""
+        queries, n = len(self.training.weight), self.ranker.folds
+        dealt = np.random.default_rng(self.ranker.seed).permutation(queries) % n
+        looked = min(n, -(-ENOUGH * n // max(queries, 1)))
+        for part in range(looked if queries >= 2 * n else 0):
+            held = dealt == part
+            nodes = np.flatnonzero(self.training.groups.spread(held))
+            loss = partial(of_labels, self.training, self.target, held, nodes)
+            yield Part(self.start(name, held), nodes, loss, float(self.training.weight[held].sum()))
+
+    def scales(self, spread: list[float]) -> list[float]:
+        """Bring the scores of the losses to the same spread."""
+        return [spread[0] / max(one, 1e-300) for one in spread]

@@ -1,0 +1,147 @@
+"""What trees are grown on: the gradient and the diagonal curvature of a loss at scores of all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from concordant.kernels.pair_slopes import gain_pairs
+from concordant.learning.features.matrix import Matrix
+from concordant.losses.objective import Objective
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.ranking.bradley_terry import bradley_terry
+
+Floats = NDArray[np.float64]
+Slopes = Callable[[Floats], tuple[Floats, Floats]]
+"""Of scores (nodes,): gradient and curvature of the loss by each, shape (nodes,)."""
+FAR = 300.0
+"""Difference of scores beyond which a pair is as good as decided."""
+
+
+@dataclass(frozen=True, eq=False)
+class InformedSlopes:
+    """Bradley–Terry whose scores may leave the scorer: min over s of −log L(s) + ‖s − f‖²/(2τ²), a Moreau envelope.
+
+    Its gradient is (f − s*)/τ², s* the informed scores with prior mean f; as τ² → 0 it is that of pairwise logistic
+    loss, and with many judgments that of squares to the scores of the query alone.
+    """
+
+    prefs: Preferences
+    tau2: float
+    groups: Ragged
+    weight: Floats
+    """Of each query."""
+
+    def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature."""
+        batch = Batch.whole(self.prefs)
+        mean = self.groups.centred(scores)
+        found = bradley_terry(batch, prior=1.0 / self.tau2, mean=mean, covariates=False, tolerance=1e-4).value
+        graphs = batch.graphs
+        chance = 1.0 / (1.0 + np.exp(found[graphs.second] - found[graphs.first]))
+        each = (graphs.above + graphs.below) * chance * (1.0 - chance)
+        ends = np.concatenate((graphs.first, graphs.second))
+        bend = np.bincount(ends, np.concatenate((each, each)), len(scores))
+        weight = self.groups.spread(self.weight)
+        return weight * (mean - found) / self.tau2, weight * bend / (1.0 + self.tau2 * bend)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredSquares:
+    """½ Σ w (f_j + t_q − y_j)², the free intercept t_q of each query at its best in every round."""
+
+    target: Floats
+    weight: Floats
+    """Of each node."""
+    groups: Ragged
+
+    def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature."""
+        left = scores - self.target
+        total = self.groups.sums(self.weight)
+        mean = self.groups.sums(self.weight * left) / np.where(total > 0, total, 1.0)
+        return self.weight * (left - self.groups.spread(mean)), self.weight
+
+
+@dataclass(frozen=True, eq=False)
+class GainSlopes:
+    """Σ_q w_q Σ_j g_j Σ_l log(1 + exp(α_l − α_j)): gains against every other item of the query (AoS §3.3)."""
+
+    gain: Floats
+    groups: Ragged
+    weight: Floats
+    """Of each query."""
+
+    def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature."""
+        return self.at(scores)[1:]
+
+    def at(self, scores: Floats) -> tuple[float, Floats, Floats]:
+        """Return value, gradient and curvature."""
+        top = self.groups.spread(self.groups.most(scores))
+        relative = np.exp(np.maximum(scores - top, -FAR))
+        value, gradient, curvature = np.zeros(len(self.groups)), np.zeros(len(scores)), np.zeros(len(scores))
+        gains = self.gain * self.groups.spread(self.weight)
+        gain_pairs(relative, gains, self.groups.start, value, gradient, curvature)
+        return float(value.sum()), gradient, curvature
+
+    def linear(self, Z: Matrix, ridge: float) -> Floats:
+        """Return the coefficients that minimise the loss of Zθ + (ridge/2) ‖θ‖², by L-BFGS."""
+
+        def slope(theta: Floats) -> tuple[float, Floats]:
+            value, gradient, _ = self.at(Z @ theta)
+            return value + 0.5 * ridge * float(theta @ theta), Z.T @ gradient + ridge * theta
+
+        found = minimize(slope, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+        return np.asarray(found.x, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeSlopes:
+    """Any surrogate on edges, such as the difference graph; each edge by itself."""
+
+    objective: Objective
+    weight: Floats
+    """Of each graph."""
+
+    def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature."""
+        edges, of_nodes = self.objective.curvature(scores)
+        found = self.objective.edges
+        ends = np.concatenate((found.winner, found.loser))
+        bend = of_nodes + np.bincount(ends, np.concatenate((edges, edges)), len(scores))
+        weight = self.weight[self.objective.owner]
+        return weight * self.objective.gradient(scores), weight * bend
+
+
+@dataclass(frozen=True, eq=False)
+class InUnits:
+    """Slopes divided by the mean curvature at the start, so that what boosting counts in absolute terms has meaning."""
+
+    slopes: Slopes
+    unit: float
+
+    @classmethod
+    def of(cls, slopes: Slopes, scores: Floats) -> InUnits:
+        """Measure the unit at scores."""
+        bend = slopes(scores)[1]
+        some = bend > 0
+        return cls(slopes, float(bend[some].mean()) if some.any() else 1.0)
+
+    def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature."""
+        gradient, curvature = self.slopes(scores)
+        return gradient / self.unit, curvature / self.unit
+
+
+def without(slopes: CentredSquares | GainSlopes, held: NDArray[np.bool_]) -> CentredSquares | GainSlopes:
+    """Return slopes that some queries have no part in."""
+    if isinstance(slopes, GainSlopes):
+        return replace(slopes, weight=np.where(held, 0.0, slopes.weight))
+    return replace(slopes, weight=np.where(slopes.groups.spread(held), 0.0, slopes.weight))
