@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from concordant.learning.features.reading import read_features, read_judged
     from concordant.learning.features.streamed import FeatureFile
     from concordant.learning.rankers.aggregation import AggregationRanker
+    from concordant.learning.rankers.boosted import BoostedRanker
     from concordant.learning.rankers.boosting import RankBoostRanker
     from concordant.learning.rankers.diagnosis import Diagnosis
     from concordant.learning.rankers.edges import EdgeRanker
@@ -75,6 +76,7 @@ _HOMES = {
     "AggregationRanker": "learning.rankers.aggregation",
     "Audit": "auditing.findings",
     "Batch": "preferences.graphs",
+    "BoostedRanker": "learning.rankers.boosted",
     "CannotRank": "errors",
     "ConcordantError": "errors",
     "Diagnosis": "learning.rankers.diagnosis",
@@ -146,6 +148,7 @@ __all__ = [
     "AggregationRanker",
     "Audit",
     "Batch",
+    "BoostedRanker",
     "CannotRank",
     "ConcordantError",
     "Diagnosis",

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from concordant.errors import InputError
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.boosted import BoostedRanker
 from concordant.learning.rankers.boosting import RankBoostRanker
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.judged import Judged
@@ -33,7 +34,7 @@ from concordant.learning.rankers.per_query import QueryRankers
 from concordant.preferences.preferences import Preferences
 from ranking_problems import bradley_terry_problem
 
-RANKERS = (AggregationRanker, EdgeRanker, ListRanker, QueryRankers, RankBoostRanker)
+RANKERS = (AggregationRanker, BoostedRanker, EdgeRanker, ListRanker, QueryRankers, RankBoostRanker)
 PROBLEM = bradley_terry_problem()
 FAST = {"order": 5, "ridge": 0.01}
 
@@ -132,6 +133,8 @@ def test_cross_val_score_and_predict_of_every_ranker() -> None:
     labels = Judged.of_labels(np.round(PROBLEM.truth - PROBLEM.truth.min()), query=PROBLEM.query)
     for ranker, y, least in (
         (AggregationRanker(**FAST), PROBLEM.judged, 0.7),
+        (BoostedRanker(rounds=10, leaf_rows=3), PROBLEM.judged, 0.7),
+        (BoostedRanker(rounds=10, leaf_rows=3), labels, 0.8),
         (EdgeRanker(), PROBLEM.judged, 0.7),
         (EdgeRanker("linear"), PROBLEM.judged, 0.7),
         (ListRanker(), labels, 0.8),

@@ -141,6 +141,8 @@ SOURCES = {
     "EdgeRanker": "Duchi, Mackey and Jordan, *On the consistency of ranking algorithms*, ICML 2010",
     "ListRanker": "Cossock and Zhang, *Statistical analysis of Bayes optimal subset ranking*, IEEE Transactions on "
     "Information Theory 54(11), 2008",
+    "BoostedRanker": "Friedman, *Greedy function approximation: a gradient boosting machine*, Annals of Statistics "
+    "29, 2001",
     "RankBoostRanker": "Freund, Iyer, Schapire and Singer, *An efficient boosting algorithm for combining "
     "preferences*, JMLR 4, 2003",
     "AbstainingRanker": "Mao, Mohri and Zhong, *Ranking with abstention*, 2023",

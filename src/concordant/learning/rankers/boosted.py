@@ -85,6 +85,11 @@ class BoostedRanker(LinearRanker):
     Attributes: ``regressor_`` (an ``LGBMRegressor``), ``scorer_standardised_``, ``curve_`` (held-out loss after 0, 1, …
     trees, by loss), ``status_``. Errors: InputError, UsageError (LightGBM is not installed).
 
+    >>> X, query = np.arange(24.0)[:, None] % 6, np.repeat(list("pqrs"), 6)
+    >>> ranker = BoostedRanker(rounds=5, folds=2).fit((X, query, np.arange(24)), X[:, 0] // 2)
+    >>> bool((np.diff(ranker.predict(X[:6])) > 0).all())
+    True
+
     Source: Friedman (2001); Duchi, Mackey and Jordan (2013), §3.3, (28).
     """
 
@@ -146,6 +151,7 @@ class BoostedRanker(LinearRanker):
             "seed": self.seed,
             "deterministic": True,
             "force_row_wise": True,
+            "feature_pre_filter": False,
             "verbosity": -1,
             **(self.options or {}),
         }
@@ -334,12 +340,14 @@ class Grades:
         if name == "gain-regression":
             each = groups.spread(weight / np.maximum(groups.sizes, 1))
             squares = CentredSquares(self.gains, each, groups)
-            centre = self.Z - groups.spread(np.add.reduceat(self.Z, groups.start[:-1], axis=0)) / groups.sizes[
-                groups.owner, None
-            ]
+            centre = (
+                self.Z
+                - groups.spread(np.add.reduceat(self.Z, groups.start[:-1], axis=0)) / groups.sizes[groups.owner, None]
+            )
             gram = (centre * each[:, None]).T @ centre
             gram[np.diag_indices(len(gram))] += RIDGE * max(float(weight.sum()), 1e-300)
-            return Start(name, squares, np.linalg.solve(gram, centre.T @ (each * self.gains)))
+            theta = np.linalg.solve(gram, centre.T @ (each * self.gains))
+            return Start(name, squares, np.asarray(theta, np.float64))
         pairs = GainSlopes(self.gains, groups, weight)
         return Start(name, pairs, pairs.linear(self.Z, GENTLE))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ class Growing:
     Z: Matrix
     params: Mapping[str, Any]
 
+    @cached_property
+    def _some(self) -> bool:
+        """Whether any feature differs between rows; LightGBM refuses to start where none does."""
+        return bool((np.nanmax(self.Z, axis=0, initial=-np.inf) > np.nanmin(self.Z, axis=0, initial=np.inf)).any())
+
     def _data(self) -> Any:
         """Rows with features binned; labels are those of no loss."""
         data = lightgbm().Dataset(self.Z, np.zeros(len(self.Z)), params=dict(self.params), free_raw_data=False)
@@ -49,6 +55,8 @@ class Growing:
 
     def stages(self, slopes: Slopes, start: Floats, held: Matrix) -> Iterator[Floats]:
         """Yield what the trees add to the scores of held-out rows, after each."""
+        if not self._some:
+            return
         booster = lightgbm().Booster(dict(self.params), self._data())
         added = np.zeros(len(held))
         stage = 0
@@ -107,6 +115,3 @@ def as_regressor(booster: Any, width: int, params: Mapping[str, Any]) -> Any:
     found.fitted_ = True
     found._objective = "regression"
     return found
-
-
-Judge = Callable[[Floats], float]

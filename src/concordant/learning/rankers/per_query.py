@@ -15,6 +15,7 @@ from concordant.errors import Idle, InputError, UsageError, few
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.boosted import BoostedRanker
 from concordant.learning.rankers.boosting import RankBoostRanker
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.estimator import Ranker, agreement
@@ -24,7 +25,7 @@ from concordant.preferences.labels import Labels
 
 Floats = NDArray[np.float64]
 SINGLE: Mapping[str, type[Any]] = MappingProxyType(
-    {member.__name__: member for member in (AggregationRanker, EdgeRanker, ListRanker, RankBoostRanker)}
+    {member.__name__: member for member in (AggregationRanker, BoostedRanker, EdgeRanker, ListRanker, RankBoostRanker)}
 )
 """Rankers that hold one scorer."""
 

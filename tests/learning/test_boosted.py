@@ -1,0 +1,163 @@
+"""BoostedRanker: slopes against differences and brute force, trees from none up, and what is refused."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import concordant as cc
+from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes
+from concordant.losses.objective import Population, Relevance
+from concordant.losses.surrogates import surrogate
+from concordant.preferences.graphs import Batch
+from concordant.preferences.ragged import Ragged
+
+START = np.array([0, 4, 5, 9])
+
+
+def votes_of_three_queries():
+    rng = np.random.default_rng(3)
+    query = rng.integers(0, 3, 60)
+    winner = rng.integers(0, 4, 60)
+    return cc.Preferences.from_comparisons(winner, (winner + rng.integers(1, 4, 60)) % 4, query)
+
+
+def numeric(value, at):
+    """Central differences."""
+    step = 1e-5 * np.eye(len(at))
+    return np.array([(value(at + one) - value(at - one)) / 2e-5 for one in step])
+
+
+def test_slopes_of_gains_are_those_of_the_surrogate():
+    rng = np.random.default_rng(0)
+    gain, alpha, weight = rng.random(9), rng.normal(size=9), np.array([1.0, 2.0, 0.5])
+    slopes = GainSlopes(gain, Ragged(START), weight)
+    value, gradient, curvature = slopes.at(alpha)
+    edges = [(j, k) for b, e in pairwise(START) for j in range(b, e) for k in range(b, e) if j != k]
+    each = np.repeat(weight, np.diff(START)) * gain
+    assert value == pytest.approx(sum(each[j] * np.logaddexp(0, alpha[k] - alpha[j]) for j, k in edges))
+    np.testing.assert_allclose(gradient, numeric(lambda a: slopes.at(a)[0], alpha), atol=1e-8)
+    bend = numeric(lambda a: slopes.at(a)[1], alpha).diagonal()
+    np.testing.assert_allclose(curvature, bend, atol=1e-8)
+    objective = surrogate("ndcg-pairwise").objective(Relevance.of(gain, START), gain="identity", normalised=False)
+    np.testing.assert_allclose(GainSlopes(gain, Ragged(START), np.ones(3))(alpha)[0], objective.gradient(alpha))
+
+
+def test_slopes_of_far_scores_are_finite():
+    value, gradient, curvature = GainSlopes(np.array([1.0, 2.0]), Ragged(np.array([0, 2])), np.ones(1)).at(
+        np.array([900.0, -900.0])
+    )
+    assert np.isfinite(value) and gradient == pytest.approx([2.0, -2.0]) and (curvature >= 0).all()
+
+
+def test_slopes_of_informed_aggregation_are_those_of_its_envelope():
+    votes = votes_of_three_queries()
+    batch, groups = Batch.whole(votes), Ragged(Batch.whole(votes).node_start)
+    slopes = InformedSlopes(votes, 0.7, groups, np.ones(3))
+    rng = np.random.default_rng(1)
+    alpha = groups.centred(rng.normal(size=len(batch.item)))
+    gradient, curvature = slopes(alpha)
+    graphs = batch.graphs
+
+    def envelope(mean):
+        s = groups.centred(mean) - 0.7 * slopes(mean)[0]
+        margin = s[graphs.first] - s[graphs.second]
+        lost = graphs.above @ np.logaddexp(0, -margin) + graphs.below @ np.logaddexp(0, margin)
+        return lost + ((s - groups.centred(mean)) ** 2).sum() / 1.4
+
+    np.testing.assert_allclose(gradient, numeric(envelope, alpha), atol=2e-3)
+    assert (curvature > 0).all()
+    assert np.abs(groups.sums(gradient)).max() < 1e-3
+
+
+def test_slopes_of_squares_and_edges():
+    rng = np.random.default_rng(2)
+    target, weight, alpha = rng.normal(size=9), rng.random(9) + 0.1, rng.normal(size=9)
+    groups = Ragged(START)
+    squares = CentredSquares(target, weight, groups)
+    np.testing.assert_allclose(groups.sums(squares(alpha)[0]), 0, atol=1e-12)
+    np.testing.assert_allclose(squares(alpha)[0], squares(alpha + groups.spread(np.arange(3.0)))[0], atol=1e-12)
+    objective = surrogate("difference-graph").objective(Population.of(Batch.whole(votes_of_three_queries())))
+    at = rng.normal(size=objective.nodes)
+    slopes = EdgeSlopes(objective, np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(slopes(at)[0], np.array([1.0, 2.0, 3.0])[objective.owner] * objective.gradient(at))
+    np.testing.assert_allclose(slopes(at)[1], numeric(lambda a: slopes(a)[0], at).diagonal(), atol=1e-7)
+
+
+def curved(queries=60, items=12):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(queries * items, 3))
+    query = np.repeat(np.arange(queries), items)
+    truth = np.abs(X[:, 0]) * 2 + 0.3 * X[:, 1]
+    return X, query, np.arange(len(X)), truth
+
+
+@pytest.mark.parametrize("loss", ["auto", "informed", "informed-regression", "difference-graph", "ranknet"])
+def test_trees_learn_from_judgments_what_no_linear_scorer_can(loss):
+    X, query, item, truth = curved()
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 12, 3000) + 12 * (where := rng.integers(0, 60, 3000))
+    second = 12 * where + (first % 12 + rng.integers(1, 12, 3000)) % 12
+    up = rng.random(3000) < 1 / (1 + np.exp(truth[second] - truth[first]))
+    votes = cc.Preferences.from_comparisons(np.where(up, first, second), np.where(up, second, first), where)
+    ranker = cc.BoostedRanker(loss, rounds=60, leaf_rows=10).fit((X, query, item), votes)
+    again = cc.BoostedRanker(loss, rounds=60, leaf_rows=10).fit((X, query, item), votes)
+    assert np.array_equal(ranker.predict(X), again.predict(X))
+    assert all(one["iterations"] > 5 for one in ranker.status_["stopped"])
+    fresh = np.random.default_rng(6).normal(size=(500, 3))
+    assert np.corrcoef(ranker.predict(fresh), np.abs(fresh[:, 0]))[0, 1] > 0.7
+    for name, losses in ranker.curve_.items():
+        stages = {one["loss"]: one["iterations"] for one in ranker.status_["stopped"]}[name]
+        assert losses[stages] == min(losses) < losses[0]
+
+
+@pytest.mark.parametrize("target", [None, "err@5", "pairwise"])
+def test_trees_learn_from_grades_and_nothing_is_grown_on_noise(target):
+    X, query, item, truth = curved()
+    grades = np.clip(np.floor(truth), 0, 4)
+    ranker = cc.BoostedRanker(target=target, rounds=60).fit((X, query, item), grades)
+    assert ranker.score((X, query, item), grades) > (0.6 if target == "err@5" else 0.85)
+    assert set(ranker.curve_) == {"err-pairwise" if target == "err@5" else "ndcg-pairwise", "gain-regression"}
+    still = cc.BoostedRanker("gain-regression", rounds=0).fit((X, query, item), grades)
+    flat = cc.ListRanker(target="ndcg").fit((X, query, item), grades)
+    assert still.status_["stopped"][0]["iterations"] == 0
+    assert np.corrcoef(still.predict(X), flat.predict(X))[0, 1] > 0.99
+
+
+def test_monotone_features_never_lower_a_score():
+    X, query, item, truth = curved()
+    ranker = cc.BoostedRanker(rounds=30, monotone=[0, 1, 0]).fit((X, query, item), np.clip(np.floor(truth), 0, 4))
+    rows = np.tile(X[:20], (2, 1))
+    rows[20:, 1] += 1.0
+    scores = ranker.predict(rows)
+    assert (scores[20:] >= scores[:20] - 1e-12).all()
+
+
+def test_missing_values_are_kept_for_the_trees():
+    X, query, item, truth = curved()
+    X = X.copy()
+    X[::7, 0] = np.nan
+    ranker = cc.BoostedRanker(rounds=10).fit((X, query, item), np.clip(np.floor(truth), 0, 4))
+    assert np.isfinite(ranker.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"loss": "lambdamart"}, "unknown loss"),
+        ({"loss": "informed"}, "is a loss of judgments"),
+        ({"rounds": -1}, "rounds must be"),
+        ({"early_stopping": 0}, "early_stopping must be"),
+    ],
+)
+def test_what_is_refused(options, said):
+    X, query, item, truth = curved(8)
+    with pytest.raises(cc.UsageError, match=said):
+        cc.BoostedRanker(**options).fit((X, query, item), np.floor(np.clip(truth, 0, 4)))
+
+
+def test_features_that_split_nothing_leave_the_linear_scorer():
+    X, query, item, truth = curved(12)
+    ranker = cc.BoostedRanker(rounds=5).fit((np.ones((len(X), 2)), query, item), np.clip(np.floor(truth), 0, 4))
+    assert [one["iterations"] for one in ranker.status_["stopped"]] == [0, 0]
+    assert np.ptp(ranker.predict(np.ones((5, 2)))) == 0
