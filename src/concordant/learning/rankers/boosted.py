@@ -364,4 +364,4 @@ class Grades:
 
     def scales(self, spread: list[float]) -> list[float]:
         """Bring the scores of the losses to the same spread."""
-        return [spread[0] / max(one, 1e-300) for one in spread]
+        return [spread[0] / one if spread[0] > 0 and one > 0 else 1.0 for one in spread]

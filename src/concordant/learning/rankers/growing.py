@@ -73,7 +73,7 @@ class Growing:
         booster = lightgbm().Booster(dict(self.params), self._data())
         before = np.zeros(len(self.Z))
         now = before
-        for share in shares:
+        for share in (one for one in shares if one.rounds):
             booster.reset_parameter({"learning_rate": self.params["learning_rate"] * share.scale})
 
             def fobj(predicted: Floats, _: Any, share: Share = share, before: Floats = before) -> tuple[Floats, Floats]:
