@@ -880,6 +880,16 @@ def label_lists() -> Any:
 
 
 @call("rankers")
+def boosted_trees() -> Any:
+    features, labels = cc.read_judged("train.txt")
+    test, _ = cc.read_judged("test.txt")
+    return [
+        fitted(cc.BoostedRanker(rounds=20)).predict(train()),
+        cc.BoostedRanker(rounds=20).fit(features, labels).predict(test),
+    ]
+
+
+@call("rankers")
 def boosted_rules() -> Any:
     return [learned(cc.RankBoostRanker(rounds=8, choose=how, thresholds=31)) for how in ("r", "z")]
 
