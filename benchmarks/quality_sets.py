@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.datasets import load_svmlight_file
 
 from concordant.learning.features.matrix import Alignment
 from concordant.learning.features.normalising import Normaliser
@@ -17,7 +18,7 @@ from concordant.losses.metrics.ndcg import ndcg
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 
-__all__ = ["SETS", "Comparisons", "Queries", "Split"]
+__all__ = ["ALL_SETS", "SETS", "Comparisons", "Queries", "Split"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,6 +28,8 @@ SETS = {
     "ClueWeb09": (42, [f"clueweb09_webis/Fold{part}.test.txt" for part in range(1, 6)]),
 }
 """Number of features and files, each query in one of them."""
+ALL_SETS = {**SETS, "LightGBM's example": (300, ["lightgbm_lambdarank/rank.train", "lightgbm_lambdarank/rank.test"])}
+"""With a set whose queries lie in a file beside it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +42,23 @@ class Queries:
 
     @classmethod
     def read(cls, folder: Path, name: str) -> Queries:
-        width, files = SETS[name]
+        width, files = ALL_SETS[name]
         X, labels, sizes = [], [], []
         for file in files:
+            if (folder / f"{file}.query").exists():
+                rows, label = load_svmlight_file(str(folder / file), n_features=width, zero_based=False)
+                X.append(rows.toarray())
+                labels.append(label)
+                sizes.append(np.loadtxt(folder / f"{file}.query", dtype=np.int64))
+                continue
             features, label = read_judged(str(folder / file), width=width)
             assert features.query is not None
             order = np.argsort(features.query, kind="stable")
             X.append(features.X[order])
             labels.append(label[order])
             sizes.append(np.bincount(features.query))
-        return cls(np.concatenate(X), np.concatenate(labels), np.append(0, np.cumsum(np.concatenate(sizes))))
+        made = cls(np.concatenate(X), np.concatenate(labels), np.append(0, np.cumsum(np.concatenate(sizes))))
+        return made.take(np.flatnonzero(made.size > 1))
 
     @property
     def size(self) -> Ints:

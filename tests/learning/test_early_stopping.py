@@ -62,10 +62,18 @@ def stopping_rule(losses):
     return best + 1
 
 
-def fitted(name, stages, Z, y):
+def fitted(name, stages, Z, y, query=None):
+    """Of boosting that takes an objective: squares about the mean that each query has left in the round."""
+
+    def squares(y, f):
+        left = np.concatenate([f[query == q] - y[query == q] for q in np.unique(query)])
+        left -= np.repeat([left[query == q].mean() for q in np.unique(query)], np.unique(query, return_counts=True)[1])
+        return left, np.ones(len(left))
+
+    own = {"lightgbm": {"objective": squares}, "xgboost": {"objective": squares, "base_score": 0.0}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return PLAIN[name](stages, **FREE.get(name, {})).fit(Z, y)
+        return PLAIN[name](stages, **FREE.get(name, {}), **own.get(name, {})).fit(Z, y)
 
 
 def standardised(X):
@@ -103,14 +111,15 @@ def test_labels_stop_where_refits_of_every_number_lose_least(labelled, name, tar
         rest = part != held
         y = gains[rest] / np.sqrt((gains[rest] ** 2).mean())
         for stages in range(1, MOST + 1):
-            scores = fitted(name, stages, Z[rest], y).predict(Z)
+            scores = fitted(name, stages, Z[rest], y, query[rest]).predict(Z)
             for q in np.unique(query[~rest]):
                 losses[stages - 1] += (1 - agreement(scores[query == q], label[query == q])) / QUERIES
     stages = stopping_rule(losses)
     assert ranker.status_["stopped"]["iterations"] == stages == ranker.status_["iterations"]
     assert ranker.status_["stopped"]["loss"] == pytest.approx(losses[stages - 1], abs=1e-9)
     assert ranker.status_["stopped"]["held_out"] == "3 of 3 parts of the queries"
-    again = fitted(name, stages, Z, gains / np.sqrt((gains**2).mean())).predict(Z) * np.sqrt((gains**2).mean())
+    unit = np.sqrt((gains**2).mean())
+    again = fitted(name, stages, Z, gains / unit, query).predict(Z) * unit
     np.testing.assert_allclose(ranker.predict(X), again, rtol=1e-5, atol=1e-6)
     (note,) = (note for note in ranker.status_["notes"] if note.code == "stopped early")
     assert f"after {stages} of 30 iterations" in note and f"target {target}" in note
@@ -135,6 +144,7 @@ def test_what_is_added_to_a_pairwise_scorer_stops_where_refits_lose_least(labell
     assert gate or "gate" not in ranker.status_
     assert not gate or not any(one["taken"] for each in ranker.status_["gate"] for one in each["candidates"][1:])
     Z, wrong, total = standardised(X), np.zeros(MOST), 0
+    minus = np.zeros((MOST, 5))
     where = Alignment(np.arange(0, len(X) + 1, ITEMS), np.arange(len(X)), np.zeros(0, np.int64))
     for train, held in folds(votes, 3, split="queries", seed=0):
         ridge = ranker.status_["prior_ridge"] * len(votes) / len(train)
@@ -146,11 +156,33 @@ def test_what_is_added_to_a_pairwise_scorer_stops_where_refits_lose_least(labell
         winner, loser = (np.array([int(str(item)) for item in held.items])[x] for x in (held.winner, held.loser))
         total += held.count.sum()
         for stages in range(1, MOST + 1):
-            f = Z @ prior.theta + unit * fitted("histograms", stages, Z[rest], left / unit).predict(Z)
+            trees = unit * fitted("histograms", stages, Z[rest], left / unit).predict(Z)
+            for place, share in enumerate((0, 0.25, 0.5, 0.75, 1)):
+                f = Z @ prior.theta + share * trees
+                minus[stages - 1, place] += (held.count * np.log1p(np.exp(f[loser] - f[winner]))).sum()
             wrong[stages - 1] += (held.count * (1 - np.sign(f[winner] - f[loser])) / 2).sum()
     stages = stopping_rule(wrong / total)
     assert ranker.status_["stopped"]["iterations"] == stages and ranker.regressor_.n_iter_ == stages
     assert ranker.status_["stopped"]["loss"] == pytest.approx(wrong[stages - 1] / total, abs=1e-9)
+    assert ranker.status_["share"] == (0, 0.25, 0.5, 0.75, 1)[minus[stages - 1].argmin()]
+    left = ranker.predict(X) - Z @ ranker.scorer_standardised_
+    np.testing.assert_allclose(left, ranker.regressor_.predict(Z) * ranker.regressor_unit_, rtol=1e-9, atol=1e-12)
+
+
+def test_nothing_is_added_where_the_scorer_says_all(labelled):
+    """Trees on noise: the scores are those of the linear scorer."""
+    X, query, _ = labelled
+    noise = np.random.default_rng(seed(2)).normal(size=(len(X), 12))
+    random = np.random.default_rng(seed(3))
+    one = random.integers(0, len(X), 150)
+    other = one // ITEMS * ITEMS + (one + random.integers(1, ITEMS, len(one))) % ITEMS
+    won = random.random(len(one)) < 0.5
+    prefs = Preferences.from_comparisons(np.where(won, one, other), np.where(won, other, one), query[one])
+    ranker = cc.AggregationRanker(regressor=PLAIN["lightgbm"](MOST), tau2=4.0, gate=False)
+    ranker.fit((noise, query, np.arange(len(X))), prefs)
+    assert ranker.status_["share"] == 0
+    assert any(str(note).startswith("0% of what the regressor says") for note in ranker.status_["notes"])
+    np.testing.assert_allclose(ranker.predict(noise), standardised(noise) @ ranker.scorer_standardised_, atol=1e-12)
 
 
 def test_the_target_decides_where_it_stops(labelled, votes):

@@ -71,7 +71,7 @@ def test_a_regressor_learns_what_the_scores_add_on_all_rows() -> None:
     tree = DecisionTreeRegressor(max_depth=3, random_state=0).fit(
         np.vstack([Z[where.row], Z[where.unjudged]]), target[[*where.row, *where.unjudged]]
     )
-    assert np.allclose(ranker.predict(features), Z @ prior.theta + tree.predict(Z), atol=1e-9)
+    assert np.allclose(ranker.predict(features), Z @ prior.theta + ranker.status_["share"] * tree.predict(Z), atol=1e-9)
 
 
 def test_scorer_and_regressor_are_both_kept() -> None:

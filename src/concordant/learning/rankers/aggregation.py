@@ -39,9 +39,16 @@ from concordant.learning.rankers.plans import (
     scales_to_try,
     settled,
 )
-from concordant.learning.rankers.regressors import check_regressor, fit_regressor
-from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
-from concordant.learning.rankers.stopping import Part, Regression, judged_parts, stopped
+from concordant.learning.rankers.regressors import check_regressor, fit_regressor, freely
+from concordant.learning.rankers.residual_fit import (
+    RIDGES,
+    added,
+    beyond_scorer,
+    every_row,
+    one_standard_error_ridge,
+    remainder,
+)
+from concordant.learning.rankers.stopping import Part, Regression, held_out, judged_parts
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
@@ -91,20 +98,28 @@ class RegressionRanker(LinearRanker):
     ) -> dict[str, Any]:
         """Fit the regressor that was given, which stops early by the target if it was to; return how that went.
 
-        ``parts_of`` holds out what it stops by.
+        ``parts_of`` holds out what it stops by, and what says how much of it is added to a linear scorer.
         """
         Z = columns.matrix
-        regressor, stop = stopped(self.regressor, Z, training, regression, target, parts_of)
-        fitted = fit_regressor(
-            regressor, Z[regression.rows], regression.target, regression.weight, limited=stop is not None
+        held = held_out(self.regressor, Z, training, regression, target, parts_of)
+        fitted, unit = fit_regressor(
+            held.regressor,
+            Z[regression.rows],
+            regression.target,
+            regression.weight,
+            regression.owner,
+            limited=held.stop is not None,
         )
-        self._take_regressor(*fitted, regression.scorer)
+        self._take_regressor(fitted, unit * held.share, regression.scorer)
         said = f"fitted by the {type(self.regressor).__name__} given"
         said += "" if regression.scorer is None else ", beyond a pairwise logistic scorer"
-        ended = {"status": said, "iterations": None, "gradient": None, "ridge": None}
-        return (
-            ended if stop is None else {**ended, "iterations": stop.stages, "stopped": stop.row, "notes": [stop.note]}
-        )
+        ended: dict[str, Any] = {"status": said, "iterations": None, "gradient": None, "ridge": None}
+        ended |= {"free_intercept": freely(self.regressor), "notes": [*held.notes]}
+        if regression.scorer is not None:
+            ended["share"] = held.share
+        if held.stop is not None:
+            ended |= {"iterations": held.stop.stages, "stopped": held.stop.row, "notes": [held.stop.note, *held.notes]}
+        return ended
 
     def _solve(self, equations: NormalEquations, ridge: float) -> dict[str, Any]:
         fit = equations.solve(ridge)
@@ -123,10 +138,10 @@ class AggregationRanker(RegressionRanker):
     """Aggregate each query's judgments into targets, then fit linear scorers or any regressor to them.
 
     Where nothing is named, the scores of informed Bradley–Terry are the targets, which lose least where judgments are
-    few and follow such a model, and a gate compares them with other aggregations: it cross-fits over judgments, and
-    where the loss of the ``target`` on held-out judgments is surely lower with another, that one is taken. The
-    difference graph (AoS (23)) is among them, so as judgments grow the order is right for the pairwise loss wherever
-    net preferences have no cycle and the scorer can express it.
+    few and follow such a model, and a gate cross-fits over judgments: where the loss of the ``target`` on held-out ones
+    is surely lower with another aggregation, that is taken. The difference graph (AoS (23)) is among them, so as
+    judgments grow the order is right for the pairwise loss wherever net preferences have no cycle and the scorer can
+    express it.
 
     With a structure, order or gain of one's own (and for click logs) targets are those of gain regression: ȳ = the mean
     over k-subsets of G(s_j)/Z(s), s the structure of the subset; Σ_q n̂_q/(n m_q) Σ_j (f(x_qj) + t_q − ȳ_qj)² is
@@ -331,15 +346,16 @@ class AggregationRanker(RegressionRanker):
             def made(prefs: Preferences) -> Regression:
                 if aim is not None:
                     theta = maker.prior_of(prefs).theta if start is None else start.scores(prefs)
-                    return _beyond_scorer(training, seen, training.groups.centred(aim.scores(prefs)), theta)
+                    return beyond_scorer(training, seen, training.groups.centred(aim.scores(prefs)), theta)
                 own = targets if prefs is training.prefs else maker([plan], prefs)[0]
                 if beyond:
                     prior = maker.prior_of(prefs)
-                    return Regression(*every_row(training, remainder(prior, own)), prior.theta)
+                    return every_row(training, remainder(prior, own), prior.theta)
                 each = training.groups.spread(target_weights(own, training.weight))
-                return Regression(training.row, own.centred(), each)
+                return Regression(training.row, own.centred(), each, owner=training.groups.owner)
 
-            parts = partial(judged_parts, training, made, target, self.folds, self.seed)
+            likely = self.target is None and not target.of_lists and start is None and aim is None
+            parts = partial(judged_parts, training, made, target, self.folds, self.seed, likely)
             ended = self._fit_regressor(training, columns, made(training.prefs), target, parts)
         notes = [*training.notes, *facts.notes, *maker.notes]
         if self.structure is None and clicks != "cascade":
@@ -581,13 +597,3 @@ class AggregationRanker(RegressionRanker):
         self._take_linear(added(training, columns, prior, targets, [ridge], self.intercept)[:, 0])
         said = "pairwise logistic scorer" if np.isinf(ridge) else "closed form, beyond a pairwise logistic scorer"
         return {"status": said, "iterations": 0, "gradient": 0.0, "ridge": None if np.isinf(ridge) else ridge}
-
-
-def _beyond_scorer(training: Training, columns: Columns, target: Floats, theta: Floats) -> Regression:
-    """What centred targets add to a linear scorer, which is brought to their scale."""
-    start = training.groups.centred(columns.times(theta[:, None])[training.row, 0])
-    each = training.groups.spread(training.weight)
-    square = float((each * start**2).sum())
-    scale = max(float((each * start * target).sum()) / square, 0.0) if square > 0 else 0.0
-    scale = scale or 1.0
-    return Regression(*every_row(training, target - scale * start), scale * theta)

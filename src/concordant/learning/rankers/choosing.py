@@ -289,8 +289,13 @@ def _regressed(
     growth = Growth.of(regressor, int((each > 0).sum()))
     for place, target in enumerate(targets):
         if growth is None:
-            fitted, _ = fit_regressor(regressor, rows, target.centred(), each)
+            fitted, _ = fit_regressor(regressor, rows, target.centred(), each, training.groups.owner)
             yield place, np.asarray(fitted.predict(rows), np.float64)
             continue
-        part = Part(Regression(training.row, target.centred(), each), np.arange(len(rows)), judge.loss, 1.0)
+        part = Part(
+            Regression(training.row, target.centred(), each, owner=training.groups.owner),
+            np.arange(len(rows)),
+            judge.loss,
+            1.0,
+        )
         yield place, grown(regressor, growth, [part], training, columns.matrix)[2][0]

@@ -159,7 +159,8 @@ class ListRanker(RegressionRanker):
         if self.regressor is None:
             facts = self._fit_targets(training, columns, gains, weight, one_ridge(self.ridge))
         else:
-            regression = Regression(training.row, training.groups.centred(gains), training.groups.spread(weight))
+            each, owner = training.groups.spread(weight), training.groups.owner
+            regression = Regression(training.row, training.groups.centred(gains), each, owner=owner)
             parts = partial(labelled_parts, training, regression, target, FOLDS, 0)
             facts = self._fit_regressor(training, columns, regression, target, parts)
         text = "{queries:,} of {of:,} queries have no relevant item (Z = 0): their targets are 0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -14,8 +15,15 @@ from sklearn.utils.validation import has_fit_parameter
 
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.matrix import Matrix
+from concordant.learning.rankers.growing import as_regressor
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SQUARES = {
+    "lightgbm.LGBMRegressor": (None, "regression", "regression_l2", "l2", "mean_squared_error", "mse"),
+    "xgboost.XGBRegressor": (None, "reg:squarederror"),
+}
+"""Boosting that takes an objective of ours in the place of squares, and what it calls these."""
 
 
 def check_regressor(regressor: Any) -> None:
@@ -29,40 +37,88 @@ def check_regressor(regressor: Any) -> None:
         )
 
 
-def prepared(regressor: Any, Z: Matrix, target: Floats, weight: Floats) -> tuple[Matrix, Floats, dict[str, Any], float]:
-    """Return rows, targets and further arguments that a regressor is fitted to, and the unit of its predictions.
+@dataclass(frozen=True, eq=False)
+class FreeIntercepts:
+    """½ Σ w (f − y + t_q)² as an objective of boosting: the intercept t_q of each query is at its best in every round.
+
+    Its gradient is w (f − y − m_q), m_q the weighted mean of f − y in the query (0 of rows without one), its curvature
+    by each score is taken to be w.
+    """
+
+    weight: Floats
+    owner: Ints
+    """The query of each row, −1: none."""
+
+    def __call__(self, target: Floats, scores: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature, shape (rows,)."""
+        left, free = scores - target, self.owner >= 0
+        mean = np.zeros(len(left))
+        of = self.owner[free]
+        total = np.bincount(of, self.weight[free])
+        mean[free] = (np.bincount(of, self.weight[free] * left[free]) / np.where(total > 0, total, 1.0))[of]
+        return self.weight * (left - mean), self.weight
+
+
+def freely(regressor: Any) -> bool:
+    """Whether each query's intercept is free in every round of a regressor, and not only taken out of its targets."""
+    kind = type(regressor)
+    asked = SQUARES.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}")
+    if asked is None or regressor.get_params().get("objective") not in asked:
+        return False
+    given = regressor.get_params()
+    return given.get("boosting_type") in (None, "gbdt", "dart") and given.get("booster") in (None, "gbtree", "dart")
+
+
+def prepared(
+    regressor: Any, Z: Matrix, target: Floats, weight: Floats, owner: Ints | None
+) -> tuple[Any, Matrix, Floats, dict[str, Any], float]:
+    """Return a clone, rows, targets and further arguments that it is fitted to, and the unit of its predictions.
 
     Weights are scaled to mean 1 and targets are divided by the unit, which makes their weighted mean square 1: so what
     regressors count in absolute terms (rows in a leaf, tolerances, step lengths) keeps its meaning. Rows of weight 0
-    are left out. Where all weights are equal none are passed on. Errors (UsageError): weights differ and the
-    regressor's ``fit`` takes no sample_weight.
+    are left out. Where all weights are equal none are passed on. One that takes an objective gets ``FreeIntercepts``
+    of the queries, ``owner`` (rows,), and no weights beside it. Errors (UsageError): weights differ and the regressor's
+    ``fit`` takes no sample_weight.
     """
     keep = weight > 0
     if not keep.all():
         Z, target, weight = Z[keep], target[keep], weight[keep]
+        owner = None if owner is None else owner[keep]
     weight = weight / weight.mean()
     unit = float(np.sqrt((weight * target**2).mean()))
     unit = unit if unit > 0 else 1.0
+    model = clone(regressor)
+    if owner is not None and freely(regressor):
+        model.set_params(objective=FreeIntercepts(weight, owner))
+        if hasattr(model, "base_score") and model.base_score is None:
+            model.set_params(base_score=0.0)
+        return model, Z, target / unit, {}, unit
     alike = np.allclose(weight, 1.0, rtol=1e-9, atol=0)
-    return Z, target / unit, {} if alike else {_weight_name(regressor): weight}, unit
+    return model, Z, target / unit, {} if alike else {_weight_name(regressor): weight}, unit
 
 
 def fit_regressor(
-    regressor: Any, Z: Matrix, target: Floats, weight: Floats, *, limited: bool = False
+    regressor: Any, Z: Matrix, target: Floats, weight: Floats, owner: Ints | None = None, *, limited: bool = False
 ) -> tuple[Any, float]:
     """Fit a clone of the regressor to targets with weights, both per row, as ``prepared``; return it and the unit.
 
     ``limited``: its iterations were chosen, so that it has no more is nothing to warn of.
     """
-    Z, target, extra, unit = prepared(regressor, Z, target, weight)
+    model, Z, target, extra, unit = prepared(regressor, Z, target, weight, owner)
     try:
         with catch_warnings():
             if limited:
                 simplefilter("ignore", ConvergenceWarning)
-            return clone(regressor).fit(Z, target, **extra), unit
+            fitted = model.fit(Z, target, **extra)
     except ValueError as error:
         what = f"the regressor {type(regressor).__name__} cannot learn from these {len(Z):,} rows"
         raise InputError(f"{what}: {error}") from error
+    if isinstance(model.get_params().get("objective"), FreeIntercepts):  # it holds the training rows
+        given = regressor.get_params()
+        if hasattr(fitted, "booster_"):
+            fitted = as_regressor(fitted.booster_, Z.shape[1], given)
+        fitted.set_params(**given)
+    return fitted, unit
 
 
 def _weight_name(regressor: Any) -> str:

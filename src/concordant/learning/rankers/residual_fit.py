@@ -9,6 +9,7 @@ from concordant.learning.rankers.choosing import Curve, check_parts, target_weig
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.plans import Plan
+from concordant.learning.rankers.stopping import Regression
 from concordant.learning.rankers.target import ROUNDING, Judges, Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training
@@ -18,7 +19,6 @@ from concordant.preferences.splits import folds
 from concordant.progress import steps
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 RIDGES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, np.inf)
 """What ridge='auto' tries on what is added to the scorer; ∞ adds nothing."""
 
@@ -42,8 +42,8 @@ def added(
     return prior.theta[:, None] + np.column_stack(steps)
 
 
-def every_row(training: Training, left: Floats) -> tuple[Ints, Floats, Floats]:
-    """Return rows, what is left and weights of all rows: nothing is left where nobody judged, the scorer stands.
+def every_row(training: Training, left: Floats, theta: Floats) -> Regression:
+    """Return what is left to fit beyond a scorer on all rows: nothing where nobody judged, the scorer stands.
 
     Rows weigh alike, but for the weights of queries that the user gave; unjudged rows have the mean of these.
     """
@@ -51,7 +51,18 @@ def every_row(training: Training, left: Floats) -> tuple[Ints, Floats, Floats]:
     rows = np.concatenate((training.row, unjudged))
     usual = np.full(len(unjudged), training.weight.mean())
     weight = np.concatenate((training.groups.spread(training.weight), usual))
-    return rows, np.concatenate((left, np.zeros(len(unjudged)))), weight
+    owner = np.concatenate((training.groups.owner, np.full(len(unjudged), -1)))
+    return Regression(rows, np.concatenate((left, np.zeros(len(unjudged)))), weight, theta, owner)
+
+
+def beyond_scorer(training: Training, columns: Columns, target: Floats, theta: Floats) -> Regression:
+    """Return what centred targets add to a linear scorer, which is brought to their scale."""
+    start = training.groups.centred(columns.times(theta[:, None])[training.row, 0])
+    each = training.groups.spread(training.weight)
+    square = float((each * start**2).sum())
+    scale = max(float((each * start * target).sum()) / square, 0.0) if square > 0 else 0.0
+    scale = scale or 1.0
+    return every_row(training, target - scale * start, scale * theta)
 
 
 def one_standard_error_ridge(

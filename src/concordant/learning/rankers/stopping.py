@@ -1,4 +1,4 @@
-"""Early stopping by the target: after how many trees or epochs a regressor orders what was held out best."""
+"""What is held out says after how many trees or epochs a regressor stops, and how much it adds to a linear scorer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from sklearn.neural_network import MLPRegressor
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.estimator import agreement_with_labels, known
-from concordant.learning.rankers.regressors import prepared
+from concordant.learning.rankers.regressors import fit_regressor, prepared
 from concordant.learning.rankers.target import ROUNDING, Target
 from concordant.learning.rankers.validation import Training
+from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import clusters_of, folds
@@ -32,6 +33,8 @@ MANY_ROWS = 10_000
 """Rows beyond which early_stopping="auto" of ``HistGradientBoostingRegressor`` is on."""
 ENOUGH = 30
 """Held-out queries that suffice: parts of them are held out, one after another, until so many are."""
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Of what a regressor says beyond a linear scorer, how much may be added to it."""
 LIGHTGBM = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
 
 
@@ -44,6 +47,8 @@ class Regression:
     weight: Floats
     scorer: Floats | None = None
     """Coefficients of the linear scorer that predictions are added to."""
+    owner: Ints | None = None
+    """The query of each row, whose intercept is free; −1: none."""
 
     def without(self, training: Training, held: NDArray[np.bool_]) -> Regression:
         """The same with no weight on the nodes of some queries."""
@@ -62,6 +67,31 @@ class Part:
     loss: Callable[[Floats], float]
     """Of scores of all nodes."""
     weight: float
+    likelihood: Callable[[Floats], float] | None = None
+    """Minus the mean log-likelihood of held-out judgments under such scores, where shares are judged by that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """Minus the mean log-likelihood of held-out comparisons under scores, by the logistic model."""
+
+    batch: Batch
+    weight: Floats
+    """Of each pair."""
+
+    @classmethod
+    def of(cls, held: Preferences, weight: Floats) -> Likelihood:
+        """Of queries with weights."""
+        graphs = Batch.whole(held).graphs
+        return cls(Batch.whole(held), weight[graphs.graph] * (graphs.above + graphs.below))
+
+    def loss(self, scores: Floats) -> float:
+        """Return the mean loss of a comparison."""
+        graphs = self.batch.graphs
+        margin = scores[graphs.first] - scores[graphs.second]
+        share = graphs.above / np.maximum(graphs.above + graphs.below, 1e-300)
+        each = share * np.logaddexp(0.0, -margin) + (1.0 - share) * np.logaddexp(0.0, margin)
+        return float(self.weight @ each) / max(float(self.weight.sum()), 1e-300)
 
 
 @dataclass(frozen=True)
@@ -194,10 +224,10 @@ def grown(
     runs = []
     for part in parts:
         one = part.regression
-        *data, unit = prepared(regressor, Z[one.rows], one.target, one.weight)
+        model, *data, unit = prepared(regressor, Z[one.rows], one.target, one.weight, one.owner)
         held = Z[training.row[part.nodes]]
         base = 0.0 if one.scorer is None else known(held) @ one.scorer
-        runs.append((clone(regressor).set_params(**growth.off), tuple(data), held, base, unit))
+        runs.append((model.set_params(**growth.off), tuple(data), held, base, unit))
     losses: list[float] = []
     best: list[Floats] = []
     while len(losses) < most:
@@ -218,12 +248,18 @@ def grown(
 
 
 def judged_parts(
-    training: Training, make: Callable[[Preferences], Regression], target: Target, n: int, seed: int
+    training: Training,
+    make: Callable[[Preferences], Regression],
+    target: Target,
+    n: int,
+    seed: int,
+    likelihood: bool,
 ) -> tuple[list[Part], str]:
     """Hold out whole queries, for which the regressor is new; of fewer than ten judgments, or clusters of these.
 
     A part of n costs a fit to the others, so there are no more than hold ``ENOUGH`` queries.
-    ``make``: what the regressor is fitted to, by the judgments that are left.
+    ``make``: what the regressor is fitted to, by the judgments that are left. ``likelihood``: whether shares of it are
+    judged by that.
     """
     prefs = training.prefs
     few = len(prefs.queries) < max(FEW_QUERIES, 2 * n)
@@ -234,7 +270,8 @@ def judged_parts(
         if judge.edges and len(train):
             left = make(train).without(training, train.judgments == 0)
             nodes = np.flatnonzero(training.groups.spread(held.judgments > 0))
-            parts.append(Part(left, nodes, judge.loss, float(judge.weight.sum())))
+            by = Likelihood.of(held, training.weight).loss if likelihood else None
+            parts.append(Part(left, nodes, judge.loss, float(judge.weight.sum()), by))
     return parts, f"{looked} of {n} parts of the {split}"
 
 
@@ -266,28 +303,71 @@ def of_labels(training: Training, target: Target, held: NDArray[np.bool_], nodes
     return 1.0 - float(np.average(value[told], weights=weight)) if weight.sum() > 0 else float("nan")
 
 
-def stopped(
+@dataclass(frozen=True)
+class Held:
+    """What was learned about a regressor from what was held out: when it stops, how much it adds to a scorer."""
+
+    regressor: Any
+    stop: Stopped | None = None
+    share: float = 1.0
+    notes: tuple[Note, ...] = ()
+
+
+def held_out(
     regressor: Any,
     Z: Matrix,
     training: Training,
     regression: Regression,
     target: Target,
     parts_of: Callable[[], tuple[Iterable[Part], str]],
-) -> tuple[Any, Stopped | None]:
-    """Return the regressor with as many stages as have the least loss on what is held out, to be fitted to all.
+) -> Held:
+    """Return the regressor to be fitted to all, with as many stages as lose least, and how much of it is added.
 
-    A regressor that was not asked to stop early, or of which nothing can be held out, is returned as it is. The stages
-    are those of a regressor that is fitted to the rest of each part: their losses are added up over the parts, and it
-    grows until as many stages as it was told bring no lower one.
+    A regressor that was not asked to stop early keeps its stages; one that is no addition to a linear scorer is taken
+    whole; where nothing can be held out nothing changes. The stages are those of a regressor that is fitted to the rest
+    of each part: their losses are added up over the parts, and it grows until as many stages as it was told bring no
+    lower one. So are the losses of the scorer with each of ``SHARES`` of it; of equal ones the largest is taken.
     """
     growth = Growth.of(regressor, int((regression.weight > 0).sum()))
-    if growth is None:
-        return regressor, None
+    if growth is None and regression.scorer is None:
+        return Held(regressor)
     found, held = parts_of()
     parts = [part for part in found if part.weight > 0 and (part.regression.weight > 0).any()]
     if not parts:
-        return regressor, None
-    stages, losses, _ = grown(regressor, growth, parts, training, Z)
-    most = int(regressor.get_params(deep=False)[growth.count])
-    settled = clone(regressor).set_params(**growth.off, **{growth.count: stages})
-    return settled, Stopped(stages, most, losses[stages - 1], len(losses), target, held)
+        return Held(regressor)
+    stop = None
+    if growth is None:
+        scores = [_tried(regressor, part, training, Z) for part in parts]
+    else:
+        stages, losses, scores = grown(regressor, growth, parts, training, Z)
+        most = int(regressor.get_params(deep=False)[growth.count])
+        regressor = clone(regressor).set_params(**growth.off, **{growth.count: stages})
+        stop = Stopped(stages, most, losses[stages - 1], len(losses), target, held)
+    if regression.scorer is None:
+        return Held(regressor, stop)
+    share = _share(parts, scores, training, Z)
+    text = "{share:.0%} of what the regressor says beyond the linear scorer is added to it, by the loss on {held}"
+    return Held(regressor, stop, share, (Note("share of the regressor", text, share=share, held=held),))
+
+
+def _tried(regressor: Any, part: Part, training: Training, Z: Matrix) -> Floats:
+    """Scores of all nodes, 0 where nothing is held out, by the regressor fitted to the rest of a part."""
+    one = part.regression
+    fitted, unit = fit_regressor(regressor, Z[one.rows], one.target, one.weight, one.owner)
+    held = Z[training.row[part.nodes]]
+    scores = np.zeros(len(training.row))
+    scores[part.nodes] = unit * np.asarray(fitted.predict(held), np.float64).reshape(len(held))
+    if one.scorer is not None:
+        scores[part.nodes] += known(held) @ one.scorer
+    return scores
+
+
+def _share(parts: list[Part], scores: list[Floats], training: Training, Z: Matrix) -> float:
+    """The share of least loss over the parts."""
+    lost = np.zeros(len(SHARES))
+    for part, whole in zip(parts, scores, strict=True):
+        base, scorer = np.zeros(len(whole)), part.regression.scorer
+        base[part.nodes] = 0.0 if scorer is None else known(Z[training.row[part.nodes]]) @ scorer
+        loss = part.likelihood or part.loss
+        lost += part.weight * np.nan_to_num([loss(base + share * (whole - base)) for share in SHARES])
+    return max(share for share, one in zip(SHARES, lost, strict=True) if one <= lost.min() + ROUNDING)
