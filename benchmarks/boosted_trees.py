@@ -1,11 +1,12 @@
-"""BoostedRanker beside its peers on held-out queries: ``python -m benchmarks.boosted_trees judgments|grades``.
+"""BoostedRanker beside its peers on held-out queries: ``python -m benchmarks.boosted_trees judgments|uneven|grades``.
 
-Two thirds of the queries of a real set train, the rest judge, NDCG@10 with gain 2^r − 1 on the true labels; ten splits of four
-sets. ``judgments``: comparisons drawn from the labels (AoS (26)), 20, 160 and 640 a query. ``grades``: the labels themselves. Every
-arm gets the same rows; trees have rate .05 (CatBoost .1) and as many rounds, up to 300 (150), as three folds of the training
-queries say, until 30 bring no gain; a peer also chooses its depth there. Differences are paired by query; a query that several splits hold out counts once,
-with the mean of its differences, so intervals are over queries (``--table`` prints what is kept). Needs LightGBM, XGBoost and,
-for ``grades``, CatBoost; the sets are not shipped (``--data``). About two hours on one core.
+Two thirds of the queries of a real set train, the rest judge, NDCG@10 with gain 2^r − 1 on the true labels; ten splits
+of four sets. ``judgments``: comparisons drawn from the labels (AoS (26)), 20, 160 and 640 a query; ``uneven``: the same
+where some queries have most of them (Zipf). ``grades``: the labels themselves. Every arm gets the same rows; trees have
+rate .05 (CatBoost .1) and as many rounds, up to 300 (150), as three folds of the training queries say, until 30 bring
+no gain; a peer also chooses its depth there. Differences are paired by query; a query that several splits hold out
+counts once, with the mean of its differences, so intervals are over queries. ``--table`` prints what is kept. Needs
+LightGBM, XGBoost and, for ``grades``, CatBoost; the sets are not shipped (``--data``). About three hours on one core.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ JUDGMENTS = {
     "squares to informed scores alone": {"loss": "informed-regression"},
 }
 """Arms that are a BoostedRanker: trees, start and choice of rounds are the same, the loss is not."""
+ALIKE = "the fair arm, queries weighed alike"
 REGRESSOR = "AggregationRanker(regressor=trees)"
 OTHERS = (LAMBDAMART, LINEAR, REGRESSOR)
 GRADES = (
@@ -66,7 +68,6 @@ GRADES = (
     "ListRanker(ndcg-pairwise)",
     "ListRanker(regressor=trees)",
 )
-BASE = {"judgments": OURS, "grades": OURS}
 TREE = {
     "learning_rate": RATE,
     "num_threads": 1,
@@ -81,7 +82,7 @@ Cell = tuple[str, int, int]
 def main() -> None:
     """Measure what is not kept yet, then print the table."""
     wanted = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    wanted.add_argument("what", choices=["judgments", "grades"])
+    wanted.add_argument("what", choices=["judgments", "uneven", "grades"])
     wanted.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     wanted.add_argument("--splits", type=int, default=10)
     wanted.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
@@ -93,8 +94,10 @@ def main() -> None:
     found = _kept(keep)
     if not options.table:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        arms = options.arms or ((*JUDGMENTS, *OTHERS) if options.what == "judgments" else GRADES)
-        numbers = PER_QUERY if options.what == "judgments" else (0,)
+        usual = {"judgments": (*JUDGMENTS, *OTHERS), "uneven": (*JUDGMENTS, ALIKE), "grades": GRADES}
+        arms = options.arms or usual[options.what]
+        uneven = options.what == "uneven"
+        numbers = {"judgments": PER_QUERY, "uneven": PER_QUERY[:2], "grades": (0,)}[options.what]
         sets = {name: Queries.read(options.data, name) for name in options.sets}
         for seed, name, number in product(range(options.splits), options.sets, numbers):
             row = found.setdefault((name, number, seed), {})
@@ -102,7 +105,8 @@ def main() -> None:
             if not lacking:
                 continue
             split = _Numbered.of(sets[name], seed)
-            at = _Judged(split, Comparisons.draw(split.train, number, seed)) if number else _Graded(split)
+            drawn = Comparisons.draw(split.train, number, seed, uneven=uneven) if number else None
+            at = _Graded(split) if drawn is None else _Judged(split, drawn)
             for arm in lacking:
                 begin = time.perf_counter()
                 scores, chosen = at.scores(arm)
@@ -114,7 +118,7 @@ def main() -> None:
             row["queries"] = [int(q) for q in split.held]
             _keep(keep, found)
             print(f"{name}, {number} a query, split {seed}", flush=True)
-    print(_table(found, options.what))
+    print(_table(found))
 
 
 def _kept(path: Path) -> dict[Cell, dict[str, Any]]:
@@ -269,6 +273,13 @@ class _Judged:
         if arm in JUDGMENTS:
             ranker = BoostedRanker(**JUDGMENTS[arm], options={"num_threads": 1}).fit(self.features, self.drawn.prefs)
             return ranker.predict(test.X), ranker.status_["stopped"]
+        if arm == ALIKE:
+            votes = np.zeros(len(self.split.train.size))
+            votes[[int(str(query)) for query in self.drawn.prefs.queries]] = self.drawn.prefs.judgments
+            weight = 1.0 / np.maximum(votes, 1.0)[self.split.train.query]
+            ranker = BoostedRanker("ranknet", options={"num_threads": 1})
+            ranker.fit(self.features, self.drawn.prefs, sample_weight=weight)
+            return ranker.predict(test.X), ranker.status_["stopped"]
         if arm == LINEAR:
             return AggregationRanker().fit(self.features, self.drawn.prefs).predict(test.X), None
         if arm == REGRESSOR:
@@ -278,7 +289,7 @@ class _Judged:
         return self._lambdamart()
 
     def _lambdamart(self) -> tuple[Floats, Any]:
-        """LightGBM's lambdarank on Bradley–Terry scores cut into five grades; cut, leaves and rounds by held-out judgments."""
+        """LightGBM's lambdarank on Bradley–Terry scores cut into five grades; cut, leaves, rounds by held-out judgments."""
         train, rows = self.split.train, self.drawn.where.row
         s = bradley_terry(Batch.whole(self.drawn.prefs), prior=1.0).value
         owner = train.query[rows]
@@ -323,8 +334,8 @@ def _over_queries(columns: Iterable[tuple[str, dict[int, float]]]) -> tuple[floa
     return mean, 1.96 * float(np.sqrt(np.sum(np.square(list(parts.values())))))
 
 
-def _table(found: dict[Cell, dict[str, Any]], what: str) -> str:
-    base = BASE[what]
+def _table(found: dict[Cell, dict[str, Any]]) -> str:
+    base = OURS
     cells = [
         (name, n)
         for name in ALL_SETS
@@ -339,7 +350,7 @@ def _table(found: dict[Cell, dict[str, Any]], what: str) -> str:
         for cell in cells
     ]
     lines.append(
-        f"| nothing | " + " | ".join(f"{m:.4f}" for m in means) + f" | {np.mean(means):.4f} | {_seconds(found, base)} |"
+        "| nothing | " + " | ".join(f"{m:.4f}" for m in means) + f" | {np.mean(means):.4f} | {_seconds(found, base)} |"
     )
     for arm in arms:
         columns = [(name, _by_query(found, name, n, arm, base)) for name, n in cells]

@@ -88,10 +88,17 @@ class Comparisons:
     where: Alignment
 
     @classmethod
-    def draw(cls, queries: Queries, per_query: int, seed: int) -> Comparisons:
-        """AoS (26): query uniform, pair uniform, i above j with probability σ(r_i − r_j)."""
+    def draw(cls, queries: Queries, per_query: int, seed: int, *, uneven: bool = False) -> Comparisons:
+        """AoS (26): query uniform, pair uniform, i above j with probability σ(r_i − r_j).
+
+        ``uneven``: queries as frequent as 1, 1/2, 1/3, … (Zipf), in an order that is drawn, as in logs of searches.
+        """
         rng = np.random.default_rng([seed, per_query])
-        q = rng.integers(0, len(queries.size), per_query * len(queries.size))
+        if uneven:
+            often = rng.permutation(1.0 / np.arange(1, len(queries.size) + 1))
+            q = rng.choice(len(queries.size), per_query * len(queries.size), p=often / often.sum())
+        else:
+            q = rng.integers(0, len(queries.size), per_query * len(queries.size))
         m = queries.size[q]
         i = rng.integers(0, m)
         j = (i + 1 + rng.integers(0, m - 1)) % m

@@ -1,0 +1,97 @@
+"""The best of several rankers for relevance labels, by the target on held-out queries."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from concordant.errors import InputError
+from concordant.learning.features.matrix import Features
+from concordant.learning.rankers.boosted import BoostedRanker
+from concordant.learning.rankers.estimator import Ranker, agreement_with_labels
+from concordant.learning.rankers.lists import ListRanker
+from concordant.learning.rankers.stopping import enough
+from concordant.learning.rankers.target import Target
+from concordant.preferences.notes import Note
+from concordant.progress import steps
+
+Floats = NDArray[np.float64]
+FOLDS = 3
+
+
+def family(target: str | None = None, seed: int = 0, **shared: Any) -> dict[str, Ranker]:
+    """Return rankers for relevance labels by name: two linear scorers, and trees (with LightGBM, else scikit-learn's).
+
+    ``shared``: parameters that all of them have (standardise, log, missing).
+    """
+    pairs = "err-pairwise" if target is not None and target.startswith("err") else "ndcg-pairwise"
+    linear = {name: ListRanker(name, target=target, **shared) for name in ("gain-regression", pairs)}
+    if importlib.util.find_spec("lightgbm") is not None:
+        return {**linear, "boosted trees": BoostedRanker(target=target, seed=seed, **shared)}
+    trees = HistGradientBoostingRegressor(early_stopping=True, random_state=seed)
+    return {**linear, "trees by gain-regression": ListRanker(target=target, regressor=trees, **shared)}
+
+
+def best_of(
+    rankers: Mapping[str, Ranker], features: Features, labels: Any, *, folds: int = FOLDS, seed: int = 0
+) -> Ranker:
+    """Return the ranker that orders held-out queries best, fitted to all rows.
+
+    Queries are dealt into ``folds`` parts, of which as many as hold thirty queries are held out in turn; each ranker is
+    fitted to the others and judged by its target (nDCG@10 where it has none), the mean over the held-out queries. The
+    one of highest mean is fitted to all: ``status_["family"]`` has name, mean, standard error of the difference to the
+    best, and which was taken, and a note says so. Of fewer than twice as many queries as folds the first is taken.
+
+    Errors: InputError as of ``fit``; rows without queries.
+
+    >>> X, query = np.arange(24.0)[:, None] % 6, np.repeat(list("pqrs"), 6)
+    >>> rows = Features.of(X, item=np.arange(24), query=query)
+    >>> best = best_of({"linear": ListRanker(), "pairs": ListRanker("ranknet")}, rows, X[:, 0] // 2, folds=2)
+    >>> [row["name"] for row in best.status_["family"]]
+    ['linear', 'pairs']
+    """
+    if features.query is None:
+        raise InputError("the rows of these features have no query, so no query can be held out")
+    values = np.asarray(labels, np.float64)
+    queries = len(features.queries)
+    names = list(rankers)
+    dealt = np.random.default_rng(seed).permutation(queries) % folds
+    found: list[list[Floats]] = [[] for _ in names]
+    for part in steps("choosing the scorer: parts", range(enough(queries, folds) if queries >= 2 * folds else 0)):
+        held = (dealt == part)[features.query]
+        for place, name in enumerate(names):
+            trained = clone(rankers[name]).fit(features.take(~held), values[~held])
+            rest = features.take(held)
+            order = np.argsort(np.asarray(rest.query), kind="stable")
+            _, owner = np.unique(np.asarray(rest.query)[order], return_inverse=True)
+            asked = getattr(trained, "target", None)
+            target = Target("ndcg", 10) if asked is None else Target.of(asked, "")
+            judged = values[held][order]
+            found[place].append(agreement_with_labels(trained.predict(rest)[order], judged, owner, target))
+    rates = [np.concatenate(each) if each else np.zeros(0) for each in found]
+    told = ~np.isnan(rates[0])
+    means = [float(rate[told].mean()) if told.any() else float("nan") for rate in rates]
+    best = int(np.nanargmax(means)) if told.any() else 0
+    ranker: Ranker = clone(rankers[names[best]]).fit(features, values)
+    errors = [_error(rate[told] - rates[best][told]) for rate in rates]
+    ranker.status_["family"] = [
+        {"name": name, "mean": mean, "standard_error": error, "chosen": place == best}
+        for place, (name, mean, error) in enumerate(zip(names, means, errors, strict=True))
+    ]
+    if told.any():
+        told_of = ", ".join(f"{name} {mean:.4f}" for name, mean in zip(names, means, strict=True))
+        text = "{name} of {others} orders {queries:,} held-out queries best: {means}"
+        facts: dict[str, Any] = {"name": names[best], "others": len(names), "queries": int(told.sum())}
+        ranker.status_["notes"] = [*ranker.status_["notes"], Note("chosen of a family", text, means=told_of, **facts)]
+    return ranker
+
+
+def _error(gaps: Floats) -> float:
+    """The standard error of a mean difference over queries."""
+    return float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 0.0
