@@ -1,4 +1,4 @@
-"""Logistic losses on all pairs of graded items, compiled: one exponential an item, one division a pair."""
+"""Logistic losses on all pairs of graded items, compiled: one division a pair, none where both have no gain."""
 
 from __future__ import annotations
 
@@ -10,30 +10,50 @@ MANY = 1e150
 
 
 @reordered
-def gain_pairs(score, gain, start, value, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Set Σ_j g_j Σ_l≠j log(1 + exp(α_l − α_j)) of each query, its gradient and the diagonal of its curvature.
+def gain_pairs(score, gain, start, first, last, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Add the gradient of Σ_j g_j Σ_l≠j log(1 + exp(α_l − α_j)) of queries first … last, and its curvature's diagonal.
 
-    ``score`` is exp(α), divided by the largest of the query and at least 1e-130. Logarithms are taken of products.
+    ``score`` is exp(α), divided by the largest of the query and at least 1e-130; gains fall within a query.
     """
-    for query in range(len(start) - 1):
+    for query in range(first, last):
+        begin, end = start[query], start[query + 1]
+        scores, gains = score[begin:end], gain[begin:end]
+        slopes, bends = gradient[begin:end], curvature[begin:end]
+        for j in range(end - begin):
+            g, own = gains[j], scores[j]
+            if g <= 0.0:
+                break
+            slope = 0.0
+            bend = 0.0
+            for other in range(j + 1, end - begin):
+                p = scores[other] / (own + scores[other])
+                both = (g + gains[other]) * p
+                pull = gains[other] - both
+                turn = both * (1.0 - p)
+                slope += pull
+                bend += turn
+                slopes[other] -= pull
+                bends[other] += turn
+            slopes[j] += slope
+            bends[j] += bend
+
+
+@reordered
+def gain_losses(score, gain, start, first, last, value):  # type: ignore[no-untyped-def]
+    """Set Σ_j g_j Σ_l≠j log(1 + exp(α_l − α_j)) of queries first … last; logarithms are taken of products."""
+    for query in range(first, last):
         begin, end = start[query], start[query + 1]
         total = 0.0
         for j in range(begin, end):
-            slope = 0.0
-            bend = 0.0
-            product = 1.0
-            g, over = gain[j], 1.0 / score[j]
+            if gain[j] <= 0.0:
+                break
+            over = 1.0 / score[j]
+            product = 0.5  # its pair with itself
+            logarithm = 0.0
             for other in range(begin, end):
-                odds = 1.0 + score[other] * over
-                p = 1.0 / odds
-                both = (g + gain[other]) * p
-                slope += both - g
-                bend += both * (1.0 - p)
-                product *= odds
+                product *= 1.0 + score[other] * over
                 if product > MANY:
-                    total += g * math.log(product)
+                    logarithm += math.log(product)
                     product = 1.0
-            total += g * (math.log(product) - math.log(2.0))
-            gradient[j] = slope  # its pair with itself adds g − g
-            curvature[j] = bend - 0.5 * g
+            total += gain[j] * (logarithm + math.log(product))
         value[query] = total

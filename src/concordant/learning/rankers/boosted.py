@@ -24,6 +24,7 @@ from concordant.learning.rankers.stopping import ENOUGH
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
+from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.losses.expected_gains import expected_gains
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import surrogate
@@ -49,6 +50,13 @@ class Start:
     name: str
     slopes: Slopes
     theta: Floats
+
+
+def regressed(name: str, Z: Matrix, target: Floats, groups: Ragged, weight: Floats) -> Start:
+    """Return squares to a target with their linear scorer; ``weight`` is that of each node of each query."""
+    equations = NormalEquations.of(Z, target, groups.start, weight)
+    theta = np.asarray(equations.solve(RIDGE).theta, np.float64)
+    return Start(name, CentredSquares(target, groups.spread(weight), groups), theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,8 +259,9 @@ class BoostedRanker(LinearRanker):
     def _learn(self, training: Training, columns: Columns) -> None:
         Z = columns.matrix[training.row]
         held = self._held_out(training, columns)
-        problem: Any = Grades(self, training, known(Z)) if training.labelled else Judgments(self, training, columns)
         growing = Growing(Z, self._params())
+        kind = Grades if training.labelled else Judgments
+        problem: Any = kind(self, training, growing.known, columns)
         shares, spread, thetas, notes = [], [], [], [*training.notes]
         self.curve_: dict[str, list[float]] = {}
         stopped = []
@@ -262,7 +271,7 @@ class BoostedRanker(LinearRanker):
             for name in problem.losses:
                 whole = problem.start(name)
                 theta = self._allowed(whole.theta)
-                start = known(Z) @ theta
+                start = growing.known @ theta
                 if held is not None:
                     rounds, wide = self._rounds([held.part(whole, self.target)], name, growing)
                 elif self.folds:
@@ -302,7 +311,7 @@ class BoostedRanker(LinearRanker):
             bases, runs = [], []
             for part in parts:
                 theta = self._allowed(part.start.theta)
-                start = known(growing.Z) @ theta
+                start = growing.known @ theta
                 bases.append(known(part.held) @ theta if part.held.ndim == 2 else start[part.held])
                 units = InUnits.of(part.start.slopes, start)
                 runs.append(growing.stages(units, start, part.rows, part.held))
@@ -329,8 +338,8 @@ class BoostedRanker(LinearRanker):
 class Judgments:
     """Losses of preferences, their linear scorers, and what is held out."""
 
-    def __init__(self, ranker: BoostedRanker, training: Training, columns: Columns) -> None:
-        self.ranker, self.training, self.columns = ranker, training, columns
+    def __init__(self, ranker: BoostedRanker, training: Training, Z: Matrix, columns: Columns) -> None:
+        self.ranker, self.training, self.Z = ranker, training, Z
         kind = str(training.prefs.kind)
         self.clicks = kind == "selections"
         self.target = Target.of(ranker.target, kind)
@@ -352,14 +361,7 @@ class Judgments:
             structure = usual_clicks(self.training.prefs) if self.clicks else "log-odds"
             targets = self.maker.recipe.targets([Plan(structure, "all", "identity", False)], prefs)[0]
             each = target_weights(targets, weight)
-            equations = self.columns.equations(
-                targets.value, self.training.start, each, rows=self.training.row, intercept="query"
-            )
-            return Start(
-                name,
-                CentredSquares(targets.value, groups.spread(each), groups),
-                np.asarray(equations.solve(RIDGE).theta, np.float64),
-            )
+            return regressed(name, self.Z, targets.value, groups, each)
         prior = self.maker.prior_of(prefs)
         if name == "informed":
             return Start(name, InformedSlopes(prefs, prior.tau2, groups, weight), prior.theta)
@@ -426,10 +428,10 @@ class Likelihood:
 class Grades:
     """Losses of relevance labels, their linear scorers, and what is held out."""
 
-    def __init__(self, ranker: BoostedRanker, training: Training, Z: Any) -> None:
+    def __init__(self, ranker: BoostedRanker, training: Training, Z: Matrix, columns: Columns) -> None:
         if (training.labels < 0).any():
             raise InputError(f"{int((training.labels < 0).sum()):,} labels are negative; they are at least 0")
-        self.ranker, self.training, self.Z = ranker, training, np.asarray(Z, np.float64)
+        self.ranker, self.training, self.Z = ranker, training, Z
         self.target = Target.of(ranker.target or "ndcg@10", "comparisons")
         listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
         if listed == ["auto"]:
@@ -448,16 +450,9 @@ class Grades:
         weight = np.asarray(self.training.weight, np.float64)
         weight = weight if held is None else np.where(held, 0.0, weight)
         if name == "gain-regression":
-            each = groups.spread(weight / np.maximum(groups.sizes, 1))
-            squares = CentredSquares(self.gains, each, groups)
-            centre = (
-                self.Z
-                - groups.spread(np.add.reduceat(self.Z, groups.start[:-1], axis=0)) / groups.sizes[groups.owner, None]
+            return regressed(
+                name, self.Z, self.gains, groups, weight / np.maximum(groups.sizes, 1) / max(weight.sum(), 1e-300)
             )
-            gram = (centre * each[:, None]).T @ centre
-            gram[np.diag_indices(len(gram))] += RIDGE * max(float(weight.sum()), 1e-300)
-            theta = np.linalg.solve(gram, centre.T @ (each * self.gains))
-            return Start(name, squares, np.asarray(theta, np.float64))
         pairs = GainSlopes(self.gains, groups, weight)
         return Start(name, pairs, pairs.linear(self.Z, GENTLE))
 

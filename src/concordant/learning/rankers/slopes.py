@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from concordant.kernels.pair_slopes import gain_pairs
+from concordant.kernels.arrays import in_ranges
+from concordant.kernels.pair_slopes import gain_losses, gain_pairs
 from concordant.learning.features.matrix import Matrix
 from concordant.losses.objective import Objective
 from concordant.preferences.graphs import Batch
@@ -78,24 +80,40 @@ class GainSlopes:
     weight: Floats
     """Of each query."""
 
+    @cached_property
+    def _falling(self) -> tuple[NDArray[np.int64], Floats, Floats]:
+        """The nodes of each query by falling gain, these gains times the query's weight, and its number of pairs."""
+        order = np.lexsort((-self.gain, self.groups.owner))
+        gains = (self.gain * self.groups.spread(self.weight))[order]
+        return order, gains, self.groups.sums(gains > 0) * self.groups.sizes
+
+    def _relative(self, scores: Floats) -> Floats:
+        """exp(α), divided by the largest of the query, by falling gain."""
+        top = self.groups.spread(self.groups.most(scores))
+        return np.asarray(np.exp(np.maximum(scores - top, -FAR))[self._falling[0]], np.float64)
+
     def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return gradient and curvature."""
-        return self.at(scores)[1:]
+        (order, gains, cost), relative, start = self._falling, self._relative(scores), self.groups.start
+        sums = np.zeros((2, len(scores)))
+        in_ranges(lambda first, last: gain_pairs(relative, gains, start, first, last, *sums), cost)
+        found = np.empty_like(sums)
+        found[:, order] = sums
+        return found[0], found[1]
 
-    def at(self, scores: Floats) -> tuple[float, Floats, Floats]:
-        """Return value, gradient and curvature."""
-        top = self.groups.spread(self.groups.most(scores))
-        relative = np.exp(np.maximum(scores - top, -FAR))
-        value, gradient, curvature = np.zeros(len(self.groups)), np.zeros(len(scores)), np.zeros(len(scores))
-        gains = self.gain * self.groups.spread(self.weight)
-        gain_pairs(relative, gains, self.groups.start, value, gradient, curvature)
-        return float(value.sum()), gradient, curvature
+    def value(self, scores: Floats) -> float:
+        """Return the loss."""
+        (_, gains, cost), relative, start = self._falling, self._relative(scores), self.groups.start
+        value = np.zeros(len(self.groups))
+        in_ranges(lambda first, last: gain_losses(relative, gains, start, first, last, value), cost)
+        return float(value.sum())
 
     def linear(self, Z: Matrix, ridge: float) -> Floats:
         """Return the coefficients that minimise the loss of Zθ + (ridge/2) ‖θ‖², by L-BFGS."""
 
         def slope(theta: Floats) -> tuple[float, Floats]:
-            value, gradient, _ = self.at(Z @ theta)
+            scores = Z @ theta
+            value, gradient = self.value(scores), self(scores)[0]
             return value + 0.5 * ridge * float(theta @ theta), Z.T @ gradient + ridge * theta
 
         found = minimize(slope, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200})
@@ -138,10 +156,3 @@ class InUnits:
         """Return gradient and curvature."""
         gradient, curvature = self.slopes(scores)
         return gradient / self.unit, curvature / self.unit
-
-
-def without(slopes: CentredSquares | GainSlopes, held: NDArray[np.bool_]) -> CentredSquares | GainSlopes:
-    """Return slopes that some queries have no part in."""
-    if isinstance(slopes, GainSlopes):
-        return replace(slopes, weight=np.where(held, 0.0, slopes.weight))
-    return replace(slopes, weight=np.where(slopes.groups.spread(held), 0.0, slopes.weight))
