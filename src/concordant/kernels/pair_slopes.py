@@ -1,4 +1,4 @@
-"""Logistic losses on all pairs of graded items, compiled: one division a pair, none where both have no gain."""
+"""Logistic losses on pairs of graded items, compiled: one division a pair, none where both have the same gain."""
 
 from __future__ import annotations
 
@@ -57,3 +57,30 @@ def gain_losses(score, gain, start, first, last, value):  # type: ignore[no-unty
                     product = 1.0
             total += gain[j] * (logarithm + math.log(product))
         value[query] = total
+
+
+@reordered
+def lambda_pairs(score, gain, discount, share, start, first, last, top, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Add Σ |ΔDCG| · share · log(1 + exp(α_low − α_high)) of queries first … last to gradient and curvature.
+
+    Items stand by falling score, exp(α) as in ``gain_pairs``; pairs have at least one of the ``top`` first.
+    """
+    for query in range(first, last):
+        begin, end = start[query], start[query + 1]
+        scores, gains = score[begin:end], gain[begin:end]
+        slopes, bends = gradient[begin:end], curvature[begin:end]
+        for j in range(min(top, end - begin) if share[query] > 0.0 else 0):
+            slope = 0.0
+            bend = 0.0
+            for other in range(j + 1, end - begin):
+                apart = gains[j] - gains[other]
+                p = scores[other] / (scores[j] + scores[other])  # that the other is above, of logits α
+                swap = apart * (discount[j] - discount[other]) * share[query]
+                pull = swap * p if apart > 0.0 else swap * (1.0 - p)  # below 0 where the other is to be above
+                turn = abs(swap) * p * (1.0 - p)
+                slope -= pull
+                bend += turn
+                slopes[other] += pull
+                bends[other] += turn
+            slopes[j] += slope
+            bends[j] += bend

@@ -19,7 +19,15 @@ from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.estimator import LinearRanker, agreement_with_labels, known
 from concordant.learning.rankers.growing import Growing, Share, as_regressor, lightgbm, stopped_at
 from concordant.learning.rankers.plans import RIDGE, Plan, Recipe
-from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes, InUnits, Slopes
+from concordant.learning.rankers.slopes import (
+    CentredSquares,
+    EdgeSlopes,
+    GainSlopes,
+    InformedSlopes,
+    InUnits,
+    LambdaSlopes,
+    Slopes,
+)
 from concordant.learning.rankers.stopping import ENOUGH
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
@@ -37,8 +45,8 @@ from concordant.ranking.click_models import usual_clicks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-OF_JUDGMENTS = ("informed", "informed-regression", "difference-graph", "ranknet")
-OF_GRADES = ("ndcg-pairwise", "err-pairwise", "gain-regression")
+OF_JUDGMENTS = ("informed", "informed-regression", "difference-graph", "ranknet", "gain-regression", "lambda-ndcg")
+OF_GRADES = ("ndcg-pairwise", "err-pairwise", "gain-regression", "lambda-ndcg")
 GENTLE = 10.0
 """Ridge of the linear scorer of gains, in pairs' worth of curvature."""
 
@@ -137,7 +145,9 @@ class BoostedRanker(LinearRanker):
     Parameters
     ----------
     loss : 'auto', one of 'informed', 'informed-regression', 'difference-graph', 'ranknet' (judgments), 'ndcg-pairwise',
-        'err-pairwise', 'gain-regression' (grades; of judgments the usual structure's scores), or a list of these.
+        'err-pairwise' (grades), 'gain-regression' (of judgments the usual structure's scores), 'lambda-ndcg' (pairs
+        weighted by what NDCG loses when they change places; of judgments the gains are 2^s − 1 of informed scores), or
+        a list of these.
     target : "ndcg@10", "err@10", "pairwise", … (``Target``), by which ``score`` and the number of trees judge.
     rounds, early_stopping : trees of a loss at most; without a lower loss for so many no more are tried.
     learning_rate, leaves, leaf_rows, l2, options : of the trees; ``options`` are further parameters of LightGBM.
@@ -229,7 +239,7 @@ class BoostedRanker(LinearRanker):
     def _check(self) -> None:
         Target.of(self.target, "comparisons")
         listed = self.loss if isinstance(self.loss, list | tuple) else [self.loss]
-        known_losses = ("auto", *OF_JUDGMENTS, *OF_GRADES)
+        known_losses = tuple(dict.fromkeys(("auto", *OF_JUDGMENTS, *OF_GRADES)))
         for name in listed:
             if name not in known_losses:
                 raise UsageError(f"unknown loss {name!r}; {did_you_mean(str(name), known_losses)}")
@@ -346,7 +356,7 @@ class Judgments:
         listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
         if listed == ["auto"]:
             listed = ["gain-regression"] if self.clicks else ["informed", "informed-regression"]
-        wrong = [name for name in listed if name not in (*OF_JUDGMENTS, "gain-regression")]
+        wrong = [name for name in listed if name not in OF_JUDGMENTS]
         if wrong:
             raise UsageError(f"{wrong[0]} is a loss of grades; of judgments: {', '.join(OF_JUDGMENTS)}")
         self.losses = tuple(listed)
@@ -357,18 +367,26 @@ class Judgments:
         """Return a loss of these judgments (all of them) with its linear scorer."""
         prefs = self.training.prefs if prefs is None else prefs
         groups, weight = self.training.groups, self.training.weight
-        if name == "gain-regression":
+        if name == "gain-regression" or self.clicks:
             structure = usual_clicks(self.training.prefs) if self.clicks else "log-odds"
             targets = self.maker.recipe.targets([Plan(structure, "all", "identity", False)], prefs)[0]
             each = target_weights(targets, weight)
-            return regressed(name, self.Z, targets.value, groups, each)
+            start = regressed(name, self.Z, targets.value, groups, each)
+            if name == "gain-regression":
+                return start
+            if name != "lambda-ndcg":
+                raise UsageError(f"{name} is a loss of comparisons; of clicks: gain-regression, lambda-ndcg")
+            return Start(name, LambdaSlopes(targets.value, groups, weight * (each > 0)), start.theta)
         prior = self.maker.prior_of(prefs)
         if name == "informed":
             return Start(name, InformedSlopes(prefs, prior.tau2, groups, weight), prior.theta)
-        if name == "informed-regression":
-            found = self.maker([Plan("bradley-terry", "all", "identity", False)], prefs)[0]
-            judged = groups.spread(weight * (prefs.judgments > 0))
-            return Start(name, CentredSquares(found.value, judged, groups), prior.theta)
+        judged = weight * (prefs.judgments > 0)
+        if name in ("informed-regression", "lambda-ndcg"):
+            found = self.maker([Plan("bradley-terry", "all", "identity", False)], prefs)[0].value
+            if name == "informed-regression":
+                return Start(name, CentredSquares(found, groups.spread(judged), groups), prior.theta)
+            gains = np.exp2(found - groups.spread(groups.least(found))) - 1.0
+            return Start(name, LambdaSlopes(gains, groups, judged), prior.theta)
         objective = surrogate(name).objective(Population.of(Batch.whole(prefs)))
         return Start(name, EdgeSlopes(objective, weight * prefs.judgments), prior.theta)
 
@@ -454,7 +472,10 @@ class Grades:
                 name, self.Z, self.gains, groups, weight / np.maximum(groups.sizes, 1) / max(weight.sum(), 1e-300)
             )
         pairs = GainSlopes(self.gains, groups, weight)
-        return Start(name, pairs, pairs.linear(self.Z, GENTLE))
+        theta = pairs.linear(self.Z, GENTLE)
+        if name == "lambda-ndcg":
+            return Start(name, LambdaSlopes(np.exp2(self.training.labels) - 1.0, groups, weight), theta)
+        return Start(name, pairs, theta)
 
     def parts(self, name: str) -> Iterator[Part]:
         """Hold out whole queries; nothing of fewer than twice as many as folds."""

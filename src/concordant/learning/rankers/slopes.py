@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from concordant.kernels.arrays import in_ranges
-from concordant.kernels.pair_slopes import gain_losses, gain_pairs
+from concordant.kernels.pair_slopes import gain_losses, gain_pairs, lambda_pairs
 from concordant.learning.features.matrix import Matrix
 from concordant.losses.objective import Objective
 from concordant.preferences.graphs import Batch
@@ -24,6 +24,9 @@ Slopes = Callable[[Floats], tuple[Floats, Floats]]
 """Of scores (nodes,): gradient and curvature of the loss by each, shape (nodes,)."""
 FAR = 300.0
 """Difference of scores beyond which a pair is as good as decided."""
+
+TOP = 30
+"""Ranks that λ-weights look at, as LightGBM does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +121,45 @@ class GainSlopes:
 
         found = minimize(slope, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200})
         return np.asarray(found.x, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaSlopes:
+    """Σ_q w_q Σ |ΔNDCG_jl| log(1 + exp(α_l − α_j)) over pairs with g_j > g_l, as the order by α is: LambdaMART's.
+
+    ΔNDCG is what NDCG would lose if the two changed places: |g_j − g_l| |D_j − D_l| / DCG*, D_r = 1/log2(1 + r). Pairs
+    have at least one of the ``TOP`` items of most score; items of equal score stand as they come. It is the gradient of
+    no loss: the weights move with the order.
+    """
+
+    gain: Floats
+    groups: Ragged
+    weight: Floats
+    """Of each query."""
+
+    @cached_property
+    def _share(self) -> Floats:
+        """w_q / DCG*_q, up to the rank ``TOP``; 0 where nothing can be gained."""
+        order = np.lexsort((-self.gain, self.groups.owner))
+        place = self.groups.place
+        best = self.groups.sums(np.where(place < TOP, self.gain[order] / np.log2(2.0 + place), 0.0))
+        return np.asarray(np.where(best > 0, self.weight / np.where(best > 0, best, 1.0), 0.0), np.float64)
+
+    def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature."""
+        groups = self.groups
+        order = np.lexsort((-scores, groups.owner))
+        falling, gains = scores[order], self.gain[order]
+        relative = np.exp(np.maximum(falling - groups.spread(groups.most(scores)), -FAR))
+        discount = 1.0 / np.log2(2.0 + np.arange(int(groups.sizes.max(initial=0))))
+        share, start, sums = self._share, groups.start, np.zeros((2, len(scores)))
+        cost = groups.sizes * np.minimum(groups.sizes, TOP)
+        in_ranges(
+            lambda first, last: lambda_pairs(relative, gains, discount, share, start, first, last, TOP, *sums), cost
+        )
+        found = np.empty_like(sums)
+        found[:, order] = sums
+        return found[0], found[1]
 
 
 @dataclass(frozen=True, eq=False)
