@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import concordant as cc
-from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes
+from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes, LambdaSlopes
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
@@ -30,24 +30,23 @@ def numeric(value, at):
 
 def test_slopes_of_gains_are_those_of_the_surrogate():
     rng = np.random.default_rng(0)
-    gain, alpha, weight = rng.random(9), rng.normal(size=9), np.array([1.0, 2.0, 0.5])
+    gain, alpha, weight = rng.random(9) * (rng.random(9) < 0.7), rng.normal(size=9), np.array([1.0, 2.0, 0.5])
     slopes = GainSlopes(gain, Ragged(START), weight)
-    value, gradient, curvature = slopes.at(alpha)
+    gradient, curvature = slopes(alpha)
     edges = [(j, k) for b, e in pairwise(START) for j in range(b, e) for k in range(b, e) if j != k]
     each = np.repeat(weight, np.diff(START)) * gain
-    assert value == pytest.approx(sum(each[j] * np.logaddexp(0, alpha[k] - alpha[j]) for j, k in edges))
-    np.testing.assert_allclose(gradient, numeric(lambda a: slopes.at(a)[0], alpha), atol=1e-8)
-    bend = numeric(lambda a: slopes.at(a)[1], alpha).diagonal()
+    assert slopes.value(alpha) == pytest.approx(sum(each[j] * np.logaddexp(0, alpha[k] - alpha[j]) for j, k in edges))
+    np.testing.assert_allclose(gradient, numeric(slopes.value, alpha), atol=1e-8)
+    bend = numeric(lambda a: slopes(a)[0], alpha).diagonal()
     np.testing.assert_allclose(curvature, bend, atol=1e-8)
     objective = surrogate("ndcg-pairwise").objective(Relevance.of(gain, START), gain="identity", normalised=False)
     np.testing.assert_allclose(GainSlopes(gain, Ragged(START), np.ones(3))(alpha)[0], objective.gradient(alpha))
 
 
 def test_slopes_of_far_scores_are_finite():
-    value, gradient, curvature = GainSlopes(np.array([1.0, 2.0]), Ragged(np.array([0, 2])), np.ones(1)).at(
-        np.array([900.0, -900.0])
-    )
-    assert np.isfinite(value) and gradient == pytest.approx([2.0, -2.0]) and (curvature >= 0).all()
+    slopes = GainSlopes(np.array([1.0, 2.0]), Ragged(np.array([0, 2])), np.ones(1))
+    gradient, curvature = slopes(far := np.array([900.0, -900.0]))
+    assert np.isfinite(slopes.value(far)) and gradient == pytest.approx([2.0, -2.0]) and (curvature >= 0).all()
 
 
 def test_slopes_of_informed_aggregation_are_those_of_its_envelope():
@@ -84,6 +83,36 @@ def test_slopes_of_squares_and_edges():
     np.testing.assert_allclose(slopes(at)[1], numeric(lambda a: slopes(a)[0], at).diagonal(), atol=1e-7)
 
 
+def test_slopes_of_lambdas_are_those_of_the_definition_and_of_lightgbm():
+    rng = np.random.default_rng(8)
+    sizes = np.array([40, 1, 3, 6])  # more than are looked at, fewer
+    start = np.append(0, np.cumsum(sizes))
+    grades, alpha, weight = rng.integers(0, 4, 50).astype(float), rng.normal(size=50), np.array([1.0, 1.0, 2.0, 0.5])
+    gradient, curvature = LambdaSlopes(2**grades - 1, Ragged(start), weight)(alpha)
+    slope, bend = np.zeros(50), np.zeros(50)
+    for w, (b, e) in zip(weight, pairwise(start), strict=True):
+        order = b + np.argsort(-alpha[b:e])
+        best = sum((2**g - 1) / np.log2(2 + r) for r, g in enumerate(np.sort(grades[b:e])[::-1][:30]))
+        for r, j in enumerate(order):
+            for s, k in enumerate(order):
+                if grades[j] > grades[k] and min(r, s) < 30:
+                    lost = (2.0 ** grades[j] - 2.0 ** grades[k]) * abs(1 / np.log2(2 + r) - 1 / np.log2(2 + s)) / best
+                    p = 1 / (1 + np.exp(alpha[j] - alpha[k]))
+                    slope[[j, k]] += w * lost * p * np.array([-1, 1])
+                    bend[[j, k]] += w * lost * p * (1 - p)
+    np.testing.assert_allclose(gradient, slope, atol=1e-12)
+    np.testing.assert_allclose(curvature, bend, atol=1e-12)
+    lightgbm = pytest.importorskip("lightgbm")
+    X = rng.normal(size=(50, 2))
+    given = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 1e-6, "num_leaves": 8, "verbosity": -1, "seed": 1}
+    given |= {"lambdarank_norm": False, "deterministic": True, "force_row_wise": True, "boost_from_average": False}
+    theirs = lightgbm.train({**given, "objective": "lambdarank"}, lightgbm.Dataset(X, grades, group=sizes), 5)
+    slopes = LambdaSlopes(2**grades - 1, Ragged(start), np.ones(4))
+    given["objective"] = lambda predicted, _: slopes(predicted)
+    ours = lightgbm.train(given, lightgbm.Dataset(X, grades, group=sizes), 5)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-3, atol=1e-4)
+
+
 def curved(queries=60, items=12):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(queries * items, 3))
@@ -92,7 +121,9 @@ def curved(queries=60, items=12):
     return X, query, np.arange(len(X)), truth
 
 
-@pytest.mark.parametrize("loss", ["auto", "informed", "informed-regression", "difference-graph", "ranknet"])
+@pytest.mark.parametrize(
+    "loss", ["auto", "informed", "informed-regression", "difference-graph", "ranknet", "lambda-ndcg"]
+)
 def test_trees_learn_from_judgments_what_no_linear_scorer_can(loss):
     X, query, item, truth = curved()
     rng = np.random.default_rng(5)
@@ -109,6 +140,14 @@ def test_trees_learn_from_judgments_what_no_linear_scorer_can(loss):
     for name, losses in ranker.curve_.items():
         stages = {one["loss"]: one["iterations"] for one in ranker.status_["stopped"]}[name]
         assert losses[stages] == min(losses) < losses[0]
+
+
+def test_trees_learn_by_lambdas_of_grades():
+    X, query, item, truth = curved()
+    grades = np.clip(np.floor(truth), 0, 4)
+    ranker = cc.BoostedRanker("lambda-ndcg", rounds=60).fit((X, query, item), grades)
+    assert ranker.status_["stopped"][0]["iterations"] > 5
+    assert ranker.score((X, query, item), grades) > 0.85
 
 
 @pytest.mark.parametrize("target", [None, "err@5", "pairwise"])
@@ -148,6 +187,9 @@ def test_missing_values_are_kept_for_the_trees():
         ({"loss": "informed"}, "is a loss of judgments"),
         ({"rounds": -1}, "rounds must be"),
         ({"early_stopping": 0}, "early_stopping must be"),
+        ({"folds": 1}, "folds must be"),
+        ({"folds": 2.5}, "folds must be"),
+        ({"options": {"bagging_fraction": 7}}, "LightGBM: "),
     ],
 )
 def test_what_is_refused(options, said):
@@ -161,3 +203,58 @@ def test_features_that_split_nothing_leave_the_linear_scorer():
     ranker = cc.BoostedRanker(rounds=5).fit((np.ones((len(X), 2)), query, item), np.clip(np.floor(truth), 0, 4))
     assert [one["iterations"] for one in ranker.status_["stopped"]] == [0, 0]
     assert np.ptp(ranker.predict(np.ones((5, 2)))) == 0
+
+
+def test_rounds_are_those_of_least_loss_on_the_eval_set():
+    X, query, item, truth = curved()
+    grades = np.clip(np.floor(truth), 0, 4)
+    old, new = query < 40, query >= 40
+    rows, fresh = ((X[one], query[one], item[one]) for one in (old, new))
+    ranker = cc.BoostedRanker("gain-regression", rounds=60, early_stopping=60)
+    ranker.fit(rows, grades[old], eval_set=(fresh, grades[new]))
+    losses = ranker.curve_["gain-regression"]
+    assert len(losses) == 61
+    assert ranker.status_["stopped"][0]["iterations"] == int(np.argmin(losses)) > 0
+    for rounds in (0, 1, 7, int(np.argmin(losses))):  # as many trees, all of y and nothing else
+        fixed = cc.BoostedRanker("gain-regression", rounds=rounds, folds=0).fit(rows, grades[old])
+        assert fixed.curve_ == {} and fixed.status_["stopped"][0]["iterations"] == rounds
+        assert 1 - fixed.score(fresh, grades[new]) == pytest.approx(losses[rounds], abs=1e-9)
+    assert np.array_equal(fixed.predict(X), ranker.predict(X))
+    as_lightgbm = cc.BoostedRanker("gain-regression", rounds=60, early_stopping=60)
+    as_lightgbm.fit(rows, grades[old], eval_set=[(fresh, grades[new])])
+    assert np.array_equal(as_lightgbm.predict(X), ranker.predict(X))
+
+
+def test_an_eval_set_may_hold_judgments_or_labels():
+    X, query, item, truth = curved(30)
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 12, 3000) + 12 * (where := rng.integers(0, 30, 3000))
+    second = 12 * where + (first % 12 + rng.integers(1, 12, 3000)) % 12
+    up = rng.random(3000) < 1 / (1 + np.exp(truth[second] - truth[first]))
+    votes = cc.Preferences.from_comparisons(np.where(up, first, second), np.where(up, second, first), where)
+    rows, grades = (X, query, item), np.clip(np.floor(truth), 0, 4)
+    for y, eval_y in ((votes, votes), (votes, grades), (grades, votes)):
+        ranker = cc.BoostedRanker(rounds=20).fit(rows, y, eval_set=(rows, eval_y))
+        for losses in ranker.curve_.values():
+            assert losses[0] > min(losses) > 0
+    margin = (plain := cc.BoostedRanker("ranknet", rounds=0).fit(rows, votes, eval_set=(rows, votes))).predict(X)
+    won, lost = (np.where(up, first, second), np.where(up, second, first))
+    likelihood = np.logaddexp(0, margin[lost] - margin[won]).mean()
+    assert plain.curve_["ranknet"] == [pytest.approx(likelihood)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (3, "eval_set is a pair"),
+        ((np.ones((4, 3)),), "eval_set is a pair"),
+        ([(1, 2), (3, 4)], "eval_set: "),
+        (((np.ones((4, 2)), list("aabb"), list("cdef")), [0, 1, 0, 1]), "eval_set: X has 2 columns"),
+        (((np.ones((4, 3)), list("aabb"), list("cdef")), [0, 1, 0]), "eval_set: "),
+        (((np.ones((4, 3)), list("aabb"), list("cdef")), [0, 0, 1, 1]), "eval_set: none of its queries"),
+    ],
+)
+def test_what_is_refused_of_an_eval_set(given, said):
+    X, query, item, truth = curved(8)
+    with pytest.raises(cc.ConcordantError, match=said):
+        cc.BoostedRanker().fit((X, query, item), np.clip(np.floor(truth), 0, 4), eval_set=given)
