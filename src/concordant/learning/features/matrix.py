@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,15 @@ Matrix = NDArray[np.floating[Any]]
 MISSING = ("raise", "keep")
 ROWS = 1 << 15
 """Rows whose values are looked at together."""
-FILL = ("; a ranker fills what is missing with ", Setting("missing", "mean"), ", and missing='keep' reads it as it is")
+FILL = (
+    "; a ranker fills what is missing (NaN) with ",
+    Setting("missing", "mean"),
+    ", and missing='keep' reads it as it is",
+)
+
+
+class NotNumbers(InputError, TypeError):
+    """Something in a matrix of features is of a type that is no number."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +56,8 @@ class Features:
     """Query code of each row; None when rows hold for every query."""
     names: tuple[str, ...]
     """Name of each column."""
+    letor: bool = False
+    """Whether the rows are those of a LETOR file, where a label of −1 says that nobody judged the row."""
 
     @classmethod
     def of(
@@ -113,7 +123,7 @@ class Features:
         """Return the rows of a mask or of row numbers, with the labels that they use."""
         items, item = _used(self.items, self.item[rows])
         queries, query = (self.queries, None) if self.query is None else _used(self.queries, self.query[rows])
-        return Features(self.X[rows], items, item, queries, query, self.names)
+        return replace(self, X=self.X[rows], items=items, item=item, queries=queries, query=query)
 
     def where(self, row: int) -> str:
         """Say which query and item a row stands for."""
@@ -159,14 +169,19 @@ def _matrix(X: Any, name: str) -> Matrix:
     try:
         array = np.asarray(given)
         if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
+            raise ValueError("Complex data not supported")
+        if array.dtype == object and not any(isinstance(value, str | bytes) for value in array.flat):
+            array = array.astype(np.float64)
         matrix: Matrix = np.ascontiguousarray(array, np.float32 if array.dtype == np.float32 else np.float64)
     except (OverflowError, TypeError, ValueError) as error:
-        raise InputError(f"{name}: not a matrix of numbers: {str(error)[:160]}") from None
+        kind = NotNumbers if isinstance(error, TypeError) else InputError
+        raise kind(f"{name}: not a matrix of numbers: {str(error)[:160]}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name}: the matrix holds {array.dtype}, features are real numbers")
     if array.ndim != 2:
-        raise InputError(f"{name}: the matrix has {array.ndim} dimensions, it must have 2 (rows, features)")
+        shapes = "; X.reshape(-1, 1) is one feature, X.reshape(1, -1) one row" if array.ndim == 1 else ""
+        said = f"the matrix has {counted(array.ndim, 'dimensions')}, it must have 2 (rows, features)"
+        raise InputError(f"{name}: {said}. Reshape your data{shapes}")
     return matrix
 
 

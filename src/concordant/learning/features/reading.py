@@ -6,6 +6,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -241,7 +242,7 @@ def _read(
         X, item, query, relevance = letor_columns(log, width)
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which is refused
             X = X.astype(dtype, copy=False)
-        return Features.of(X, item, query, missing=missing, name=log.name), relevance
+        return replace(Features.of(X, item, query, missing=missing, name=log.name), letor=True), relevance
     if width is not None:
         raise UsageError(f"{log.name}: width is for LETOR files; a table has the columns that it has")
     return _from_table(with_header(log), columns or {}, names, missing, dtype, label)

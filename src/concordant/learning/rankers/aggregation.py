@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -12,14 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.errors import InputError, Setting, UsageError
+from concordant.errors import InputError, Setting, UsageError, refuse_idle
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
 from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums, WholeColumns
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edge_sources import clicks_note, several_note
-from concordant.learning.rankers.estimator import LinearRanker, known
+from concordant.learning.rankers.estimator import known
 from concordant.learning.rankers.gate import (
     DEFAULT,
     Candidate,
@@ -39,13 +39,14 @@ from concordant.learning.rankers.plans import (
     scales_to_try,
     settled,
 )
-from concordant.learning.rankers.regressors import check_regressor, fit_regressor
+from concordant.learning.rankers.regression import RegressionRanker, refuse_negative
+from concordant.learning.rankers.regressors import check_regressor
 from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
-from concordant.learning.rankers.stopping import Part, Regression, judged_parts, stopped
+from concordant.learning.rankers.stopping import Regression, judged_parts
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
-from concordant.learning.solvers.least_squares import INTERCEPTS, NormalEquations
+from concordant.learning.solvers.least_squares import INTERCEPTS
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
@@ -67,54 +68,12 @@ def _not_chosen(why: InputError, beyond: bool, ridge: float) -> Note:
     return Note("not chosen", text, why=why.args[0], taken=taken)
 
 
-class RegressionRanker(LinearRanker):
-    """A ranker that fits one target per node, each query with its weight."""
-
-    # parameters of every such ranker; each sets them in its own __init__
-    regressor: Any
-    intercept: str
-
-    def _fit_targets(
-        self, training: Training, columns: Columns, target: Floats, weight: Floats, ridge: float
-    ) -> dict[str, Any]:
-        """Fit a linear scorer to targets (nodes,) with weights (queries,), exactly; return how that went."""
-        equations = columns.equations(target, training.start, weight, rows=training.row, intercept=self.intercept)
-        return self._solve(equations, ridge)
-
-    def _fit_regressor(
-        self,
-        training: Training,
-        columns: Columns,
-        regression: Regression,
-        target: Target,
-        parts_of: Callable[[], tuple[list[Part], str]],
-    ) -> dict[str, Any]:
-        """Fit the regressor that was given, which stops early by the target if it was to; return how that went.
-
-        ``parts_of`` holds out what it stops by.
-        """
-        Z = columns.matrix
-        regressor, stop = stopped(self.regressor, Z, training, regression, target, parts_of)
-        fitted = fit_regressor(
-            regressor, Z[regression.rows], regression.target, regression.weight, limited=stop is not None
-        )
-        self._take_regressor(*fitted, regression.scorer)
-        said = f"fitted by the {type(self.regressor).__name__} given"
-        said += "" if regression.scorer is None else ", beyond a pairwise logistic scorer"
-        ended = {"status": said, "iterations": None, "gradient": None, "ridge": None}
-        return (
-            ended if stop is None else {**ended, "iterations": stop.stages, "stopped": stop.row, "notes": [stop.note]}
-        )
-
-    def _solve(self, equations: NormalEquations, ridge: float) -> dict[str, Any]:
-        fit = equations.solve(ridge)
-        self._take_linear(fit.theta)
-        return {"status": fit.status, "iterations": fit.iterations, "gradient": fit.gradient, "ridge": ridge}
-
-
 INFORMED = ("log-odds", "bradley-terry")
 """Structures that informed=True replaces by, or takes as, Bradley–Terry with a prior."""
 
+OF_VOTES = {"structure": None, "structure_options": None, "order": "auto", "subsets": 32, "score_scale": 1.0}
+OF_VOTES |= {"informed": "auto", "tau2": "auto", "gate": "auto", "folds": 3, "split": "judgments", "seed": 0}
+"""Parameters that say how votes are aggregated, as they are unless they are given: labels are not."""
 CONDITION = "net preferences without cycles, whose order the scorer can express; as the judgments of each query grow"
 """Under which the gate finds the right order: the difference graph is among its candidates (AoS (23))."""
 
@@ -174,6 +133,9 @@ class AggregationRanker(RegressionRanker):
         informed aggregation adds is judged on queries, on judgments where there are fewer than ten.) Of judgments too
         few for that all are aggregated at once, with the usual ridge, or nothing is added to the pairwise scorer: a
         note and ``status_["unchosen"]`` say so. What was asked for by name and cannot be chosen is an error.
+
+    y may also be relevance labels, or plain numbers: then they are fitted as they are, by the gain of the target
+    (pairwise: the labels themselves), as ``ListRanker`` does for NDCG.
 
     Attributes: ``coef_``, ``coef_standardised_`` (linear), ``regressor_``, ``order_``, ``structure_``, ``gain_``,
     ``normalise_``, ``score_scale_``, ``ridge_``, ``cv_`` (a ``Curve``; only where something was chosen), ``status_``,
@@ -275,7 +237,11 @@ class AggregationRanker(RegressionRanker):
 
     def _learn(self, training: Training, columns: Columns) -> None:
         if training.labelled:
-            raise InputError("AggregationRanker aggregates preferences; for relevance labels use ListRanker")
+            self._learn_grades(training, columns)
+        else:
+            self._learn_votes(training, columns)
+
+    def _learn_votes(self, training: Training, columns: Columns) -> None:
         kind = str(training.prefs.kind)
         informed = self._informed(kind)
         clicks = usual_clicks(training.prefs)
@@ -351,6 +317,21 @@ class AggregationRanker(RegressionRanker):
         self._tell_gates(gates)
         if unchosen is not None:
             self.status_["unchosen"] = str(unchosen)
+
+    def _learn_grades(self, training: Training, columns: Columns) -> None:
+        """Fit relevance labels: each query is one complete judgment, so nothing is aggregated."""
+        why = "labels are complete preference data: nothing is aggregated"
+        refuse_idle({name: getattr(self, name) for name in OF_VOTES}, OF_VOTES, why)
+        if isinstance(self.gain, list) or self.gain == "auto":
+            raise UsageError("labels are regressed on one gain; GridSearchCV chooses among several")
+        target = Target.of(self.target, "comparisons")
+        self._forget("cv_")
+        if target.name != "pairwise":
+            refuse_negative(training)
+        facts = self._regress(training, columns, target, self.gain, self.normalise, self.at)
+        plan = {"structure": None, "order": "all", "gain": str(self.gain or target), "normalise": self.normalise}
+        note = Note("grades", "labels are one complete judgment of each query: they are fitted as they are")
+        self.status_ = {**facts, **plan, "notes": [*training.notes, note, *facts["notes"]]}
 
     def _asked_to_choose(self, tried: list[Plan]) -> bool:
         """Whether a choice was asked for by name, and is not only the usual one of order and ridge."""

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import UsageError, did_you_mean
 from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.estimator import LinearRanker, known
 from concordant.learning.rankers.growing import Growing, Share, as_regressor, stopped_at
 from concordant.learning.rankers.plans import RIDGE, Plan, Recipe
+from concordant.learning.rankers.regression import refuse_negative
 from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes, InUnits, Slopes
 from concordant.learning.rankers.stopping import ENOUGH, of_labels
 from concordant.learning.rankers.target import Target
@@ -317,10 +318,11 @@ class Grades:
     """Losses of relevance labels, their linear scorers, and what is held out."""
 
     def __init__(self, ranker: BoostedRanker, training: Training, Z: Any) -> None:
-        if (training.labels < 0).any():
-            raise InputError(f"{int((training.labels < 0).sum()):,} labels are negative; they are at least 0")
+        differences = training.plain and ranker.target is None and bool((training.labels < 0).any())
+        if not differences:
+            refuse_negative(training)
         self.ranker, self.training, self.Z = ranker, training, np.asarray(Z, np.float64)
-        self.target = Target.of(ranker.target or "ndcg@10", "comparisons")
+        self.target = Target.of(ranker.target or ("pairwise" if differences else "ndcg@10"), "comparisons")
         listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
         if listed == ["auto"]:
             listed = ["err-pairwise" if self.target.name == "err" else "ndcg-pairwise", "gain-regression"]
@@ -330,7 +332,9 @@ class Grades:
         self.losses = tuple(listed)
         law = Relevance.of(training.labels, training.start)
         err = self.target.name == "err"
-        self.gains = expected_gains(law, "err" if err else "2^s-1", normalised=not err)
+        self.gains = (
+            training.labels if differences else expected_gains(law, "err" if err else "2^s-1", normalised=not err)
+        )
 
     def start(self, name: str, held: NDArray[np.bool_] | None = None) -> Start:
         """Return a loss with its linear scorer, without the queries that are held out."""
@@ -353,6 +357,7 @@ class Grades:
 
     def parts(self, name: str) -> Iterator[Part]:
         """Hold out whole queries; nothing of fewer than twice as many as folds."""
+        self.training.refuse_cut()
         queries, n = len(self.training.weight), self.ranker.folds
         dealt = np.random.default_rng(self.ranker.seed).permutation(queries) % n
         looked = min(n, -(-ENOUGH * n // max(queries, 1)))

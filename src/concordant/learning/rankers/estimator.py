@@ -51,18 +51,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     """How the fit ended (status, iterations, gradient) and what a reader should know (notes)."""
 
     # -- scikit-learn ----------------------------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> Self:
         """Learn from the judgments ``y`` on the rows ``X``.
 
-        y is Judged, Preferences or (where the ranker takes labels) one relevance label per row. ``sample_weight`` has
-        an entry per row, the same for all rows of a query: it multiplies the query's loss, as if each of its judgments
-        had been made so many times; only ratios matter. Errors: InputError, UsageError.
+        y is Judged, Preferences or (where the ranker takes labels) one relevance label per row. ``qid`` names the query
+        of each row, ``group`` says how many rows each query has, one after another, where the rows do not say it; a
+        plain matrix and numbers with neither are one list of grades. ``sample_weight`` has an entry per row, the same
+        for all rows of a query: it multiplies the query's loss, as if each of its judgments had been made so many
+        times; only ratios matter. Errors: InputError, UsageError.
         """
         self._check()
         if isinstance(X, TargetSums):
             self._keep(self._learn_sums(X), X.names, len(X.names))
             return self
         if isinstance(X, FeatureFile):
+            if qid is not None or group is not None:
+                raise UsageError("rows that stay on disk say their query themselves; qid and group are for a matrix")
             self._check_streamed(X, y)
             streamed = StreamedTraining.of(X, y, sample_weight, whole=reads_below(getattr(self, "structure", None), y))
             passes = StreamedColumns(X, streamed.placed, self._normaliser(), self._normalised)
@@ -70,7 +74,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self._say_target(str(streamed.prefs.kind))
             self._keep(passes.normaliser, X.names, len(X.names))
             return self
-        training = learning_rows(X, y, self._missing, sample_weight, structure=getattr(self, "structure", None))
+        structure = getattr(self, "structure", None)
+        training = learning_rows(X, y, self._missing, sample_weight, structure=structure, qid=qid, group=group)
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
         self._say_target(None if training.labelled else str(training.prefs.kind))
@@ -89,23 +94,26 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if isinstance(X, FeatureFile):
                 return sure(scores_of_file(X, self._scores_of, self._names, self._missing))
             features, named = rows_of(X, self._missing, self._names)
-            return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_)))
+            who = type(self).__name__
+            return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_, who)))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Return how well the scores agree with judgments (1 is best), for model selection.
 
         With preferences 1 less the loss of the ranker's target (``Target``; of rankers without one that of this kind of
         preferences: pairwise disagreement, a tie in score counting ½, or ERR of clicks), queries weighted by their
         judgments; with labels the mean of the target's metric, of nDCG@10 where none is named (pairwise: 1 less the
-        share of the differences of labels that the scores contradict). Errors: InputError when no query has anything to
-        agree with.
+        share of the differences of labels that the scores contradict; that, too, of labels below 0 where none is
+        named). Arguments as of ``fit``. Errors: InputError when no query has anything to agree with, or a split cut
+        queries apart.
         """
         check_is_fitted(self)
         if isinstance(X, FeatureFile):
             streamed = StreamedTraining.of(X, y, sample_weight, whole=True)
             scores = scores_of_nodes(streamed, self._scores_of, self._names, self._missing)
             return agreement(streamed, scores, getattr(self, "target", None))
-        held = learning_rows(X, y, self._missing, sample_weight, whole=True)
+        held = learning_rows(X, y, self._missing, sample_weight, whole=True, qid=qid, group=group)
+        held.refuse_cut()
         scores = self.predict(held.features if held.named or self._names is None else held.features.X)[held.row]
         return agreement(held, scores, getattr(self, "target", None))
 
@@ -193,7 +201,8 @@ def agreement(held: Training, scores: Floats, target: Any = None) -> float:
     Errors: InputError when there is nothing to agree with.
     """
     if held.labelled:
-        asked = Target("ndcg", 10) if target is None else Target.of(target, "")
+        usual = Target("pairwise") if (held.labels < 0).any() else Target("ndcg", 10)
+        asked = usual if target is None else Target.of(target, "")
         value = agreement_with_labels(scores, held.labels, held.groups.owner, asked)
         known = ~np.isnan(value)
         if not known.any():

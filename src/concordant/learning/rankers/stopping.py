@@ -247,6 +247,7 @@ def labelled_parts(
     training: Training, regression: Regression, target: Target, n: int, seed: int
 ) -> tuple[list[Part], str]:
     """The same for labels, each query of which is judged by itself; none of fewer than twice as many queries."""
+    training.refuse_cut()
     queries = len(training.weight)
     dealt = np.random.default_rng(seed).permutation(queries) % n
     parts, looked = [], _enough(queries, n)
