@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from concordant.errors import InputError, Setting, UsageError, did_you_mean, few
 from concordant.io.engines.memory import arrow_table
@@ -29,17 +30,19 @@ from concordant.progress import steps
 
 LINES = 4096
 """Lines that are parsed at a time."""
-WIDEST = 1_000_000
-"""Largest index of a feature: more is a mistake in the file, not a matrix that fits into memory."""
-FILLED, CELLS = 1000, 1 << 28
-"""A matrix of more cells than the latter, of which less than one in the former is given, is refused."""
+WIDEST = 10_000_000
+"""Largest index of a feature: more is a mistake in the file, not features."""
+FILLED, CELLS = 16, 1 << 27
+"""A matrix of more cells than the latter, of which less than one in the former is given, is sparse."""
 NULL = "NULL"
 """A value that LETOR's files say is missing: 12:NULL."""
 Floats = NDArray[np.float64]
 
 
-def letor_columns(log: Log, width: int | None = None) -> tuple[Floats, Any, Any, Floats]:
+def letor_columns(log: Log, width: int | None = None) -> tuple[Any, Any, Any, Floats]:
     """Return X of shape (lines, features), the items and queries of the lines (Arrow) and their labels.
+
+    X is a ``csr_array`` where it is large and nearly all 0.
 
     Items and queries are named as ``read`` names them, so preferences read from the same file match. An index that a
     line leaves out is 0, NULL is NaN; indices count from 1. ``width`` is the number of features (None: largest index).
@@ -63,12 +66,13 @@ def letor_columns(log: Log, width: int | None = None) -> tuple[Floats, Any, Any,
             begin += len(block)
     widest = max((int(index.max(initial=0)) for _, index, _ in parts), default=0)
     cells, given = begin * (widest if width is None else width), sum(len(index) for _, index, _ in parts)
+    shape = (begin, widest if width is None else width)
     if cells > max(CELLS, FILLED * given):
-        raise InputError(
-            f"{log.name}: {begin:,} lines of {cells // begin:,} features are {8 * cells / 1e9:,.1f} GB as a table, and "
-            f"the file gives {given:,} of these {cells:,} numbers; features that are nearly all 0 are not read"
-        )
-    X = np.zeros((begin, widest if width is None else width))
+        columns = (np.concatenate(each) for each in zip(*parts, strict=True))
+        row, index, value = columns
+        sparse = csr_array((value, (row, index - 1)), shape)
+        return sparse, log.table["item"], query, relevance.values
+    X = np.zeros(shape)
     for rows, index, value in parts:
         X[rows, index - 1] = value
     return X, log.table["item"], query, relevance.values
@@ -241,7 +245,7 @@ def _read(
             raise UsageError(f"{log.name}: a LETOR file has no column names; its features are '1', '2', …")
         X, item, query, relevance = letor_columns(log, width)
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which is refused
-            X = X.astype(dtype, copy=False)
+            X = X if issparse(X) else X.astype(dtype, copy=False)
         return replace(Features.of(X, item, query, missing=missing, name=log.name), letor=True), relevance
     if width is not None:
         raise UsageError(f"{log.name}: width is for LETOR files; a table has the columns that it has")

@@ -131,6 +131,10 @@ class BoostedRanker(LinearRanker):
         self.folds = folds
         self.seed = seed
 
+    @property
+    def _takes_sparse(self) -> bool:
+        return False
+
     def _check(self) -> None:
         Target.of(self.target, "comparisons")
         listed = self.loss if isinstance(self.loss, list | tuple) else [self.loss]

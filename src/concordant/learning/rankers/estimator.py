@@ -16,6 +16,7 @@ from concordant.errors import InputError, UsageError
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.features.normalising import Normaliser
+from concordant.learning.features.sparse_rows import SparseRows
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.columns import (
     Columns,
@@ -76,6 +77,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return self
         structure = getattr(self, "structure", None)
         training = learning_rows(X, y, self._missing, sample_weight, structure=structure, qid=qid, group=group)
+        if not self._takes_sparse:
+            training.features.refuse_sparse(self._scorer)
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
         self._say_target(None if training.labelled else str(training.prefs.kind))
@@ -94,6 +97,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if isinstance(X, FeatureFile):
                 return sure(scores_of_file(X, self._scores_of, self._names, self._missing))
             features, named = rows_of(X, self._missing, self._names)
+            if not self._takes_sparse:
+                features.refuse_sparse(self._scorer)
             who = type(self).__name__
             return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_, who)))
 
@@ -121,6 +126,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.allow_nan = self.missing != "raise"
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
     def _say_target(self, kind: str | None) -> None:
@@ -155,6 +161,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _scores_of(self, X: Matrix) -> Floats:
         """Score rows of features as they are given."""
         return self._scores(self._normalised(self.normaliser_, X))
+
+    @property
+    def _takes_sparse(self) -> bool:
+        """Whether a sparse matrix is fitted as it is."""
+        return False
+
+    @property
+    def _scorer(self) -> str:
+        """What is fitted, in words."""
+        regressor = getattr(self, "regressor", None)
+        return type(self).__name__ + ("" if regressor is None else f" with a {type(regressor).__name__}")
 
     @property
     def _missing(self) -> str:
@@ -312,12 +329,14 @@ def linear_scores(Z: Matrix, theta: Floats) -> Floats:
     >>> bool((linear_scores(Z, Z[0])[2:3] == linear_scores(Z[2:3], Z[0])).all())
     True
     """
+    if isinstance(Z, SparseRows):
+        return Z @ theta
     return np.asarray(np.einsum("ij,j->i", np.asarray(Z, np.float64), theta), np.float64)
 
 
 def known(Z: Matrix) -> Matrix:
     """Return normalised features with missing values taken to be at the mean."""
-    return np.where(np.isnan(Z), 0.0, Z) if np.isnan(Z).any() else Z
+    return np.where(np.isnan(Z), 0.0, Z) if not isinstance(Z, SparseRows) and np.isnan(Z).any() else Z
 
 
 class LinearRanker(Ranker):
@@ -328,6 +347,10 @@ class LinearRanker(Ranker):
     there is ``regressor_`` instead, the fitted clone, whose predictions times ``regressor_unit_`` are the scores; where
     it was fitted to what a linear scorer leaves, the scores of ``scorer_standardised_`` come on top.
     """
+
+    @property
+    def _takes_sparse(self) -> bool:
+        return getattr(self, "regressor", None) is None
 
     coef_standardised_: Floats
     scorer_standardised_: Floats

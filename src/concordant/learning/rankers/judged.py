@@ -180,6 +180,6 @@ class Judged:
 
     def beside(self, X: NDArray[Any], names: tuple[str, ...] = ()) -> Features:
         """Return the matrix X with this object's labels of rows. Errors: InputError, another number of rows."""
-        if len(X) != len(self):
-            raise InputError(f"X has {len(X):,} rows, the judgments are on {len(self):,}")
+        if X.shape[0] != len(self):
+            raise InputError(f"X has {X.shape[0]:,} rows, the judgments are on {len(self):,}")
         return Features(X, self.items, self.item_code, self.queries, self.query_code, names)

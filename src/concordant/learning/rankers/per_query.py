@@ -148,6 +148,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = self.ranker is None or self.ranker.__sklearn_tags__().input_tags.sparse
         return tags
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

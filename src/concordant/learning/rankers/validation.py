@@ -191,7 +191,8 @@ def matched(features: Features, named: bool, names: tuple[str, ...] | None, widt
     if features.names == names:
         return features.X
     place = {name: column for column, name in enumerate(features.names)}
-    return np.ascontiguousarray(features.X[:, [place[name] for name in names]])
+    chosen = features.X[:, [place[name] for name in names]]
+    return chosen if features.sparse else np.ascontiguousarray(chosen)
 
 
 def refuse_other_names(given: tuple[str, ...], names: tuple[str, ...]) -> None:
