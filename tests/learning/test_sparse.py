@@ -110,7 +110,7 @@ def test_what_a_sparse_matrix_cannot_do_is_said() -> None:
     wrong[3, 2] = np.inf
     with pytest.raises(InputError, match="row 4, column '3': inf"):
         cc.ListRanker().fit(csr_array(wrong), LABELS)
-    with pytest.raises(InputError, match="Complex|no matrix of real numbers"):
+    with pytest.raises(InputError, match="is no matrix of real numbers"):
         cc.ListRanker().fit(SPARSE * 1j, GRADES)
 
 

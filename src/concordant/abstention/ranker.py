@@ -282,6 +282,10 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
             return self._without_judgments()
         training = learning_rows(X, y, self.missing, sample_weight, qid=qid, group=group)
         training.features.refuse_sparse("AbstainingRanker, which measures distances,")
+        if training.features.levels:
+            raise UsageError(
+                f"AbstainingRanker measures distances of numbers, not of categories: {few(training.features.levels)}"
+            )
         fitted = is_fitted(self.ranker)
         self.ranker_ = self.ranker if fitted else fit_scorer(self.ranker, training)
         self._keep(training)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class Features:
     """Query code of each row; None when rows hold for every query."""
     names: tuple[str, ...]
     """Name of each column."""
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Levels of each column of categories, which holds their codes 0, 1, …; none of most features."""
     letor: bool = False
     """Whether the rows are those of a LETOR file, where a label of −1 says that nobody judged the row."""
 
@@ -116,6 +118,11 @@ class Features:
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    @property
+    def categories(self) -> tuple[int, ...]:
+        """Places of the columns of categories, ascending."""
+        return tuple(place for place, name in enumerate(self.names) if name in self.levels)
 
     @property
     def sparse(self) -> bool:

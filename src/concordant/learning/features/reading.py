@@ -23,6 +23,7 @@ from concordant.io.log.formats import Log, locate, opened
 from concordant.io.log.headers import with_header
 from concordant.io.log.letor import read_letor
 from concordant.io.log.tables import from_object
+from concordant.learning.features.categories import coded
 from concordant.learning.features.matrix import Features
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, numbers
@@ -177,8 +178,9 @@ def read_features(
     Parameters
     ----------
     source : a LETOR/SVMLight file (.svm .svmlight .letor .dat, .txt; also .gz), a table with a column of items,
-        optionally of queries, and numeric columns (.csv .tsv .jsonl .parquet .arrow …; Arrow, pandas, polars, a mapping
-        of columns), or Features, which come back as they are.
+        optionally of queries, and columns of numbers or categories (dictionary-encoded: pandas' category, polars'
+        Categorical) (.csv .tsv .jsonl .parquet .arrow …; Arrow, pandas, polars, a mapping of columns), or Features,
+        which come back as they are.
     columns : which columns are item and query, where they do not have their usual names.
     names : columns of a table that are features; None, all others.
     missing : 'raise', or 'keep', which leaves missing values as NaN.
@@ -266,7 +268,11 @@ def _from_table(
     if len(table) == 0:
         raise InputError(f"{log.name}: there are no rows")
     X = np.empty((len(table), len(chosen)), dtype)
+    levels: dict[str, tuple[str, ...]] = {}
     for place, column in enumerate(steps("features", chosen)):
+        if pa.types.is_dictionary(table[column].type):
+            X[:, place], levels[column] = coded(table[column])
+            continue
         with np.errstate(over="ignore"):
             X[:, place] = column_numbers(table[column], column, log)
     features = Features.of(
@@ -277,6 +283,7 @@ def _from_table(
         missing=missing,
         name=log.name,
     )
+    features = replace(features, levels=levels) if levels else features
     if wanted is None:
         return features, None
     relevance = column_numbers(table[wanted], wanted, log)

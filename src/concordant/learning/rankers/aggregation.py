@@ -40,7 +40,7 @@ from concordant.learning.rankers.plans import (
     settled,
 )
 from concordant.learning.rankers.regression import RegressionRanker, refuse_negative
-from concordant.learning.rankers.regressors import check_regressor
+from concordant.learning.rankers.regressors import check_regressor, told_categories
 from concordant.learning.rankers.residual_fit import RIDGES, added, every_row, one_standard_error_ridge, remainder
 from concordant.learning.rankers.stopping import Regression, judged_parts
 from concordant.learning.rankers.target import Target
@@ -251,7 +251,8 @@ class AggregationRanker(RegressionRanker):
         beyond = informed and len(tried) == 1 and tried[0].gain == "identity" and not tried[0].normalise
         if beyond and len(ridges) > 1 and self.ridge == "auto":
             ridges = list(RIDGES)
-        maker = TargetMaker(training, columns, self._recipe(), informed, self.tau2)
+        seen = self._for_linear(training, columns)
+        maker = TargetMaker(training, seen, self._recipe(), informed, self.tau2)
         place = 0
         self._forget("cv_")
         target = Target.of(self.target, kind)
@@ -259,11 +260,12 @@ class AggregationRanker(RegressionRanker):
         unchosen: TooFew | None = None
         try:
             if beyond and len(ridges) > 1:
-                self.cv_: Curve = one_standard_error_ridge(training, columns, tried[0], ridges, maker, **how)
+                self.cv_: Curve = one_standard_error_ridge(training, seen, tried[0], ridges, maker, **how)
                 ridges = self.cv_["ridge"].tolist()
                 place = self.cv_.best
             elif len(tried) * len(ridges) > 1:
-                how |= {"regressor": self.regressor, "split": self.split}
+                regressor = told_categories(self.regressor, training.features.categories)
+                how |= {"regressor": regressor, "split": self.split}
                 self.cv_ = cross_validate(training, columns, tried, ridges, maker, **how)
                 place = self.cv_.best
         except TooFew as error:
@@ -280,11 +282,6 @@ class AggregationRanker(RegressionRanker):
         gated = self._gated(training, beyond)
         gates: list[Gate] = []
         start = aim = None
-        seen = columns
-        if self.missing == "keep" and isinstance(
-            columns, WholeColumns
-        ):  # a linear scorer has missing values at the mean
-            seen = replace(columns, normalised=lambda normaliser, X: known(self._normalised(normaliser, X)))
         if gated:
             gates, start, aim = self._through_gates(training, seen, plan, ridge, maker, beyond)
         if self.regressor is None:
@@ -332,6 +329,18 @@ class AggregationRanker(RegressionRanker):
         plan = {"structure": None, "order": "all", "gain": str(self.gain or target), "normalise": self.normalise}
         note = Note("grades", "labels are one complete judgment of each query: they are fitted as they are")
         self.status_ = {**facts, **plan, "notes": [*training.notes, note, *facts["notes"]]}
+
+    def _for_linear(self, training: Training, columns: Columns) -> Columns:
+        """What a linear scorer sees: a missing value at the mean, and of codes of categories nothing."""
+        if not isinstance(columns, WholeColumns):
+            return columns
+        if self.missing == "keep":
+            columns = replace(columns, normalised=lambda normaliser, X: known(self._normalised(normaliser, X)))
+        if not training.features.categories:
+            return columns
+        X = np.array(columns.X)
+        X[:, list(training.features.categories)] = 0.0
+        return replace(columns, X=X)
 
     def _asked_to_choose(self, tried: list[Plan]) -> bool:
         """Whether a choice was asked for by name, and is not only the usual one of order and ridge."""

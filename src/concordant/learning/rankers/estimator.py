@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError
 from concordant.io.log.json_values import Fields
-from concordant.learning.features.matrix import Matrix
+from concordant.learning.features.categories import as_fitted
+from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.sparse_rows import SparseRows
 from concordant.learning.features.streamed import FeatureFile
@@ -27,10 +29,12 @@ from concordant.learning.rankers.columns import (
     scores_of_file,
     scores_of_nodes,
 )
+from concordant.learning.rankers.regressors import knows_categories
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched, reads_below, rows_of
 from concordant.losses.metrics.metrics import metric
 from concordant.losses.metrics.pairwise import pairwise_loss
+from concordant.preferences.notes import Note
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +83,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         training = learning_rows(X, y, self._missing, sample_weight, structure=structure, qid=qid, group=group)
         if not self._takes_sparse:
             training.features.refuse_sparse(self._scorer)
+        self.levels_ = dict(training.features.levels)
+        training = replace(training, features=self._levelled(training.features)[0], said=self._said(training))
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
+        if places := list(training.features.categories):  # codes stay as they are
+            for column, value in ((normaliser.mean, 0.0), (normaliser.scale, 1.0), (normaliser.fill, -1.0)):
+                assert column is not None
+                column[places] = value
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
         self._say_target(None if training.labelled else str(training.prefs.kind))
         self._keep(normaliser, training.features.names if training.named else None, training.features.X.shape[1])
@@ -99,6 +109,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             features, named = rows_of(X, self._missing, self._names)
             if not self._takes_sparse:
                 features.refuse_sparse(self._scorer)
+            features, named = self._levelled(features)[0], named or bool(features.levels)
             who = type(self).__name__
             return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_, who)))
 
@@ -119,7 +130,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return agreement(streamed, scores, getattr(self, "target", None))
         held = learning_rows(X, y, self._missing, sample_weight, whole=True, qid=qid, group=group)
         held.refuse_cut()
-        scores = self.predict(held.features if held.named or self._names is None else held.features.X)[held.row]
+        told = held.named or self._names is None or held.features.levels
+        scores = self.predict(held.features if told else held.features.X)[held.row]
         return agreement(held, scores, getattr(self, "target", None))
 
     def __sklearn_tags__(self) -> Any:
@@ -161,6 +173,32 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _scores_of(self, X: Matrix) -> Floats:
         """Score rows of features as they are given."""
         return self._scores(self._normalised(self.normaliser_, X))
+
+    @property
+    def _knows_categories(self) -> bool:
+        """Whether codes of categories are fitted as they are, and not a column for each level."""
+        return knows_categories(getattr(self, "regressor", None))
+
+    def _levelled(self, features: Features) -> tuple[Features, int]:
+        """Return features with their categories as the ranker knows them, and how many values it does not know."""
+        levels = getattr(self, "levels_", {})
+        if not (levels or features.levels):
+            return features, 0
+        codes, keep = self._knows_categories, self.missing == "keep"
+        if codes and self.log:
+            raise UsageError("the logarithm of a category means nothing: leave log out")
+        return as_fitted(features, levels, codes=codes, unknown=np.nan if keep else -1.0)
+
+    def _said(self, training: Training) -> tuple[Note, ...]:
+        levels = training.features.levels
+        if not levels:
+            return training.said
+        codes = self._knows_categories
+        text = "{columns:columns of categories|columns of categories}: " + (
+            "the regressor takes them as such" if codes else "a column of 0 and 1 for each of {levels:levels}"
+        )
+        note = Note("categories", text, columns=len(levels), levels=sum(map(len, levels.values())))
+        return (*training.said, note)
 
     @property
     def _takes_sparse(self) -> bool:
@@ -277,7 +315,7 @@ def described(ranker: Any) -> dict[str, Any]:
             params[name] = json_values(value)
         except TypeError:
             lost.append(name)
-    names = getattr(ranker, "feature_names_in_", None)
+    names, levels = getattr(ranker, "feature_names_in_", None), getattr(ranker, "levels_", {})
     return {
         "ranker": type(ranker).__name__,
         "params": params,
@@ -285,6 +323,7 @@ def described(ranker: Any) -> dict[str, Any]:
         "features": ranker.n_features_in_,
         "names": None if names is None else list(names),
         "normaliser": ranker.normaliser_.to_dict(),
+        **({"levels": {name: list(found) for name, found in levels.items()}} if levels else {}),
         "status": json_values(ranker.status_),
     }
 
@@ -310,6 +349,8 @@ def restored(cls: type[R], values: Mapping[str, Any]) -> R:
         raise given.wrong("its parameters are not those of its normaliser")
     made.status_ = dict(given.fields("status").values)
     given.fields("status").text("status")
+    levels = given.fields("levels") if "levels" in values else None
+    made.levels_ = {} if levels is None else {name: levels.texts(name) for name in levels.values}
     made._keep(normaliser, names, width)
     return made
 

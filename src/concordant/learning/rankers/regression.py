@@ -13,7 +13,7 @@ from concordant.errors import InputError, Setting, UsageError, did_you_mean
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.plans import one_ridge
-from concordant.learning.rankers.regressors import fit_regressor
+from concordant.learning.rankers.regressors import fit_regressor, told_categories
 from concordant.learning.rankers.stopping import Part, Regression, labelled_parts, stopped
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training
@@ -61,11 +61,16 @@ class RegressionRanker(LinearRanker):
         ``parts_of`` holds out what it stops by.
         """
         Z = columns.matrix
-        regressor, stop = stopped(self.regressor, Z, training, regression, target, parts_of)
+        regressor = told_categories(self.regressor, training.features.categories)
+        regressor, stop = stopped(regressor, Z, training, regression, target, parts_of)
         fitted = fit_regressor(
             regressor, Z[regression.rows], regression.target, regression.weight, limited=stop is not None
         )
-        self._take_regressor(*fitted, regression.scorer)
+        scorer = regression.scorer
+        if scorer is not None and (codes := list(training.features.categories)):
+            scorer = scorer.copy()
+            scorer[codes] = 0.0  # it saw nothing there
+        self._take_regressor(*fitted, scorer)
         said = f"fitted by the {type(self.regressor).__name__} given"
         said += "" if regression.scorer is None else ", beyond a pairwise logistic scorer"
         ended = {"status": said, "iterations": None, "gradient": None, "ridge": None}

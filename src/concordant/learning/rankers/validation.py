@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, few
+from concordant.learning.features.categories import coded_frame
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.reading import read_features
 from concordant.learning.features.streamed import FeatureFile
@@ -131,11 +132,19 @@ def rows_of(X: Any, missing: str, names: tuple[str, ...] | None = None) -> tuple
             raise UsageError(f"a tuple of features is (X, query, item), not one of {len(X)}")
         matrix, query, item = X
         called = _column_names(matrix)
-        return Features.of(matrix, item, query, called, missing=keep), called is not None
+        return framed(matrix, item, query, called, keep), called is not None
     if isinstance(X, str | os.PathLike) or (_is_table(X) and not _is_matrix(X, names)):
         return read_features(X, missing=keep), True
     called = _column_names(X)
-    return Features.of(X, np.arange(1, _rows(X) + 1), None, called, missing=keep), called is not None
+    return framed(X, np.arange(1, _rows(X) + 1), None, called, keep), called is not None
+
+
+def framed(X: Any, item: Any, query: Any, names: tuple[str, ...] | None, missing: str) -> Features:
+    """Return the rows of a matrix, which may be a frame with columns of categories."""
+    found = coded_frame(X)
+    if found is None:
+        return Features.of(X, item, query, names, missing=missing)
+    return replace(Features.of(found[0], item, query, names or tuple(found[1]), missing=missing), levels=found[1])
 
 
 def _rows(X: Any) -> int:
@@ -243,11 +252,11 @@ def learning_rows(
         y = y if whole or y.prefs is None else replace(y, prefs=examined_only(y.prefs))
         matrix = X.X if isinstance(X, Features) else X[0] if isinstance(X, tuple) else X
         called = X.names if isinstance(X, Features) else _column_names(matrix)
-        rows = Features.of(
-            matrix, np.arange(1, _rows(matrix) + 1), None, called, missing="raise" if missing == "raise" else "keep"
-        )
+        keep = "raise" if missing == "raise" else "keep"
+        rows = framed(matrix, np.arange(1, _rows(matrix) + 1), None, called, keep)
         judged, named = y, called is not None
-        features = judged.beside(rows.X, rows.names)
+        levels = X.levels if isinstance(X, Features) else rows.levels
+        features = replace(judged.beside(rows.X, rows.names), levels=levels)
     else:
         features, named = _labelled(X, y, missing)
         if isinstance(y, Preferences):
@@ -310,7 +319,8 @@ def with_queries(X: Any, y: Any, missing: str, qid: Any = None, group: Any = Non
         if isinstance(y, Preferences):
             return X, y, ()  # which is refused: nothing says the item of a row
         return X, Judged.of_labels(y, query=query), ()
-    return Features.of(rows.X, rows.items.take(rows.item), query, rows.names, missing="keep"), y, ()
+    made = Features.of(rows.X, rows.items.take(rows.item), query, rows.names, missing="keep")
+    return replace(made, levels=rows.levels, letor=rows.letor), y, ()
 
 
 def queries_of(qid: Any, group: Any, rows: int) -> Any:
