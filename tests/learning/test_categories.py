@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_said() -> None:
         cc.ListRanker().fit(FRAME.assign(tint=FRAME["hue"], hue=HUE), LABELS)
     with pytest.raises(InputError, match="another name"):
         cc.ListRanker().fit(FRAME.assign(**{"hue=red": 1.0}), LABELS)
-    with pytest.raises(UsageError, match="not of categories: 'hue'"):
+    with pytest.raises(UsageError, match="takes columns of numbers; 'hue' hold categories"):
         cc.AbstainingRanker(cc.ListRanker()).fit(TABLE, GRADES)
     with pytest.raises(UsageError, match="logarithm of a category"):
         cc.ListRanker(regressor=HistGradientBoostingRegressor(), log=True).fit(TABLE, GRADES)

@@ -281,11 +281,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         if y is None:
             return self._without_judgments()
         training = learning_rows(X, y, self.missing, sample_weight, qid=qid, group=group)
-        training.features.refuse_sparse("AbstainingRanker, which measures distances,")
-        if training.features.levels:
-            raise UsageError(
-                f"AbstainingRanker measures distances of numbers, not of categories: {few(training.features.levels)}"
-            )
+        training.features.refuse_special("AbstainingRanker, which measures distances,")
         fitted = is_fitted(self.ranker)
         self.ranker_ = self.ranker if fitted else fit_scorer(self.ranker, training)
         self._keep(training)
@@ -410,7 +406,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
 
     def _seen(self, features: Features, named: bool) -> tuple[Floats, Matrix]:
         """Scores and normalised features of rows."""
-        features.refuse_sparse("AbstainingRanker, which measures distances,")
+        features.refuse_special("AbstainingRanker, which measures distances,")
         X = matched(features, named, self._names, self.n_features_in_, type(self).__name__)
         return scores_of(self.ranker_, features, named), self.normaliser_.apply(X)
 

@@ -54,10 +54,8 @@ def _is_category(kind: Any) -> bool:
     return str(kind).startswith(("category", "Categorical", "Enum"))
 
 
-def as_fitted(
-    features: Features, known: Mapping[str, tuple[str, ...]], *, codes: bool, unknown: float
-) -> tuple[Features, int]:
-    """Return the features with categories as a model knows them, and how many values are of a level that it does not.
+def as_fitted(features: Features, known: Mapping[str, tuple[str, ...]], *, codes: bool, unknown: float) -> Features:
+    """Return the features with categories as a model knows them.
 
     ``codes``: each column holds the place of its level among the known ones, ``unknown`` where it is none of them.
     Else it becomes a column for each level, named "column=level", 1 where the level is that, all 0 for others and where
@@ -65,9 +63,9 @@ def as_fitted(
 
     >>> made = Features.of([[0.0], [1.0]], ["x", "y"], names=["hue"])
     >>> made = replace(made, levels={"hue": ("blue", "red")})
-    >>> shown, unseen = as_fitted(made, {"hue": ("red", "green")}, codes=False, unknown=-1.0)
-    >>> shown.names, shown.X.tolist(), unseen
-    (('hue=red', 'hue=green'), [[0.0, 0.0], [1.0, 0.0]], 1)
+    >>> shown = as_fitted(made, {"hue": ("red", "green")}, codes=False, unknown=-1.0)
+    >>> shown.names, shown.X.tolist()
+    (('hue=red', 'hue=green'), [[0.0, 0.0], [1.0, 0.0]])
     """
     given = features.levels
     wide = {name for name in known if not codes and all(f"{name}={level}" in features.names for level in known[name])}
@@ -81,7 +79,6 @@ def as_fitted(
         )
     columns: list[Floats] = []
     names: list[str] = []
-    unseen = 0
     for place, name in enumerate(features.names):
         column = np.asarray(features.X[:, place], np.float64)
         if name not in given:
@@ -91,8 +88,6 @@ def as_fitted(
         at = {level: code for code, level in enumerate(known[name])}
         table = np.array([*(at.get(level, unknown) for level in given[name]), np.nan])
         new = table[np.where(np.isnan(column), len(table) - 1, column).astype(np.int64)]
-        strange_rows = ~np.isnan(column) & ~np.isin(new, list(at.values()))
-        unseen += int(strange_rows.sum())
         if codes:
             columns.append(new)
             names.append(name)
@@ -104,4 +99,4 @@ def as_fitted(
             "features: a column is called as the level of a category, 'column=level'; give it another name"
         )
     levels = {name: known[name] for name in given} if codes else {}
-    return replace(features, X=np.column_stack(columns), names=tuple(names), levels=levels), unseen
+    return replace(features, X=np.column_stack(columns), names=tuple(names), levels=levels)

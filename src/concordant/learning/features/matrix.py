@@ -134,6 +134,16 @@ class Features:
         if self.sparse:
             raise UsageError(f"{what} takes no sparse matrix; a dense one, X.toarray(), or a linear scorer does")
 
+    def refuse_special(self, what: str) -> None:
+        """Raise UsageError where X is sparse or has columns of categories."""
+        self.refuse_sparse(what)
+        self.refuse_categories(what)
+
+    def refuse_categories(self, what: str) -> None:
+        """Raise UsageError where columns are of categories."""
+        if self.levels:
+            raise UsageError(f"{what} takes columns of numbers; {few(self.levels)} hold categories")
+
     def __repr__(self) -> str:
         queries = "every query" if self.query is None else counted(len(self.queries), "queries")
         rows, items = counted(len(self), "rows"), counted(len(self.items), "items")

@@ -49,7 +49,7 @@ class SparseRows:
         return SparseRows(self.X[rows], self.shift)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        made = self.X.toarray()
+        made: NDArray[Any] = self.X.toarray()
         made -= self.shift
         return made if dtype is None else made.astype(dtype, copy=False)
 

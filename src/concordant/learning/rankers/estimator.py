@@ -52,6 +52,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     standardise: bool
     log: bool
     missing: str
+    levels_: dict[str, tuple[str, ...]]
+    """Levels of each column of categories, by its name."""
     status_: dict[str, Any]
     """How the fit ended (status, iterations, gradient) and what a reader should know (notes)."""
 
@@ -83,8 +85,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         training = learning_rows(X, y, self._missing, sample_weight, structure=structure, qid=qid, group=group)
         if not self._takes_sparse:
             training.features.refuse_sparse(self._scorer)
-        self.levels_ = dict(training.features.levels)
-        training = replace(training, features=self._levelled(training.features)[0], said=self._said(training))
+        levels = dict(training.features.levels)
+        training = replace(training, features=self._levelled(training.features, levels), said=self._said(training))
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
         if places := list(training.features.categories):  # codes stay as they are
             for column, value in ((normaliser.mean, 0.0), (normaliser.scale, 1.0), (normaliser.fill, -1.0)):
@@ -92,7 +94,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 column[places] = value
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
         self._say_target(None if training.labelled else str(training.prefs.kind))
-        self._keep(normaliser, training.features.names if training.named else None, training.features.X.shape[1])
+        names = training.features.names if training.named else None
+        self._keep(normaliser, names, training.features.X.shape[1], levels)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -109,7 +112,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             features, named = rows_of(X, self._missing, self._names)
             if not self._takes_sparse:
                 features.refuse_sparse(self._scorer)
-            features, named = self._levelled(features)[0], named or bool(features.levels)
+            features, named = self._levelled(features, self.levels_), named or bool(features.levels)
             who = type(self).__name__
             return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_, who)))
 
@@ -179,11 +182,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Whether codes of categories are fitted as they are, and not a column for each level."""
         return knows_categories(getattr(self, "regressor", None))
 
-    def _levelled(self, features: Features) -> tuple[Features, int]:
-        """Return features with their categories as the ranker knows them, and how many values it does not know."""
-        levels = getattr(self, "levels_", {})
+    def _levelled(self, features: Features, levels: Mapping[str, tuple[str, ...]]) -> Features:
+        """Return features with their categories as the ranker knows them."""
         if not (levels or features.levels):
-            return features, 0
+            return features
         codes, keep = self._knows_categories, self.missing == "keep"
         if codes and self.log:
             raise UsageError("the logarithm of a category means nothing: leave log out")
@@ -230,8 +232,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names.tolist())
 
-    def _keep(self, normaliser: Normaliser, names: tuple[str, ...] | None, width: int) -> None:
+    def _keep(
+        self,
+        normaliser: Normaliser,
+        names: tuple[str, ...] | None,
+        width: int,
+        levels: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self.normaliser_ = normaliser
+        self.levels_ = dict(levels or {})
         self.n_features_in_ = width
         if names is not None:
             self.feature_names_in_ = np.array(names, object)
@@ -315,7 +324,7 @@ def described(ranker: Any) -> dict[str, Any]:
             params[name] = json_values(value)
         except TypeError:
             lost.append(name)
-    names, levels = getattr(ranker, "feature_names_in_", None), getattr(ranker, "levels_", {})
+    names, levels = getattr(ranker, "feature_names_in_", None), ranker.levels_
     return {
         "ranker": type(ranker).__name__,
         "params": params,
@@ -350,8 +359,8 @@ def restored(cls: type[R], values: Mapping[str, Any]) -> R:
     made.status_ = dict(given.fields("status").values)
     given.fields("status").text("status")
     levels = given.fields("levels") if "levels" in values else None
-    made.levels_ = {} if levels is None else {name: levels.texts(name) for name in levels.values}
-    made._keep(normaliser, names, width)
+    known_levels = None if levels is None else {name: levels.texts(name) for name in levels.values}
+    made._keep(normaliser, names, width, known_levels)
     return made
 
 

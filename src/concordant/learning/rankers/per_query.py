@@ -74,6 +74,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
             raise UsageError(f"ranker must be a ranker of concordant, not {self.ranker!r}")
         missing = "raise" if self.ranker is None else self.ranker.missing
         training = learning_rows(X, y, missing, sample_weight, qid=qid, group=group)
+        training.features.refuse_categories("QueryRankers")
         usual = AggregationRanker() if training.labelled else AggregationRanker("log-odds", order="all")
         given = usual if self.ranker is None else self.ranker
         features = training.features
@@ -141,7 +142,8 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
             query = held.groups.owner.astype(np.int32)
             X_nodes = found.X[nodes]
             names = found.names if held.named else self.names_
-            found = Features(X_nodes, found.items, found.item[nodes], held.prefs.queries, query, names)
+            queries = held.prefs.queries
+            found = replace(found, X=X_nodes, item=found.item[nodes], queries=queries, query=query, names=names)
             nodes = np.arange(len(query))
         return agreement(held, self.predict(found)[nodes])
 
