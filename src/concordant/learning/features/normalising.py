@@ -226,6 +226,14 @@ class Normaliser:
             constant=constant,
         )
 
+    def leaving(self, columns: Sequence[int]) -> Normaliser:
+        """Return the normaliser that leaves some columns, of codes, as they are, with −1 where nothing is there."""
+        if not columns:
+            return self
+        mean, scale, fill, _, _ = (np.array(each) for each in self.fitted())
+        mean[list(columns)], scale[list(columns)], fill[list(columns)] = 0.0, 1.0, -1.0
+        return replace(self, mean=mean, scale=scale, fill=fill)
+
     def _medians(self, X: Matrix) -> Floats:
         return np.array([self.median(X[:, column]) for column in range(X.shape[1])], np.float64)
 

@@ -33,7 +33,7 @@ LINES = 4096
 """Lines that are parsed at a time."""
 WIDEST = 10_000_000
 """Largest index of a feature: more is a mistake in the file, not features."""
-FILLED, CELLS = 16, 1 << 27
+FILLED, CELLS = 100, 1 << 28
 """A matrix of more cells than the latter, of which less than one in the former is given, is sparse."""
 NULL = "NULL"
 """A value that LETOR's files say is missing: 12:NULL."""

@@ -88,10 +88,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         levels = dict(training.features.levels)
         training = replace(training, features=self._levelled(training.features, levels), said=self._said(training))
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
-        if places := list(training.features.categories):  # codes stay as they are
-            for column, value in ((normaliser.mean, 0.0), (normaliser.scale, 1.0), (normaliser.fill, -1.0)):
-                assert column is not None
-                column[places] = value
+        normaliser = normaliser.leaving(training.features.categories)
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
         self._say_target(None if training.labelled else str(training.prefs.kind))
         names = training.features.names if training.named else None
