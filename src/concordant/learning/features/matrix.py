@@ -166,7 +166,7 @@ def _all_finite(X: Matrix) -> bool:
         return bool(np.isfinite(X.sum(dtype=np.float64)))  # a finite sum has only finite terms
 
 
-def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str, begin: int | None = None) -> None:
+def check_values(X: Any, names: Sequence[str], *, missing: str, name: str, begin: int | None = None) -> None:
     """Raise InputError for infinite values and, unless ``missing`` is 'keep', for NaN, naming rows and columns.
 
     ``begin`` says that X is a part of a larger matrix, and which row of it is its first (from 0).
@@ -199,7 +199,7 @@ def _refuse_values(
     raise InputError(f"{name}: {len(rows):,} of {size:,} values{part} are not finite ({shown}{more})", *hint)
 
 
-def _matrix(X: Any, name: str) -> Matrix:
+def _matrix(X: Any, name: str) -> Any:
     try:
         given = X.to_numpy() if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray) else X
     except (TypeError, ValueError) as error:

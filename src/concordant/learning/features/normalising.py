@@ -47,7 +47,7 @@ class Moments:
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")
-    def of(cls, X: NDArray[np.floating[Any]], *, log: bool = False) -> Moments:
+    def of(cls, X: Any, *, log: bool = False) -> Moments:
         """Take the moments of X, or of its signed logarithms.
 
         Sums are of what exceeds the mean of the first rows, so no digits are lost to columns far from 0. Where squares
@@ -244,7 +244,7 @@ class Normaliser:
             return 0.0
         return float(np.median(signed_log(values) if self.log else values.astype(np.float64)))
 
-    def apply(self, X: Matrix) -> Any:
+    def apply(self, X: Any) -> Any:
         """Return the normalised matrix, a new array of X's precision, or ``SparseRows`` of a sparse one.
 
         Errors: not fitted, another width, infinities.

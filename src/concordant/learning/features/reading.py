@@ -69,10 +69,8 @@ def letor_columns(log: Log, width: int | None = None) -> tuple[Any, Any, Any, Fl
     cells, given = begin * (widest if width is None else width), sum(len(index) for _, index, _ in parts)
     shape = (begin, widest if width is None else width)
     if cells > max(CELLS, FILLED * given):
-        columns = (np.concatenate(each) for each in zip(*parts, strict=True))
-        row, index, value = columns
-        sparse = csr_array((value, (row, index - 1)), shape)
-        return sparse, log.table["item"], query, relevance.values
+        at, place, number = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return csr_array((number, (at, place - 1)), shape), log.table["item"], query, relevance.values
     X = np.zeros(shape)
     for rows, index, value in parts:
         X[rows, index - 1] = value

@@ -139,9 +139,10 @@ class WholeColumns(Columns):
     def _of_sparse(
         self, Y: Floats, start: NDArray[np.int64], weight: Floats, rows: NDArray[np.int64], intercept: str
     ) -> NormalEquations | SparseEquations:
+        Z: Any = self.matrix  # SparseRows
         if self.X.shape[1] > WIDE:
-            return SparseEquations(self.matrix[rows], Y, start, weight, intercept)
-        return NormalEquations.of(self.matrix, Y, start, weight, rows=rows, intercept=intercept)
+            return SparseEquations(Z[rows], Y, start, weight, intercept)
+        return NormalEquations.of(Z, Y, start, weight, rows=rows, intercept=intercept)
 
     def times(self, theta: Floats) -> Floats:
         if issparse(self.X):

@@ -369,7 +369,7 @@ def numbers_of(arrays: Mapping[str, NDArray[Any]], name: str, width: int) -> NDA
     return np.array(found, np.float64)
 
 
-def linear_scores(Z: Matrix, theta: Floats) -> Floats:
+def linear_scores(Z: Any, theta: Floats) -> Floats:
     """Return Zθ in float64, each row by itself: its bits do not depend on the rows beside it.
 
     >>> Z = np.random.default_rng(0).normal(size=(5, 3))
@@ -377,11 +377,11 @@ def linear_scores(Z: Matrix, theta: Floats) -> Floats:
     True
     """
     if isinstance(Z, SparseRows):
-        return Z @ theta
+        return np.asarray(Z @ theta, np.float64)
     return np.asarray(np.einsum("ij,j->i", np.asarray(Z, np.float64), theta), np.float64)
 
 
-def known(Z: Matrix) -> Matrix:
+def known(Z: Any) -> Any:
     """Return normalised features with missing values taken to be at the mean."""
     return np.where(np.isnan(Z), 0.0, Z) if not isinstance(Z, SparseRows) and np.isnan(Z).any() else Z
 

@@ -18,6 +18,7 @@ from concordant.learning.rankers.stopping import Part, Regression, labelled_part
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.learning.solvers.sparse_least_squares import SparseEquations
 from concordant.losses.gains import GAINS, Gain, best_value, inverse_discount
 from concordant.losses.metrics.conventions import gain_of
 from concordant.preferences.notes import Note
@@ -78,7 +79,7 @@ class RegressionRanker(LinearRanker):
             ended if stop is None else {**ended, "iterations": stop.stages, "stopped": stop.row, "notes": [stop.note]}
         )
 
-    def _solve(self, equations: NormalEquations, ridge: float) -> dict[str, Any]:
+    def _solve(self, equations: NormalEquations | SparseEquations, ridge: float) -> dict[str, Any]:
         fit = equations.solve(ridge)
         self._take_linear(fit.theta)
         return {"status": fit.status, "iterations": fit.iterations, "gradient": fit.gradient, "ridge": ridge}

@@ -97,13 +97,13 @@ class EdgeProblem:
     def times(self, theta: Floats) -> Floats:
         """X[row] θ in double precision; shape (units,)."""
         if isinstance(self.X, SparseRows):
-            return self._whole @ theta
+            return np.asarray(self._whole @ theta, np.float64)
         return np.concatenate([self._rows(a, b) @ theta for a, b in self._ranges()] or [np.zeros(0)])
 
     def back(self, of_units: Floats) -> Floats:
         """X[row]ᵀ v in double precision; shape (features,)."""
         if isinstance(self.X, SparseRows):
-            return self._whole.T @ of_units
+            return np.asarray(self._whole.T @ of_units, np.float64)
         total = np.zeros(self.width)
         for a, b in self._ranges():
             total += of_units[a:b] @ self._rows(a, b)

@@ -146,7 +146,7 @@ def _coordinates(Z: NDArray[Any], lists: GradedLists, bend: Floats, ridge: float
     )
 
 
-def _spread(Z: NDArray[Any], start: NDArray[np.int64]) -> Floats:
+def _spread(Z: Any, start: NDArray[np.int64]) -> Floats:
     """Root mean square of each column about its mean in the query; 1 where a column does not vary in any."""
     size = Ragged(start).sizes
     some = np.flatnonzero(size)
@@ -154,7 +154,7 @@ def _spread(Z: NDArray[Any], start: NDArray[np.int64]) -> Floats:
         return np.ones(Z.shape[1])
     if isinstance(Z, SparseRows):  # what does not vary in a query counts as what does: no order sees its coefficient
         squares = Z.squares(np.full(len(Z), 1.0 / len(Z)))
-        return np.sqrt(np.where(squares > 0, squares, 1.0))
+        return np.asarray(np.sqrt(np.where(squares > 0, squares, 1.0)), np.float64)
     means = np.add.reduceat(Z, start[some], axis=0, dtype=np.float64) / size[some, None]
     total = np.einsum("ij,ij->j", Z, Z, dtype=np.float64) - size[some] @ np.square(means)
     variance = np.maximum(total / len(Z), 0.0)

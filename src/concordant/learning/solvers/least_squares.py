@@ -434,7 +434,7 @@ def checked_ridge(ridge: float) -> float:
     return float(ridge)
 
 
-def products(X: NDArray[Any], theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def products(X: Any, theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return Xθ in double precision, shape (rows,), some rows at a time: no copy of X in that precision is made."""
     if isinstance(X, SparseRows):
         return X @ theta
