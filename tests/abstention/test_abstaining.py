@@ -590,7 +590,7 @@ def test_what_cannot_be_done_is_said() -> None:
         made.predict_pairs(np.full((1, 3), np.nan), features.X[:1])
     with pytest.raises(InputError, match="not finite"):
         made.tiers(np.full((2, 3), np.inf))
-    with pytest.raises(InputError, match="columns"):
+    with pytest.raises(InputError, match="is expecting 3 features"):
         made.tiers(features.X[:, :2])
     with pytest.raises(UsageError, match="by must be one of"):
         made.risk_coverage(features, prefs, by="nearness")

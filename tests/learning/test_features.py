@@ -260,7 +260,7 @@ def test_what_does_not_fit_together_is_refused(arguments: dict[str, object], say
 
 
 def test_other_matrices_are_refused() -> None:
-    for X, says in (([1.0, 2.0], "1 dimensions"), ([["a", "b"]], "not a matrix"), ([[1j]], "complex")):
+    for X, says in (([1.0, 2.0], "1 dimension, it must have 2"), ([["a", "b"]], "not a matrix"), ([[1j]], "Complex")):
         with pytest.raises(InputError, match=says):
             Features.of(X, item=["x"])
     with pytest.raises(InputError, match="row 1, column '2': nan"):

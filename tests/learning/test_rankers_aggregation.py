@@ -138,7 +138,7 @@ def test_sample_weight_multiplies_the_loss_of_a_query() -> None:
     expected = alone.fit(PROBLEM.features, rest).coef_
     assert np.allclose(alone.fit(PROBLEM.X, PROBLEM.judged, without).coef_, expected, rtol=1e-10)
     for wrong, said in ((np.arange(len(PROBLEM.X)), "differs within a query"), (-per_row, "negative"),
-                        (per_row[1:], "entries"), (0 * per_row, "0 for every query")):  # fmt: skip
+                        (per_row[1:], "entries"), (0 * per_row, "zero for every query")):  # fmt: skip
         with pytest.raises(InputError, match=said):
             ranker.fit(PROBLEM.X, PROBLEM.judged, sample_weight=wrong)
 

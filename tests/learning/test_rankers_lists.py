@@ -15,7 +15,6 @@ from sklearn.metrics import ndcg_score
 from threadpoolctl import threadpool_limits
 
 from concordant.errors import InputError, UsageError
-from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.lists import LOSSES, ListRanker
 from concordant.losses.metrics.metrics import metric
@@ -205,10 +204,6 @@ def test_labels_that_do_not_fit() -> None:
         Judged.of_labels(np.where(LABELS > 3, np.nan, LABELS), query=QUERY)
     with pytest.raises(InputError, match="for preferences use AggregationRanker"):
         ListRanker().fit({"item": ["a", "b"], "x": [1.0, 2.0]}, Preferences.from_comparisons(["a"], ["b"]))
-    with pytest.raises(InputError, match="for relevance labels use ListRanker"):
-        AggregationRanker().fit(X, JUDGED)
-    with pytest.raises(UsageError, match=r"do not say which item and query.*wrap the labels"):
-        ListRanker().fit(X, LABELS)
     for given, said in (({"loss": "lambdarank"}, "unknown loss"), ({"loss": "ranknet", "gain": "2^s"}, "has no gain"),
                         ({"gain": "3^s"}, "unknown gain"), ({"phi": "hinge"}, "least squares"),
                         ({"loss": "ranknet", "regressor": LinearRegression()}, "linear scorer")):  # fmt: skip

@@ -172,7 +172,7 @@ def test_feature_names_are_kept_matched_and_put_in_order() -> None:
         ranker.predict(frame.rename(columns={"c": "d"}))
     with pytest.raises(InputError, match="lack 'b'"):
         ranker.predict(frame[["a", "c"]])
-    with pytest.raises(InputError, match=r"2 columns.*fitted on 3"):
+    with pytest.raises(InputError, match=r"2 features, but AggregationRanker is expecting 3"):
         ranker.predict(PROBLEM.X[:, :2])
     ranker.fit(PROBLEM.X, PROBLEM.judged)
     assert not hasattr(ranker, "feature_names_in_")

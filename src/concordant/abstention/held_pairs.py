@@ -219,7 +219,7 @@ def fit_scorer(ranker: Any, training: Training) -> Any:
     last = made[-1] if isinstance(made, Pipeline) else made
     ours = isinstance(last, Ranker | QueryRankers)
     if training.labelled:
-        labels = np.empty(len(features))
+        labels = np.full(len(features), np.nan)
         labels[training.row] = training.labels
         judged = Judged(features.items, features.item, features.queries, _queries(features), None, labels)
     elif ours:
@@ -229,8 +229,8 @@ def fit_scorer(ranker: Any, training: Training) -> Any:
             f"a {type(last).__name__} cannot learn from preferences; fit it first, or give AggregationRanker it as "
             "regressor"
         )
-    X = features if training.named and last is made and ours else features.X
-    return made.fit(X, judged if ours else judged.labels)
+    X: Any = features if training.named and last is made and ours else features.X
+    return made.fit(X, judged) if ours else made.fit(X[training.row], training.labels)
 
 
 def _queries(features: Features) -> NDArray[np.int32]:
@@ -243,26 +243,29 @@ def cross_fitted(ranker: Any, training: Training, n: int, split: str, seed: int)
         for kept, held in steps("folds", folds(training.prefs, n, split=split, seed=seed), n):
             yield fit_scorer(ranker, replace(training, judged=kept)), replace(training, judged=held)
         return
-    queries = len(training.start) - 1
-    if split != "queries" or queries < n:
+    training.refuse_cut()
+    units, unit = (len(training.start) - 1, "queries") if split == "queries" else (len(training.row), "labelled rows")
+    if split == "clusters" or units < n:
+        why = "labels have no clusters" if split == "clusters" else f"{n} folds need as many, there are {units:,}"
         raise UsageError(
-            f"labels are held out by query: {n} folds need at least as many queries, there are {queries:,}; give a "
-            "ranker that is fitted already and rows it has not seen"
+            f"labels are held out by query or by row ({unit}): {why}; give a ranker that is fitted already and rows "
+            "it has not seen"
         )
-    part = np.random.default_rng(seed).permutation(queries) % n
+    part = np.random.default_rng(seed).permutation(units) % n
+    part = training.groups.spread(part) if split == "queries" else part
     for number in steps("folds", range(n)):
-        yield fit_scorer(ranker, _of_queries(training, part != number)), _of_queries(training, part == number)
+        yield fit_scorer(ranker, _of_nodes(training, part != number)), _of_nodes(training, part == number)
 
 
-def _of_queries(training: Training, chosen: NDArray[np.bool_]) -> Training:
-    """The labelled rows of the chosen queries alone."""
-    nodes = training.groups.spread(chosen)
-    rows = training.row[nodes]
+def _of_nodes(training: Training, chosen: NDArray[np.bool_]) -> Training:
+    """The chosen labelled rows alone."""
+    rows = training.row[chosen]
+    size = np.bincount(training.groups.owner[chosen], minlength=len(training.weight))
     return replace(
         training,
         features=training.features.take(rows),
-        start=Ragged.of_sizes(training.groups.sizes[chosen]).start,
+        start=Ragged.of_sizes(size[size > 0]).start,
         row=np.arange(len(rows)),
-        judged=training.labels[nodes],
-        weight=training.weight[chosen],
+        judged=training.labels[chosen],
+        weight=training.weight[size > 0],
     )

@@ -214,7 +214,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         standardised here on the rows that ``fit`` is given; 'none', in the features as they are.
     calibration : 'isotonic' or 'logistic', see ``ConditionalRisk``.
     folds, split, seed : of the parts held out where the ranker has yet to be fitted; split 'auto' is 'queries' where
-        there are at least ``folds`` of them, else 'judgments'.
+        there are at least ``folds`` of them, else 'judgments' (of labels: rows).
     pairs : pairs of labelled rows that are looked at, at most; beyond, a random part (a note says so).
 
     Attributes: ``ranker_``, ``gamma_`` (None: never), ``rule_``, ``curve_`` (the ``hull`` of a ``RiskCoverage``: the
@@ -266,7 +266,9 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         self.seed = seed
 
     # -- scikit-learn ----------------------------------------------------------------------------------------------
-    def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, qid: Any = None, group: Any = None
+    ) -> Self:
         """Learn from judgments when to abstain, and the ranker too where it is not fitted.
 
         Arguments as of any ranker: Features and Preferences, a matrix and Judged, or labels. A fitted ranker whose
@@ -274,10 +276,12 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         """
         check_params(self)
         if (X is None) != (y is None):
-            raise UsageError("fit takes features and judgments, or neither of them")
+            what = "features" if X is None else "judgments: it requires y to be passed, but the target y is None"
+            raise UsageError(f"fit takes features and judgments, or neither of them; there are no {what}")
         if y is None:
             return self._without_judgments()
-        training = learning_rows(X, y, self.missing, sample_weight)
+        training = learning_rows(X, y, self.missing, sample_weight, qid=qid, group=group)
+        training.features.refuse_special("AbstainingRanker, which measures distances,")
         fitted = is_fitted(self.ranker)
         self.ranker_ = self.ranker if fitted else fit_scorer(self.ranker, training)
         self._keep(training)
@@ -288,7 +292,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         else:
             split = self.split
             if split == "auto":
-                split = "queries" if len(training.start) > self.folds or training.labelled else "judgments"
+                split = "queries" if len(training.start) > self.folds else "judgments"
             parts = cross_fitted(self.ranker, training, self.folds, split, self.seed)
             held = HeldPairs.joined([self._held(ranker, part, training.named) for ranker, part in parts])
         how = "judgments given, ranker fitted before" if fitted else f"{self.folds} parts held out"
@@ -300,12 +304,12 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         check_is_fitted(self, "rule_")
         return scores_of(self.ranker_, *rows_of(X, self.missing, self._names))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Return 1 less the abstention loss on these judgments: pairs ordered wrongly, plus ``cost`` for each declined.
 
         A pair with equal scores is half wrong. Errors: InputError where nothing is compared.
         """
-        held = self._judged(X, y, sample_weight)
+        held = self._judged(X, y, sample_weight, qid, group)
         whole = float(held.mass.sum())
         if not whole > 0:
             raise InputError("no judgment compares two of the items: there is nothing to be scored by")
@@ -402,7 +406,8 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
 
     def _seen(self, features: Features, named: bool) -> tuple[Floats, Matrix]:
         """Scores and normalised features of rows."""
-        X = matched(features, named, self._names, self.n_features_in_)
+        features.refuse_special("AbstainingRanker, which measures distances,")
+        X = matched(features, named, self._names, self.n_features_in_, type(self).__name__)
         return scores_of(self.ranker_, features, named), self.normaliser_.apply(X)
 
     def _held(self, ranker: Any, part: Training, named: bool | None = None) -> HeldPairs:
@@ -411,9 +416,11 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         Z = self.normaliser_.apply(matched(features, named, self._names, self.n_features_in_))
         return judged_pairs(part, scores, Z, norm_name(self.norm), most=int(self.pairs), seed=self.seed)
 
-    def _judged(self, X: Any, y: Any, sample_weight: Any) -> HeldPairs:
+    def _judged(self, X: Any, y: Any, sample_weight: Any, qid: Any = None, group: Any = None) -> HeldPairs:
         check_is_fitted(self, "rule_")
-        return self._held(self.ranker_, learning_rows(X, y, self.missing, sample_weight, whole=True))
+        held = learning_rows(X, y, self.missing, sample_weight, whole=True, qid=qid, group=group)
+        held.refuse_cut()
+        return self._held(self.ranker_, held)
 
 
 def _gamma(gamma: Any) -> float | None:

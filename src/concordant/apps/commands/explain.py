@@ -40,6 +40,7 @@ def explain(options: ExplainOptions) -> None:
         features, matched = labelled_like(features, prefs)
     if features.query is not None:
         raise UsageError(f"{options.features}: properties of items hold in every query; this has a column of queries")
+    features.refuse_special("an explanation")
     columns = {name: np.asarray(features.X[:, at], np.float64) for at, name in enumerate(features.names)}
     label = next(name for name in ("item", *(f"item {at}" for at in range(len(columns) + 1))) if name not in columns)
     table = {label: features.items.take(features.item), **columns}

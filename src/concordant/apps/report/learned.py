@@ -248,6 +248,7 @@ def learned(prefs: Preferences, features: Any, model: Any, *, seed: int) -> Lear
         _without_features(found, ranker)
         return found
     training = learning_rows(features, prefs, "keep" if ranker is None else _missing(ranker))
+    training.features.refuse_special("a report")
     found.notes += training.notes
     if ranker is None:
         _fit(found, training, seed)

@@ -263,6 +263,8 @@ class Served:
             self._load(rows_of(features, self.missing, self.names)[0])
 
     def _load(self, features: Features) -> None:
+        if self.by_query or self.near:
+            features.refuse_special("a server that keeps the features")
         self.loaded = RowsByLabel(features)
         self.rows, self.items = len(features), len(features.items)
         self.loaded_queries = None if features.query is None else len(features.queries)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.io.log.json_values import unicode_text
@@ -22,7 +23,15 @@ Matrix = NDArray[np.floating[Any]]
 MISSING = ("raise", "keep")
 ROWS = 1 << 15
 """Rows whose values are looked at together."""
-FILL = ("; a ranker fills what is missing with ", Setting("missing", "mean"), ", and missing='keep' reads it as it is")
+FILL = (
+    "; a ranker fills what is missing (NaN) with ",
+    Setting("missing", "mean"),
+    ", and missing='keep' reads it as it is",
+)
+
+
+class NotNumbers(InputError, TypeError):
+    """Something in a matrix of features is of a type that is no number."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +48,8 @@ class Features:
     """
 
     X: Matrix
-    """Shape (rows, names), float64 or float32, read-only; NaN where a value is missing (if that was allowed)."""
+    """Shape (rows, names), float64 or float32, read-only, or a ``csr_array``; NaN where a value is missing (if that was
+    allowed)."""
     items: Labels
     item: Ints
     """Item code of each row."""
@@ -48,6 +58,10 @@ class Features:
     """Query code of each row; None when rows hold for every query."""
     names: tuple[str, ...]
     """Name of each column."""
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Levels of each column of categories, which holds their codes 0, 1, …; none of most features."""
+    letor: bool = False
+    """Whether the rows are those of a LETOR file, where a label of −1 says that nobody judged the row."""
 
     @classmethod
     def of(
@@ -65,7 +79,7 @@ class Features:
         Parameters
         ----------
         X : array-like of shape (rows, columns). float32 stays float32, everything else becomes float64. A float array
-            that is C-contiguous is not copied.
+            that is C-contiguous is not copied. A sparse matrix of SciPy becomes a ``csr_array`` of float64.
         item, query : columns of texts or integers. Without ``query`` a row holds for its item in every query.
         names : names of the columns; None, "1", "2", …
         missing : 'raise', or 'keep', which lets NaN through for a ``Normaliser`` to fill.
@@ -78,12 +92,13 @@ class Features:
             raise UsageError(f"missing must be one of {', '.join(MISSING)}, not {missing!r}")
         matrix = _matrix(X, name)
         labels = {"item": _codes(item, "item", name)}
+        rows = matrix.shape[0]
         if query is not None:
             labels["query"] = _codes(query, "query", name)
         for role, (_, codes) in labels.items():
-            if len(codes) != len(matrix):
+            if len(codes) != rows:
                 raise InputError(
-                    f"{name}: the matrix has {len(matrix):,} rows and the column of {role} {len(codes):,}; give one "
+                    f"{name}: the matrix has {rows:,} rows and the column of {role} {len(codes):,}; give one "
                     "label for each row"
                 )
         called = _names(names, matrix.shape[1], name)
@@ -95,14 +110,39 @@ class Features:
     def __post_init__(self) -> None:
         for name in ("X", "item", "query"):
             if (column := getattr(self, name)) is not None:
-                object.__setattr__(self, name, read_only(column))
+                object.__setattr__(self, name, column if issparse(column) else read_only(column))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: state[name] for name in self.__dataclass_fields__})  # without what was cached
         self.__post_init__()
 
     def __len__(self) -> int:
-        return len(self.X)
+        return int(self.X.shape[0])
+
+    @property
+    def categories(self) -> tuple[int, ...]:
+        """Places of the columns of categories, ascending."""
+        return tuple(place for place, name in enumerate(self.names) if name in self.levels)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether X is a sparse matrix of SciPy (a ``csr_array``)."""
+        return bool(issparse(self.X))
+
+    def refuse_sparse(self, what: str) -> None:
+        """Raise UsageError where X is sparse."""
+        if self.sparse:
+            raise UsageError(f"{what} takes no sparse matrix; a dense one, X.toarray(), or a linear scorer does")
+
+    def refuse_special(self, what: str) -> None:
+        """Raise UsageError where X is sparse or has columns of categories."""
+        self.refuse_sparse(what)
+        self.refuse_categories(what)
+
+    def refuse_categories(self, what: str) -> None:
+        """Raise UsageError where columns are of categories."""
+        if self.levels:
+            raise UsageError(f"{what} takes columns of numbers; {few(self.levels)} hold categories")
 
     def __repr__(self) -> str:
         queries = "every query" if self.query is None else counted(len(self.queries), "queries")
@@ -113,7 +153,7 @@ class Features:
         """Return the rows of a mask or of row numbers, with the labels that they use."""
         items, item = _used(self.items, self.item[rows])
         queries, query = (self.queries, None) if self.query is None else _used(self.queries, self.query[rows])
-        return Features(self.X[rows], items, item, queries, query, self.names)
+        return replace(self, X=self.X[rows], items=items, item=item, queries=queries, query=query)
 
     def where(self, row: int) -> str:
         """Say which query and item a row stands for."""
@@ -126,48 +166,74 @@ def _all_finite(X: Matrix) -> bool:
         return bool(np.isfinite(X.sum(dtype=np.float64)))  # a finite sum has only finite terms
 
 
-def check_values(X: Matrix, names: Sequence[str], *, missing: str, name: str, begin: int | None = None) -> None:
+def check_values(X: Any, names: Sequence[str], *, missing: str, name: str, begin: int | None = None) -> None:
     """Raise InputError for infinite values and, unless ``missing`` is 'keep', for NaN, naming rows and columns.
 
     ``begin`` says that X is a part of a larger matrix, and which row of it is its first (from 0).
     """
+    if issparse(X):
+        bad = np.isinf(X.data) if missing == "keep" else ~np.isfinite(X.data)
+        if not bad.any():
+            return
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[bad]
+        _refuse_values(row + (begin or 0), X.indices[bad], X.data[bad], X.nnz, names, missing, name, "")
     if all(in_threads(_all_finite, [X[begin : begin + ROWS] for begin in range(0, len(X), ROWS)])):
         return
     bad = np.isinf(X) if missing == "keep" else ~np.isfinite(X)
     if not bad.any():
         return
     rows, columns = np.nonzero(bad)
+    part = "" if begin is None else f" in rows {begin + 1:,} to {begin + len(X):,}"
+    _refuse_values(rows + (begin or 0), columns, X[bad], X.size, names, missing, name, part)
+
+
+def _refuse_values(
+    rows: Any, columns: Any, values: Any, size: int, names: Sequence[str], missing: str, name: str, part: str
+) -> None:
     shown = "; ".join(
-        f"row {row + 1 + (begin or 0):,}, column {names[column]!r}: {X[row, column]}"
-        for row, column in zip(rows[:4].tolist(), columns[:4].tolist(), strict=True)
+        f"row {row + 1:,}, column {names[column]!r}: {value}"
+        for row, column, value in zip(rows[:4].tolist(), columns[:4].tolist(), values[:4], strict=True)
     )
     more = "" if len(rows) <= 4 else "; …"
-    hint = () if missing == "keep" or not np.isnan(X[bad]).any() else FILL
-    part = "" if begin is None else f" in rows {begin + 1:,} to {begin + len(X):,}"
-    raise InputError(f"{name}: {len(rows):,} of {X.size:,} values{part} are not finite ({shown}{more})", *hint)
+    hint = () if missing == "keep" or not np.isnan(values).any() else FILL
+    raise InputError(f"{name}: {len(rows):,} of {size:,} values{part} are not finite ({shown}{more})", *hint)
 
 
-def _matrix(X: Any, name: str) -> Matrix:
+def _matrix(X: Any, name: str) -> Any:
     try:
         given = X.to_numpy() if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray) else X
     except (TypeError, ValueError) as error:
         raise InputError(f"{name}: not a matrix of numbers: {str(error)[:160]}") from None
-    if hasattr(given, "toarray"):
-        raise InputError(f"{name}: a sparse {type(given).__name__}; features are a dense matrix (X.toarray())")
+    if issparse(given):
+        return _sparse(given, name)
     if np.ma.is_masked(given):
         raise InputError(f"{name}: values are masked; NaN stands for a missing value (X.filled(np.nan))")
     try:
         array = np.asarray(given)
         if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
+            raise ValueError("Complex data not supported")
+        if array.dtype == object and not any(isinstance(value, str | bytes) for value in array.flat):
+            array = array.astype(np.float64)
         matrix: Matrix = np.ascontiguousarray(array, np.float32 if array.dtype == np.float32 else np.float64)
     except (OverflowError, TypeError, ValueError) as error:
-        raise InputError(f"{name}: not a matrix of numbers: {str(error)[:160]}") from None
+        kind = NotNumbers if isinstance(error, TypeError) else InputError
+        raise kind(f"{name}: not a matrix of numbers: {str(error)[:160]}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name}: the matrix holds {array.dtype}, features are real numbers")
     if array.ndim != 2:
-        raise InputError(f"{name}: the matrix has {array.ndim} dimensions, it must have 2 (rows, features)")
+        shapes = "; X.reshape(-1, 1) is one feature, X.reshape(1, -1) one row" if array.ndim == 1 else ""
+        said = f"the matrix has {counted(array.ndim, 'dimensions')}, it must have 2 (rows, features)"
+        raise InputError(f"{name}: {said}. Reshape your data{shapes}")
     return matrix
+
+
+def _sparse(given: Any, name: str) -> Any:
+    if given.ndim != 2 or given.dtype.kind not in "biuf":
+        raise InputError(f"{name}: a sparse {type(given).__name__} of {given.dtype} is no matrix of real numbers")
+    whole = given.format == "csr" and given.has_canonical_format
+    made = csr_array(given, dtype=np.float64, copy=not whole)
+    made.sum_duplicates()
+    return made
 
 
 def _codes(column: Any, role: str, name: str) -> tuple[Labels, Ints]:

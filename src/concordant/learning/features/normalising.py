@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from concordant.errors import InputError, Setting, UsageError, did_you_mean, few
 from concordant.io.log.json_values import Fields
 from concordant.kernels.arrays import in_threads
 from concordant.learning.features.matrix import Features, Matrix, check_values
+from concordant.learning.features.sparse_rows import SparseRows, like, sparse_moments
 
 Floats = NDArray[np.float64]
 BLOCK = 1 << 16
@@ -45,12 +47,14 @@ class Moments:
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")
-    def of(cls, X: NDArray[np.floating[Any]], *, log: bool = False) -> Moments:
+    def of(cls, X: Any, *, log: bool = False) -> Moments:
         """Take the moments of X, or of its signed logarithms.
 
         Sums are of what exceeds the mean of the first rows, so no digits are lost to columns far from 0. Where squares
         are beyond float64 the deviation is infinite or NaN.
         """
+        if issparse(X):
+            return cls(*sparse_moments(X, signed_log(X.data) if log else X.data))
         width = X.shape[1]
         blocks = row_blocks(X)
         shift = np.zeros(width)
@@ -184,8 +188,10 @@ class Normaliser:
         given = features.names if isinstance(features, Features) else names
         called = tuple(given) if given else tuple(map(str, range(1, X.shape[1] + 1)))
         check_values(X, called, missing="raise" if self.missing == "raise" else "keep", name="features")
+        if issparse(X) and self.missing == "median":
+            raise UsageError("missing values of a sparse matrix are filled with 'mean' or 'zero', not the median")
         found = Moments.of(X, log=self.log)
-        return self.with_moments(found, called, len(X), self._medians(X) if self.missing == "median" else None)
+        return self.with_moments(found, called, X.shape[0], self._medians(X) if self.missing == "median" else None)
 
     def with_moments(
         self, found: Moments, names: Sequence[str], rows: int, medians: Floats | None = None
@@ -220,6 +226,14 @@ class Normaliser:
             constant=constant,
         )
 
+    def leaving(self, columns: Sequence[int]) -> Normaliser:
+        """Return the normaliser that leaves some columns, of codes, as they are, with −1 where nothing is there."""
+        if not columns:
+            return self
+        mean, scale, fill = (np.array(each, np.float64) for each in self.fitted()[:3])
+        mean[list(columns)], scale[list(columns)], fill[list(columns)] = 0.0, 1.0, -1.0
+        return replace(self, mean=mean, scale=scale, fill=fill)
+
     def _medians(self, X: Matrix) -> Floats:
         return np.array([self.median(X[:, column]) for column in range(X.shape[1])], np.float64)
 
@@ -230,13 +244,21 @@ class Normaliser:
             return 0.0
         return float(np.median(signed_log(values) if self.log else values.astype(np.float64)))
 
-    def apply(self, X: Matrix) -> Matrix:
-        """Return the normalised matrix, a new array of X's precision. Errors: not fitted, another width, infinities."""
+    def apply(self, X: Any) -> Any:
+        """Return the normalised matrix, a new array of X's precision, or ``SparseRows`` of a sparse one.
+
+        Errors: not fitted, another width, infinities.
+        """
         mean, scale, fill, _, _ = self.fitted()
         X = _matrix(X)
         if X.shape[1] != len(mean):
             raise InputError(f"features: {X.shape[1]:,} columns, the normaliser was fitted on {len(mean):,}")
         check_values(X, self.names, missing="raise" if self.missing == "raise" else "keep", name="features")
+        if issparse(X):
+            values = signed_log(X.data) if self.log else X.data
+            values = np.where(np.isnan(values), fill[X.indices], values)
+            rows = SparseRows(like(X, values), np.zeros(len(mean)))
+            return SparseRows(rows.X, mean).scaled(1.0 / scale) if self.standardise else rows
         out = np.empty_like(X)
         absent = bool(np.isnan(X.sum(dtype=np.float64)))  # infinities were refused
         for part in row_blocks(X):
@@ -294,6 +316,8 @@ class Normaliser:
         return self.mean, self.scale, self.fill, self.absent, self.constant
 
 
-def _matrix(X: Any) -> Matrix:
+def _matrix(X: Any) -> Any:
+    if issparse(X):
+        return X
     array = np.asarray(X)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

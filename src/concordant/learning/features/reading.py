@@ -6,6 +6,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from concordant.errors import InputError, Setting, UsageError, did_you_mean, few
 from concordant.io.engines.memory import arrow_table
@@ -21,6 +23,7 @@ from concordant.io.log.formats import Log, locate, opened
 from concordant.io.log.headers import with_header
 from concordant.io.log.letor import read_letor
 from concordant.io.log.tables import from_object
+from concordant.learning.features.categories import coded
 from concordant.learning.features.matrix import Features
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, numbers
@@ -28,17 +31,19 @@ from concordant.progress import steps
 
 LINES = 4096
 """Lines that are parsed at a time."""
-WIDEST = 1_000_000
-"""Largest index of a feature: more is a mistake in the file, not a matrix that fits into memory."""
-FILLED, CELLS = 1000, 1 << 28
-"""A matrix of more cells than the latter, of which less than one in the former is given, is refused."""
+WIDEST = 10_000_000
+"""Largest index of a feature: more is a mistake in the file, not features."""
+FILLED, CELLS = 100, 1 << 28
+"""A matrix of more cells than the latter, of which less than one in the former is given, is sparse."""
 NULL = "NULL"
 """A value that LETOR's files say is missing: 12:NULL."""
 Floats = NDArray[np.float64]
 
 
-def letor_columns(log: Log, width: int | None = None) -> tuple[Floats, Any, Any, Floats]:
+def letor_columns(log: Log, width: int | None = None) -> tuple[Any, Any, Any, Floats]:
     """Return X of shape (lines, features), the items and queries of the lines (Arrow) and their labels.
+
+    X is a ``csr_array`` where it is large and nearly all 0.
 
     Items and queries are named as ``read`` names them, so preferences read from the same file match. An index that a
     line leaves out is 0, NULL is NaN; indices count from 1. ``width`` is the number of features (None: largest index).
@@ -62,12 +67,11 @@ def letor_columns(log: Log, width: int | None = None) -> tuple[Floats, Any, Any,
             begin += len(block)
     widest = max((int(index.max(initial=0)) for _, index, _ in parts), default=0)
     cells, given = begin * (widest if width is None else width), sum(len(index) for _, index, _ in parts)
+    shape = (begin, widest if width is None else width)
     if cells > max(CELLS, FILLED * given):
-        raise InputError(
-            f"{log.name}: {begin:,} lines of {cells // begin:,} features are {8 * cells / 1e9:,.1f} GB as a table, and "
-            f"the file gives {given:,} of these {cells:,} numbers; features that are nearly all 0 are not read"
-        )
-    X = np.zeros((begin, widest if width is None else width))
+        at, place, number = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return csr_array((number, (at, place - 1)), shape), log.table["item"], query, relevance.values
+    X = np.zeros(shape)
     for rows, index, value in parts:
         X[rows, index - 1] = value
     return X, log.table["item"], query, relevance.values
@@ -172,8 +176,9 @@ def read_features(
     Parameters
     ----------
     source : a LETOR/SVMLight file (.svm .svmlight .letor .dat, .txt; also .gz), a table with a column of items,
-        optionally of queries, and numeric columns (.csv .tsv .jsonl .parquet .arrow …; Arrow, pandas, polars, a mapping
-        of columns), or Features, which come back as they are.
+        optionally of queries, and columns of numbers or categories (dictionary-encoded: pandas' category, polars'
+        Categorical) (.csv .tsv .jsonl .parquet .arrow …; Arrow, pandas, polars, a mapping of columns), or Features,
+        which come back as they are.
     columns : which columns are item and query, where they do not have their usual names.
     names : columns of a table that are features; None, all others.
     missing : 'raise', or 'keep', which leaves missing values as NaN.
@@ -240,8 +245,8 @@ def _read(
             raise UsageError(f"{log.name}: a LETOR file has no column names; its features are '1', '2', …")
         X, item, query, relevance = letor_columns(log, width)
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, which is refused
-            X = X.astype(dtype, copy=False)
-        return Features.of(X, item, query, missing=missing, name=log.name), relevance
+            X = X if issparse(X) else X.astype(dtype, copy=False)
+        return replace(Features.of(X, item, query, missing=missing, name=log.name), letor=True), relevance
     if width is not None:
         raise UsageError(f"{log.name}: width is for LETOR files; a table has the columns that it has")
     return _from_table(with_header(log), columns or {}, names, missing, dtype, label)
@@ -261,7 +266,11 @@ def _from_table(
     if len(table) == 0:
         raise InputError(f"{log.name}: there are no rows")
     X = np.empty((len(table), len(chosen)), dtype)
+    levels: dict[str, tuple[str, ...]] = {}
     for place, column in enumerate(steps("features", chosen)):
+        if pa.types.is_dictionary(table[column].type):
+            X[:, place], levels[column] = coded(table[column])
+            continue
         with np.errstate(over="ignore"):
             X[:, place] = column_numbers(table[column], column, log)
     features = Features.of(
@@ -272,6 +281,7 @@ def _from_table(
         missing=missing,
         name=log.name,
     )
+    features = replace(features, levels=levels) if levels else features
     if wanted is None:
         return features, None
     relevance = column_numbers(table[wanted], wanted, log)

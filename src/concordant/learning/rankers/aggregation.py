@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -12,14 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.errors import InputError, Setting, UsageError
+from concordant.errors import InputError, Setting, UsageError, refuse_idle
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
 from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums, WholeColumns
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edge_sources import clicks_note, several_note
-from concordant.learning.rankers.estimator import LinearRanker, known
+from concordant.learning.rankers.estimator import known
 from concordant.learning.rankers.gate import (
     DEFAULT,
     Candidate,
@@ -39,7 +39,8 @@ from concordant.learning.rankers.plans import (
     scales_to_try,
     settled,
 )
-from concordant.learning.rankers.regressors import check_regressor, fit_regressor, freely
+from concordant.learning.rankers.regression import RegressionRanker, refuse_negative
+from concordant.learning.rankers.regressors import check_regressor, told_categories
 from concordant.learning.rankers.residual_fit import (
     RIDGES,
     added,
@@ -48,11 +49,11 @@ from concordant.learning.rankers.residual_fit import (
     one_standard_error_ridge,
     remainder,
 )
-from concordant.learning.rankers.stopping import Part, Regression, held_out, judged_parts
+from concordant.learning.rankers.stopping import Regression, judged_parts
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
-from concordant.learning.solvers.least_squares import INTERCEPTS, NormalEquations
+from concordant.learning.solvers.least_squares import INTERCEPTS
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
@@ -74,62 +75,12 @@ def _not_chosen(why: InputError, beyond: bool, ridge: float) -> Note:
     return Note("not chosen", text, why=why.args[0], taken=taken)
 
 
-class RegressionRanker(LinearRanker):
-    """A ranker that fits one target per node, each query with its weight."""
-
-    # parameters of every such ranker; each sets them in its own __init__
-    regressor: Any
-    intercept: str
-
-    def _fit_targets(
-        self, training: Training, columns: Columns, target: Floats, weight: Floats, ridge: float
-    ) -> dict[str, Any]:
-        """Fit a linear scorer to targets (nodes,) with weights (queries,), exactly; return how that went."""
-        equations = columns.equations(target, training.start, weight, rows=training.row, intercept=self.intercept)
-        return self._solve(equations, ridge)
-
-    def _fit_regressor(
-        self,
-        training: Training,
-        columns: Columns,
-        regression: Regression,
-        target: Target,
-        parts_of: Callable[[], tuple[list[Part], str]],
-    ) -> dict[str, Any]:
-        """Fit the regressor that was given, which stops early by the target if it was to; return how that went.
-
-        ``parts_of`` holds out what it stops by, and what says how much of it is added to a linear scorer.
-        """
-        Z = columns.matrix
-        held = held_out(self.regressor, Z, training, regression, target, parts_of)
-        fitted, unit = fit_regressor(
-            held.regressor,
-            Z[regression.rows],
-            regression.target,
-            regression.weight,
-            regression.owner,
-            limited=held.stop is not None,
-        )
-        self._take_regressor(fitted, unit * held.share, regression.scorer)
-        said = f"fitted by the {type(self.regressor).__name__} given"
-        said += "" if regression.scorer is None else ", beyond a pairwise logistic scorer"
-        ended: dict[str, Any] = {"status": said, "iterations": None, "gradient": None, "ridge": None}
-        ended |= {"free_intercept": freely(self.regressor), "notes": [*held.notes]}
-        if regression.scorer is not None:
-            ended["share"] = held.share
-        if held.stop is not None:
-            ended |= {"iterations": held.stop.stages, "stopped": held.stop.row, "notes": [held.stop.note, *held.notes]}
-        return ended
-
-    def _solve(self, equations: NormalEquations, ridge: float) -> dict[str, Any]:
-        fit = equations.solve(ridge)
-        self._take_linear(fit.theta)
-        return {"status": fit.status, "iterations": fit.iterations, "gradient": fit.gradient, "ridge": ridge}
-
-
 INFORMED = ("log-odds", "bradley-terry")
 """Structures that informed=True replaces by, or takes as, Bradley–Terry with a prior."""
 
+OF_VOTES = {"structure": None, "structure_options": None, "order": "auto", "subsets": 32, "score_scale": 1.0}
+OF_VOTES |= {"informed": "auto", "tau2": "auto", "gate": "auto", "folds": 3, "split": "judgments", "seed": 0}
+"""Parameters that say how votes are aggregated, as they are unless they are given: labels are not."""
 CONDITION = "net preferences without cycles, whose order the scorer can express; as the judgments of each query grow"
 """Under which the gate finds the right order: the difference graph is among its candidates (AoS (23))."""
 
@@ -189,6 +140,9 @@ class AggregationRanker(RegressionRanker):
         informed aggregation adds is judged on queries, on judgments where there are fewer than ten.) Of judgments too
         few for that all are aggregated at once, with the usual ridge, or nothing is added to the pairwise scorer: a
         note and ``status_["unchosen"]`` say so. What was asked for by name and cannot be chosen is an error.
+
+    y may also be relevance labels, or plain numbers: then they are fitted as they are, by the gain of the target
+    (pairwise: the labels themselves), as ``ListRanker`` does for NDCG.
 
     Attributes: ``coef_``, ``coef_standardised_`` (linear), ``regressor_``, ``order_``, ``structure_``, ``gain_``,
     ``normalise_``, ``score_scale_``, ``ridge_``, ``cv_`` (a ``Curve``; only where something was chosen), ``status_``,
@@ -290,7 +244,11 @@ class AggregationRanker(RegressionRanker):
 
     def _learn(self, training: Training, columns: Columns) -> None:
         if training.labelled:
-            raise InputError("AggregationRanker aggregates preferences; for relevance labels use ListRanker")
+            self._learn_grades(training, columns)
+        else:
+            self._learn_votes(training, columns)
+
+    def _learn_votes(self, training: Training, columns: Columns) -> None:
         kind = str(training.prefs.kind)
         informed = self._informed(kind)
         clicks = usual_clicks(training.prefs)
@@ -300,7 +258,8 @@ class AggregationRanker(RegressionRanker):
         beyond = informed and len(tried) == 1 and tried[0].gain == "identity" and not tried[0].normalise
         if beyond and len(ridges) > 1 and self.ridge == "auto":
             ridges = list(RIDGES)
-        maker = TargetMaker(training, columns, self._recipe(), informed, self.tau2)
+        seen = self._for_linear(training, columns)
+        maker = TargetMaker(training, seen, self._recipe(), informed, self.tau2)
         place = 0
         self._forget("cv_")
         target = Target.of(self.target, kind)
@@ -308,11 +267,12 @@ class AggregationRanker(RegressionRanker):
         unchosen: TooFew | None = None
         try:
             if beyond and len(ridges) > 1:
-                self.cv_: Curve = one_standard_error_ridge(training, columns, tried[0], ridges, maker, **how)
+                self.cv_: Curve = one_standard_error_ridge(training, seen, tried[0], ridges, maker, **how)
                 ridges = self.cv_["ridge"].tolist()
                 place = self.cv_.best
             elif len(tried) * len(ridges) > 1:
-                how |= {"regressor": self.regressor, "split": self.split}
+                regressor = told_categories(self.regressor, training.features.categories)
+                how |= {"regressor": regressor, "split": self.split}
                 self.cv_ = cross_validate(training, columns, tried, ridges, maker, **how)
                 place = self.cv_.best
         except TooFew as error:
@@ -329,11 +289,6 @@ class AggregationRanker(RegressionRanker):
         gated = self._gated(training, beyond)
         gates: list[Gate] = []
         start = aim = None
-        seen = columns
-        if self.missing == "keep" and isinstance(
-            columns, WholeColumns
-        ):  # a linear scorer has missing values at the mean
-            seen = replace(columns, normalised=lambda normaliser, X: known(self._normalised(normaliser, X)))
         if gated:
             gates, start, aim = self._through_gates(training, seen, plan, ridge, maker, beyond)
         if self.regressor is None:
@@ -367,6 +322,33 @@ class AggregationRanker(RegressionRanker):
         self._tell_gates(gates)
         if unchosen is not None:
             self.status_["unchosen"] = str(unchosen)
+
+    def _learn_grades(self, training: Training, columns: Columns) -> None:
+        """Fit relevance labels: each query is one complete judgment, so nothing is aggregated."""
+        why = "labels are complete preference data: nothing is aggregated"
+        refuse_idle({name: getattr(self, name) for name in OF_VOTES}, OF_VOTES, why)
+        if isinstance(self.gain, list) or self.gain == "auto":
+            raise UsageError("labels are regressed on one gain; GridSearchCV chooses among several")
+        target = Target.of(self.target, "comparisons")
+        self._forget("cv_")
+        if target.name != "pairwise":
+            refuse_negative(training)
+        facts = self._regress(training, columns, target, self.gain, self.normalise, self.at)
+        plan = {"structure": None, "order": "all", "gain": str(self.gain or target), "normalise": self.normalise}
+        note = Note("grades", "labels are one complete judgment of each query: they are fitted as they are")
+        self.status_ = {**facts, **plan, "notes": [*training.notes, note, *facts["notes"]]}
+
+    def _for_linear(self, training: Training, columns: Columns) -> Columns:
+        """What a linear scorer sees: a missing value at the mean, and of codes of categories nothing."""
+        if not isinstance(columns, WholeColumns):
+            return columns
+        if self.missing == "keep":
+            columns = replace(columns, normalised=lambda normaliser, X: known(self._normalised(normaliser, X)))
+        if not training.features.categories:
+            return columns
+        X = np.array(columns.X)
+        X[:, list(training.features.categories)] = 0.0
+        return replace(columns, X=X)
 
     def _asked_to_choose(self, tried: list[Plan]) -> bool:
         """Whether a choice was asked for by name, and is not only the usual one of order and ridge."""

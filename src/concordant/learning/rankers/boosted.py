@@ -19,6 +19,7 @@ from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.estimator import LinearRanker, agreement_with_labels, known
 from concordant.learning.rankers.growing import Growing, Share, as_regressor, lightgbm, stopped_at
 from concordant.learning.rankers.plans import RIDGE, Plan, Recipe
+from concordant.learning.rankers.regression import refuse_negative
 from concordant.learning.rankers.slopes import (
     CentredSquares,
     EdgeSlopes,
@@ -28,7 +29,7 @@ from concordant.learning.rankers.slopes import (
     LambdaSlopes,
     Slopes,
 )
-from concordant.learning.rankers.stopping import ENOUGH
+from concordant.learning.rankers.stopping import ENOUGH, Likelihood
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
@@ -206,7 +207,9 @@ class BoostedRanker(LinearRanker):
         self.folds = folds
         self.seed = seed
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None, eval_set: Any = None
+    ) -> Self:
         """Learn from the judgments or labels ``y`` on the rows ``X``, as every ranker does.
 
         ``eval_set`` is a pair (X, y) of rows and of judgments or labels on them, which may be of another kind than y
@@ -215,7 +218,7 @@ class BoostedRanker(LinearRanker):
         """
         self._eval_set = eval_set
         try:
-            return super().fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight, qid=qid, group=group)
         finally:
             del self._eval_set
 
@@ -235,6 +238,10 @@ class BoostedRanker(LinearRanker):
             return HeldOut(held, self._normalised(columns.normaliser, X)[held.row])
         except (InputError, UsageError) as error:
             raise type(error)("eval_set: ", *error.args) from None
+
+    @property
+    def _takes_sparse(self) -> bool:
+        return False
 
     def _check(self) -> None:
         Target.of(self.target, "comparisons")
@@ -419,38 +426,15 @@ def _elsewhere(loss: Callable[[Floats], float], nodes: Ints, size: int, scores: 
     return loss(every)
 
 
-@dataclass(frozen=True, eq=False)
-class Likelihood:
-    """Minus the mean log-likelihood of held-out comparisons under scores, by the logistic model."""
-
-    batch: Batch
-    weight: Floats
-    """Of each comparison of each query, shape (pairs,)."""
-
-    @classmethod
-    def of(cls, held: Preferences, weight: Floats) -> Likelihood:
-        """Of queries with weights."""
-        batch = Batch.whole(held)
-        graphs = batch.graphs
-        return cls(batch, weight[graphs.graph] * (graphs.above + graphs.below))
-
-    def loss(self, scores: Floats) -> float:
-        """Return the mean loss of a comparison."""
-        graphs = self.batch.graphs
-        margin = scores[graphs.first] - scores[graphs.second]
-        share = graphs.above / np.maximum(graphs.above + graphs.below, 1e-300)
-        each = share * np.logaddexp(0.0, -margin) + (1.0 - share) * np.logaddexp(0.0, margin)
-        return float(self.weight @ each) / max(float(self.weight.sum()), 1e-300)
-
-
 class Grades:
     """Losses of relevance labels, their linear scorers, and what is held out."""
 
     def __init__(self, ranker: BoostedRanker, training: Training, Z: Matrix, columns: Columns) -> None:
-        if (training.labels < 0).any():
-            raise InputError(f"{int((training.labels < 0).sum()):,} labels are negative; they are at least 0")
+        differences = training.plain and ranker.target is None and bool((training.labels < 0).any())
+        if not differences:
+            refuse_negative(training)
         self.ranker, self.training, self.Z = ranker, training, Z
-        self.target = Target.of(ranker.target or "ndcg@10", "comparisons")
+        self.target = Target.of(ranker.target or ("pairwise" if differences else "ndcg@10"), "comparisons")
         listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
         if listed == ["auto"]:
             listed = ["err-pairwise" if self.target.name == "err" else "ndcg-pairwise", "gain-regression"]
@@ -460,7 +444,9 @@ class Grades:
         self.losses = tuple(listed)
         law = Relevance.of(training.labels, training.start)
         err = self.target.name == "err"
-        self.gains = expected_gains(law, "err" if err else "2^s-1", normalised=not err)
+        self.gains = (
+            training.labels if differences else expected_gains(law, "err" if err else "2^s-1", normalised=not err)
+        )
 
     def start(self, name: str, held: NDArray[np.bool_] | None = None) -> Start:
         """Return a loss with its linear scorer, without the queries that are held out."""
@@ -479,6 +465,7 @@ class Grades:
 
     def parts(self, name: str) -> Iterator[Part]:
         """Hold out whole queries; nothing of fewer than twice as many as folds."""
+        self.training.refuse_cut()
         queries, n = len(self.training.weight), self.ranker.folds
         dealt = np.random.default_rng(self.ranker.seed).permutation(queries) % n
         looked = min(n, -(-ENOUGH * n // max(queries, 1)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.key_index import Placed, place, rows_by_query
@@ -21,6 +22,7 @@ from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.validation import Training, refuse_other_names
 from concordant.learning.solvers.grouped_rows import GroupedRows
 from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.learning.solvers.sparse_least_squares import WIDE, SparseEquations
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
@@ -42,7 +44,7 @@ class Columns(ABC):
     @abstractmethod
     def equations(
         self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
-    ) -> NormalEquations:
+    ) -> NormalEquations | SparseEquations:
         """Return the normal equations of the normalised features (see ``NormalEquations.of``)."""
 
     @abstractmethod
@@ -126,13 +128,25 @@ class WholeColumns(Columns):
 
     def equations(
         self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
-    ) -> NormalEquations:
+    ) -> NormalEquations | SparseEquations:
+        if issparse(self.X):
+            return self._of_sparse(Y, start, weight, rows, intercept)
         if not (self._linear and intercept == "query"):
             return NormalEquations.of(self.matrix, Y, start, weight, rows=rows, intercept=intercept)
         found = NormalEquations.of(self.X, Y, start, weight, rows=rows, intercept=intercept)
         return found.scaled(1.0 / self._scale)
 
+    def _of_sparse(
+        self, Y: Floats, start: NDArray[np.int64], weight: Floats, rows: NDArray[np.int64], intercept: str
+    ) -> NormalEquations | SparseEquations:
+        Z: Any = self.matrix  # SparseRows
+        if self.X.shape[1] > WIDE:
+            return SparseEquations(Z[rows], Y, start, weight, intercept)
+        return NormalEquations.of(Z, Y, start, weight, rows=rows, intercept=intercept)
+
     def times(self, theta: Floats) -> Floats:
+        if issparse(self.X):
+            return np.asarray(self.matrix @ theta)
         scaled = theta / self._scale[:, None] if self._linear else theta
         X = self.X if self._linear else self.matrix
         out = np.empty((len(X), theta.shape[1]))

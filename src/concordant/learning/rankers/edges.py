@@ -134,6 +134,10 @@ class EdgeRanker(LinearRanker):
         self.missing = missing
         self.seed = seed
 
+    @property
+    def _takes_sparse(self) -> bool:
+        return self.solver == "exact"
+
     def _check(self) -> None:
         Target.of(self.target, "comparisons")
         if self.loss == "auto":

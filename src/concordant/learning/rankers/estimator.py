@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -14,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError
 from concordant.io.log.json_values import Fields
-from concordant.learning.features.matrix import Matrix
+from concordant.learning.features.categories import as_fitted
+from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Normaliser
+from concordant.learning.features.sparse_rows import SparseRows
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.columns import (
     Columns,
@@ -26,10 +29,12 @@ from concordant.learning.rankers.columns import (
     scores_of_file,
     scores_of_nodes,
 )
+from concordant.learning.rankers.regressors import knows_categories
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched, reads_below, rows_of
 from concordant.losses.metrics.metrics import metric
 from concordant.losses.metrics.pairwise import pairwise_loss
+from concordant.preferences.notes import Note
 
 Floats = NDArray[np.float64]
 
@@ -47,22 +52,28 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     standardise: bool
     log: bool
     missing: str
+    levels_: dict[str, tuple[str, ...]]
+    """Levels of each column of categories, by its name."""
     status_: dict[str, Any]
     """How the fit ended (status, iterations, gradient) and what a reader should know (notes)."""
 
     # -- scikit-learn ----------------------------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> Self:
         """Learn from the judgments ``y`` on the rows ``X``.
 
-        y is Judged, Preferences or (where the ranker takes labels) one relevance label per row. ``sample_weight`` has
-        an entry per row, the same for all rows of a query: it multiplies the query's loss, as if each of its judgments
-        had been made so many times; only ratios matter. Errors: InputError, UsageError.
+        y is Judged, Preferences or (where the ranker takes labels) one relevance label per row. ``qid`` names the query
+        of each row, ``group`` says how many rows each query has, one after another, where the rows do not say it; a
+        plain matrix and numbers with neither are one list of grades. ``sample_weight`` has an entry per row, the same
+        for all rows of a query: it multiplies the query's loss, as if each of its judgments had been made so many
+        times; only ratios matter. Errors: InputError, UsageError.
         """
         self._check()
         if isinstance(X, TargetSums):
             self._keep(self._learn_sums(X), X.names, len(X.names))
             return self
         if isinstance(X, FeatureFile):
+            if qid is not None or group is not None:
+                raise UsageError("rows that stay on disk say their query themselves; qid and group are for a matrix")
             self._check_streamed(X, y)
             streamed = StreamedTraining.of(X, y, sample_weight, whole=reads_below(getattr(self, "structure", None), y))
             passes = StreamedColumns(X, streamed.placed, self._normaliser(), self._normalised)
@@ -70,11 +81,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self._say_target(str(streamed.prefs.kind))
             self._keep(passes.normaliser, X.names, len(X.names))
             return self
-        training = learning_rows(X, y, self._missing, sample_weight, structure=getattr(self, "structure", None))
+        structure = getattr(self, "structure", None)
+        training = learning_rows(X, y, self._missing, sample_weight, structure=structure, qid=qid, group=group)
+        if not self._takes_sparse:
+            training.features.refuse_sparse(self._scorer)
+        levels = dict(training.features.levels)
+        training = replace(training, features=self._levelled(training.features, levels), said=self._said(training))
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
+        normaliser = normaliser.leaving(training.features.categories)
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
         self._say_target(None if training.labelled else str(training.prefs.kind))
-        self._keep(normaliser, training.features.names if training.named else None, training.features.X.shape[1])
+        names = training.features.names if training.named else None
+        self._keep(normaliser, names, training.features.X.shape[1], levels)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -89,30 +107,38 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if isinstance(X, FeatureFile):
                 return sure(scores_of_file(X, self._scores_of, self._names, self._missing))
             features, named = rows_of(X, self._missing, self._names)
-            return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_)))
+            if not self._takes_sparse:
+                features.refuse_sparse(self._scorer)
+            features, named = self._levelled(features, self.levels_), named or bool(features.levels)
+            who = type(self).__name__
+            return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_, who)))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Return how well the scores agree with judgments (1 is best), for model selection.
 
         With preferences 1 less the loss of the ranker's target (``Target``; of rankers without one that of this kind of
         preferences: pairwise disagreement, a tie in score counting ½, or ERR of clicks), queries weighted by their
         judgments; with labels the mean of the target's metric, of nDCG@10 where none is named (pairwise: 1 less the
-        share of the differences of labels that the scores contradict). Errors: InputError when no query has anything to
-        agree with.
+        share of the differences of labels that the scores contradict; that, too, of labels below 0 where none is
+        named). Arguments as of ``fit``. Errors: InputError when no query has anything to agree with, or a split cut
+        queries apart.
         """
         check_is_fitted(self)
         if isinstance(X, FeatureFile):
             streamed = StreamedTraining.of(X, y, sample_weight, whole=True)
             scores = scores_of_nodes(streamed, self._scores_of, self._names, self._missing)
             return agreement(streamed, scores, getattr(self, "target", None))
-        held = learning_rows(X, y, self._missing, sample_weight, whole=True)
-        scores = self.predict(held.features if held.named or self._names is None else held.features.X)[held.row]
+        held = learning_rows(X, y, self._missing, sample_weight, whole=True, qid=qid, group=group)
+        held.refuse_cut()
+        told = held.named or self._names is None or held.features.levels
+        scores = self.predict(held.features if told else held.features.X)[held.row]
         return agreement(held, scores, getattr(self, "target", None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.allow_nan = self.missing != "raise"
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
     def _say_target(self, kind: str | None) -> None:
@@ -149,6 +175,42 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self._scores(self._normalised(self.normaliser_, X))
 
     @property
+    def _knows_categories(self) -> bool:
+        """Whether codes of categories are fitted as they are, and not a column for each level."""
+        return knows_categories(getattr(self, "regressor", None))
+
+    def _levelled(self, features: Features, levels: Mapping[str, tuple[str, ...]]) -> Features:
+        """Return features with their categories as the ranker knows them."""
+        if not (levels or features.levels):
+            return features
+        codes, keep = self._knows_categories, self.missing == "keep"
+        if codes and self.log:
+            raise UsageError("the logarithm of a category means nothing: leave log out")
+        return as_fitted(features, levels, codes=codes, unknown=np.nan if keep else -1.0)
+
+    def _said(self, training: Training) -> tuple[Note, ...]:
+        levels = training.features.levels
+        if not levels:
+            return training.said
+        codes = self._knows_categories
+        text = "{columns:columns of categories|columns of categories}: " + (
+            "the regressor takes them as such" if codes else "a column of 0 and 1 for each of {levels:levels}"
+        )
+        note = Note("categories", text, columns=len(levels), levels=sum(map(len, levels.values())))
+        return (*training.said, note)
+
+    @property
+    def _takes_sparse(self) -> bool:
+        """Whether a sparse matrix is fitted as it is."""
+        return False
+
+    @property
+    def _scorer(self) -> str:
+        """What is fitted, in words."""
+        regressor = getattr(self, "regressor", None)
+        return type(self).__name__ + ("" if regressor is None else f" with a {type(regressor).__name__}")
+
+    @property
     def _missing(self) -> str:
         """'raise', or else NaN is let through."""
         return self.missing
@@ -157,7 +219,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return Normaliser(self.standardise, self.log, "mean" if self.missing == "keep" else self.missing)
 
     def _normalised(self, normaliser: Normaliser, X: Matrix) -> Matrix:
-        Z = normaliser.apply(X)
+        Z: Matrix = normaliser.apply(X)
         if self.missing == "keep":
             Z[np.isnan(X)] = np.nan
         return Z
@@ -167,8 +229,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names.tolist())
 
-    def _keep(self, normaliser: Normaliser, names: tuple[str, ...] | None, width: int) -> None:
+    def _keep(
+        self,
+        normaliser: Normaliser,
+        names: tuple[str, ...] | None,
+        width: int,
+        levels: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self.normaliser_ = normaliser
+        self.levels_ = dict(levels or {})
         self.n_features_in_ = width
         if names is not None:
             self.feature_names_in_ = np.array(names, object)
@@ -193,7 +262,8 @@ def agreement(held: Training, scores: Floats, target: Any = None) -> float:
     Errors: InputError when there is nothing to agree with.
     """
     if held.labelled:
-        asked = Target("ndcg", 10) if target is None else Target.of(target, "")
+        usual = Target("pairwise") if (held.labels < 0).any() else Target("ndcg", 10)
+        asked = usual if target is None else Target.of(target, "")
         value = agreement_with_labels(scores, held.labels, held.groups.owner, asked)
         known = ~np.isnan(value)
         if not known.any():
@@ -251,7 +321,7 @@ def described(ranker: Any) -> dict[str, Any]:
             params[name] = json_values(value)
         except TypeError:
             lost.append(name)
-    names = getattr(ranker, "feature_names_in_", None)
+    names, levels = getattr(ranker, "feature_names_in_", None), ranker.levels_
     return {
         "ranker": type(ranker).__name__,
         "params": params,
@@ -259,6 +329,7 @@ def described(ranker: Any) -> dict[str, Any]:
         "features": ranker.n_features_in_,
         "names": None if names is None else list(names),
         "normaliser": ranker.normaliser_.to_dict(),
+        **({"levels": {name: list(found) for name, found in levels.items()}} if levels else {}),
         "status": json_values(ranker.status_),
     }
 
@@ -284,7 +355,9 @@ def restored(cls: type[R], values: Mapping[str, Any]) -> R:
         raise given.wrong("its parameters are not those of its normaliser")
     made.status_ = dict(given.fields("status").values)
     given.fields("status").text("status")
-    made._keep(normaliser, names, width)
+    levels = given.fields("levels") if "levels" in values else None
+    known_levels = None if levels is None else {name: levels.texts(name) for name in levels.values}
+    made._keep(normaliser, names, width, known_levels)
     return made
 
 
@@ -296,19 +369,21 @@ def numbers_of(arrays: Mapping[str, NDArray[Any]], name: str, width: int) -> NDA
     return np.array(found, np.float64)
 
 
-def linear_scores(Z: Matrix, theta: Floats) -> Floats:
+def linear_scores(Z: Any, theta: Floats) -> Floats:
     """Return Zθ in float64, each row by itself: its bits do not depend on the rows beside it.
 
     >>> Z = np.random.default_rng(0).normal(size=(5, 3))
     >>> bool((linear_scores(Z, Z[0])[2:3] == linear_scores(Z[2:3], Z[0])).all())
     True
     """
+    if isinstance(Z, SparseRows):
+        return np.asarray(Z @ theta, np.float64)
     return np.asarray(np.einsum("ij,j->i", np.asarray(Z, np.float64), theta), np.float64)
 
 
-def known(Z: Matrix) -> Matrix:
+def known(Z: Any) -> Any:
     """Return normalised features with missing values taken to be at the mean."""
-    return np.where(np.isnan(Z), 0.0, Z) if np.isnan(Z).any() else Z
+    return np.where(np.isnan(Z), 0.0, Z) if not isinstance(Z, SparseRows) and np.isnan(Z).any() else Z
 
 
 class LinearRanker(Ranker):
@@ -319,6 +394,10 @@ class LinearRanker(Ranker):
     there is ``regressor_`` instead, the fitted clone, whose predictions times ``regressor_unit_`` are the scores; where
     it was fitted to what a linear scorer leaves, the scores of ``scorer_standardised_`` come on top.
     """
+
+    @property
+    def _takes_sparse(self) -> bool:
+        return getattr(self, "regressor", None) is None
 
     coef_standardised_: Floats
     scorer_standardised_: Floats

@@ -47,7 +47,8 @@ class Growing:
     @cached_property
     def known(self) -> Matrix:
         """Rows as the linear scorer sees them."""
-        return known(self.Z)
+        seen: Matrix = known(self.Z)
+        return seen
 
     @cached_property
     def _some(self) -> bool:

@@ -43,7 +43,9 @@ class Judged:
     """Query of each row; None when a row holds for its item in every query."""
     prefs: Preferences | None
     labels: Floats | None
-    """Relevance of each row, when that is what was judged."""
+    """Relevance of each row, when that is what was judged; NaN where nobody judged it."""
+    whole: NDArray[np.int64] | None = None
+    """Rows of each query, by code, before any were chosen: of labels whose queries were named."""
 
     @classmethod
     def of(cls, prefs: Preferences, *, item: Any, query: Any = None) -> Judged:
@@ -69,7 +71,8 @@ class Judged:
         """
         values = as_numbers(labels, "labels")
         item = np.arange(1, len(values) + 1) if item is None else item
-        return cls._coded(item, ["all"] * len(values) if query is None else query, labels=values)
+        made = cls._coded(item, ["all"] * len(values) if query is None else query, labels=values)
+        return made if query is None else replace(made, whole=made._sizes)
 
     @classmethod
     def _coded(cls, item: Any, query: Any, *, prefs: Preferences | None = None, labels: Floats | None = None) -> Judged:
@@ -77,6 +80,24 @@ class Judged:
         if labels is not None and len(labels) != len(rows):
             raise InputError(f"{len(labels):,} labels for {len(rows):,} rows; give one label for each row")
         return cls(rows.items, rows.item, rows.queries, rows.query, prefs, labels)
+
+    @property
+    def _sizes(self) -> NDArray[np.int64]:
+        codes = np.zeros(0, np.int32) if self.query_code is None else self.query_code
+        return np.bincount(codes, minlength=len(self.queries))
+
+    @property
+    def cut(self) -> int:
+        """Queries of labelled rows that a choice of rows cut apart: some of their rows are here, some are not.
+
+        >>> judged = Judged.of_labels([2, 0, 1, 0], query=["p", "p", "q", "q"])
+        >>> judged[:3].cut, judged[:2].cut
+        (1, 0)
+        """
+        if self.whole is None:
+            return 0
+        left = self._sizes
+        return int(((left > 0) & (left < self.whole)).sum())
 
     @property
     def shape(self) -> tuple[int]:
@@ -154,10 +175,11 @@ class Judged:
             return np.asarray(found.start, np.int64), found.row, self.prefs
         query = np.zeros(len(self), np.int32) if self.query_code is None else self.query_code
         row = np.lexsort((self.item_code, query)).astype(np.int64)
+        row = row if self.labels is None else row[~np.isnan(self.labels[row])]
         return Ragged.runs(query[row]).start, row, np.zeros(0) if self.labels is None else self.labels[row]
 
     def beside(self, X: NDArray[Any], names: tuple[str, ...] = ()) -> Features:
         """Return the matrix X with this object's labels of rows. Errors: InputError, another number of rows."""
-        if len(X) != len(self):
-            raise InputError(f"X has {len(X):,} rows, the judgments are on {len(self):,}")
+        if X.shape[0] != len(self):
+            raise InputError(f"X has {X.shape[0]:,} rows, the judgments are on {len(self):,}")
         return Features(X, self.items, self.item_code, self.queries, self.query_code, names)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,19 +9,16 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.learning.features.matrix import Matrix
-from concordant.learning.rankers.aggregation import RegressionRanker
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.edge_sources import of_labels
 from concordant.learning.rankers.plans import check_at, one_ridge
+from concordant.learning.rankers.regression import RegressionRanker, refuse_negative
 from concordant.learning.rankers.regressors import check_regressor
-from concordant.learning.rankers.stopping import Regression, labelled_parts
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.graded import fit_graded
 from concordant.learning.solvers.least_squares import INTERCEPTS, LinearFit
-from concordant.losses.gains import GAINS, Gain, best_value, inverse_discount
-from concordant.losses.metrics.conventions import gain_of
 from concordant.losses.surrogates import Surrogate, surrogate
 from concordant.preferences.notes import Note
 
@@ -31,15 +26,6 @@ Floats = NDArray[np.float64]
 LOSSES = ("gain-regression", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet", "rankboost")
 PAIRS = 2_000_000
 """Pairs up to which they are written out; beyond, losses and gradients come from sorting."""
-FOLDS = 3
-"""Parts of the queries that a regressor which stops early is judged by."""
-SUITED: Mapping[str, tuple[Gain | str, bool, str]] = {
-    "ndcg": ("2^s-1", True, "gains over Z that the scorer can express"),
-    "err": ("2^s-1", False, "gains that the scorer can express, labels of a query independent of each other"),
-    "precision": (lambda label: (label >= 1.0).astype(np.float64), False, "shares of relevance that it can express"),
-    "pairwise": ("identity", False, "mean labels that the scorer can express"),
-}
-"""By target: a gain whose regression is consistent for it, whether it is divided by Z, and the condition."""
 
 
 class ListRanker(RegressionRanker):
@@ -66,8 +52,11 @@ class ListRanker(RegressionRanker):
     ridge, intercept, standardise, log, missing : as in ``AggregationRanker``; ridge 'auto' is 0.001.
     tolerance, max_iterations : of the solver of the losses on pairs.
 
-    ``fit(features, labels)`` takes rows that say their query, ``fit(X, judged)`` a matrix and ``Judged.of_labels``.
-    Errors (InputError): labels that are negative, not finite or not in the table of gains; UsageError.
+    ``fit(features, labels)`` takes rows that say their query, ``fit(X, judged)`` a matrix and ``Judged.of_labels``,
+    ``fit(X, labels, qid=…)`` or ``group=…`` a matrix; without them all rows are one list.
+    Numbers below 0 are for the pairwise target; of a plain matrix and plain numbers with such it is the default (a note
+    says so). A label of −1 in a LETOR file says that nobody judged the row: it is left out. Errors (InputError): labels
+    that are negative, not finite or not in the table of gains; UsageError.
 
     >>> ranker = ListRanker().fit((np.arange(6.0)[:, None], list("ppppqq"), list(range(6))), [0, 1, 2, 3, 0, 1])
     >>> ranker.coef_ > 0
@@ -129,52 +118,27 @@ class ListRanker(RegressionRanker):
     def _learn(self, training: Training, columns: Columns) -> None:
         if not training.labelled:
             raise InputError("ListRanker learns from relevance labels; for preferences use AggregationRanker")
-        negative = training.labels < 0
-        if negative.any():
-            node = int(negative.argmax())
-            raise InputError(
-                f"{int(negative.sum()):,} of {len(negative):,} labels are negative (first: {training.labels[node]:g}, "
-                f"{training.features.where(int(training.row[node]))}); relevance labels are at least 0"
-            )
+        target, notes = self._aim(training)
         facts = (
-            self._regress(training, columns)
+            self._regress(training, columns, target, self.gain, self.normalise, self.at)
             if self.loss == "gain-regression"
             else self._pairs(training, columns.matrix)
         )
-        self.status_ = {"loss": self.loss, **facts, "notes": [*training.notes, *facts["notes"]]}
+        self.status_ = {"loss": self.loss, **facts, "notes": [*training.notes, *notes, *facts["notes"]]}
 
-    def _regress(self, training: Training, columns: Columns) -> dict[str, Any]:
+    def _aim(self, training: Training) -> tuple[Target, list[Note]]:
+        """Return what gains are for; labels below 0 are numbers whose differences alone mean something."""
         target = Target.of(self.target or "ndcg", "comparisons")
-        usual, divided, condition = SUITED[target.name]
-        suited = self.gain is None and self.normalise is None
-        gains = self._gains(training, usual if self.gain is None else self.gain)
-        size = training.groups.sizes
-        none = np.zeros(len(size), bool)
-        if divided if self.normalise is None else self.normalise:
-            at = target.at if self.at is None else self.at
-            best = best_value(training.start, gains, inverse_discount(int(size.max(initial=0)), None, at))
-            none = ~(best > 0)
-            gains = gains * np.repeat(np.where(none, 0.0, 1.0 / np.where(none, 1.0, best)), size)
-        weight = training.share / size
-        if self.regressor is None:
-            facts = self._fit_targets(training, columns, gains, weight, one_ridge(self.ridge))
-        else:
-            each, owner = training.groups.spread(weight), training.groups.owner
-            regression = Regression(training.row, training.groups.centred(gains), each, owner=owner)
-            parts = partial(labelled_parts, training, regression, target, FOLDS, 0)
-            facts = self._fit_regressor(training, columns, regression, target, parts)
-        text = "{queries:,} of {of:,} queries have no relevant item (Z = 0): their targets are 0"
-        note = Note("no relevant item", text, queries=int(none.sum()), of=len(size))
-        stated = {"consistent_for": target.name, "condition": condition} if suited else {}
-        return {**facts, **stated, "notes": [*([note] if none.any() else []), *facts.get("notes", [])]}
-
-    def _gains(self, training: Training, gain: Any) -> Floats:
-        if isinstance(gain, str) and gain not in GAINS:
-            raise UsageError(
-                f"unknown gain {gain!r}; {did_you_mean(gain, GAINS)} A table or a function is allowed too."
-            )
-        with np.errstate(over="ignore"):
-            return gain_of(GAINS[gain] if isinstance(gain, str) else gain, training.labels)
+        negative = training.labels < 0
+        differences = self.loss in ("ranksvm", "ranknet", "rankboost") or (
+            self.loss == "gain-regression" and self.gain is None and not self.normalise
+        )
+        if not negative.any() or (differences and target.name == "pairwise"):
+            return target, []
+        if not (differences and training.plain and self.target is None):
+            refuse_negative(training)
+        text = "{negative:,} of {of:,} numbers are below 0: they are no grades of relevance, and taken as they are"
+        return Target("pairwise"), [Note("numbers below 0", text, negative=int(negative.sum()), of=len(negative))]
 
     def _pairs(self, training: Training, Z: Matrix) -> dict[str, Any]:
         member = surrogate(self.loss)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from concordant.learning.rankers.boosting import RankBoostRanker
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.estimator import Ranker, agreement
 from concordant.learning.rankers.lists import ListRanker
-from concordant.learning.rankers.validation import Training, learning_rows, rows_of
+from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
 from concordant.preferences.labels import Labels
 
 Floats = NDArray[np.float64]
@@ -28,6 +29,8 @@ SINGLE: Mapping[str, type[Any]] = MappingProxyType(
     {member.__name__: member for member in (AggregationRanker, BoostedRanker, EdgeRanker, ListRanker, RankBoostRanker)}
 )
 """Rankers that hold one scorer."""
+ALL = "all"
+"""The query of labelled rows that say none."""
 
 
 class QueryRankers(BaseEstimator):  # type: ignore[misc]
@@ -65,15 +68,18 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         given = next(iter(self.rankers_.values())) if hasattr(self, "rankers_") else self.ranker
         return "raise" if given is None else str(given.missing)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> Self:
         """Fit one ranker to each query's judgments; arguments as of any ranker (weights of queries change nothing)."""
-        given = AggregationRanker("log-odds", order="all") if self.ranker is None else self.ranker
-        if not isinstance(given, Ranker):
-            raise UsageError(f"ranker must be a ranker of concordant, not {given!r}")
-        training = learning_rows(X, y, given.missing, sample_weight)
+        if not (self.ranker is None or isinstance(self.ranker, Ranker)):
+            raise UsageError(f"ranker must be a ranker of concordant, not {self.ranker!r}")
+        missing = "raise" if self.ranker is None else self.ranker.missing
+        training = learning_rows(X, y, missing, sample_weight, qid=qid, group=group)
+        training.features.refuse_categories("QueryRankers")
+        usual = AggregationRanker() if training.labelled else AggregationRanker("log-odds", order="all")
+        given = usual if self.ranker is None else self.ranker
         features = training.features
         names = features.names or tuple(str(place + 1) for place in range(features.X.shape[1]))
-        features = Features(features.X, features.items, features.item, features.queries, features.query, names)
+        features = replace(features, names=names)
         self.rankers_ = {}
         for code, label in enumerate(_queries(training)):
             rows = _rows(features, label)
@@ -101,12 +107,14 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         named = getattr(self, "feature_names_in_", None)
         features, has_names = rows_of(X, self.missing, None if named is None else tuple(named))
+        if not has_names and features.X.shape[1] != self.n_features_in_:
+            matched(features, False, None, self.n_features_in_, type(self).__name__)  # which says so
+        if features.query is None and list(self.rankers_) == [ALL]:  # fitted to one list of grades
+            return np.asarray(self.rankers_[ALL].predict(features if has_names else features.X), np.float64)
         if features.query is None:
             raise UsageError("each query has a ranker of its own, so rows must say their query: (X, query, item)")
         if not has_names or named is None:
-            features = Features(
-                features.X, features.items, features.item, features.queries, features.query, self.names_
-            )
+            features = replace(features, names=self.names_)
         labels = features.queries.tolist()
         unknown = [label for label in labels if label not in self.rankers_]
         if unknown:
@@ -120,24 +128,29 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
             scores[rows] = self.rankers_[label].predict(features.take(rows))
         return scores
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Return how well the scores agree with judgments, as ``Ranker.score`` does."""
         check_is_fitted(self)
-        held = learning_rows(X, y, self.missing, sample_weight, whole=True)
+        held = learning_rows(X, y, self.missing, sample_weight, whole=True, qid=qid, group=group)
+        held.refuse_cut()
+        if not held.named:
+            matched(held.features, False, None, self.n_features_in_, type(self).__name__)
         found, nodes = held.features, held.row
         if found.query is None:  # rows hold for every query: one row for each node
             if held.labelled:
-                raise UsageError("each query has a ranker of its own, so labelled rows must say their query")
+                return agreement(held, self.predict(found if held.named else found.X)[nodes])
             query = held.groups.owner.astype(np.int32)
             X_nodes = found.X[nodes]
             names = found.names if held.named else self.names_
-            found = Features(X_nodes, found.items, found.item[nodes], held.prefs.queries, query, names)
+            queries = held.prefs.queries
+            found = replace(found, X=X_nodes, item=found.item[nodes], queries=queries, query=query, names=names)
             nodes = np.arange(len(query))
         return agreement(held, self.predict(found)[nodes])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = self.ranker is None or self.ranker.__sklearn_tags__().input_tags.sparse
         return tags
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -207,7 +220,7 @@ def _queries(training: Training) -> list[Any]:
     if not training.labelled:
         return training.prefs.queries.tolist()
     if training.features.query is None:
-        return ["all"]
+        return [ALL]
     codes = training.features.query[training.row[training.start[:-1]]]
     return list(training.features.queries.take(codes).to_pylist())
 
@@ -223,6 +236,6 @@ def _rows(features: Features, label: Any) -> NDArray[np.int64] | None:
 def _labels(training: Training, code: int, rows: NDArray[np.int64] | None) -> Floats:
     """The labels of a query in the order of its rows."""
     part = slice(int(training.start[code]), int(training.start[code + 1]))
-    at = np.empty(len(training.features))
+    at = np.full(len(training.features), -1.0)  # not judged, in a LETOR file
     at[training.row[part]] = training.labels[part]
     return at if rows is None else at[rows]

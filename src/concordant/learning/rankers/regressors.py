@@ -9,6 +9,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -35,6 +36,23 @@ def check_regressor(regressor: Any) -> None:
         raise UsageError(
             f"regressor {type(regressor).__name__} has no {', '.join(lacking)}; any scikit-learn regressor is allowed"
         )
+
+
+def knows_categories(regressor: Any) -> bool:
+    """Whether a regressor takes columns of codes as categories: LightGBM's and ``HistGradientBoostingRegressor``."""
+    kind = type(regressor)
+    return kind is HistGradientBoostingRegressor or (
+        kind.__module__.partition(".")[0] == "lightgbm" and hasattr(kind, "get_params")
+    )
+
+
+def told_categories(regressor: Any, columns: tuple[int, ...]) -> Any:
+    """Return the regressor told which columns hold categories."""
+    if not columns:
+        return regressor
+    if isinstance(regressor, HistGradientBoostingRegressor):
+        return clone(regressor).set_params(categorical_features=list(columns))
+    return clone(regressor).set_params(categorical_column=list(columns))  # the name that needs no argument of fit
 
 
 @dataclass(frozen=True, eq=False)

@@ -284,6 +284,7 @@ def labelled_parts(
     training: Training, regression: Regression, target: Target, n: int, seed: int
 ) -> tuple[list[Part], str]:
     """The same for labels, each query of which is judged by itself; none of fewer than twice as many queries."""
+    training.refuse_cut()
     queries = len(training.weight)
     dealt = np.random.default_rng(seed).permutation(queries) % n
     parts, looked = [], enough(queries, n)
@@ -348,6 +349,24 @@ def held_out(
     share = _share(parts, scores, training, Z)
     text = "{share:.0%} of what the regressor says beyond the linear scorer is added to it, by the loss on {held}"
     return Held(regressor, stop, share, (Note("share of the regressor", text, share=share, held=held),))
+
+
+def least_loss(
+    regressor: Any,
+    Z: Matrix,
+    training: Training,
+    regression: Regression,
+    parts_of: Callable[[], tuple[Iterable[Part], str]],
+) -> float:
+    """Return the least mean loss on what is held out, at the best number of stages; NaN where nothing can be."""
+    parts = [part for part in parts_of()[0] if part.weight > 0 and (part.regression.weight > 0).any()]
+    if not parts:
+        return float("nan")
+    growth = Growth.of(regressor, int((regression.weight > 0).sum()))
+    if growth is not None:
+        return min(grown(regressor, growth, parts, training, Z)[1])
+    lost = [part.loss(_tried(regressor, part, training, Z)) for part in parts]
+    return float(np.average(np.nan_to_num(lost), weights=[part.weight for part in parts]))
 
 
 def _tried(regressor: Any, part: Part, training: Training, Z: Matrix) -> Floats:

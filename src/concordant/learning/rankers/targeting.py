@@ -75,4 +75,5 @@ class TargetMaker:
     @property
     def _features(self) -> Matrix:
         """What the scorer sees: a missing value is at the mean."""
-        return known(self.columns.matrix)
+        seen: Matrix = known(self.columns.matrix)
+        return seen

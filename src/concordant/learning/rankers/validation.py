@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, few
+from concordant.learning.features.categories import coded_frame
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.reading import read_features
 from concordant.learning.features.streamed import FeatureFile
@@ -46,6 +47,12 @@ class Training(Grouped):
     """Preferences, or the relevance of each node."""
     weight: Floats
     """Weight of each query from ``sample_weight``; ones without."""
+    said: tuple[Note, ...] = field(default=(), kw_only=True)
+    """What a reader should know of how the rows were read."""
+    plain: bool = field(default=False, kw_only=True)
+    """Whether a plain matrix and plain numbers were given, one list."""
+    cut: int = field(default=0, kw_only=True)
+    """Queries of which only some rows were chosen (``Judged.cut``)."""
 
     @property
     def rows(self) -> int:
@@ -83,7 +90,19 @@ class Training(Grouped):
         """What a reader should know."""
         single = int((np.diff(self.start) == 1).sum())
         clicks = not self.labelled and self.prefs.kind == "selections"
-        return said_of_rows(self.unjudged, self.rows, single, len(self.start) - 1, clicks)
+        return (*self.said, *said_of_rows(self.unjudged, self.rows, single, len(self.start) - 1, clicks))
+
+    def refuse_cut(self) -> None:
+        """Raise InputError where a split cut queries apart: nothing can be judged or held out by them."""
+        if self.cut:
+            raise InputError(f"{_cut_apart(self.cut, len(self.weight))}; what is held out has to be whole: {SPLIT}")
+
+
+SPLIT = "split by query, for instance GroupKFold with groups=judged.query"
+
+
+def _cut_apart(cut: int, queries: int) -> str:
+    return f"{cut:,} of {queries:,} queries are cut apart: of their rows only some were chosen"
 
 
 def said_of_rows(unjudged: int, rows: int, single: int, queries: int, clicks: bool = False) -> tuple[Note, ...]:
@@ -113,11 +132,19 @@ def rows_of(X: Any, missing: str, names: tuple[str, ...] | None = None) -> tuple
             raise UsageError(f"a tuple of features is (X, query, item), not one of {len(X)}")
         matrix, query, item = X
         called = _column_names(matrix)
-        return Features.of(matrix, item, query, called, missing=keep), called is not None
+        return framed(matrix, item, query, called, keep), called is not None
     if isinstance(X, str | os.PathLike) or (_is_table(X) and not _is_matrix(X, names)):
         return read_features(X, missing=keep), True
     called = _column_names(X)
-    return Features.of(X, np.arange(1, _rows(X) + 1), None, called, missing=keep), called is not None
+    return framed(X, np.arange(1, _rows(X) + 1), None, called, keep), called is not None
+
+
+def framed(X: Any, item: Any, query: Any, names: tuple[str, ...] | None, missing: str) -> Features:
+    """Return the rows of a matrix, which may be a frame with columns of categories."""
+    found = coded_frame(X)
+    if found is None:
+        return Features.of(X, item, query, names, missing=missing)
+    return replace(Features.of(found[0], item, query, names or tuple(found[1]), missing=missing), levels=found[1])
 
 
 def _rows(X: Any) -> int:
@@ -125,6 +152,8 @@ def _rows(X: Any) -> int:
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 0:  # a sparse matrix has no length
         return int(shape[0])
+    if not hasattr(X, "__len__") and hasattr(X, "__array__"):
+        X = np.asarray(X)
     if not hasattr(X, "__len__") or isinstance(X, type | bytes | Preferences) or shape == ():
         raise UsageError(f"features are a table, a matrix or a tuple (X, query, item), not {type(X).__name__}")
     return len(X)
@@ -157,26 +186,28 @@ def _column_names(X: Any) -> tuple[str, ...] | None:
     return tuple(columns) if columns and all(isinstance(column, str) for column in columns) else None
 
 
-def matched(features: Features, named: bool, names: tuple[str, ...] | None, width: int) -> Matrix:
+def matched(features: Features, named: bool, names: tuple[str, ...] | None, width: int, who: str = "Ranker") -> Matrix:
     """Return the matrix with the columns that the ranker was fitted on, in its order.
 
     Errors (InputError): names that differ, saying which; without names, another number of columns.
     """
     if not named or names is None:
         if features.X.shape[1] != width:
-            raise InputError(f"X has {features.X.shape[1]:,} columns, the ranker was fitted on {width:,}")
+            found = features.X.shape[1]
+            raise InputError(f"X has {found} features, but {who} is expecting {width} features as input")
         return features.X
     refuse_other_names(features.names, names)
     if features.names == names:
         return features.X
     place = {name: column for column, name in enumerate(features.names)}
-    return np.ascontiguousarray(features.X[:, [place[name] for name in names]])
+    chosen = features.X[:, [place[name] for name in names]]
+    return chosen if features.sparse else np.ascontiguousarray(chosen)
 
 
 def refuse_other_names(given: tuple[str, ...], names: tuple[str, ...]) -> None:
     """Raise InputError where the names of features are not those that a ranker was fitted on, in whatever order."""
-    missing = [name for name in names if name not in set(given)]
-    extra = [name for name in given if name not in set(names)]
+    there, known = set(given), set(names)
+    missing, extra = [name for name in names if name not in there], [name for name in given if name not in known]
     if missing or extra:
         said = [f"lack {few(missing)}"] if missing else []
         said += [f"have {few(extra)}, which were not there when the ranker was fitted"] if extra else []
@@ -193,26 +224,39 @@ def reads_below(structure: Any, y: Any) -> bool:
 
 
 def learning_rows(
-    X: Any, y: Any, missing: str, sample_weight: Any = None, *, structure: Any = None, whole: bool = False
+    X: Any,
+    y: Any,
+    missing: str,
+    sample_weight: Any = None,
+    *,
+    structure: Any = None,
+    whole: bool = False,
+    qid: Any = None,
+    group: Any = None,
 ) -> Training:
     """Match rows of features with what was judged about them.
 
     y is Judged (then X is a matrix with its rows, or Features), Preferences (then X has labelled rows) or a relevance
     label for each row. Of clicks only items that somebody examined are taken; all that were shown where the structure
     reads what stands below the last click, and where ``whole``.
-    Errors: InputError for judged items without features, labels that are not numbers, lengths that differ; UsageError
-    for a matrix without labels of rows.
+    ``qid`` (rows,) or ``group`` (queries,) name the queries of rows that do not. A plain matrix and plain numbers are
+    one list of grades. Errors: InputError for judged items without features, labels that are not numbers, lengths that
+    differ; UsageError for a matrix without labels of rows and preferences.
     """
+    if y is None:
+        raise UsageError("a ranker requires y to be passed, but the target y is None")
     whole = whole or reads_below(structure, y)
+    plain = not isinstance(y, Judged | Preferences) and not says_items(X) and qid is None and group is None
+    X, y, said = with_queries(X, y, missing, qid, group)
     if isinstance(y, Judged):
         y = y if whole or y.prefs is None else replace(y, prefs=examined_only(y.prefs))
         matrix = X.X if isinstance(X, Features) else X[0] if isinstance(X, tuple) else X
         called = X.names if isinstance(X, Features) else _column_names(matrix)
-        rows = Features.of(
-            matrix, np.arange(1, len(matrix) + 1), None, called, missing="raise" if missing == "raise" else "keep"
-        )
+        keep = "raise" if missing == "raise" else "keep"
+        rows = framed(matrix, np.arange(1, _rows(matrix) + 1), None, called, keep)
         judged, named = y, called is not None
-        features = judged.beside(rows.X, rows.names)
+        levels = X.levels if isinstance(X, Features) else rows.levels
+        features = replace(judged.beside(rows.X, rows.names), levels=levels)
     else:
         features, named = _labelled(X, y, missing)
         if isinstance(y, Preferences):
@@ -221,21 +265,91 @@ def learning_rows(
             judged = Judged(features.items, features.item, features.queries, features.query, y, None)
         else:
             labels = as_numbers(y, "labels", size=len(features))
+            unknown = labels == -1.0 if features.letor else np.zeros(len(labels), bool)
+            if unknown.any():
+                labels = np.where(unknown, np.nan, labels)
+                text = "{rows:,} of {of:,} rows have the label −1, not judged: they are left out"
+                said = (*said, Note("not judged", text, rows=int(unknown.sum()), of=len(labels)))
             judged = Judged(features.items, features.item, features.queries, features.query, None, labels)
-    start, row, said = judged.nodes()
-    if len(said) == 0:
-        what = "judgments" if isinstance(said, Preferences) else "rows"
+    start, row, found = judged.nodes()
+    if len(found) == 0:
+        what = "judgments" if isinstance(found, Preferences) else "rows"
         raise InputError(f"there are no {what} to learn from")
+    if features.X.shape[1] == 0:
+        raise InputError(f"0 feature(s) (shape={features.X.shape}) while a minimum of 1 is required.")
+    if judged.cut:
+        text = "{cut:,} of {of:,} queries are cut apart: of their rows only some were chosen; " + SPLIT
+        said = (*said, Note("queries cut apart", text, cut=judged.cut, of=len(start) - 1))
     used = np.zeros(len(features), bool)
     used[row] = True
+    if judged.labels is not None:
+        used |= np.isnan(judged.labels)
     weight = _query_weights(sample_weight, len(features), start, row)
-    return Training(features, named, start, row, int((~used).sum()), said, weight)
+    unjudged = int((~used).sum())
+    return Training(features, named, start, row, unjudged, found, weight, said=said, plain=plain, cut=judged.cut)
+
+
+def with_queries(X: Any, y: Any, missing: str, qid: Any = None, group: Any = None) -> tuple[Any, Any, tuple[Note, ...]]:
+    """Return rows and judgments that say their queries as ``qid`` or ``group`` do, and what a reader should know.
+
+    ``qid`` has the query of each row, ``group`` the numbers of rows of queries that stand one after another. A plain
+    matrix with plain numbers and neither is one list. Errors: UsageError where both are given, or the rows say their
+    queries already; InputError for another length.
+    """
+    named = says_items(X)
+    if qid is None and group is None:
+        if named or isinstance(y, Judged | Preferences):
+            return X, y, ()
+        judged = Judged.of_labels(y)
+        if len(judged) == 1:
+            raise InputError("1 sample is no list: there is nothing to order")
+        text = "the rows name no queries: all {rows:,} are one list of grades; qid or group would say otherwise"
+        return X, judged, (Note("one list", text, rows=len(judged)),)
+    asked = "group" if qid is None else "qid"
+    if qid is not None and group is not None:
+        raise UsageError("qid says the query of each row, group how many rows each query has; give one of them")
+    if isinstance(y, Judged):
+        raise UsageError(f"Judged says the query of each row already; leave {asked} out")
+    rows = rows_of(X, missing)[0] if named else None
+    if rows is not None and rows.query is not None:
+        raise UsageError(f"the rows say their query already; leave {asked} out")
+    size = _rows(X) if rows is None else len(rows)
+    query = queries_of(qid, group, size)
+    if rows is None:
+        if isinstance(y, Preferences):
+            return X, y, ()  # which is refused: nothing says the item of a row
+        return X, Judged.of_labels(y, query=query), ()
+    made = Features.of(rows.X, rows.items.take(rows.item), query, rows.names, missing="keep")
+    return replace(made, levels=rows.levels, letor=rows.letor), y, ()
+
+
+def queries_of(qid: Any, group: Any, rows: int) -> Any:
+    """Return the query of each row: as given, or 1, 2, … of ``group`` (queries,), the numbers of their rows.
+
+    Errors (InputError): not one query for each row; numbers of rows that are no whole numbers above 0, or that do not
+    add up to the rows.
+    """
+    if qid is not None:
+        if len(qid) != rows:
+            raise InputError(f"qid has {len(qid):,} entries, X has {rows:,} rows; it names the query of each row")
+        return qid
+    size = as_numbers(group, "group")
+    wrong = (size != np.floor(size)) | (size < 1)
+    if wrong.any():
+        raise InputError(f"group holds {size[wrong.argmax()]:g}; it says how many rows each query has, 1 or more")
+    if size.sum() != rows:
+        raise InputError(f"group adds up to {int(size.sum()):,} rows, X has {rows:,}; it says how many each query has")
+    return np.repeat(np.arange(1, len(size) + 1), size.astype(np.int64))
+
+
+def says_items(X: Any) -> bool:
+    """Whether rows say their items: Features, (X, query, item), a file, a table with a column of items."""
+    made = isinstance(X, Features | FeatureFile | tuple | str | os.PathLike)
+    return made or (_is_table(X) and not _is_matrix(X, None))
 
 
 def _labelled(X: Any, y: Any, missing: str) -> tuple[Features, bool]:
-    if not (
-        isinstance(X, Features | FeatureFile | tuple | str | os.PathLike) or (_is_table(X) and not _is_matrix(X, None))
-    ):
+    if not says_items(X):
         raise UsageError(
             f"the rows of a plain matrix do not say which item and query they are; give Features, (X, query, item) or "
             f"a table with a column of items, or wrap the {'preferences' if isinstance(y, Preferences) else 'labels'} "
@@ -262,5 +376,5 @@ def _query_weights(given: Any, rows: int, start: Ints, row: Ints) -> Floats:
             "whole query, so all rows of a query need the same"
         )
     if not first.any():
-        raise InputError("sample_weight is 0 for every query that was judged")
+        raise InputError("sample_weight is zero for every query that was judged")
     return first

@@ -23,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
 from concordant.errors import UsageError
+from concordant.learning.features.sparse_rows import SparseRows
 from concordant.learning.solvers.least_squares import checked_matrix, checked_ridge, checked_rows
 from concordant.losses.objective import Objective
 from concordant.losses.pair_losses import PairLoss, Penalty
@@ -95,14 +96,23 @@ class EdgeProblem:
 
     def times(self, theta: Floats) -> Floats:
         """X[row] θ in double precision; shape (units,)."""
+        if isinstance(self.X, SparseRows):
+            return np.asarray(self._whole @ theta, np.float64)
         return np.concatenate([self._rows(a, b) @ theta for a, b in self._ranges()] or [np.zeros(0)])
 
     def back(self, of_units: Floats) -> Floats:
         """X[row]ᵀ v in double precision; shape (features,)."""
+        if isinstance(self.X, SparseRows):
+            return np.asarray(self._whole.T @ of_units, np.float64)
         total = np.zeros(self.width)
         for a, b in self._ranges():
             total += of_units[a:b] @ self._rows(a, b)
         return total
+
+    @cached_property
+    def _whole(self) -> Any:
+        """Sparse rows of all units."""
+        return self.X if self.row is None else self.X[self.row]
 
     def gaps(self, alpha: Floats) -> Floats:
         """α_winner − α_loser of each edge, without its offset."""
@@ -169,8 +179,11 @@ class EdgeProblem:
         return total
 
     def diagonal(self, of_edges: Floats, of_units: Floats) -> Floats:
-        """The diagonal of the Hessian, edge by edge; shape (features,)."""
+        """The diagonal of the Hessian, edge by edge; of sparse rows no less than that. Shape (features,)."""
         total = np.full(self.width, self.ridge)
+        if isinstance(self.X, SparseRows):
+            ends = np.bincount(self.winner, of_edges, self.units) + np.bincount(self.loser, of_edges, self.units)
+            return total + np.asarray(self._whole.squares(ends + of_units))
         most = max(1, BLOCK // max(self.width, 1))
         for begin in range(0, len(of_edges), most):
             part = slice(begin, begin + most)

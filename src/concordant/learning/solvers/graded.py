@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
 from concordant.errors import UsageError
+from concordant.learning.features.sparse_rows import SparseRows
 from concordant.learning.solvers.edge_problem import unit_scale
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import (
@@ -81,7 +82,7 @@ def fit_graded(
         )
     if ridge == 0 and not loss.ends:
         raise UsageError(f"{phi} needs a ridge above 0: lists that the features can order have no minimiser without")
-    Z = np.asarray(X if row is None else X[row])
+    Z = X if row is None else X[row]
     of_items = lists.groups.spread(share)
     there, back, size, free = _coordinates(Z, lists, share * _bend(loss), ridge)
 
@@ -145,12 +146,15 @@ def _coordinates(Z: NDArray[Any], lists: GradedLists, bend: Floats, ridge: float
     )
 
 
-def _spread(Z: NDArray[Any], start: NDArray[np.int64]) -> Floats:
+def _spread(Z: Any, start: NDArray[np.int64]) -> Floats:
     """Root mean square of each column about its mean in the query; 1 where a column does not vary in any."""
     size = Ragged(start).sizes
     some = np.flatnonzero(size)
     if len(some) == 0:
         return np.ones(Z.shape[1])
+    if isinstance(Z, SparseRows):  # what does not vary in a query counts as what does: no order sees its coefficient
+        squares = Z.squares(np.full(len(Z), 1.0 / len(Z)))
+        return np.asarray(np.sqrt(np.where(squares > 0, squares, 1.0)), np.float64)
     means = np.add.reduceat(Z, start[some], axis=0, dtype=np.float64) / size[some, None]
     total = np.einsum("ij,ij->j", Z, Z, dtype=np.float64) - size[some] @ np.square(means)
     variance = np.maximum(total / len(Z), 0.0)

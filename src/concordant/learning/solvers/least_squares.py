@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
 from concordant.kernels.arrays import read_only
+from concordant.learning.features.sparse_rows import SparseRows
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 
@@ -54,7 +55,13 @@ def preparing(
     ``level`` gains Σ w mean² of each column over the queries where it is not constant. A large matrix is read by a
     compiled loop, once, where the same steps in NumPy pass over each block many times.
     """
-    if intercept == "query" and X.size >= LARGE and X.flags.c_contiguous and X.dtype in (np.float32, np.float64):
+    if (
+        intercept == "query"
+        and isinstance(X, np.ndarray)
+        and X.size >= LARGE
+        and X.flags.c_contiguous
+        and X.dtype in (np.float32, np.float64)
+    ):
         return _compiled(X, start, weight, rows, level)
 
     def prepare(first: int, last: int) -> NDArray[Any]:
@@ -113,7 +120,7 @@ def _compiled(
 
 def _rows(X: NDArray[Any], start: Ints, rows: NDArray[np.integer[Any]] | None, first: int, last: int) -> NDArray[Any]:
     part = slice(int(start[first]), int(start[last]))
-    return X[part] if rows is None else np.asarray(X[rows[part]])
+    return np.asarray(X[part] if rows is None else X[rows[part]])
 
 
 def of_nodes(weight: Floats, start: Ints, first: int, last: int) -> Floats:
@@ -147,7 +154,8 @@ def weighted_means(
     sum_x, sum_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
     if not (total > 0 and nodes > 0):
         return sum_x, sum_y
-    first_x, first_y = X[0 if rows is None else rows[0]].astype(np.float64), Y[0]
+    first = 0 if rows is None else int(rows[0])
+    first_x, first_y = np.asarray(X[first : first + 1], np.float64)[0], Y[0]
     for first, last in query_blocks(start, X.shape[1]):
         w = of_nodes(weight, start, first, last)
         sum_x += w @ (_rows(X, start, rows, first, last) - first_x)
@@ -393,8 +401,10 @@ def _solve_unit(A: Floats, b: Floats) -> tuple[Floats, int]:
     return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ b))), int((~kept).sum())
 
 
-def checked_matrix(X: NDArray[Any]) -> NDArray[np.floating[Any]]:
+def checked_matrix(X: Any) -> Any:
     """Return X as a matrix of floats, not copied where it is one. Errors: UsageError, InputError when not finite."""
+    if isinstance(X, SparseRows):
+        return X  # a normaliser has seen it
     X = np.asarray(X)
     if X.ndim != 2:
         raise UsageError(f"X must be a matrix of items by features, not of shape {X.shape}")
@@ -424,8 +434,10 @@ def checked_ridge(ridge: float) -> float:
     return float(ridge)
 
 
-def products(X: NDArray[Any], theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def products(X: Any, theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return Xθ in double precision, shape (rows,), some rows at a time: no copy of X in that precision is made."""
+    if isinstance(X, SparseRows):
+        return X @ theta
     out = np.empty(len(X))
     most = max(1, BLOCK // max(X.shape[1], 1))
     for begin in range(0, len(X), most):

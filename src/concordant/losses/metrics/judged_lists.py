@@ -127,7 +127,8 @@ def as_numbers(column: Any, role: str, *, size: int | None = None, infinite: boo
 
 
 def _refused(array: NDArray[Any], role: str) -> NDArray[Any]:
-    raise InputError(f"{role} must be real numbers, not of type {array.dtype}")
+    said = "Complex data not supported: " if array.dtype.kind == "c" else ""
+    raise InputError(f"{said}{role} must be real numbers, not of type {array.dtype}")
 
 
 def _same_length(role: str, found: int, size: int) -> None:
