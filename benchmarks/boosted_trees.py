@@ -289,7 +289,7 @@ class _Judged:
         return self._lambdamart()
 
     def _lambdamart(self) -> tuple[Floats, Any]:
-        """LightGBM's lambdarank on Bradley–Terry scores cut into five grades; cut, leaves, rounds by held-out judgments."""
+        """Lambdarank on Bradley–Terry scores cut into five grades; cut, leaves, rounds by held-out judgments."""
         train, rows = self.split.train, self.drawn.where.row
         s = bradley_terry(Batch.whole(self.drawn.prefs), prior=1.0).value
         owner = train.query[rows]

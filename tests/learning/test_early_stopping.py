@@ -98,7 +98,8 @@ def share_of_differences(scores, labels):
 @pytest.mark.parametrize(("target", "agreement"), [("ndcg@3", ndcg_at_3), ("pairwise", share_of_differences)])
 def test_labels_stop_where_refits_of_every_number_lose_least(labelled, name, target, agreement):
     X, query, label = labelled
-    ranker = cc.ListRanker(target=target, regressor=PLAIN[name](MOST, **STOPPING[name]))
+    usual = {} if target == "pairwise" else {"gain": "2^s-1", "normalise": True}
+    ranker = cc.ListRanker(target=target, regressor=PLAIN[name](MOST, **STOPPING[name]), **usual)
     ranker.fit((X, query, np.arange(len(X))), label)
     gains = np.where(target == "pairwise", label, 2**label - 1)
     if target != "pairwise":
@@ -123,6 +124,29 @@ def test_labels_stop_where_refits_of_every_number_lose_least(labelled, name, tar
     np.testing.assert_allclose(ranker.predict(X), again, rtol=1e-5, atol=1e-6)
     (note,) = (note for note in ranker.status_["notes"] if note.code == "stopped early")
     assert f"after {stages} of 30 iterations" in note and f"target {target}" in note
+
+
+def test_the_gains_fitted_are_those_of_the_best_order_of_held_out_queries(labelled):
+    """Three gains, each by refits of three parts: the one of highest mean NDCG is fitted to all."""
+    X, query, label = labelled
+    ranker = cc.ListRanker(target="ndcg@3", regressor=PLAIN["boosting"](8)).fit((X, query, np.arange(len(X))), label)
+    part = (np.random.default_rng(0).permutation(QUERIES) % 3)[query]
+    found = {}
+    for gain, divided in (("2^s-1", True), ("2^s-1", False), ("identity", False)):
+        value = label if gain == "identity" else 2**label - 1
+        tops = [sum(sorted(value[query == q])[::-1][k] / np.log2(2 + k) for k in range(3)) for q in range(QUERIES)]
+        y = value / np.array(tops)[query] if divided else value
+        y = y - np.array([y[query == q].mean() for q in range(QUERIES)])[query]
+        each = []
+        for held in range(3):
+            rest = part != held
+            scores = PLAIN["boosting"](8).fit(standardised(X)[rest], y[rest]).predict(standardised(X))
+            each += [ndcg_at_3(scores[query == q], label[query == q]) for q in np.unique(query[~rest])]
+        found[gain, divided] = np.mean(each)
+    taken = max(found, key=found.get)
+    assert (ranker.status_["gain"], ranker.status_["normalise"]) == taken
+    assert ("consistent_for" in ranker.status_) == (taken == ("2^s-1", True))
+    assert any(note.code == "gains chosen" for note in ranker.status_["notes"])
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,10 @@ from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.estimator import LinearRanker, agreement_with_labels, known
-from concordant.learning.rankers.growing import Growing, Share, as_regressor, lightgbm, stopped_at
+from concordant.learning.rankers.growing import Growing, Share, lightgbm, stopped_at
 from concordant.learning.rankers.plans import RIDGE, Plan, Recipe
 from concordant.learning.rankers.regression import refuse_negative
+from concordant.learning.rankers.regressors import as_regressor
 from concordant.learning.rankers.slopes import (
     CentredSquares,
     EdgeSlopes,

@@ -128,16 +128,3 @@ def stopped_at(losses: Iterator[float], most: int, patience: int) -> tuple[int, 
         if stage - best >= patience or stage >= most:
             break
     return best, found
-
-
-def as_regressor(booster: Any, width: int, params: Mapping[str, Any]) -> Any:
-    """Return trees as the LGBMRegressor that predicts their sum, which saving and exporting know."""
-    package = importlib.import_module("lightgbm")
-    text = booster.model_to_string(num_iteration=-1).replace("objective=custom", "objective=regression")
-    kept = package.Booster(model_str=text)
-    found = package.LGBMRegressor(n_estimators=max(kept.num_trees(), 1), learning_rate=params["learning_rate"])
-    found._Booster = kept
-    found._n_features = found._n_features_in = width
-    found.fitted_ = True
-    found._objective = "regression"
-    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -16,7 +18,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.matrix import Matrix
-from concordant.learning.rankers.growing import as_regressor
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -137,6 +138,19 @@ def fit_regressor(
             fitted = as_regressor(fitted.booster_, Z.shape[1], given)
         fitted.set_params(**given)
     return fitted, unit
+
+
+def as_regressor(booster: Any, width: int, params: Mapping[str, Any]) -> Any:
+    """Return trees as the LGBMRegressor that predicts their sum, which saving and exporting know."""
+    package = importlib.import_module("lightgbm")
+    text = booster.model_to_string(num_iteration=-1).replace("objective=custom", "objective=regression")
+    kept = package.Booster(model_str=text)
+    found = package.LGBMRegressor(n_estimators=max(kept.num_trees(), 1), learning_rate=params["learning_rate"])
+    found._Booster = kept
+    found._n_features = found._n_features_in = width
+    found.fitted_ = True
+    found._objective = "regression"
+    return found
 
 
 def _weight_name(regressor: Any) -> str:
