@@ -125,7 +125,7 @@ def test_inverse_propensities_by_hand_and_clipped():
     assert inverse_propensity(batch, propensities=[1.0, 0.5]).value.tolist() == [1.0, 2 / 3]
     assert inverse_propensity(batch, propensities=[1.0, 0.5], clip=0.8).value == pytest.approx([0.75, 1.25 / 3])
     for wrong in ([1.0], [1.0, 0.0], "ab", [1.0, 2.0]):
-        with pytest.raises(cc.UsageError, match="propensities are numbers"):
+        with pytest.raises(cc.UsageError, match=r"propensities are numbers|1 propensities and 2 positions"):
             inverse_propensity(batch, propensities=wrong)
     with pytest.raises(cc.UsageError, match="clip"):
         inverse_propensity(batch, clip=0)

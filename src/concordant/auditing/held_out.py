@@ -119,7 +119,7 @@ class _Judge:
         if by is None:
             mean = mean_adjacency(half)
             return cls(partial(order_loss, mean), -best_orders(mean).place.astype(np.float64))
-        law = Relevance.of(by.structure(half).value, half.node_start)
+        law = Relevance.of(by.law.scores(half).value, half.node_start)
         return cls(lambda order: by.regrets(law, order).loss, law.scores[0])
 
 

@@ -378,8 +378,10 @@ def _propensities(prefs: Preferences, given: Sequence[float] | None, places: int
         chance = np.asarray(given, np.float64)
     except (TypeError, ValueError):
         chance = np.zeros(0)
-    if chance.ndim != 1 or len(chance) < places or not ((chance > 0) & (chance <= 1)).all():
+    if chance.ndim != 1 or not len(chance) or not ((chance > 0) & (chance <= 1)).all():
         raise UsageError(f"propensities are numbers in (0, 1], one for each of the {places:,} positions, not {given!r}")
+    if len(chance) < places:
+        raise UsageError(f"there are {len(chance):,} propensities and {places:,} positions; give one for each position")
     return chance
 
 

@@ -17,6 +17,7 @@ from concordant.apps.spark.learning_features import SHOWN, FeatureFrame, matrix
 from concordant.errors import InputError
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.plans import Plan, Recipe
+from concordant.learning.rankers.validation import reads_below
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.counts import refuse_beyond
@@ -186,7 +187,7 @@ class MakeTargets:
 
     def __call__(self, prefs: Preferences) -> pa.Table:
         """Return one row for each judged item of each query."""
-        prefs = examined_only(prefs)
+        prefs = prefs if reads_below(self.plan.structure, prefs) else examined_only(prefs)
         made = self.recipe.targets([self.plan], prefs)[0]
         members, item = prefs.member_groups, prefs.members[1]
         query, size = members.owner, members.sizes

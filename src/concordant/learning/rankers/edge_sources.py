@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
+from concordant.learning.rankers.plans import CHANCES
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import one_subset
 from concordant.losses.objective import Population, Relevance
@@ -88,7 +89,8 @@ def of_preferences(
     function = find_structure(name) if isinstance(name, str) else name
     found = function(batch, **structure_options)
     facts["structure"] = name if isinstance(name, str) else name.__name__
-    law = Relevance.of(_draws(batch, found.value, training.start, drawn), training.start)
+    value = np.minimum(found.value, 1.0) if name in CHANCES else found.value  # a mean of clicks over θ can be above
+    law = Relevance.of(_draws(batch, value, training.start, drawn), training.start)
     return Source(law, training.row, training.share, facts, (*notes, *found.notes))
 
 
