@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -37,6 +37,7 @@ from concordant.preferences.status import Status
 from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import BestOrders, best_orders, improved
+from concordant.ranking.ranked_lists import examined_only
 
 WHY = {
     Status.STOPPED: "{queries:was|were} still moving when the time for them was spent",
@@ -208,6 +209,9 @@ def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int
         raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")
     refuse_crossed(prefs, "an audit")
     wanted = _Wanted.of(prefs, settings)
+    items = int(prefs.member_groups.sizes.sum())
+    prefs = prefs if wanted.law.structure.below else examined_only(prefs)
+    unseen = items - int(prefs.member_groups.sizes.sum())
     _check(prefs, settings)
     _refuse_idle(wanted)
     parts: list[_Part] = []
@@ -220,7 +224,10 @@ def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int
             advance(len(codes))
             if progress is not None:
                 progress(done, len(prefs.queries))
-    return _joined(prefs, wanted, parts)
+    found = _joined(prefs, wanted, parts)
+    text = "{unseen:items} {unseen:was|were} never examined: nothing is known of {unseen:it|them}, and nothing is said"
+    note = Note("never examined", text, unseen=unseen)
+    return replace(found, notes=(note, *found.notes)) if unseen else found
 
 
 def _check(prefs: Preferences, asked: AuditSettings) -> None:

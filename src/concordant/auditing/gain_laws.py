@@ -353,15 +353,20 @@ class Law:
         if self.order is None:
             return Relevance.of(self.scores(batch).value, batch.node_start)
         drawn = Batch.subsets(batch.prefs, self.order, self.subsets, seed=self.seed, queries=batch.query)
-        scores = self.scores(drawn).value
+        scores = self.scores(drawn)
+        known = np.ones(len(scores.value), bool) if scores.known is None else scores.known
         last = np.searchsorted(drawn.query, batch.query, side="right") - 1  # queries of few judgments have one subset
         first = np.searchsorted(drawn.query, batch.query)
         rows = []
         for draw in range(self.subsets):
             graph = np.minimum(first + draw, last)
             shift = drawn.node_start[graph] - batch.node_start[:-1]
-            rows.append(scores[np.arange(len(batch.item)) + shift[batch.owner]])
-        return Relevance.of(np.stack(rows), batch.node_start)
+            rows.append(np.arange(len(batch.item)) + shift[batch.owner])
+        table, told = scores.value[np.stack(rows)], known[np.stack(rows)]
+        if not told.all():  # an item that a subset leaves unexamined is in the place of its mean, or of all judgments
+            mean = np.where(told, table, 0.0).sum(axis=0) / np.maximum(told.sum(axis=0), 1)
+            table = np.where(told, table, np.where(told.any(axis=0), mean, self.scores(batch).value))
+        return Relevance.of(table, batch.node_start)
 
 
 @dataclass(frozen=True)

@@ -190,10 +190,12 @@ class MakeTargets:
         prefs = prefs if reads_below(self.plan.structure, prefs) else examined_only(prefs)
         made = self.recipe.targets([self.plan], prefs)[0]
         members, item = prefs.member_groups, prefs.members[1]
-        query, size = members.owner, members.sizes
-        head = members.place == 0
+        query, size = members.owner, made.sizes
+        told = np.ones(len(item), bool) if made.unknown is None else ~made.unknown
+        head = np.zeros(len(item), bool)
+        head[np.flatnonzero(told)[np.unique(query[told], return_index=True)[1]]] = True
         stopped = np.zeros(len(item), np.int64)
-        stopped[:1] = made.stopped
+        stopped[np.flatnonzero(told)[:1]] = made.stopped
         found = {
             "query": prefs.queries.take(query),
             "item": prefs.items.take(item),
@@ -207,7 +209,7 @@ class MakeTargets:
             "exact": made.exact[query],
             "stopped": stopped,
         }
-        return pa.table(found)
+        return pa.table(found).filter(pa.array(told))
 
 
 def facts_of(targets: DataFrame, order: int | str) -> tuple[TargetFacts, int]:

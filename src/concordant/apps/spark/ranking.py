@@ -73,9 +73,9 @@ def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
     given = () if member.linked else ("; give ", Setting("propensities"))
     raise UsageError(
         f"on Spark a task sees a part of the log, from which {member.name} cannot tell how often positions are "
-        "examined",
+        "examined or readers go on",
         *given,
-        f"{', ' if given else '; '}work without Spark, or take cascade or dependent-click",
+        f"{', ' if given else '; '}work without Spark, or take the cascade",
     )
 
 

@@ -75,11 +75,11 @@ class RegressionRanker(LinearRanker):
     intercept: str
 
     def _fit_targets(
-        self, training: Training, columns: Columns, target: Floats, weight: Floats, ridge: float
+        self, training: Training, columns: Columns, target: Floats, weight: Floats, ridge: float, without: Any = None
     ) -> dict[str, Any]:
         """Fit a linear scorer to targets (nodes,) with weights (queries,), exactly; return how that went."""
-        equations = columns.equations(target, training.start, weight, rows=training.row, intercept=self.intercept)
-        return self._solve(equations, ridge)
+        how: dict[str, Any] = {"rows": training.row, "intercept": self.intercept, "without": without}
+        return self._solve(columns.equations(target, training.start, weight, **how), ridge)
 
     def _fit_regressor(
         self,
@@ -336,7 +336,7 @@ class AggregationRanker(RegressionRanker):
                 if beyond:
                     prior = maker.prior_of(prefs)
                     return Regression(*every_row(training, remainder(prior, own)), prior.theta)
-                each = training.groups.spread(target_weights(own, training.weight))
+                each = own.spread(target_weights(own, training.weight))
                 return Regression(training.row, own.centred(), each)
 
             parts = partial(judged_parts, training, made, target, self.folds, self.seed)
@@ -577,7 +577,7 @@ class AggregationRanker(RegressionRanker):
     ) -> dict[str, Any]:
         """Fit the targets, or what they add to the pairwise scorer of a prior; return how that went."""
         if prior is None:
-            return self._fit_targets(training, columns, targets.value, weight, ridge)
+            return self._fit_targets(training, columns, targets.value, weight, ridge, targets.unknown)
         self._take_linear(added(training, columns, prior, targets, [ridge], self.intercept)[:, 0])
         said = "pairwise logistic scorer" if np.isinf(ridge) else "closed form, beyond a pairwise logistic scorer"
         return {"status": said, "iterations": 0, "gradient": 0.0, "ridge": None if np.isinf(ridge) else ridge}

@@ -251,12 +251,11 @@ class Judgments:
             structure = usual_clicks(self.training.prefs) if self.clicks else "log-odds"
             targets = self.maker.recipe.targets([Plan(structure, "all", "identity", False)], prefs)[0]
             each = target_weights(targets, weight)
-            equations = self.columns.equations(
-                targets.value, self.training.start, each, rows=self.training.row, intercept="query"
-            )
+            how: dict[str, Any] = {"rows": self.training.row, "intercept": "query", "without": targets.unknown}
+            equations = self.columns.equations(targets.value, self.training.start, each, **how)
             return Start(
                 name,
-                CentredSquares(targets.value, groups.spread(each), groups),
+                CentredSquares(targets.value, targets.spread(each), groups),
                 np.asarray(equations.solve(RIDGE).theta, np.float64),
             )
         prior = self.maker.prior_of(prefs)

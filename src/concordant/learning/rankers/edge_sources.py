@@ -90,8 +90,14 @@ def of_preferences(
     found = function(batch, **structure_options)
     facts["structure"] = name if isinstance(name, str) else name.__name__
     value = np.minimum(found.value, 1.0) if name in CHANCES else found.value  # a mean of clicks over θ can be above
-    law = Relevance.of(_draws(batch, value, training.start, drawn), training.start)
-    return Source(law, training.row, training.share, facts, (*notes, *found.notes))
+    known = np.ones(len(value), bool) if found.known is None else found.known
+    table, told = (_draws(batch, each, training.start, drawn) for each in (value, known.astype(np.float64)))
+    some = told.any(axis=0)  # an item is in the place of the mean of the draws in which it was examined
+    mean = (table * told).sum(axis=0) / np.maximum(told.sum(axis=0), 1.0)
+    start = Ragged.of_sizes(training.groups.sums(some).astype(np.int64)).start
+    law = Relevance.of(np.where(told > 0, table, mean)[:, some], start)
+    said = [note for note in found.notes if note.code != "never examined"]  # they are left out
+    return Source(law, training.row[some], training.share, facts, (*notes, *said))
 
 
 def clicks_note(name: str) -> Note:
