@@ -316,7 +316,7 @@ VALUES: dict[str, list[str]] = {
     "metrics": ["err@2"],
     "convention": ["trec"],
     "against": ["others.csv"],
-    "unmatched": ["skip"],
+    "unmatched": ["skip", "trec"],
     "item": ["item"],
     "to": ["solr", "elasticsearch"],
     "card": ["card.md"],

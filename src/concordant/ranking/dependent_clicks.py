@@ -24,6 +24,8 @@ CLOSE = 1e-10
 """Change of a chance after which an estimate is done."""
 ENOUGH = 1.0 - 1e-9
 """Expected examinations from which on something is known of an item."""
+TELLS = 1e-9
+"""Information of a chance below which the log does not tell it."""
 TINY = 1e-300
 
 
@@ -99,7 +101,7 @@ class GoingOn:
     value: Floats
     """λ; NaN where no click has anything below it."""
     error: Floats
-    """Standard errors, the attractions held."""
+    """Standard errors; NaN where the log does not tell."""
     likelihood: float
     """Its logarithm."""
     status: Status
@@ -146,7 +148,9 @@ def _going_on(prefs: Preferences) -> GoingOn:
     on, a = two[:places], two[places:]
     known = clicks > 0
     error = np.full(places, np.nan)
-    error[known] = np.sqrt(np.diag(np.linalg.inv(_information(left, on, a)[np.ix_(known, known)])))
+    information = _information(left, on, a)[np.ix_(known, known)]
+    variance = np.diag(np.linalg.inv(information + TELLS * np.eye(len(information))))
+    error[known] = np.sqrt(np.where((variance > 0) & (variance <= 1), variance, np.nan))
     return GoingOn(np.where(known, on, np.nan), error, step(two)[1], status, iteration)
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concordant.apps.commands.shared_options import ClickOptions
-from concordant.errors import ConcordantError, InputError, few
+from concordant.errors import ConcordantError, InputError, counted, few
 from concordant.io.engines import duckdb, memory
 from concordant.io.engines.counting import choose, with_columns
 from concordant.io.log.formats import Log, locate
@@ -241,8 +241,10 @@ def _refuse(log: Log, fault: NDArray[np.int8], reason: Any) -> None:
     )
 
 
-def match(scores: Valued, labels_: Valued, unmatched: str) -> Matched:
-    """Match scores with labels by query and item.
+def match(scores: Valued, labels_: Valued, unmatched: str | None) -> Matched:
+    """Match scores with labels by query and item; ``unmatched``: raise, skip or trec; None: trec for a run and qrels.
+
+    With "trec" the rows are those of the queries that both have: what has no label has 0, what has no score −∞.
 
     Errors (InputError): a query in one file only, a (query, item) twice, no match at all, and, with ``unmatched``
     "raise", rows without a partner.
@@ -264,18 +266,39 @@ def match(scores: Valued, labels_: Valued, unmatched: str) -> Matched:
         )
     used = np.zeros(len(right), np.bool_)
     used[partner[found]] = True
+    trec = unmatched == "trec" or (unmatched is None and (scores.log.format, labels_.log.format) == ("run", "qrels"))
+    others = (", so it is not relevant", ", so it is not retrieved") if trec else ("", "")
     said = [_lacking(scores, found, "label", labels_), _lacking(labels_, used, "score", scores)]
-    left_out = "; ".join(text for text in said if text)
-    if left_out and unmatched == "raise":
-        raise InputError(f"{left_out}; --unmatched skip leaves them out")
-    rows = pa.array(np.flatnonzero(found))
+    said = [f"{text}{other}" for text, other in zip(said, others, strict=True) if text]
+    if said and not trec and unmatched != "skip":
+        raise InputError(f"{'; '.join(said)}; --unmatched skip leaves them out")
+    ours, theirs = found, np.zeros(len(right), np.bool_)
+    if trec and scores.query is not None and labels_.query is not None:
+        ours, theirs = (
+            np.asarray(pc.is_in(one, other))
+            for one, other in ((scores.query, labels_.query), (labels_.query, scores.query))
+        )
+        said += [*_queries_left(scores, ours, labels_), *_queries_left(labels_, theirs, scores)]
+    elif trec:
+        ours, theirs = np.ones(len(left), np.bool_), np.ones(len(right), np.bool_)
+    theirs = theirs & ~used
+
+    def both(one: pa.Array, other: pa.Array) -> pa.Array:
+        return pa.concat_arrays([one.filter(pa.array(ours)), other.filter(pa.array(theirs))])
+
     return Matched(
-        query=None if scores.query is None else scores.query.take(rows),
-        item=scores.item.take(rows),
-        score=scores.value[found],
-        label=labels_.value[partner[found]],
-        left_out=left_out,
+        query=None if scores.query is None or labels_.query is None else both(scores.query, labels_.query),
+        item=both(scores.item, labels_.item),
+        score=np.concatenate([scores.value[ours], np.full(int(theirs.sum()), -np.inf)]),
+        label=np.concatenate([np.where(found, labels_.value[partner], 0.0)[ours], labels_.value[theirs]]),
+        left_out="; ".join(said),
     )
+
+
+def _queries_left(one: Valued, kept: NDArray[np.bool_], other: Valued) -> list[str]:
+    """Say how many queries of a file are in it alone."""
+    number = 0 if one.query is None else len(pc.unique(one.query.filter(pa.array(~kept))))
+    return [f"left out: {counted(number, 'queries')} of {one.log.name} that {other.log.name} lacks"] if number else []
 
 
 def _keys(scores: Valued, labels_: Valued) -> tuple[Ints, Ints]:

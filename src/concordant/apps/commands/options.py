@@ -358,7 +358,12 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
     convention: str | None = option("C", "burges (default), sklearn, trec, xgboost, lightgbm or letor4.")
     against: str | None = option("SCORES", "A second scorer on the same rows: paired differences, first minus second.")
     per_query: bool = flag("One row per metric and query.")
-    unmatched: Literal["raise", "skip"] = option(None, "Rows of one file that the other lacks.", default="raise")
+    unmatched: Literal["raise", "skip", "trec"] | None = option(
+        None,
+        "Rows of one file that the other lacks: an error, left out, or as trec_eval does: what has no label is not "
+        "relevant, what has no score is not retrieved, in the queries that both have.",
+        show_default="raise, of a run and qrels trec",
+    )
     query: str | None = option("C", "Column of the query, in both files.")
     item: str | None = option("C", "Column of the item, in both files.")
     score: str | None = option("C", "Column of the score.")
