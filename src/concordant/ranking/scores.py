@@ -38,12 +38,12 @@ class Scores:
     coefficients: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     """Coefficients beside the scores, one per graph: covariates, log ν of Davidson's ties ("ties"), log δ of
     Davidson–Luce's ("ties of 2")."""
-    known: NDArray[np.bool_] | None = None
-    """Of clicks: which nodes were examined, and so have a score of their own; None: all."""
     notes: tuple[Note, ...] = ()
     """What a reader of the scores should know."""
     options: dict[str, Any] = field(default_factory=dict)
     """The options that they were computed with."""
+    known: NDArray[np.bool_] | None = None
+    """Of clicks: which nodes were examined, and so have a score of their own; None: all."""
 
     @cached_property
     def component(self) -> NDArray[np.int32]:
