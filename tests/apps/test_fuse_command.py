@@ -3,6 +3,7 @@
 import csv
 import io
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -104,6 +105,29 @@ def test_runs_are_judged_as_ranx_does():
     again, _ = said("out.run", "--qrels", "t.qrels", "--metric", ",".join(RANX))  # as any system's run
     assert [row["mean"] for row in again[1::2]] == [row["mean"] for row in rows[::4]]
     assert "wrote out.run: 10 rows" in notes
+
+
+def test_a_run_is_evaluated_as_ranx_does(runs):
+    for name in RUNS:
+        found = evaluated(f"{name}.run", "t.qrels", "--convention", "trec")
+        for row in csv.DictReader(io.StringIO(found.stdout)):
+            assert float(row["mean"]) == pytest.approx(np.mean(RANX[row["name"]][name]), rel=1e-12)
+            assert row["queries"] == "2"
+        assert "so it is not relevant" in found.stderr and "so it is not retrieved" in found.stderr
+    (runs / "t.qrels").write_text(QRELS + "q5 0 d1 1\n")
+    (runs / "a.run").write_text((runs / "a.run").read_text() + "q9 Q0 x 1 1 a\n")
+    found = evaluated("a.run", "t.qrels", "--convention", "trec")
+    said = ("of a.run that t.qrels lacks", "of t.qrels that a.run lacks")
+    assert all(f"left out: 1 query {which}" in found.stderr for which in said)
+    assert {row["queries"] for row in csv.DictReader(io.StringIO(found.stdout))} == {"2"}
+    with pytest.raises(click.UsageError, match=r"have no label in t\.qrels"):
+        evaluated("a.run", "t.qrels", "--unmatched", "raise")
+
+
+def evaluated(*arguments):
+    """What ``evaluate`` says, by the metrics of ranx."""
+    asked = [*arguments, "--metric", ",".join(RANX)]
+    return CliRunner().invoke(command_of("evaluate"), asked, standalone_mode=False, catch_exceptions=False)
 
 
 def test_a_query_that_a_run_lacks_counts_nothing_and_others_are_left_out(runs):

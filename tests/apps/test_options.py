@@ -123,6 +123,7 @@ def files() -> dict[str, bytes]:
     made["by-query.csv"] = _rows("query,item,x,y", rows)
     made["scores.csv"] = _rows("query,item,score", [(query, item, -at) for at, (query, item, *_) in enumerate(rows)])
     made["others.csv"] = _rows("query,item,score", [(q, i, (5 * at) % 7) for at, (q, i, *_) in enumerate(rows)])
+    made["propensities.csv"] = b"position,propensity\n1,1\n2,0.6\n3,0.4\n4,0.2\n"
     made["labels.csv"] = _rows(
         "query,item,label", [(q, i, (3 * at + at // 4) % 4) for at, (q, i, *_) in enumerate(rows)]
     )
@@ -164,6 +165,8 @@ TABLES = {name: LOGS[name] for name in ("counted comparisons", "sides", "clicks"
 F = ["-f", "features.csv"]
 INPUTS: dict[str, dict[str, list[str]]] = {
     "rank": {**LOGS, "clicks by the cascade": ["selections.csv", "--structure", "cascade"]}
+    | {"clicks by position": ["selections.csv", "--structure", "position-based"]}
+    | {"clicks by propensity": ["selections.csv", "--structure", "inverse-propensity"]}
     | {"win rates": ["counted.csv", "--structure", "borda"], "no interval": ["counted.csv", "--interval", "none"]}
     | {"graded": ["graded.csv", "--grade", "grade", "--scale", "2:-2", "--ties", "half"]}
     | {"half-life": ["timed.csv", "--time", "date", "--half-life", "3w"]}
@@ -181,7 +184,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     },
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
-    | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]},
+    | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]}
+    | {"propensities": ["selections.csv", "--structure", "inverse-propensity", "--replicates", "0"]},
     "report": {name: [*LOGS[name], "--no-audit", "-o", "o.html"] for name in ("sides", "PrefLib", "store")}
     | {"features": ["votes.csv", *F, "-o", "o.html", "--no-audit"], "audit": ["sides.csv", "-o", "o.html"]}
     | {"model": ["votes.csv", "-m", "model", "-o", "o.html", "--no-audit"]}
@@ -196,6 +200,7 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"loss of scores": ["votes.csv", *F, "-m", "m", "--loss", "ndcg-pairwise"]}
     | {"stochastic": ["votes.csv", *F, "-m", "m", "--loss", "ranknet", "--solver", "stochastic", "--steps", "50"]}
     | {"labels by pairs": ["train.txt", "-m", "m", "--loss", "ranknet"]}
+    | {"propensities": ["selections.csv", *F, "-m", "m", "--structure", "inverse-propensity", "--order", "all"]}
     | {"drawn subsets": ["votes.csv", *F, "-m", "m", "--structure", "log-odds", "--order", "3"]}
     | {"trees": ["votes.csv", *F, "-m", "m", "-r", "random-forest", "--order", "2"]},
     "score": {"CSV": ["-m", "model", *F], "Parquet": ["-m", "model", "-f", "features.parquet"]}
@@ -266,6 +271,9 @@ VALUES: dict[str, list[str]] = {
     "rows": ["2"],
     "seed": ["7"],
     "score": ["score"],
+    "propensities": ["propensities.csv"],
+    "clip": ["0.9"],
+    "positions": ["positions.csv"],
     "surrogates": ["ranknet", "ndcg-pairwise"],
     "time_limit": ["3"],
     "order": ["2", "all", "auto"],
@@ -308,7 +316,7 @@ VALUES: dict[str, list[str]] = {
     "metrics": ["err@2"],
     "convention": ["trec"],
     "against": ["others.csv"],
-    "unmatched": ["skip"],
+    "unmatched": ["skip", "trec"],
     "item": ["item"],
     "to": ["solr", "elasticsearch"],
     "card": ["card.md"],

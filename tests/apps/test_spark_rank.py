@@ -238,3 +238,18 @@ def test_a_task_works_through_whole_queries_piece_by_piece(queries: list[int | N
     assert sum(map(len, homes)) == len(set(queries))  # no query is split
     most = max(queries.count(query) for query in set(queries))
     assert all(len(piece) < 2 * rows + most for piece in pieces)
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_clicks_say_of_positions_is_not_estimated_from_parts(tmp_path: Path) -> None:
+    rows = "".join(f"{q},{s},{k},{'xy'[(s + k) % 2]},{int(k == 1)}\n" for q in "ab" for s in (1, 2) for k in (1, 2))
+    log = tmp_path / "clicks.csv"
+    log.write_text("query,session,position,item,clicked\n" + rows)
+    for name, more in (("position-based", "work without Spark"), ("inverse-propensity", "give propensities")):
+        with pytest.raises(cc.UsageError, match=rf"a part of the log, from which {name} cannot tell.*{more}"):
+            cs.rank(str(log), name)
+        with pytest.raises(cc.UsageError, match=rf"a part of the log, from which {name} cannot tell.*{more}"):
+            cs.targets(str(log), structure=name)
+    judged, given = JudgedQueries.of(str(log)), {"propensities": [1.0, 0.5]}
+    found = on_spark(judged, "inverse-propensity", "none", **given)
+    assert_same(found, cc.rank(cc.read(log), "inverse-propensity", interval="none", **given))

@@ -249,7 +249,7 @@ def test_an_eval_set_may_hold_judgments_or_labels():
         (3, "eval_set is a pair"),
         ((np.ones((4, 3)),), "eval_set is a pair"),
         ([(1, 2), (3, 4)], "eval_set: "),
-        (((np.ones((4, 2)), list("aabb"), list("cdef")), [0, 1, 0, 1]), "eval_set: X has 2 columns"),
+        (((np.ones((4, 2)), list("aabb"), list("cdef")), [0, 1, 0, 1]), "eval_set: X has 2 features"),
         (((np.ones((4, 3)), list("aabb"), list("cdef")), [0, 1, 0]), "eval_set: "),
         (((np.ones((4, 3)), list("aabb"), list("cdef")), [0, 0, 1, 1]), "eval_set: none of its queries"),
     ],

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeRegressor
 
+import concordant as cc
 from concordant.learning.features.matrix import Features
+from concordant.learning.features.normalising import Normaliser
+from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.columns import WholeColumns
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edges import EdgeRanker
+from concordant.learning.rankers.gate import edge_scorer, fitted
 from concordant.learning.rankers.judged import Judged
+from concordant.learning.rankers.plans import Plan, Recipe
+from concordant.learning.rankers.regressors import fit_regressor
+from concordant.learning.rankers.target import Target
+from concordant.learning.rankers.validation import learning_rows
+from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.metrics.err import err
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
-from concordant.ranking.ranked_lists import examinations
+from concordant.preferences.splits import folds
+from concordant.ranking.ranked_lists import examinations, examined_only
 from concordant.ranking.structures import STRUCTURES
 
 SCORERS = (
@@ -188,9 +203,10 @@ def test_real_clicks_from_sessions_to_a_scorer_of_unseen_queries(shared_data) ->
         for found, ranker in zip(rates, rankers, strict=True):
             scores = ranker.fit(seen, train).predict(unseen)  # rows stand as the nodes do
             found.append(Disagreement(test).rates(scores))
-            chance = STRUCTURES["cascade"].function(Batch.whole(test)).value
-            query, clicked = test.member_groups.owner, chance > 0
-            of = [err(scores, chance, query, gain=lambda s: s, ties=ties) for ties in ("best", "worst")]
+            seen = examinations(Batch.whole(test))[1] > 0  # what nobody examined judges nobody
+            chance = STRUCTURES["cascade"].function(Batch.whole(test)).value[seen]
+            query, clicked = test.member_groups.owner[seen], chance > 0
+            of = [err(scores[seen], chance, query, gain=lambda s: s, ties=ties) for ties in ("best", "worst")]
             some = np.bincount(query, clicked) > 0
             assert ranker.score(unseen, test) == pytest.approx(
                 np.average(np.mean(of, 0), weights=test.judgments * some)
@@ -221,6 +237,112 @@ def test_items_that_nobody_examined_are_not_learned_from() -> None:
         assert notes[0].numbers["rows"] == len(unseen) and "never examined" in notes[0]
     named = Judged.of(prefs, item=np.arange(len(X)), query=query)
     assert clone(ranker).fit(X, named).coef_ == pytest.approx(one.coef_, rel=1e-12)
+
+
+def scarce_log() -> tuple[Features, Preferences, np.ndarray]:
+    """Twelve queries of twenty results, 25 lists each: in a few of the lists most were not examined."""
+    draw = np.random.default_rng(2)
+    query = np.repeat(np.arange(12), 20)
+    chance = draw.uniform(0.2, 0.6, len(query))
+    prefs = cascade_log(query, chance, draw.random(len(query)), 25, draw)
+    X = np.column_stack([chance + draw.normal(scale=0.1, size=len(query)), draw.normal(size=len(query))])
+    return Features.of(X, np.arange(len(X)), query, ["a", "b"]), prefs, examinations(Batch.whole(prefs))[1]
+
+
+def test_targets_of_subsets_are_means_over_those_in_which_an_item_was_examined() -> None:
+    """By hand: each of the 32 subsets of k lists, its clicks over examinations where there are any."""
+    prefs = scarce_log()[1]
+    for k in (1, 4):
+        made = mean_targets(prefs, "cascade", order=k, gain="identity", normalise=False, partition=False)
+        drawn = Batch.subsets(prefs, k, 32, partition=False)
+        clicks, seen = (x.reshape(12, 32, -1) if x.size == 12 * 32 * 20 else None for x in examinations(drawn))
+        times = (seen > 0).sum(axis=1).ravel()
+        rate = np.divide(clicks, seen, out=np.zeros(clicks.shape), where=seen > 0).sum(axis=1).ravel()
+        assert (made.unknown == (times == 0)).all() and made.unknown.any()
+        known = ~made.unknown
+        assert made.value[known] == pytest.approx(rate[known] / times[known])
+        assert (made.sizes == known.reshape(12, -1).sum(axis=1)).all()
+        assert made.centred()[made.unknown] == pytest.approx(0.0, abs=1e-12)
+        assert any(note.code == "never examined" for note in made.notes)
+
+
+@pytest.mark.parametrize("order", [1, "all"])
+def test_a_fit_is_least_squares_on_examined_items_alone(order) -> None:
+    features, prefs, _ = scarce_log()
+    ranker = AggregationRanker("cascade", order=order, gain="identity", normalise=False, ridge=0.0).fit(features, prefs)
+    judged = examined_only(prefs)
+    made = mean_targets(judged, "cascade", order=order, gain="identity", normalise=False)
+    rows = np.array([int(str(item)) for item in judged.items], np.int64)[judged.members[1]]
+    known = np.ones(len(rows), bool) if made.unknown is None else ~made.unknown
+    rows, y, query = rows[known], made.value[known], judged.member_groups.owner[known]
+    Z = features.X[rows]
+    Z, y = (x - (np.array([x[query == q].mean(axis=0) for q in range(12)])[query]) for x in (Z, y))
+    weight = np.sqrt(1.0 / np.bincount(query)[query])
+    theta = np.linalg.lstsq(Z * weight[:, None], y * weight, rcond=None)[0]
+    assert ranker.coef_ == pytest.approx(theta, rel=1e-8)
+
+
+def test_folds_the_gate_and_regressors_take_no_item_that_their_part_leaves_unexamined() -> None:
+    """Features of what a part of the lists leaves unexamined may be anything: what that part teaches is the same."""
+    features, prefs, _ = scarce_log()
+    training = learning_rows(features, prefs, "raise", structure="cascade")
+    normaliser = Normaliser(standardise=False)
+    recipe, plan = Recipe({}, 32, None, 0), Plan("cascade", "all", "identity", False)
+    train, held = next(iter(folds(training.prefs, 5, seed=1)))
+    unseen = examinations(Batch.whole(held))[1] == 0
+    assert unseen.sum() > 20 and len(train) > len(held)
+    other = features.X.copy()
+    other[training.row[unseen]] = other[training.row[unseen]][::-1] + 100.0
+
+    def taught(X: np.ndarray) -> list[np.ndarray]:
+        columns = WholeColumns(X, normaliser.fit(X), Normaliser.apply)
+        part = replace(training, features=replace(training.features, X=X))
+        targets = recipe.targets([plan], held)[0]
+        trees = fit_regressor(
+            DecisionTreeRegressor(max_depth=3), X[part.row], targets.centred(), targets.spread(part.weight)
+        )[0]
+        return [
+            fitted(part, columns, targets, 0.001, "query"),
+            edge_scorer(replace(part, judged=held), columns, "err-pairwise", 0.001, 0),
+            trees.predict(features.X),
+        ]
+
+    for one, two in zip(taught(features.X), taught(other), strict=True):
+        assert one == pytest.approx(two, rel=1e-7)
+
+
+def test_held_out_lists_judge_examined_items_alone() -> None:
+    _, prefs, seen = scarce_log()
+    part = next(iter(folds(prefs, 5, seed=1)))[1]
+    unseen = examinations(Batch.whole(part))[1] == 0
+    draw = np.random.default_rng(0)
+    scores = draw.normal(size=len(seen))
+    other = np.where(unseen, draw.normal(size=len(seen)), scores)
+    for name in ("err", "ndcg@10", "precision@3"):
+        judge = Target.of(name, "selections").judge(part)
+        assert judge.loss(scores) == judge.loss(other)
+        assert judge.loss(scores) != judge.loss(-scores)
+
+
+def test_streamed_features_fit_as_those_in_memory(tmp_path) -> None:
+    features, prefs, _ = scarce_log()
+    table = {"query": features.query, "item": features.item, "a": features.X[:, 0], "b": features.X[:, 1]}
+    pyarrow.parquet.write_table(pa.table(table), tmp_path / "f.parquet")
+    ranker = AggregationRanker("cascade", order=1, gain="identity")
+    streamed = clone(ranker).fit(FeatureFile(tmp_path / "f.parquet"), prefs)
+    assert streamed.coef_ == pytest.approx(clone(ranker).fit(features, prefs).coef_, rel=1e-9)
+    chosen = AggregationRanker("cascade", order=[1, "all"], gain="identity")
+    one, two = clone(chosen).fit(FeatureFile(tmp_path / "f.parquet"), prefs), clone(chosen).fit(features, prefs)
+    assert one.cv_["loss"] == pytest.approx(two.cv_["loss"], rel=1e-9)
+
+
+def test_an_audit_says_nothing_of_items_that_nobody_examined() -> None:
+    _, prefs, seen = scarce_log()
+    for more in ({}, {"order": 2, "subsets": 3}):
+        found, cut = (cc.audit(log, replicates=20, ask=0, **more) for log in (prefs, examined_only(prefs)))
+        assert found.surrogates.equals(cut.surrogates) and found.orders.equals(cut.orders)
+        assert found.queries["items"].to_pylist() == (seen.reshape(12, -1) > 0).sum(axis=1).tolist()
+        assert [note.numbers["unseen"] for note in found.notes if note.code == "never examined"] == [(seen == 0).sum()]
 
 
 def test_lists_of_several_clicks_are_learned_from_by_what_the_log_tells() -> None:

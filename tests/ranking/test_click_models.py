@@ -7,7 +7,8 @@ from scipy.optimize import minimize
 import concordant as cc
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
-from concordant.ranking.click_models import click_positions, examination, inverse_propensity, position_trials
+from concordant.ranking.click_models import examination, inverse_propensity, position_trials, usual_clicks
+from concordant.ranking.dependent_clicks import dependent_trials, going_on
 from concordant.ranking.ranked_lists import several_clicks
 from concordant.ranking.structures import STRUCTURES
 
@@ -83,19 +84,75 @@ def test_position_based_parameters_come_back_from_unseen_layouts(theta):
     assert [note.code for note in board.notes].count("examination") == 1
 
 
-def test_dependent_click_parameters_come_back_and_are_right_by_hand():
-    going_on = np.array([0.8, 0.6, 0.5, 0.4, 0.0])
-    prefs, a = drawn(10, 8, 5, 2000, None, 3, "dependent-click", going_on)
+@pytest.mark.parametrize("on", [np.array([0.8, 0.6, 0.5, 0.4, 0.0]), np.array([0.2, 0.9, 0.0, 0.7, 0.0])])
+def test_dependent_click_parameters_come_back_from_unseen_layouts(on):
+    prefs, a = drawn(10, 8, 5, 1500, None, 3, "dependent-click", on)
+    found = going_on(prefs)
+    assert (np.abs(found.value - on)[:4] < 4 * found.error[:4] + 1e-12).all() and found.error[:4].max() < 0.05
+    assert np.isnan(found.value[4])  # nothing stands below the last place
     board = cc.rank(prefs, "dependent-click")
     truth = a.ravel()[np.lexsort((board.item, board.query)).argsort()]
-    assert np.abs(board.score - truth).mean() < 0.08  # a reader who leaves after a click is taken to have gone on: bias
-    table = click_positions(prefs, "dependent-click")
-    assert np.array(table["continuation"])[0] < 0.8  # the same
-    hand = log_of([["x", "y", "z"]] * 3, [[1, 0, 0], [1, 1, 0], [0, 0, 0]])
-    assert STRUCTURES["dependent-click"](Batch.whole(hand)).value.tolist() == [2 / 3, 0.5, 0.0]
-    table = click_positions(hand, "dependent-click")
-    assert table["continuation"].to_pylist()[:2] == [0.5, 0.0]
-    assert np.isnan(table["continuation"].to_pylist()[2])
+    assert np.abs(board.score - truth).max() < 0.1
+    assert ((board.lower <= truth) & (truth <= board.upper)).mean() > 0.9
+    assert usual_clicks(prefs) == "dependent-click"
+
+
+def test_dependent_clicks_come_back_from_one_layout_a_query():
+    """What stands above the first click was surely examined, so attractions are known without any change of places."""
+    draw, on = np.random.default_rng(6), np.array([0.7, 0.5, 0.3, 0.0])
+    a, query = draw.uniform(0.1, 0.6, (10, 4)), np.repeat(np.arange(10), 3000)
+    attracted = draw.random((len(query), 4)) < a[query]
+    stays = np.cumsum(attracted & (draw.random(attracted.shape) >= on), axis=1)
+    clicks = attracted & (np.column_stack([np.zeros(len(query), int), stays[:, :-1]]) == 0)
+    prefs = log_of(np.tile(np.arange(4), (len(query), 1)), clicks, query)
+    found = going_on(prefs)
+    assert (np.abs(found.value - on)[:3] < 4 * found.error[:3]).all()
+    assert np.abs(STRUCTURES["dependent-click"](Batch.whole(prefs)).value.reshape(10, 4) - a).max() < 0.06
+    assert usual_clicks(prefs) == "dependent-click"
+
+
+def test_dependent_clicks_are_the_maximum_that_brute_force_finds_and_its_curvature():
+    draw = np.random.default_rng(8)
+    lists = np.array([draw.permutation(4)[:3] for _ in range(80)])
+    attracted = draw.random(lists.shape) < np.array([0.7, 0.5, 0.3, 0.6])[lists]
+    stays = np.cumsum(attracted & (draw.random(lists.shape) >= 0.6), axis=1)
+    clicks = attracted & (np.column_stack([np.zeros(80, int), stays[:, :-1]]) == 0)
+    prefs = log_of(lists, clicks)
+
+    def loss(z):
+        """Minus the log-likelihood, list by list, of readers who go on with chance z[:2] after a click at 1, 2."""
+        on, total = np.append(z[:2], 0.0), 0.0
+        for items, clicked in zip(lists, clicks, strict=True):
+            a, last = z[2:][items], np.flatnonzero(clicked)
+            end = last[-1] if len(last) else 2
+            total += np.log(np.where(clicked, a, 1 - a)[: end + 1]).sum() + np.log(on[last[:-1]]).sum()
+            if len(last) and end < 2:
+                total += np.log(1 - on[end] + on[end] * np.prod(1 - a[end + 1 :]))
+        return -total
+
+    best = minimize(loss, np.full(6, 0.5), bounds=[(1e-6, 1 - 1e-6)] * 6, method="L-BFGS-B", tol=1e-13)
+    found = going_on(prefs)
+    assert found.value[:2] == pytest.approx(best.x[:2], abs=1e-4)
+    assert found.likelihood == pytest.approx(-best.fun, abs=1e-7)
+    batch = Batch.whole(prefs)
+    a = STRUCTURES["dependent-click"](batch).value
+    assert a == pytest.approx(best.x[2:], abs=1e-4)
+    at, step = np.concatenate([found.value[:2], a]), 1e-4 * np.eye(6)
+    curvature = [[(loss(at + u + v) - loss(at + u - v) - loss(at - u + v) + loss(at - u - v)) / 4e-8 for u in step]
+                 for v in step]  # fmt: skip
+    own, (successes, trials) = np.diag(curvature), dependent_trials(batch)
+    assert successes / trials == pytest.approx(a)
+    assert a * (1 - a) / trials == pytest.approx(1 / own[2:], rel=1e-4)
+    profiled = own[:2] - (np.array(curvature)[:2, 2:] ** 2 / own[2:]).sum(axis=1)
+    between = -(np.array(curvature)[0, 2:] * np.array(curvature)[1, 2:] / own[2:]).sum()
+    covariance = np.linalg.inv(np.array([[profiled[0], between], [between, profiled[1]]]))
+    assert found.error[:2] == pytest.approx(np.sqrt(np.diag(covariance)), rel=1e-4)
+
+
+def test_of_two_models_that_the_log_tells_the_likelier_one_is_usual():
+    theta = np.array([1.0, 0.7, 0.5, 0.35, 0.2])
+    assert usual_clicks(drawn(20, 8, 5, 300, theta, 2)[0]) == "position-based"
+    assert usual_clicks(drawn(20, 8, 5, 300, None, 2, "dependent-click", theta)[0]) == "dependent-click"
 
 
 def test_one_click_a_list_is_the_cascade():
@@ -125,7 +182,7 @@ def test_inverse_propensities_by_hand_and_clipped():
     assert inverse_propensity(batch, propensities=[1.0, 0.5]).value.tolist() == [1.0, 2 / 3]
     assert inverse_propensity(batch, propensities=[1.0, 0.5], clip=0.8).value == pytest.approx([0.75, 1.25 / 3])
     for wrong in ([1.0], [1.0, 0.0], "ab", [1.0, 2.0]):
-        with pytest.raises(cc.UsageError, match="propensities are numbers"):
+        with pytest.raises(cc.UsageError, match=r"propensities are numbers|1 propensities and 2 positions"):
             inverse_propensity(batch, propensities=wrong)
     with pytest.raises(cc.UsageError, match="clip"):
         inverse_propensity(batch, clip=0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,7 @@ from concordant.preferences.status import Status
 from concordant.progress import stage, steps
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import BestOrders, best_orders, improved
+from concordant.ranking.ranked_lists import examined_only
 
 WHY = {
     Status.STOPPED: "{queries:was|were} still moving when the time for them was spent",
@@ -97,7 +99,8 @@ class _Wanted:
         usual = Target.of(settings.target, kind)
         target = usual if settings.target is not None or usual.of_lists else None
         structure = settings.structure or (usual.structure_for(prefs) if usual.of_lists else None)
-        law = Law.of(prefs, structure, settings.order, settings.subsets, settings.seed)
+        made = (settings.order, settings.subsets, settings.seed)
+        law = Law.of(prefs, structure, *made, options=settings.structure_options)
         names, default = asked_for(settings.surrogates)
         return cls(settings, names, law, target, default_scorer.needed(kind, usual) if default else ())
 
@@ -138,6 +141,7 @@ def audit(
     exact: bool = False,
     time_limit: float = 10.0,
     structure: str | None = None,
+    structure_options: Mapping[str, Any] | None = None,
     order: int | str = "all",
     subsets: int = 32,
     replicates: int = 200,
@@ -167,8 +171,8 @@ def audit(
     exact : whether best orders are found by dynamic programming up to 20 items that hang together in cycles, then by an
         integer programme; otherwise up to 12, then by a local search with a proven bound.
     time_limit : seconds of each integer programme.
-    structure, order, subsets : surrogates of scores are judged on the law of this structure's scores of 'all'
-        judgments, or of ``subsets`` random subsets of ``order`` judgments.
+    structure, structure_options, order, subsets : surrogates of scores are judged on the law of this structure's scores
+        of 'all' judgments, or of ``subsets`` random subsets of ``order`` judgments.
     replicates : bootstrap samples of the judgments for what is said of noise. With 0 nothing is said of noise, of what
         would settle the top, nor which pairs to ask.
     level : confidence of what is said of noise.
@@ -193,7 +197,8 @@ def audit(
     """
     settings = AuditSettings(
         surrogates=surrogates, target=target, ties=ties, exact=exact, time_limit=time_limit, structure=structure,
-        order=order, subsets=subsets, replicates=replicates, level=level, top=top, ask=ask, seed=seed,
+        structure_options=structure_options, order=order, subsets=subsets, replicates=replicates, level=level, top=top,
+        ask=ask, seed=seed,
     )  # fmt: skip
     return audited(prefs, settings, progress)
 
@@ -204,6 +209,9 @@ def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int
         raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")
     refuse_crossed(prefs, "an audit")
     wanted = _Wanted.of(prefs, settings)
+    items = int(prefs.member_groups.sizes.sum())
+    prefs = prefs if wanted.law.structure.below else examined_only(prefs)
+    unseen = items - int(prefs.member_groups.sizes.sum())
     _check(prefs, settings)
     _refuse_idle(wanted)
     parts: list[_Part] = []
@@ -216,7 +224,10 @@ def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int
             advance(len(codes))
             if progress is not None:
                 progress(done, len(prefs.queries))
-    return _joined(prefs, wanted, parts)
+    found = _joined(prefs, wanted, parts)
+    text = "{unseen:items} {unseen:was|were} never examined: nothing is known of {unseen:it|them}, and nothing is said"
+    note = Note("never examined", text, unseen=unseen)
+    return replace(found, notes=(note, *found.notes)) if unseen else found
 
 
 def _check(prefs: Preferences, asked: AuditSettings) -> None:
@@ -254,7 +265,7 @@ def _refuse_idle(wanted: _Wanted) -> None:
         refuse_idle(given, {"ties": "heavier"}, "no surrogate asked for is judged by the pairwise loss")
     if targets == {"pairwise"} and all(chosen.member.reads != "scores" for chosen in members):
         why = "every surrogate asked for is judged by the pairwise loss, none by NDCG or ERR"
-        refuse_idle(given, {"structure": None, "order": "all", "subsets": 32}, why)
+        refuse_idle(given, {"structure": None, "structure_options": None, "order": "all", "subsets": 32}, why)
     if asked.order == "all":
         why = "all judgments of a query are aggregated at once"
         refuse_idle(given, {"subsets": 32}, why, "leave it out, or give order a number")

@@ -8,7 +8,8 @@ order of a few items comes by dynamic programming over subsets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from concordant.auditing.regret import CLOSE, NO, UNKNOWN, YES, SurrogateVerdict, worse_minimisers
 from concordant.auditing.transitivity import FAILS, HOLDS, UNDETERMINED
 from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.learning.rankers.plans import CHANCES
 from concordant.learning.rankers.target import Target
 from concordant.losses.expected_gains import GAINS, best_values, expected_gains
 from concordant.losses.gains import Gain, inverse_discount
@@ -29,6 +31,7 @@ from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.ranking.click_models import usual_clicks
+from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
 
@@ -310,40 +313,60 @@ class Law:
     """Judgments aggregated at a time; None: all of them, a point law."""
     subsets: int
     seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the structure."""
 
     @property
     def chances(self) -> bool:
         """Whether the structure's scores are probabilities."""
-        return self.structure.reads == "exposures" or self.structure.reversal == "complement"
+        return self.structure.name in CHANCES or self.structure.reversal == "complement"
 
     @classmethod
-    def of(cls, prefs: Preferences, structure: str | None, order: int | str, subsets: int, seed: int) -> Law:
-        """Check what was asked for; without a structure log-odds, or the cascade for selections."""
+    def of(
+        cls,
+        prefs: Preferences,
+        structure: str | None,
+        order: int | str,
+        subsets: int,
+        seed: int,
+        options: Mapping[str, Any] | None = None,
+    ) -> Law:
+        """Check what was asked for; without a structure log-odds, or the usual one for selections."""
         name = structure or (usual_clicks(prefs) if prefs.kind == "selections" else "log-odds")
         member = find_structure(name)
-        member.check(prefs.kind, {})
+        member.check(prefs.kind, options or {})
         if order == "all":
-            return cls(member, None, 1, seed)
+            return cls(member, None, 1, seed, options or {})
         if isinstance(order, bool) or not str(order).isdecimal() or int(order) < 1:
             raise UsageError(f"order must be 'all' or a number of judgments, at least 1, not {order!r}")
         if subsets < 1:
             raise UsageError(f"subsets must be at least 1, not {subsets}")
-        return cls(member, int(order), subsets, seed)
+        return cls(member, int(order), subsets, seed, options or {})
+
+    def scores(self, batch: Batch) -> Scores:
+        """Return the structure's scores; estimates of chances above 1, which inverse propensities can make, are 1."""
+        found = self.structure(batch, **self.options)
+        return replace(found, value=np.minimum(found.value, 1.0)) if self.chances else found
 
     def relevance(self, batch: Batch) -> Relevance:
         """Return the scores of the graphs of a batch of whole queries: a row for each subset."""
         if self.order is None:
-            return Relevance.of(self.structure(batch).value, batch.node_start)
+            return Relevance.of(self.scores(batch).value, batch.node_start)
         drawn = Batch.subsets(batch.prefs, self.order, self.subsets, seed=self.seed, queries=batch.query)
-        scores = self.structure(drawn).value
+        scores = self.scores(drawn)
+        known = np.ones(len(scores.value), bool) if scores.known is None else scores.known
         last = np.searchsorted(drawn.query, batch.query, side="right") - 1  # queries of few judgments have one subset
         first = np.searchsorted(drawn.query, batch.query)
         rows = []
         for draw in range(self.subsets):
             graph = np.minimum(first + draw, last)
             shift = drawn.node_start[graph] - batch.node_start[:-1]
-            rows.append(scores[np.arange(len(batch.item)) + shift[batch.owner]])
-        return Relevance.of(np.stack(rows), batch.node_start)
+            rows.append(np.arange(len(batch.item)) + shift[batch.owner])
+        table, told = scores.value[np.stack(rows)], known[np.stack(rows)]
+        if not told.all():  # an item that a subset leaves unexamined is in the place of its mean, or of all judgments
+            mean = np.where(told, table, 0.0).sum(axis=0) / np.maximum(told.sum(axis=0), 1)
+            table = np.where(told, table, np.where(told.any(axis=0), mean, self.scores(batch).value))
+        return Relevance.of(table, batch.node_start)
 
 
 @dataclass(frozen=True)
@@ -351,21 +374,20 @@ class Yardstick:
     """The loss of lists that scores are charged with: a target, the gain of the law's scores, how near scores tie."""
 
     target: Target
-    structure: Structure
-    """Whose scores the law is of."""
+    law: Law
     gain: str
     close: float = 0.0
 
     @classmethod
     def own(cls, chosen: Chosen, law: Law) -> Yardstick:
         """Return the loss that a surrogate of scores is consistent for, with the gain that it takes."""
-        return cls(Target(chosen.target), law.structure, _own_gain(chosen, law))
+        return cls(Target(chosen.target), law, _own_gain(chosen, law))
 
     @classmethod
     def asked(cls, target: Target, law: Law) -> Yardstick:
         """Return a target with the gain by which ``fit`` judges by it: 2^s − 1, chances as they are."""
         gain = "identity" if law.chances else "sigmoid" if target.name == "err" else "2^s-1"
-        return cls(target, law.structure, gain, CLOSE)
+        return cls(target, law, gain, CLOSE)
 
     def regrets(self, law: Relevance, alpha: Floats) -> GainRegrets:
         """Charge scores."""

@@ -119,8 +119,11 @@ class _Judge:
         if by is None:
             mean = mean_adjacency(half)
             return cls(partial(order_loss, mean), -best_orders(mean).place.astype(np.float64))
-        law = Relevance.of(by.structure(half).value, half.node_start)
-        return cls(lambda order: by.regrets(law, order).loss, law.scores[0])
+        found = by.law.scores(half)
+        known = np.ones(len(half.item), bool) if found.known is None else found.known  # the half judges no others
+        start = Ragged.of_sizes(half.node_groups.sums(known).astype(np.int64)).start
+        law = Relevance.of(found.value[known], start)
+        return cls(lambda order: by.regrets(law, order[known]).loss, found.value)
 
 
 def _fill(

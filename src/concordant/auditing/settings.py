@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +17,7 @@ class AuditSettings:
     exact: bool = False
     time_limit: float = 10.0
     structure: str | None = None
+    structure_options: Mapping[str, Any] | None = None
     order: int | str = "all"
     subsets: int = 32
     replicates: int = 200

@@ -1,4 +1,4 @@
-"""Models of clicks that read whole lists as shown: position-based, dependent clicks, inverse propensities."""
+"""Models of clicks that read whole lists as shown: the position-based one, inverse propensities, and which to take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
-from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,8 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
-from concordant.ranking.ranked_lists import all_linked, examinations, pooled, rates_of, several_clicks
+from concordant.ranking.dependent_clicks import going_on
+from concordant.ranking.ranked_lists import all_linked, once, pooled, rates_of, several_clicks
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -123,6 +123,8 @@ class Examination:
     status: Status
     iterations: int
     gradient: float
+    likelihood: float
+    """Its logarithm."""
 
     @property
     def value(self) -> Floats:
@@ -151,19 +153,12 @@ class Examination:
         return (Note("not identified", text, groups=said, listed=listed),)
 
 
-_FOUND: dict[int, Examination] = {}
-
-
 def examination(prefs: Preferences) -> Examination:
     """Estimate the examination of positions from all queries of a log, once for each.
 
     Errors: UsageError for anything but selections.
     """
-    key = id(prefs)
-    if key not in _FOUND:
-        _FOUND[key] = fitted(Cells.of(Batch.whole(prefs)))
-        finalize(prefs, _FOUND.pop, key, None)
-    return _FOUND[key]
+    return once(prefs, "position-based", lambda log: fitted(Cells.of(Batch.whole(log))))
 
 
 def fitted(cells: Cells) -> Examination:
@@ -207,7 +202,10 @@ def fitted(cells: Cells) -> Examination:
     covariance = np.zeros((cells.places, cells.places))
     covariance[np.ix_(free, free)] = np.linalg.inv(information)
     status = Status.CONVERGED if step <= CLOSE else Status.STOPPED
-    return Examination(u, covariance, component, status, iteration, float(np.abs(gradient).max(initial=0.0)))
+    likelihood = now + 0.5 * PRIOR * float(u @ u)
+    return Examination(
+        u, covariance, component, status, iteration, float(np.abs(gradient).max(initial=0.0)), likelihood
+    )
 
 
 def _slopes(x: Floats, clicked: Floats, passed: Floats) -> tuple[Floats, Floats]:
@@ -283,6 +281,7 @@ def position_based(batch: Batch) -> Scores:
         status=np.full(len(batch), found.status, np.int8),
         iterations=np.full(len(batch), found.iterations, np.int64),
         gradient=np.full(len(batch), found.gradient),
+        known=shown > 0,
         notes=found.notes,
     )
 
@@ -317,26 +316,6 @@ def _scales(batch: Batch, cells: Cells) -> NDArray[np.int32]:
     part = np.zeros(len(shown), np.int64)
     part[shown] = component[cells.place[cells.start[:-1][shown]]]
     return by_size((batch.owner * len(component) + part).astype(np.int32), batch.owner)
-
-
-def dependent_click(batch: Batch) -> Scores:
-    """Dependent clicks: a reader clicks what attracts, and after a click at position r goes on with chance λ_r.
-
-    â = clicks / times shown at or above the last click; a list without a click was examined to its end. That maximises
-    the likelihood bound of Guo et al. in closed form; with one click a list, at most, it is the cascade. λ_r (see
-    ``click_positions``) is 1 less the share of clicks at r that were the last. An item that was never examined has its
-    query's pooled rate.
-
-    Errors: UsageError for anything but selections.
-
-    >>> session, item, clicked = [1, 1, 1, 2, 2, 2], list("xyzyxz"), [1, 0, 1, 1, 0, 0]
-    >>> log = Preferences.from_selections(["q"] * 6, session, [1, 2, 3] * 2, item, clicked)
-    >>> dependent_click(Batch.whole(log)).value.tolist()
-    [1.0, 0.5, 1.0]
-
-    Source: Guo, Liu & Wang, WSDM 2009, §3.
-    """
-    return rates_of(batch, "dependent-click", *examinations(batch))
 
 
 def inverse_propensity(batch: Batch, *, propensities: Sequence[float] | None = None, clip: float = CLIP) -> Scores:
@@ -378,8 +357,10 @@ def _propensities(prefs: Preferences, given: Sequence[float] | None, places: int
         chance = np.asarray(given, np.float64)
     except (TypeError, ValueError):
         chance = np.zeros(0)
-    if chance.ndim != 1 or len(chance) < places or not ((chance > 0) & (chance <= 1)).all():
+    if chance.ndim != 1 or not len(chance) or not ((chance > 0) & (chance <= 1)).all():
         raise UsageError(f"propensities are numbers in (0, 1], one for each of the {places:,} positions, not {given!r}")
+    if len(chance) < places:
+        raise UsageError(f"there are {len(chance):,} propensities and {places:,} positions; give one for each position")
     return chance
 
 
@@ -390,8 +371,9 @@ SURE = 0.5
 def usual_clicks(prefs: Preferences) -> str:
     """Return the structure that lists as shown are read by where none is named.
 
-    The cascade where no list has several clicks; else the position-based model where the log tells how often all
-    positions are examined; else, and of lists that end at their last click, dependent clicks.
+    The cascade where no list has several clicks; else, where the log tells how often all positions are examined, the
+    likelier of the position-based model and dependent clicks; else, and of lists that end at their last click, the
+    latter.
 
     >>> usual_clicks(Preferences.from_selections(None, [1, 1], [1, 2], ["x", "y"], [1, 1]))
     'dependent-click'
@@ -403,7 +385,7 @@ def usual_clicks(prefs: Preferences) -> str:
         return "dependent-click"
     found = examination(prefs)
     sure = not found.component.any() and np.sqrt(np.diag(found.covariance)).max() < SURE
-    return "position-based" if sure else "dependent-click"
+    return "position-based" if sure and found.likelihood >= going_on(prefs).likelihood else "dependent-click"
 
 
 def click_positions(prefs: Preferences, structure: str = "position-based") -> pa.Table:
@@ -411,13 +393,13 @@ def click_positions(prefs: Preferences, structure: str = "position-based") -> pa
 
     Columns: position, shown, clicks; of 'position-based' examination, standard_error and component (0 that of the first
     position; each has its own scale); of 'dependent-click' continuation λ, the chance that a reader goes on after a
-    click there, and standard_error.
+    click there (NaN where no click has anything below it), and standard_error.
 
     Errors: UsageError for other structures and for anything but selections.
 
     >>> log = Preferences.from_selections(["q"] * 4, [1, 1, 2, 2], [1, 2] * 2, list("xyyx"), [1, 1, 1, 0])
     >>> click_positions(log, "dependent-click")["continuation"].to_pylist()
-    [0.5, 0.0]
+    [0.5, nan]
     """
     if prefs.kind != "selections" or not isinstance(prefs, Lists):
         raise UsageError(f"positions are those of lists as shown (selections), not of {prefs.kind}")
@@ -431,11 +413,5 @@ def click_positions(prefs: Preferences, structure: str = "position-based") -> pa
         return pa.table(
             found | {"examination": fit.value, "standard_error": fit.error, "component": fit.component.astype(np.int64)}
         )
-    clicked = np.flatnonzero(prefs.list_value > 0)
-    last = np.zeros(len(prefs.lists), np.int64) - 1
-    last[prefs.lists.owner[clicked]] = prefs.lists.place[clicked]
-    ended = np.bincount(last[last >= 0], prefs.count[last >= 0], cells.places)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        on = 1.0 - ended / clicks
-        error = np.sqrt(on * (1.0 - on) / clicks)
-    return pa.table(found | {"continuation": on, "standard_error": error})
+    on = going_on(prefs)
+    return pa.table(found | {"continuation": on.value, "standard_error": on.error})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar, cast
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,7 @@ from concordant.ranking.scores import Scores
 Offsets = NDArray[np.int64]
 Places = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +212,7 @@ def rates_of(batch: Batch, name: str, clicks: Floats, examined: Floats) -> Score
         status=np.full(len(batch), Status.CLOSED_FORM, np.int8),
         iterations=np.zeros(len(batch), np.int64),
         gradient=np.zeros(len(batch)),
+        known=examined > 0,
         notes=(Note("never examined", text, unseen=unseen),) if unseen else (),
     )
 
@@ -233,14 +238,14 @@ def examinations(batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]
     clicks, examined = np.zeros(nodes), np.zeros(nodes)
     if isinstance(prefs, Lists):
         lists, node, value = batch.entries(prefs)
-        clicked, seen = value > 0, _seen(lists, value)
+        clicked, known = value > 0, seen(lists, value)
         times = lists.spread(batch.multiplicity).astype(float)
         clicks += np.bincount(node[clicked], times[clicked], nodes)
-        examined += np.bincount(node[seen], times[seen], nodes)
+        examined += np.bincount(node[known], times[known], nodes)
     return clicks, examined
 
 
-def _seen(lists: Ragged, value: Floats) -> NDArray[np.bool_]:
+def seen(lists: Ragged, value: Floats) -> NDArray[np.bool_]:
     """Which entries of lists as shown stand at or above the last click; all where there is none."""
     clicked = np.flatnonzero(value > 0)
     until = np.full(len(lists), len(value), np.int64)
@@ -259,13 +264,25 @@ def examined_only(prefs: Preferences) -> Preferences:
     """
     if not isinstance(prefs, Lists) or prefs.kind != "selections":
         return prefs
-    seen = _seen(prefs.lists, prefs.list_value)
-    if seen.all() and not len(prefs.declared):
+    known = seen(prefs.lists, prefs.list_value)
+    if known.all() and not len(prefs.declared):
         return prefs
-    start = Ragged.counted(prefs.lists.owner[seen], prefs.distinct).start
-    part = replace(prefs, list_start=start, list_item=prefs.list_item[seen], list_value=prefs.list_value[seen])
+    start = Ragged.counted(prefs.lists.owner[known], prefs.distinct).start
+    part = replace(prefs, list_start=start, list_item=prefs.list_item[known], list_value=prefs.list_value[known])
     cut = recounted(part, prefs.query, prefs.count)
     return keep(cut, np.arange(cut.distinct), cut.count, cut.declared[:0])
+
+
+_FOUND: dict[tuple[int, str], Any] = {}
+
+
+def once(prefs: Preferences, name: str, find: Callable[[Preferences], Found]) -> Found:
+    """Return what ``find`` finds of a whole log, found once for each."""
+    key = (id(prefs), name)
+    if key not in _FOUND:
+        _FOUND[key] = find(prefs)
+        finalize(prefs, _FOUND.pop, key, None)
+    return cast(Found, _FOUND[key])
 
 
 def touches(batch: Batch) -> NDArray[np.int64]:

@@ -42,6 +42,8 @@ class Scores:
     """What a reader of the scores should know."""
     options: dict[str, Any] = field(default_factory=dict)
     """The options that they were computed with."""
+    known: NDArray[np.bool_] | None = None
+    """Of clicks: which nodes were examined, and so have a score of their own; None: all."""
 
     @cached_property
     def component(self) -> NDArray[np.int32]:

@@ -16,7 +16,6 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.layouts import KINDS
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.click_models import (
-    dependent_click,
     inverse_propensity,
     position_based,
     position_links,
@@ -25,6 +24,7 @@ from concordant.ranking.click_models import (
 from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller
 from concordant.ranking.cumulative import Graded
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
+from concordant.ranking.dependent_clicks import dependent_click, dependent_links, dependent_trials
 from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
 from concordant.ranking.fusion import combsum, rrf
@@ -298,10 +298,12 @@ _MEMBERS = (
         neutral="the query's pooled click rate",
         gauge="none",
         source="Guo, Liu & Wang 2009",
-        right="users look from the top down, click what attracts them, and none looks below the last click",
+        right="users look from the top down, click what attracts them, and go on or leave after each click",
         unlimited="shares",
         kinds=("selections",),
         likelihood=True,
+        trials=dependent_trials,
+        linked=dependent_links,
     ),
     Structure(
         "inverse-propensity",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import AuditOptions
 from concordant.apps.commands.output import check_output, plain, print_csv, show_table, write, write_json
 from concordant.apps.commands.progress import Progress, tell
@@ -18,6 +20,7 @@ from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line, say
 from concordant.auditing.audit import asked_for, audited
 from concordant.auditing.findings import Audit
+from concordant.auditing.settings import AuditSettings
 from concordant.errors import UsageError, counted
 from concordant.io.read import read_log
 from concordant.ranking.structures import structure
@@ -153,7 +156,8 @@ def audit(options: AuditOptions) -> None:
     options.say_notes(reading.notes)
     prefs = reading.preferences.pool() if options.pool else reading.preferences
     with Progress(quiet, "auditing"):
-        found = audited(prefs, options)
+        asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}
+        found = audited(prefs, AuditSettings(**asked | {"structure_options": click_options(options) or None}))
     if output is not None:
         if output.lower().endswith(".json"):
             write_json({"file": log} | found.to_dict(), output)

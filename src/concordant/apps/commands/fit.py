@@ -11,7 +11,7 @@ import pyarrow as pa
 from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.idle import chosen_by
-from concordant.apps.commands.matching import Matched, Valued, match, read_valued
+from concordant.apps.commands.matching import Matched, Valued, click_options, match, read_valued
 from concordant.apps.commands.output import put_table
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import (
@@ -238,13 +238,15 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
                 shared[name] = value
         if options.c0 is not None:
             shared["structure_options"] = {"c0": options.c0}
+        if clicks := click_options(options):
+            shared["structure_options"] = clicks
         regressor = named_regressor(options.regressor, options.seed)
         return AggregationRanker(order=order, regressor=regressor, **shared)
     _linear(options)
     if options.subsets is not None:
         shared["subsets"] = options.subsets
     if member.reads == "scores":
-        shared |= {"structure": options.structure}
+        shared |= {"structure": options.structure, "structure_options": click_options(options) or None}
         if options.gain is not None:
             shared["options"] = {"gain": options.gain}
     return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **shared, **_solver(options))

@@ -12,6 +12,7 @@ from concordant.apps.commands.shared_options import (
     ONE,
     PHIS,
     ChosenFeatures,
+    ClickOptions,
     ClusteredLog,
     Said,
     any_of,
@@ -21,7 +22,7 @@ from concordant.losses.names import SURROGATES
 from concordant.ranking.names import STRUCTURES
 
 
-class FitOptions(ChosenFeatures, ClusteredLog):
+class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
     """Learn a scoring function of item features from the preferences in LOG and keep it in a directory.
 
     LOG is what concordant rank reads, or graded labels (LETOR, qrels, a table with --kind labels). Items of LOG are

@@ -83,6 +83,13 @@ RULES = (
     Rule("ingest", "unranked", lambda at: at["unranked"] is not None,
          "a store keeps the rankings as they were made", "say it where they are read, by rank, fit, audit or report"),
     Rule("explain", "spread", lambda at: at["effects"] == "none", "there are no random effects"),
+    Rule("rank compare fit audit", "propensities clip", lambda at: at["structure"] != "inverse-propensity",
+         "only inverse-propensity divides clicks by propensities",
+         "leave it out, or add --structure inverse-propensity"),
+    Rule("rank", "positions", lambda at: at["structure"] not in ("position-based", "dependent-click"),
+         "only position-based and dependent-click find something of positions",
+         "leave it out, or add --structure position-based"),
+    Rule("rank", "positions", lambda at: at["engine"] == "spark", "executors keep the judgments"),
     # labels and preferences to learn from
     Rule("fit", f"{' '.join(ROLES)} label {READING}", lambda at: at["letor"],
          "{log} is a LETOR file: its labels, queries and features stand where they stand in every such file"),

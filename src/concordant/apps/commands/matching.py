@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concordant.errors import ConcordantError, InputError, few
+from concordant.apps.commands.shared_options import ClickOptions
+from concordant.errors import ConcordantError, InputError, counted, few
 from concordant.io.engines import duckdb, memory
 from concordant.io.engines.counting import choose, with_columns
 from concordant.io.log.formats import Log, locate
@@ -70,6 +71,12 @@ class Matched:
     left_out: str
 
 
+def click_options(options: ClickOptions) -> dict[str, Any]:
+    """Return the options of a structure that ``--propensities`` and ``--clip`` say."""
+    given = {} if options.propensities is None else {"propensities": read_propensities(options.propensities)}
+    return given if options.clip is None else {**given, "clip": options.clip}
+
+
 def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valued:
     """Read query, item and score or label (``role``) from a file; ``given`` names columns for roles.
 
@@ -95,6 +102,62 @@ def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valu
         kinds = {MISSING: f"have no {role}", INFINITE: f"have a {role} that is not finite"}
         _refuse(log, read.fault, lambda code: kinds.get(code, f"have a {role} that is not a number"))
     return Valued(log, query, item, np.asarray(read.values, np.float64), {name: table[name] for name in beside})
+
+
+PROPENSITIES = ("propensity", "propensities", "examination", "theta", "θ")
+"""Names that the column of propensities has; examination is what ``rank --positions`` writes."""
+
+
+def read_propensities(source: str) -> list[float]:
+    """Read how often each position is examined, the first 1: columns position and propensity, in any order of rows.
+
+    Errors (InputError): a column that is not there; positions that are not 1, 2, …, each once; numbers that are no
+    propensities; what ``rank --positions`` wrote of positions that the log could not compare.
+    """
+    log = with_columns(locate(source, many=False))
+    named = {
+        role: [name for name in log.columns if plain(name) in names]
+        for role, names in {
+            "position": ALIASES["position"],
+            "propensity": PROPENSITIES,
+            "component": ("component",),
+        }.items()
+    }
+    for role in ("position", "propensity"):
+        if len(named[role]) != 1:
+            which = f"{few(named[role])} could each be the" if named[role] else "no column of the"
+            raise InputError(f"{log.name}: {which} {role}; columns there: {few(log.columns, 40)}")
+    table = _table(log, [name for names in named.values() for name in names])
+    found = {}
+    for role, names in named.items():
+        if names:
+            read = numbers(table[names[0]], as_json=log.as_json)
+            if read.fault is not None:
+                _refuse(log, read.fault, dict.fromkeys(range(128), f"have a {role} that is not a number").get)
+            found[role] = np.asarray(read.values, np.float64)
+    position, propensity = found["position"], found["propensity"]
+    if not len(position):
+        raise InputError(f"{log.name}: the file holds no rows")
+    if (found.get("component", position[:1]) != found.get("component", position)[0]).any():
+        raise InputError(
+            f"{log.name}: these positions are of several components, each with a scale of its own, so they are no "
+            "propensities; show some lists in another order, for instance shuffled"
+        )
+    sorter = np.argsort(position, kind="stable")
+    wrong = np.flatnonzero(position[sorter] != np.arange(1, len(position) + 1))
+    if len(wrong):
+        at = position[sorter][wrong[0]]
+        twice = bool(wrong[0]) and at == position[sorter][wrong[0] - 1]
+        said = "stands twice" if twice else f"comes where {wrong[0] + 1} should"
+        raise InputError(f"{log.name}: positions are 1, 2, 3, … without a gap, each in one row; {at:g} {said}")
+    outside = np.flatnonzero(~((propensity > 0) & (propensity <= 1)))
+    if len(outside):
+        raise InputError(
+            f"{log.name}: {len(outside):,} of {len(propensity):,} propensities are not in (0, 1] (first: "
+            f"{propensity[outside[0]]:g} of position {position[outside[0]]:g}); divide them by the greatest where only "
+            "their ratios are known"
+        )
+    return [float(each) for each in propensity[sorter]]
 
 
 def holds_judgments(source: str, asked: Mapping[str, Any], label: str | None) -> bool:
@@ -178,8 +241,10 @@ def _refuse(log: Log, fault: NDArray[np.int8], reason: Any) -> None:
     )
 
 
-def match(scores: Valued, labels_: Valued, unmatched: str) -> Matched:
-    """Match scores with labels by query and item.
+def match(scores: Valued, labels_: Valued, unmatched: str | None) -> Matched:
+    """Match scores with labels by query and item; ``unmatched``: raise, skip or trec; None: trec for a run and qrels.
+
+    With "trec" the rows are those of the queries that both have: what has no label has 0, what has no score −∞.
 
     Errors (InputError): a query in one file only, a (query, item) twice, no match at all, and, with ``unmatched``
     "raise", rows without a partner.
@@ -201,18 +266,39 @@ def match(scores: Valued, labels_: Valued, unmatched: str) -> Matched:
         )
     used = np.zeros(len(right), np.bool_)
     used[partner[found]] = True
+    trec = unmatched == "trec" or (unmatched is None and (scores.log.format, labels_.log.format) == ("run", "qrels"))
+    others = (", so it is not relevant", ", so it is not retrieved") if trec else ("", "")
     said = [_lacking(scores, found, "label", labels_), _lacking(labels_, used, "score", scores)]
-    left_out = "; ".join(text for text in said if text)
-    if left_out and unmatched == "raise":
-        raise InputError(f"{left_out}; --unmatched skip leaves them out")
-    rows = pa.array(np.flatnonzero(found))
+    said = [f"{text}{other}" for text, other in zip(said, others, strict=True) if text]
+    if said and not trec and unmatched != "skip":
+        raise InputError(f"{'; '.join(said)}; --unmatched skip leaves them out")
+    ours, theirs = found, np.zeros(len(right), np.bool_)
+    if trec and scores.query is not None and labels_.query is not None:
+        ours, theirs = (
+            np.asarray(pc.is_in(one, other))
+            for one, other in ((scores.query, labels_.query), (labels_.query, scores.query))
+        )
+        said += [*_queries_left(scores, ours, labels_), *_queries_left(labels_, theirs, scores)]
+    elif trec:
+        ours, theirs = np.ones(len(left), np.bool_), np.ones(len(right), np.bool_)
+    theirs = theirs & ~used
+
+    def both(one: pa.Array, other: pa.Array) -> pa.Array:
+        return pa.concat_arrays([one.filter(pa.array(ours)), other.filter(pa.array(theirs))])
+
     return Matched(
-        query=None if scores.query is None else scores.query.take(rows),
-        item=scores.item.take(rows),
-        score=scores.value[found],
-        label=labels_.value[partner[found]],
-        left_out=left_out,
+        query=None if scores.query is None or labels_.query is None else both(scores.query, labels_.query),
+        item=both(scores.item, labels_.item),
+        score=np.concatenate([scores.value[ours], np.full(int(theirs.sum()), -np.inf)]),
+        label=np.concatenate([np.where(found, labels_.value[partner], 0.0)[ours], labels_.value[theirs]]),
+        left_out="; ".join(said),
     )
+
+
+def _queries_left(one: Valued, kept: NDArray[np.bool_], other: Valued) -> list[str]:
+    """Say how many queries of a file are in it alone."""
+    number = 0 if one.query is None else len(pc.unique(one.query.filter(pa.array(~kept))))
+    return [f"left out: {counted(number, 'queries')} of {one.log.name} that {other.log.name} lacks"] if number else []
 
 
 def _keys(scores: Valued, labels_: Valued) -> tuple[Ints, Ints]:

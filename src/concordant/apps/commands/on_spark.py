@@ -177,7 +177,7 @@ def evaluate(options: EvaluateOptions, names: list[str]) -> tuple[pa.Table, list
                 table = Table.of(source, spark)
                 columns[role] = column_of_role(Log(table.name, "table", table.columns), role, named[role])
             columns |= {role: named[role] for role in ("query", "item") if named[role] is not None}
-            how: dict[str, Any] = {"convention": options.convention, "unmatched": options.unmatched}
+            how: dict[str, Any] = {"convention": options.convention, "unmatched": options.unmatched or "raise"}
             return metrics.evaluate(scorer, labels, names, columns=columns, session=spark, **how)
 
         first = judged(scores)

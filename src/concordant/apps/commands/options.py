@@ -24,6 +24,7 @@ from concordant.apps.commands.shared_options import (
     TABLE,
     AbstentionOptions,
     ChosenFeatures,
+    ClickOptions,
     ClusteredLog,
     FeatureOptions,
     LogOptions,
@@ -55,7 +56,7 @@ METHODS = f"{any_of(INTERVALS)}."
 
 
 # -- rankings ----------------------------------------------------------------------------------------------------------
-class RankOptions(FusionOptions, TableOptions, SidedLog):
+class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
     """Rank the items of LOG, per query, and say what it cannot support.
 
     LOG is CSV, TSV, JSON Lines (also .gz), Parquet, Arrow, PrefLib, LETOR, TREC runs (several are fused), a folder of
@@ -115,6 +116,11 @@ class RankOptions(FusionOptions, TableOptions, SidedLog):
         "errors.",
     )
     paths: str | None = option("F", "With --moving: write each item's ability at each of its times to F.")
+    positions: str | None = option(
+        "F",
+        "Write what the model of clicks finds of positions to F: how often each is examined (position-based), or how "
+        "often readers go on after a click there (dependent-click).",
+    )
     pool: bool = flag("One ranking over all queries.")
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
     seed: int = option(None, SEED, default=0)
@@ -144,7 +150,7 @@ class CompareOptions(RankOptions):
     """
 
     absent = frozenset(
-        {"quasi", "across_components", "reference", "summary", "moving", "drift", "paths", "coefficients"}
+        {"quasi", "across_components", "reference", "summary", "moving", "drift", "paths", "positions", "coefficients"}
     ) | {*FusionOptions.__annotations__}
     structure: str = option("S", f"{any_of(STRUCTURES)}.", default="bradley-terry")
     pair: tuple[tuple[str, str], ...] = option(
@@ -158,7 +164,7 @@ class CompareOptions(RankOptions):
     top: int | None = option("K", "Which items may be among the first K: a set that holds all of them.", type=ONE)
 
 
-class AuditOptions(TableOptions, ClusteredLog, AuditSettings):
+class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     """Say whether the preferences of LOG, with a loss, can lead to the right order.
 
     Per query: is the population low-noise, where are the cycles, what is the best achievable pairwise loss, which
@@ -352,7 +358,12 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
     convention: str | None = option("C", "burges (default), sklearn, trec, xgboost, lightgbm or letor4.")
     against: str | None = option("SCORES", "A second scorer on the same rows: paired differences, first minus second.")
     per_query: bool = flag("One row per metric and query.")
-    unmatched: Literal["raise", "skip"] = option(None, "Rows of one file that the other lacks.", default="raise")
+    unmatched: Literal["raise", "skip", "trec"] | None = option(
+        None,
+        "Rows of one file that the other lacks: an error, left out, or as trec_eval does: what has no label is not "
+        "relevant, what has no score is not retrieved, in the queries that both have.",
+        show_default="raise, of a run and qrels trec",
+    )
     query: str | None = option("C", "Column of the query, in both files.")
     item: str | None = option("C", "Column of the item, in both files.")
     score: str | None = option("C", "Column of the score.")

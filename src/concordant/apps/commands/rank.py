@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import RankOptions
 from concordant.apps.commands.output import ENDINGS, check_folder, check_output, is_folder, put_table, show, write
 from concordant.apps.commands.progress import Progress, tell
@@ -20,6 +21,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
 from concordant.ranking import rank as ranking
+from concordant.ranking.click_models import click_positions
 from concordant.ranking.comparing import p_said
 from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
@@ -52,6 +54,7 @@ def rank(options: RankOptions) -> None:
     if output is not None and folder:
         check_output(output, log)
     named = {"--output": output, "--paths": options.paths, "--coefficients": options.coefficients}
+    named["--positions"] = options.positions
     files = [(option, name) for option, name in named.items() if name is not None]
     for at, (option, name) in enumerate(files):
         if at or output is None:
@@ -82,6 +85,10 @@ def rank(options: RankOptions) -> None:
             )
         write(table, options.coefficients)
         options.say("wrote", f"wrote {options.coefficients}: {len(table):,} rows", path=options.coefficients)
+    if options.positions is not None and board.judged is not None:
+        table = click_positions(board.judged.prefs, member.name)
+        write(table, options.positions)
+        options.say("wrote", f"wrote {options.positions}: {len(table):,} rows", path=options.positions)
     if verdict[0] is not None:
         put_table(verdict[0])
     show(board, rows=options.rows, quiet=quiet, table=verdict[0] is None and (output is None or sys.stdout.isatty()))
@@ -163,7 +170,7 @@ def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
 def asked(options: RankOptions) -> dict[str, Any]:
     """Return how the queries are to be ranked."""
     more = {"prior": options.prior, "ties": options.ties, "reference": options.reference}
-    more |= {"k": options.k, "normalise": options.normalise}
+    more |= {"k": options.k, "normalise": options.normalise, **click_options(options)}
     return {
         "interval": options.interval,
         "level": options.level,

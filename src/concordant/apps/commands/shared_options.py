@@ -155,6 +155,21 @@ class SidedLog(ClusteredLog):
     neutral: str | None = option("C", "With --home: true where no side is at home.")
 
 
+class ClickOptions(Options):
+    """What ``inverse-propensity`` takes."""
+
+    propensities: str | None = option(
+        "F",
+        "Of inverse-propensity: how often each position is examined, a table of position and propensity, or what "
+        "concordant rank --positions wrote. Default: as position-based finds it in LOG.",
+    )
+    clip: float | None = option(
+        "C",
+        "Of inverse-propensity: no click counts more than 1/C times (default 0.1).",
+        type=click.FloatRange(0, 1, min_open=True),
+    )
+
+
 class TextOptions(Options):
     """How texts are written."""
 

@@ -14,6 +14,7 @@ from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_features import FeatureFrame, examine, refuse_twice
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
+from concordant.apps.spark.ranking import refuse_estimated
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, Setting, UsageError
 from concordant.io.engines.spark_session import session as spark_session
@@ -48,6 +49,7 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         raise UsageError(said, Setting("order", "all"))
     if c0s_to_try(ranker.structure_options):
         raise UsageError(f"choosing c0 by cross-validation {WHERE} give one c0")
+    refuse_estimated(ranker.structure, ranker.structure_options or {})
     for name in ("structure", "order", "gain", "score_scale", "ridge"):
         value = getattr(ranker, name)
         if isinstance(value, list) or (value == "auto" and name != "ridge"):
@@ -89,6 +91,7 @@ def targets(
     """
     judged = JudgedQueries.of(log, session or spark_session(master), **reading)
     options = structure_options or {}
+    refuse_estimated(structure, options)
     plan, *others = plans_asked(judged.kind, structure, options, order=order, gain=gain, normalise=normalise)
     if others:
         raise UsageError("targets are of one aggregation: give one structure, order, gain and c0, not several or auto")

@@ -17,6 +17,7 @@ from concordant.apps.spark.learning_features import SHOWN, FeatureFrame, matrix
 from concordant.errors import InputError
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.plans import Plan, Recipe
+from concordant.learning.rankers.validation import reads_below
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.counts import refuse_beyond
@@ -186,13 +187,15 @@ class MakeTargets:
 
     def __call__(self, prefs: Preferences) -> pa.Table:
         """Return one row for each judged item of each query."""
-        prefs = examined_only(prefs)
+        prefs = prefs if reads_below(self.plan.structure, prefs) else examined_only(prefs)
         made = self.recipe.targets([self.plan], prefs)[0]
         members, item = prefs.member_groups, prefs.members[1]
-        query, size = members.owner, members.sizes
-        head = members.place == 0
+        query, size = members.owner, made.sizes
+        told = np.ones(len(item), bool) if made.unknown is None else ~made.unknown
+        head = np.zeros(len(item), bool)
+        head[np.flatnonzero(told)[np.unique(query[told], return_index=True)[1]]] = True
         stopped = np.zeros(len(item), np.int64)
-        stopped[:1] = made.stopped
+        stopped[np.flatnonzero(told)[:1]] = made.stopped
         found = {
             "query": prefs.queries.take(query),
             "item": prefs.items.take(item),
@@ -206,7 +209,7 @@ class MakeTargets:
             "exact": made.exact[query],
             "stopped": stopped,
         }
-        return pa.table(found)
+        return pa.table(found).filter(pa.array(told))
 
 
 def facts_of(targets: DataFrame, order: int | str) -> tuple[TargetFacts, int]:

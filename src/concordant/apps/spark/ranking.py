@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -64,6 +65,20 @@ def rank(
     return ranked(judged, structure, interval=interval, quasi=quasi, **asked).drop(*BESIDE)
 
 
+def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
+    """Refuse what is estimated from the whole log, of which a task sees a part. Errors: UsageError."""
+    member = find_structure(structure) if isinstance(structure, str) else None
+    if member is None or not (member.linked or ("propensities" in member.options and not options.get("propensities"))):
+        return
+    given = () if member.linked else ("; give ", Setting("propensities"))
+    raise UsageError(
+        f"on Spark a task sees a part of the log, from which {member.name} cannot tell how often positions are "
+        "examined or readers go on",
+        *given,
+        f"{', ' if given else '; '}work without Spark, or take the cascade",
+    )
+
+
 def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
@@ -74,11 +89,7 @@ def ranked(
             Setting("prior"),
             " a number",
         )
-    if find_structure(structure).linked is not None:
-        raise UsageError(
-            f"on Spark a task sees a part of the log, from which {structure} cannot tell how often positions are "
-            "examined; rank without it, or by cascade or dependent-click"
-        )
+    refuse_estimated(structure, asked)
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     method = _method(judged, structure, interval, asked)

@@ -306,7 +306,7 @@ class AggregationRanker(RegressionRanker):
                 if beyond:
                     prior = maker.prior_of(prefs)
                     return every_row(training, remainder(prior, own), prior.theta)
-                each = training.groups.spread(target_weights(own, training.weight))
+                each = own.spread(target_weights(own, training.weight))
                 return Regression(training.row, own.centred(), each, owner=training.groups.owner)
 
             likely = self.target is None and not target.of_lists and start is None and aim is None
@@ -575,7 +575,7 @@ class AggregationRanker(RegressionRanker):
     ) -> dict[str, Any]:
         """Fit the targets, or what they add to the pairwise scorer of a prior; return how that went."""
         if prior is None:
-            return self._fit_targets(training, columns, targets.value, weight, ridge)
+            return self._fit_targets(training, columns, targets.value, weight, ridge, targets.unknown)
         self._take_linear(added(training, columns, prior, targets, [ridge], self.intercept)[:, 0])
         said = "pairwise logistic scorer" if np.isinf(ridge) else "closed form, beyond a pairwise logistic scorer"
         return {"status": said, "iterations": 0, "gradient": 0.0, "ridge": None if np.isinf(ridge) else ridge}

@@ -62,11 +62,18 @@ class Start:
     theta: Floats
 
 
-def regressed(name: str, Z: Matrix, target: Floats, groups: Ragged, weight: Floats) -> Start:
-    """Return squares to a target with their linear scorer; ``weight`` is that of each node of each query."""
-    equations = NormalEquations.of(Z, target, groups.start, weight)
+def regressed(
+    name: str, Z: Matrix, target: Floats, groups: Ragged, weight: Floats, unknown: NDArray[np.bool_] | None = None
+) -> Start:
+    """Return squares to a target with their linear scorer; ``weight`` is that of each node of each query.
+
+    ``unknown``: nodes that have no target.
+    """
+    there = np.ones(len(target), bool) if unknown is None else ~unknown
+    start = Ragged.of_sizes(groups.sums(there).astype(np.int64)).start
+    equations = NormalEquations.of(Z if there.all() else Z[there], target[there], start, weight)
     theta = np.asarray(equations.solve(RIDGE).theta, np.float64)
-    return Start(name, CentredSquares(target, groups.spread(weight), groups), theta)
+    return Start(name, CentredSquares(target, groups.spread(weight) * there, groups), theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,7 +386,7 @@ class Judgments:
             structure = usual_clicks(self.training.prefs) if self.clicks else "log-odds"
             targets = self.maker.recipe.targets([Plan(structure, "all", "identity", False)], prefs)[0]
             each = target_weights(targets, weight)
-            start = regressed(name, self.Z, targets.value, groups, each)
+            start = regressed(name, self.Z, targets.value, groups, each, targets.unknown)
             if name == "gain-regression":
                 return start
             if name != "lambda-ndcg":

@@ -214,7 +214,7 @@ TargetsOf = Callable[[list[Plan], Preferences], list[Targets]]
 
 def target_weights(targets: Targets, weight: Floats) -> Floats:
     """w_q n̂_q / (m_q Σ w n̂): the weight of each query's squared errors."""
-    size = targets.groups.sizes
+    size = targets.sizes
     total = weight * targets.weight
     whole = float((total * size).sum())
     return np.asarray(total / whole if whole > 0 else total, np.float64)
@@ -247,11 +247,10 @@ def cross_validate(
         judge = target.judge(held, training.weight)
         check_parts(fold, n, judge, train, training.prefs)
         targets = targets_of(plans, train)
-        weight = target_weights(targets[0], training.weight)
         found = (
-            _linear(training, columns, targets, weight, ridges, intercept)
+            _linear(training, columns, targets, ridges, intercept)
             if regressor is None
-            else _regressed(training, columns, targets, weight, regressor, judge)
+            else _regressed(training, columns, targets, regressor, judge)
         )
         row = np.empty(len(tried))
         for place, scores in found:
@@ -261,22 +260,28 @@ def cross_validate(
 
 
 def _linear(
-    training: Training, columns: Columns, targets: list[Targets], weight: Floats, ridges: list[float], intercept: str
+    training: Training, columns: Columns, targets: list[Targets], ridges: list[float], intercept: str
 ) -> Iterator[tuple[int, Floats]]:
-    """Yield the scores of the nodes for each target and ridge: one pass, one factorisation for each ridge."""
-    Y = np.column_stack([each.value for each in targets])
-    equations = columns.equations(Y, training.start, weight, rows=training.row, intercept=intercept)
-    for r, ridge in enumerate(ridges):
-        scores = columns.times(equations.solve(ridge).theta)
-        for p in range(len(targets)):
-            yield p * len(ridges) + r, scores[:, p][training.row]
+    """Yield the scores of the nodes for each target and ridge: one pass, one factorisation for each ridge.
+
+    Where targets lack items, each its own, there is a pass for each.
+    """
+    alone = any(each.unknown is not None for each in targets)
+    for places in [[place] for place in range(len(targets))] if alone else [[*range(len(targets))]]:
+        Y = np.column_stack([targets[place].value for place in places])
+        weight = target_weights(targets[places[0]], training.weight)
+        how: dict[str, Any] = {"rows": training.row, "intercept": intercept, "without": targets[places[0]].unknown}
+        equations = columns.equations(Y, training.start, weight, **how)
+        for r, ridge in enumerate(ridges):
+            scores = columns.times(equations.solve(ridge).theta)
+            for column, place in enumerate(places):
+                yield place * len(ridges) + r, scores[:, column][training.row]
 
 
 def _regressed(
     training: Training,
     columns: Columns,
     targets: list[Targets],
-    weight: Floats,
     regressor: Any,
     judge: Disagreement | ListLoss,
 ) -> Iterator[tuple[int, Floats]]:
@@ -284,10 +289,10 @@ def _regressed(
     from concordant.learning.rankers.regressors import fit_regressor
     from concordant.learning.rankers.stopping import Growth, Part, Regression, grown
 
-    each = training.groups.spread(weight)
     rows = columns.matrix[training.row]
-    growth = Growth.of(regressor, int((each > 0).sum()))
     for place, target in enumerate(targets):
+        each = target.spread(target_weights(target, training.weight))
+        growth = Growth.of(regressor, int((each > 0).sum()))
         if growth is None:
             fitted, _ = fit_regressor(regressor, rows, target.centred(), each, training.groups.owner)
             yield place, np.asarray(fitted.predict(rows), np.float64)

@@ -26,6 +26,7 @@ from concordant.learning.solvers.sparse_least_squares import WIDE, SparseEquatio
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.ranked_lists import examined_only
 
 Floats = NDArray[np.float64]
@@ -43,9 +44,19 @@ class Columns(ABC):
 
     @abstractmethod
     def equations(
-        self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
+        self,
+        Y: Floats,
+        start: NDArray[np.int64],
+        weight: Floats,
+        *,
+        rows: NDArray[np.int64],
+        intercept: str,
+        without: NDArray[np.bool_] | None = None,
     ) -> NormalEquations | SparseEquations:
-        """Return the normal equations of the normalised features (see ``NormalEquations.of``)."""
+        """Return the normal equations of the normalised features (see ``NormalEquations.of``).
+
+        ``without``: nodes that have no target, and no part in them.
+        """
 
     @abstractmethod
     def times(self, theta: Floats) -> Floats:
@@ -127,8 +138,17 @@ class WholeColumns(Columns):
         return scale if self.normaliser.standardise else np.ones(len(scale))
 
     def equations(
-        self, Y: Floats, start: NDArray[np.int64], weight: Floats, *, rows: NDArray[np.int64], intercept: str
+        self,
+        Y: Floats,
+        start: NDArray[np.int64],
+        weight: Floats,
+        *,
+        rows: NDArray[np.int64],
+        intercept: str,
+        without: NDArray[np.bool_] | None = None,
     ) -> NormalEquations | SparseEquations:
+        if without is not None:
+            Y, start, rows = Y[~without], _start_without(start, without), rows[~without]
         if issparse(self.X):
             return self._of_sparse(Y, start, weight, rows, intercept)
         if not (self._linear and intercept == "query"):
@@ -154,6 +174,11 @@ class WholeColumns(Columns):
         for begin in range(0, len(X), step):
             np.matmul(np.asarray(X[begin : begin + step], np.float64), scaled, out=out[begin : begin + step])
         return out
+
+
+def _start_without(start: NDArray[np.int64], without: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where the nodes of each query begin among those that are left."""
+    return Ragged.of_sizes(Ragged(start).sums(~without).astype(np.int64)).start
 
 
 Ints = NDArray[np.int64]
@@ -227,18 +252,29 @@ class StreamedColumns(Columns):
 
     @np.errstate(over="ignore", invalid="ignore")  # the normaliser refuses what is too large
     def equations(
-        self, Y: Floats, start: Ints, weight: Floats, *, rows: NDArray[np.integer[Any]], intercept: str
+        self,
+        Y: Floats,
+        start: Ints,
+        weight: Floats,
+        *,
+        rows: NDArray[np.integer[Any]],
+        intercept: str,
+        without: NDArray[np.bool_] | None = None,
     ) -> NormalEquations:
+        place = None
+        if without is not None:
+            place = np.where(without, -1, np.cumsum(~without) - 1)
+            Y, start = Y[~without], _start_without(start, without)
         total = GroupedRows(Y, start, weight, width=len(self.file.names), intercept=intercept)
         if intercept != "query" or self.missing != "raise":
             normaliser = self.normaliser
             for X, row, node in rows_by_query(self.file, self.placed, missing=self.missing):
-                total.add(self.normalised(normaliser, X), row, node)
+                total.add(self.normalised(normaliser, X), *_left(row, node, place))
             return total.equations()
         found: list[Moments] = []
         seen = (lambda X: found.append(self._moments(X))) if self.moments is None else None
         for X, row, node in rows_by_query(self.file, self.placed, seen=seen):
-            total.add(signed_log(X) if self.unfitted.log else X, row, node)
+            total.add(signed_log(X) if self.unfitted.log else X, *_left(row, node, place))
         if self.moments is None:
             self.moments = reduce(add, found)
         scale = self.normaliser.fitted()[1]
@@ -253,6 +289,14 @@ class StreamedColumns(Columns):
 
     def _moments(self, X: Matrix) -> Moments:
         return Moments.of(X, log=self.unfitted.log)
+
+
+def _left(row: Any, node: Any, place: Ints | None) -> tuple[Any, Any]:
+    """The rows whose nodes are left, and the places of these."""
+    if place is None:
+        return row, node
+    kept = place[node] >= 0
+    return row[kept], place[node[kept]]
 
 
 def scores_of_file(file: FeatureFile, scorer: Scorer, names: tuple[str, ...] | None, missing: str) -> Floats:

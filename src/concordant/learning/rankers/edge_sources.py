@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError
+from concordant.learning.rankers.plans import CHANCES
 from concordant.learning.rankers.validation import Training
 from concordant.learning.targets.mean_targets import one_subset
 from concordant.losses.objective import Population, Relevance
@@ -88,8 +89,17 @@ def of_preferences(
     function = find_structure(name) if isinstance(name, str) else name
     found = function(batch, **structure_options)
     facts["structure"] = name if isinstance(name, str) else name.__name__
-    law = Relevance.of(_draws(batch, found.value, training.start, drawn), training.start)
-    return Source(law, training.row, training.share, facts, (*notes, *found.notes))
+    value = np.minimum(found.value, 1.0) if name in CHANCES else found.value  # a mean of clicks over θ can be above
+    known = np.ones(len(value), bool) if found.known is None else found.known
+    table, told = (_draws(batch, each, training.start, drawn) for each in (value, known.astype(np.float64)))
+    some: NDArray[np.bool_] = np.asarray(
+        told.any(axis=0)
+    )  # an item is in the place of the mean of the draws in which it was examined
+    mean = (table * told).sum(axis=0) / np.maximum(told.sum(axis=0), 1.0)
+    start = Ragged.of_sizes(training.groups.sums(some).astype(np.int64)).start
+    law = Relevance.of(np.where(told > 0, table, mean)[:, some], start)
+    said = [note for note in found.notes if note.code != "never examined"]  # they are left out
+    return Source(law, training.row[some], training.share, facts, (*notes, *said))
 
 
 def clicks_note(name: str) -> Note:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.errors import InputError, UsageError, did_you_mean, refuse_idle
+from concordant.errors import InputError, Setting, UsageError, did_you_mean, refuse_idle
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.diagnosis import Diagnosis, diagnose
@@ -183,7 +183,7 @@ class EdgeRanker(LinearRanker):
         fit: LinearFit
         if self.solver == "stochastic":
             problem = EdgeProblem.of(Z, objective, ridge, source.rows, source.weight)
-            fit, ended = self._descend(training, Z, member, objective, problem, options)
+            fit, ended = self._descend(training, Z, member, objective, problem, options, source.rows)
         else:
             fit, ended = self._exact(Z, objective, source), {}
         self._take_linear(fit.theta)
@@ -230,11 +230,13 @@ class EdgeRanker(LinearRanker):
         objective: Objective,
         problem: EdgeProblem,
         options: dict[str, Any],
+        rows: NDArray[np.int64],
     ) -> tuple[LinearFit, dict[str, Any]]:
         """Take the steps of (25); return where they led, and what the objective says of that place."""
         radius, ridge = checked_radius(self.radius), one_ridge(self.ridge)
-        items = np.ascontiguousarray(Z[training.row])
-        if training.labelled or (self.order == "all" and member.reads != "judgments"):
+        graphs = training.labelled or (self.order == "all" and member.reads != "judgments")
+        items = np.ascontiguousarray(Z[rows if graphs else training.row])
+        if graphs:
             samples = EdgeSamples.of_graphs(items, objective, training.share, radius=radius)
         elif member.reads == "judgments":
             each = partial(member.objective, phi=self.phi, **options)
@@ -242,6 +244,9 @@ class EdgeRanker(LinearRanker):
         else:
             if options.get("gain") == "err":
                 raise UsageError("gain 'err' divides by the largest score of all, which the subset of a step hides")
+            if training.prefs.kind == "selections":
+                text = "of lists as shown a step's subset leaves items unexamined, which this solver cannot leave out: "
+                raise UsageError(text, Setting("order", "all"), " or ", Setting("solver", "exact"))
             make = self._maker(member, training.prefs, options)
             k = int(self.order)
             samples = EdgeSamples.of_subsets(items, training.prefs, k, make, training.share, radius=radius)

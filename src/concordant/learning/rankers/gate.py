@@ -217,7 +217,8 @@ def linear_candidates(
 def fitted(training: Training, columns: Columns, targets: Targets, ridge: float, intercept: str) -> Floats:
     """Return the coefficients of a linear scorer fitted to targets by least squares."""
     weight = target_weights(targets, training.weight)
-    equations = columns.equations(targets.value, training.start, weight, rows=training.row, intercept=intercept)
+    how: dict[str, Any] = {"rows": training.row, "intercept": intercept, "without": targets.unknown}
+    equations = columns.equations(targets.value, training.start, weight, **how)
     return np.asarray(equations.solve(ridge).theta, np.float64)
 
 

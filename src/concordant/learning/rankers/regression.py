@@ -48,11 +48,11 @@ class RegressionRanker(LinearRanker):
     intercept: str
 
     def _fit_targets(
-        self, training: Training, columns: Columns, target: Floats, weight: Floats, ridge: float
+        self, training: Training, columns: Columns, target: Floats, weight: Floats, ridge: float, without: Any = None
     ) -> dict[str, Any]:
         """Fit a linear scorer to targets (nodes,) with weights (queries,), exactly; return how that went."""
-        equations = columns.equations(target, training.start, weight, rows=training.row, intercept=self.intercept)
-        return self._solve(equations, ridge)
+        how: dict[str, Any] = {"rows": training.row, "intercept": self.intercept, "without": without}
+        return self._solve(columns.equations(target, training.start, weight, **how), ridge)
 
     def _fit_regressor(
         self,

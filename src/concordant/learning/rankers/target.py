@@ -99,23 +99,25 @@ class Target:
 class ListLoss:
     """The loss of a target of lists: each query by the scores that a structure gives its held-out judgments.
 
-    It answers as ``Disagreement`` does: ``rates`` and ``weight`` of queries, their mean ``loss``, and ``edges``, the
-    items of queries that can be judged.
+    Items that nobody examined have no score, so a list is judged without them. It answers as ``Disagreement`` does:
+    ``rates`` and ``weight`` of queries, their mean ``loss``, and ``edges``, the items of queries that can be judged.
     """
 
     def __init__(self, target: Target, held: Preferences, weight: Floats | None) -> None:
         self.target, self.held, self.given = target, held, weight
         batch = Batch.whole(held)
         kind = str(held.kind)
-        found = find_structure(target.structure_for(held)).function(batch).value
-        self.lists: Ragged = batch.node_groups
+        scores = find_structure(target.structure_for(held)).function(batch)
+        self.told = np.ones(len(batch.item), bool) if scores.known is None else scores.known
+        found = scores.value[self.told]
+        self.lists = Ragged.of_sizes(batch.node_groups.sums(self.told).astype(np.int64))
         self.owner = self.lists.owner
         chances = target.name == "err" or kind == "selections"
         self.gains = np.asarray(found if chances else the_gain("2^s-1")(found), np.float64)
         longest = int(self.lists.sizes.max(initial=0))
         flat = np.ones_like if target.name == "precision" else None
         self.discount: Any = flat or (lambda rank: np.log2(1.0 + rank))
-        best = best_value(batch.node_start, self.gains, inverse_discount(longest, flat, target.at))
+        best = best_value(self.lists.start, self.gains, inverse_discount(longest, flat, target.at))
         judgments = held.judgments * (1.0 if weight is None else weight)
         self.weight = np.where((best > ZERO) & (held.judgments > 0), judgments, 0.0)
 
@@ -130,6 +132,7 @@ class ListLoss:
         rate = np.full(len(self.lists), np.nan)
         if not len(scores):
             return rate
+        scores = scores[self.told]
         if self.target.name == "err":
             ends = [err(scores, self.gains, self.owner, at, gain=lambda s: s, ties=ties) for ties in ("worst", "best")]
             value = 0.5 * (ends[0] + ends[1])

@@ -54,6 +54,8 @@ class TargetFacts:
     """The same of the Monte Carlo errors."""
     largest: float
     """The largest |ȳ|, less its mean in the query; 0 where there is nothing to learn."""
+    unknown: int = 0
+    """Items that were examined in none of the subsets."""
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -62,6 +64,9 @@ class TargetFacts:
         if self.zero:
             text = "{zero:,} of {drawn:,} subsets (in {within:queries}) have no best order (Z = 0): their targets are 0"
             said.append(Note("no best order", text, zero=self.zero, drawn=self.drawn, within=self.with_zero))
+        if self.unknown:
+            text = "{unknown:,} of {of:,} items were examined in none of the lists drawn: nothing is learned there"
+            said.append(Note("never examined", text, unknown=self.unknown, of=self.rows))
         if self.stopped:
             said.append(Note("stopped", "{graphs:structures} stopped before convergence", graphs=self.stopped))
         return tuple(said)
@@ -110,6 +115,20 @@ class Targets(Grouped):
     """k; None for all judgments."""
     stopped: int = 0
     """Graphs whose structure stopped before convergence."""
+    unknown: NDArray[np.bool_] | None = None
+    """Items that no reader examined in any of the subsets: they have no target (``value``: the mean of the others), and
+    nothing is to be fitted to them. None: no such item."""
+
+    @property
+    def sizes(self) -> Ints:
+        """How many items of each query have a target."""
+        size = self.groups.sizes
+        return size if self.unknown is None else size - self.groups.sums(self.unknown).astype(np.int64)
+
+    def spread(self, weight: Floats) -> Floats:
+        """Return the weight of each item from those of the queries: 0 for those without a target."""
+        each = self.groups.spread(weight)
+        return each if self.unknown is None else np.where(self.unknown, 0.0, each)
 
     def centred(self) -> Floats:
         """Return the targets less their mean in each query: the free intercept per query taken out."""
@@ -137,6 +156,7 @@ class Targets(Grouped):
             spread=float((each * centred**2).sum()),
             noise=float((each * self.error**2).sum()),
             largest=float(np.abs(centred).max(initial=0.0)),
+            unknown=0 if self.unknown is None else int(self.unknown.sum()),
         )
 
 
@@ -282,6 +302,7 @@ class _Work:
         start, size = queries.start, queries.sizes
         exact = total <= k if k is not None else np.ones(len(total), bool)
         value, error = np.zeros(start[-1]), np.zeros(start[-1])
+        unknown = np.zeros(start[-1], bool)
         zero, drawn = np.zeros(len(size), np.int64), np.where(exact, 1, self.subsets).astype(np.int64)
         # a partition of a query with far more judgments than are drawn gains nothing and costs a full shuffle
         reach = 0 if k is None else 8 * k * drawn
@@ -300,25 +321,36 @@ class _Work:
             some for group in groups for some in _some_queries(np.flatnonzero(group & ~covered), cost, self.block)
         ]
         for codes in steps("subsets", pieces):
-            y, none, unfinished = self._gains(codes, k, bool(exact[codes[0]]), bool(blocks[codes[0]]))
+            y, told, none, unfinished = self._gains(codes, k, bool(exact[codes[0]]), bool(blocks[codes[0]]))
             zero[codes] = none
             per_round = total[codes] // k if blocks[codes[0]] and k is not None else np.ones(len(codes), np.int64)
             at_nodes = queries.take(codes)[1]
-            value[at_nodes], error[at_nodes] = _mean_and_error(y, size[codes], drawn[codes], per_round)
+            found = _mean_and_error(y, told, size[codes], drawn[codes], per_round)
+            value[at_nodes], error[at_nodes], unknown[at_nodes] = found
             stopped += unfinished
+        if unknown.any():
+            held = np.maximum(size - queries.sums(unknown), 1)
+            value[unknown] = queries.spread(queries.sums(np.where(unknown, 0.0, value)) / held)[unknown]
+            size = held
         weight = total / (max(int(total.sum()), 1) * np.maximum(size, 1))
-        return Targets(start, value, error, weight, drawn, zero, exact, k, stopped)
+        without = unknown if unknown.any() else None
+        return Targets(start, value, error, weight, drawn, zero, exact, k, stopped, without)
 
-    def _gains(self, codes: Ints, k: int | None, exact: bool, blocks: bool) -> tuple[Floats, Ints, int]:
-        """G(s)/Z(s) of each node, how many graphs of each query have Z = 0, and how many structures stopped early."""
+    def _gains(
+        self, codes: Ints, k: int | None, exact: bool, blocks: bool
+    ) -> tuple[Floats, NDArray[np.bool_] | None, Ints, int]:
+        """G(s)/Z(s) of each node, which of them are known (None: all), and of each query how many graphs have Z = 0;
+        also how many structures stopped early.
+        """
         if exact or k is None:
             batch = Batch.whole(self.prefs, codes)
         else:
             batch = Batch.subsets(self.prefs, k, self.subsets, seed=self.seed, partition=blocks, queries=codes)
         scores = self.function(batch, **self.options)
-        y, none = _over_best(batch, self.scale * scores.value, self.gain, self.inverse)
+        told = None if scores.known is None or scores.known.all() else scores.known
+        y, none = _over_best(batch, self.scale * scores.value, self.gain, self.inverse, told)
         of_query = np.bincount(np.searchsorted(codes, batch.query), none, len(codes)).astype(np.int64)
-        return y, of_query, int((scores.status == Status.STOPPED).sum())
+        return y, told, of_query, int((scores.status == Status.STOPPED).sum())
 
 
 def a_scale(scale: Any) -> float:
@@ -342,13 +374,20 @@ def _some_queries(codes: Ints, cost: Ints, block: int) -> Iterator[Ints]:
     yield from (codes[part] for part in Ragged.runs(number).slices)
 
 
-def _over_best(batch: Batch, scores: Floats, G: Gain, inverse: Floats | None) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return G(s)/Z(s) of each node and which graphs have Z = 0 (gains alone, and none, without ``inverse``)."""
+def _over_best(
+    batch: Batch, scores: Floats, G: Gain, inverse: Floats | None, known: NDArray[np.bool_] | None = None
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return G(s)/Z(s) of each node and which graphs have Z = 0 (gains alone, and none, without ``inverse``).
+
+    Z is of the orders of what is ``known``; the others have gain 0.
+    """
     with np.errstate(over="ignore"):
         gains = np.asarray(G(scores), np.float64)
     if gains.shape != scores.shape or not np.isfinite(gains).all():
         worst = float(np.abs(scores).max(initial=0.0))
         raise ConcordantError(f"the gain of a score is not one finite number (the largest score is {worst:.3g})")
+    if known is not None:
+        gains = np.where(known, gains, 0.0)
     if inverse is None:
         return gains, np.zeros(len(batch), bool)
     Z = best_value(batch.node_start, gains, inverse)
@@ -357,8 +396,12 @@ def _over_best(batch: Batch, scores: Floats, G: Gain, inverse: Floats | None) ->
     return gains * batch.node_groups.spread(factor), none
 
 
-def _mean_and_error(y: Floats, size: Ints, drawn: Ints, per_round: Ints) -> tuple[Floats, Floats]:
+def _mean_and_error(
+    y: Floats, known: NDArray[np.bool_] | None, size: Ints, drawn: Ints, per_round: Ints
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Return the mean of y over the graphs of each query and its standard error, for the items of these queries.
+
+    The mean is over the graphs in which an item is ``known`` (None: all); returned is, too, which items are in none.
 
     y: for each query (of ``size`` items) its ``drawn`` graphs, one after the other. Blocks of one permutation depend on
     one another, permutations do not: with b_r blocks in round r and R rounds the variance of the mean is estimated by
@@ -369,17 +412,22 @@ def _mean_and_error(y: Floats, size: Ints, drawn: Ints, per_round: Ints) -> tupl
     query, nth = graphs.owner, graphs.place
     width, offset = size[query], queries.first
     nodes, node = queries.take(query)
-    mean = np.bincount(node, y, size.sum()) / np.repeat(drawn, size)
+    number = np.repeat(drawn, size).astype(np.float64)
+    if known is not None:
+        number = np.asarray(np.bincount(node, known, size.sum()), np.float64)
+    unknown = number == 0
+    mean = np.bincount(node, y, size.sum()) / np.maximum(number, 1.0)
     per_unit = np.where(drawn > per_round, per_round, 1)
     rounds = -(-drawn // per_unit)
     if (rounds == 1).all():
-        return mean, np.zeros(len(mean))
+        return mean, np.zeros(len(mean)), unknown
     # sums of each round: the nodes of a query once for each of its rounds
     units = Ragged.of_sizes(rounds * size)
     units_before, owner = units.first, units.owner
     cell = nodes.place + nodes.spread(units_before[query] + nth // per_unit[query] * width)
-    deviation = np.bincount(cell, y - mean[node], int((rounds * size).sum()))
+    apart = y - mean[node] if known is None else np.where(known, y - mean[node], 0.0)
+    deviation = np.bincount(cell, apart, int((rounds * size).sum()))
     local = units.place % size[owner]
     squares = np.bincount(offset[owner] + local, deviation**2, size.sum())
-    scale = np.where(rounds > 1, rounds / np.maximum(rounds - 1, 1), 0.0) / drawn.astype(np.float64) ** 2
-    return mean, np.sqrt(squares * np.repeat(scale, size))
+    scale = np.where(rounds > 1, rounds / np.maximum(rounds - 1, 1), 0.0)
+    return mean, np.sqrt(squares * np.repeat(scale, size)) / np.maximum(number, 1.0), unknown
