@@ -277,7 +277,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
             raise UsageError("fit takes features and judgments, or neither of them")
         if y is None:
             return self._without_judgments()
-        training = learning_rows(X, y, self.missing, sample_weight)
+        training = learning_rows(X, y, self.missing_, sample_weight)
         fitted = is_fitted(self.ranker)
         self.ranker_ = self.ranker if fitted else fit_scorer(self.ranker, training)
         self._keep(training)
@@ -298,7 +298,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
     def predict(self, X: Any) -> Floats:
         """Return one score per row, those of the ranker; abstention is about pairs."""
         check_is_fitted(self, "rule_")
-        return scores_of(self.ranker_, *rows_of(X, self.missing, self._names))
+        return scores_of(self.ranker_, *rows_of(X, self.missing_, self._names))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return 1 less the abstention loss on these judgments: pairs ordered wrongly, plus ``cost`` for each declined.
@@ -351,9 +351,9 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         return self.rule_.gamma
 
     @property
-    def missing(self) -> str:
+    def missing_(self) -> str:
         """What the ranker does with missing values."""
-        return str(getattr(unfrozen(getattr(self, "ranker_", self.ranker)), "missing", "raise"))
+        return str(getattr(unfrozen(getattr(self, "ranker_", self.ranker)), "missing_", "raise"))
 
     # -- inside ----------------------------------------------------------------------------------------------------
     @property
@@ -413,7 +413,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
 
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> HeldPairs:
         check_is_fitted(self, "rule_")
-        return self._held(self.ranker_, learning_rows(X, y, self.missing, sample_weight, whole=True))
+        return self._held(self.ranker_, learning_rows(X, y, self.missing_, sample_weight, whole=True))
 
 
 def _gamma(gamma: Any) -> float | None:

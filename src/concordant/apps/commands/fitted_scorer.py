@@ -54,7 +54,7 @@ class FittedScorer:
                 f"{options.scores} is a model: it scores items by their features; name them with --features"
             )
         with stage(f"reading {source}"):
-            features = read_feature_file(source, options, missing=self.ranker.missing, names=names_of(self.ranker))
+            features = read_feature_file(source, options, missing=self.ranker.missing_, names=names_of(self.ranker))
         table = ranked(features, self.ranker.predict(features))
         texts = {name: pc.cast(table[name], pa.large_string()).combine_chunks() for name in ("query", "item")}
         query = None if features.query is None else texts["query"]

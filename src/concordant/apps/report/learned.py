@@ -264,7 +264,7 @@ def _loaded(model: Any) -> Any:
 
 
 def _missing(ranker: Any) -> str:
-    return str(getattr(unfrozen(ranker), "missing", "raise"))
+    return str(getattr(unfrozen(ranker), "missing_", "raise"))
 
 
 def _without_features(found: Learned, ranker: Any) -> None:

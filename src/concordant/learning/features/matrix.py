@@ -22,7 +22,13 @@ Matrix = NDArray[np.floating[Any]]
 MISSING = ("raise", "keep")
 ROWS = 1 << 15
 """Rows whose values are looked at together."""
-FILL = ("; a ranker fills what is missing with ", Setting("missing", "mean"), ", and missing='keep' reads it as it is")
+FILL = (
+    "; a ranker fills what is missing with ",
+    Setting("missing", "mean"),
+    ", boosted trees take it as it is (",
+    Setting("missing", "keep"),
+    ")",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -60,17 +60,17 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         """None: rankers around regressors of others cannot be kept together (``to_state`` says so)."""
 
     @property
-    def missing(self) -> str:
+    def missing_(self) -> str:
         """What each of its rankers does with missing features."""
         given = next(iter(self.rankers_.values())) if hasattr(self, "rankers_") else self.ranker
-        return "raise" if given is None else str(given.missing)
+        return "raise" if given is None else str(given.missing_)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit one ranker to each query's judgments; arguments as of any ranker (weights of queries change nothing)."""
         given = AggregationRanker("log-odds", order="all") if self.ranker is None else self.ranker
         if not isinstance(given, Ranker):
             raise UsageError(f"ranker must be a ranker of concordant, not {given!r}")
-        training = learning_rows(X, y, given.missing, sample_weight)
+        training = learning_rows(X, y, given.missing_, sample_weight)
         features = training.features
         names = features.names or tuple(str(place + 1) for place in range(features.X.shape[1]))
         features = Features(features.X, features.items, features.item, features.queries, features.query, names)
@@ -100,7 +100,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         named = getattr(self, "feature_names_in_", None)
-        features, has_names = rows_of(X, self.missing, None if named is None else tuple(named))
+        features, has_names = rows_of(X, self.missing_, None if named is None else tuple(named))
         if features.query is None:
             raise UsageError("each query has a ranker of its own, so rows must say their query: (X, query, item)")
         if not has_names or named is None:
@@ -123,7 +123,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how well the scores agree with judgments, as ``Ranker.score`` does."""
         check_is_fitted(self)
-        held = learning_rows(X, y, self.missing, sample_weight, whole=True)
+        held = learning_rows(X, y, self.missing_, sample_weight, whole=True)
         found, nodes = held.features, held.row
         if found.query is None:  # rows hold for every query: one row for each node
             if held.labelled:
