@@ -148,6 +148,9 @@ def test_missing_values_are_kept_for_the_trees():
         ({"loss": "informed"}, "is a loss of judgments"),
         ({"rounds": -1}, "rounds must be"),
         ({"early_stopping": 0}, "early_stopping must be"),
+        ({"folds": 1}, "folds must be"),
+        ({"folds": 2.5}, "folds must be"),
+        ({"options": {"bagging_fraction": 7}}, "LightGBM: "),
     ],
 )
 def test_what_is_refused(options, said):
@@ -161,3 +164,58 @@ def test_features_that_split_nothing_leave_the_linear_scorer():
     ranker = cc.BoostedRanker(rounds=5).fit((np.ones((len(X), 2)), query, item), np.clip(np.floor(truth), 0, 4))
     assert [one["iterations"] for one in ranker.status_["stopped"]] == [0, 0]
     assert np.ptp(ranker.predict(np.ones((5, 2)))) == 0
+
+
+def test_rounds_are_those_of_least_loss_on_the_eval_set():
+    X, query, item, truth = curved()
+    grades = np.clip(np.floor(truth), 0, 4)
+    old, new = query < 40, query >= 40
+    rows, fresh = ((X[one], query[one], item[one]) for one in (old, new))
+    ranker = cc.BoostedRanker("gain-regression", rounds=60, early_stopping=60)
+    ranker.fit(rows, grades[old], eval_set=(fresh, grades[new]))
+    losses = ranker.curve_["gain-regression"]
+    assert len(losses) == 61
+    assert ranker.status_["stopped"][0]["iterations"] == int(np.argmin(losses)) > 0
+    for rounds in (0, 1, 7, int(np.argmin(losses))):  # as many trees, all of y and nothing else
+        fixed = cc.BoostedRanker("gain-regression", rounds=rounds, folds=0).fit(rows, grades[old])
+        assert fixed.curve_ == {} and fixed.status_["stopped"][0]["iterations"] == rounds
+        assert 1 - fixed.score(fresh, grades[new]) == pytest.approx(losses[rounds], abs=1e-9)
+    assert np.array_equal(fixed.predict(X), ranker.predict(X))
+    as_lightgbm = cc.BoostedRanker("gain-regression", rounds=60, early_stopping=60)
+    as_lightgbm.fit(rows, grades[old], eval_set=[(fresh, grades[new])])
+    assert np.array_equal(as_lightgbm.predict(X), ranker.predict(X))
+
+
+def test_an_eval_set_may_hold_judgments_or_labels():
+    X, query, item, truth = curved(30)
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 12, 3000) + 12 * (where := rng.integers(0, 30, 3000))
+    second = 12 * where + (first % 12 + rng.integers(1, 12, 3000)) % 12
+    up = rng.random(3000) < 1 / (1 + np.exp(truth[second] - truth[first]))
+    votes = cc.Preferences.from_comparisons(np.where(up, first, second), np.where(up, second, first), where)
+    rows, grades = (X, query, item), np.clip(np.floor(truth), 0, 4)
+    for y, eval_y in ((votes, votes), (votes, grades), (grades, votes)):
+        ranker = cc.BoostedRanker(rounds=20).fit(rows, y, eval_set=(rows, eval_y))
+        for losses in ranker.curve_.values():
+            assert losses[0] > min(losses) > 0
+    margin = (plain := cc.BoostedRanker("ranknet", rounds=0).fit(rows, votes, eval_set=(rows, votes))).predict(X)
+    won, lost = (np.where(up, first, second), np.where(up, second, first))
+    likelihood = np.logaddexp(0, margin[lost] - margin[won]).mean()
+    assert plain.curve_["ranknet"] == [pytest.approx(likelihood)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (3, "eval_set is a pair"),
+        ((np.ones((4, 3)),), "eval_set is a pair"),
+        ([(1, 2), (3, 4)], "eval_set: "),
+        (((np.ones((4, 2)), list("aabb"), list("cdef")), [0, 1, 0, 1]), "eval_set: X has 2 columns"),
+        (((np.ones((4, 3)), list("aabb"), list("cdef")), [0, 1, 0]), "eval_set: "),
+        (((np.ones((4, 3)), list("aabb"), list("cdef")), [0, 0, 1, 1]), "eval_set: none of its queries"),
+    ],
+)
+def test_what_is_refused_of_an_eval_set(given, said):
+    X, query, item, truth = curved(8)
+    with pytest.raises(cc.ConcordantError, match=said):
+        cc.BoostedRanker().fit((X, query, item), np.clip(np.floor(truth), 0, 4), eval_set=given)

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import FEW_QUERIES
-from concordant.learning.rankers.estimator import LinearRanker, known
-from concordant.learning.rankers.growing import Growing, Share, as_regressor, stopped_at
+from concordant.learning.rankers.estimator import LinearRanker, agreement_with_labels, known
+from concordant.learning.rankers.growing import Growing, Share, as_regressor, lightgbm, stopped_at
 from concordant.learning.rankers.plans import RIDGE, Plan, Recipe
 from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes, InUnits, Slopes
-from concordant.learning.rankers.stopping import ENOUGH, of_labels
+from concordant.learning.rankers.stopping import ENOUGH
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
-from concordant.learning.rankers.validation import Training
+from concordant.learning.rankers.validation import Training, learning_rows, matched
 from concordant.losses.expected_gains import expected_gains
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.splits import clusters_of, folds
 from concordant.ranking.click_models import usual_clicks
 
@@ -51,12 +53,67 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What trees are grown on where something is held out, and what scores of all nodes lose on that."""
+    """What trees are grown on where something is held out, and what scores of that lose."""
 
     start: Start
-    nodes: Ints
+    rows: Ints | None
+    """Nodes that are learned from; None: all."""
+    held: Any
+    """Nodes that are held out, or rows of an eval set."""
+    groups: Ragged
+    """Queries of the held-out rows."""
     loss: Callable[[Floats], float]
+    """Of scores of the held-out rows."""
     weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """An eval set: normalised rows of its nodes, and what was judged about them."""
+
+    training: Training
+    Z: Matrix
+
+    def part(self, start: Start, asked: str | None) -> Part:
+        """Return what is charged by it; trees are grown on all nodes. Errors (InputError): it judges nothing."""
+        held = self.training
+        loss, weight = judge_of(held, asked)
+        same = held.labelled and not (held.groups.most(held.labels) > held.groups.least(held.labels)).any()
+        if same or not weight > 0 or np.isnan(loss(np.zeros(len(self.Z)))):
+            raise InputError("eval_set: none of its queries has anything that tells scores apart")
+        return Part(start, None, self.Z, held.groups, loss, weight)
+
+
+def judge_of(held: Training, asked: str | None) -> tuple[Callable[[Floats], float], float]:
+    """Return the loss of scores of all nodes, and its weight: of labels by the target, nDCG@10 where none is named.
+
+    Of judgments minus the log-likelihood where no target is named, of clicks that of the usual target.
+    """
+    if held.labelled:
+        judge: Any = Labels(held.labels, held.groups, held.weight, Target.of(asked or "ndcg@10", "comparisons"))
+        return judge.loss, float(held.weight.sum())
+    if asked is None and held.prefs.kind != "selections":
+        judge = Likelihood.of(held.prefs, held.weight)
+    else:
+        judge = Target.of(asked, str(held.prefs.kind)).judge(held.prefs, held.weight)
+    return judge.loss, float(np.sum(judge.weight))
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """1 less a metric of lists of grades, the mean over queries that tell."""
+
+    labels: Floats
+    groups: Ragged
+    weight: Floats
+    """Of each query."""
+    target: Target
+
+    def loss(self, scores: Floats) -> float:
+        """Return the loss of scores of all rows; NaN where no query tells."""
+        value = agreement_with_labels(scores, self.labels, self.groups.owner, self.target, halved=True)
+        told = ~np.isnan(value) & (self.weight > 0)
+        return 1.0 - float(np.average(value[told], weights=self.weight[told])) if told.any() else float("nan")
 
 
 class BoostedRanker(LinearRanker):
@@ -67,7 +124,7 @@ class BoostedRanker(LinearRanker):
     squares to the scores that it gives; their mean. Of clicks: squares to the scores of the usual structure. Of grades:
     gains against every other item (``ndcg-pairwise``, or ``err-pairwise`` for that target) and squares to gains over Z;
     each divided by its spread. Trees are as many, from none up, as lose least on held-out queries: judgments are less
-    likely, of grades the target's loss; then they are grown on all.
+    likely, of grades the target's loss; then they are grown on all. An ``eval_set`` of ``fit`` is held out instead.
 
     Parameters
     ----------
@@ -80,7 +137,8 @@ class BoostedRanker(LinearRanker):
     tau2 : variance of informed scores, 'auto' from held-out judgments.
     standardise, log, missing : what is done to features (``Normaliser``); 'keep': trees know missing values, the linear
         scorer has them at the mean.
-    folds, seed : parts of the queries that are held out in turn (of fewer than ten, of the judgments).
+    folds, seed : parts of the queries that are held out in turn (of fewer than ten, of the judgments); 0: nothing is
+        held out, and all ``rounds`` are grown.
 
     Attributes: ``regressor_`` (an ``LGBMRegressor``), ``scorer_standardised_``, ``curve_`` (held-out loss after 0, 1, …
     trees, by loss), ``status_``. Errors: InputError, UsageError (LightGBM is not installed).
@@ -130,6 +188,36 @@ class BoostedRanker(LinearRanker):
         self.folds = folds
         self.seed = seed
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Learn from the judgments or labels ``y`` on the rows ``X``, as every ranker does.
+
+        ``eval_set`` is a pair (X, y) of rows and of judgments or labels on them, which may be of another kind than y
+        (learn from clicks, judge by grades). Then ``curve_`` is its loss, the trees are as many as lose least on it,
+        and nothing else is held out: all of y is learned from, nothing of the eval set.
+        """
+        self._eval_set = eval_set
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._eval_set
+
+    def _held_out(self, training: Training, columns: Any) -> HeldOut | None:
+        """Read the eval set. Errors (UsageError, InputError): those of ``fit``, naming it."""
+        given = self._eval_set
+        if given is None:
+            return None
+        if isinstance(given, list) and len(given) == 1:  # as LightGBM takes it
+            given = given[0]
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise UsageError("eval_set is a pair (X, y) of rows and of what was judged about them")
+        try:
+            held = learning_rows(given[0], given[1], self._missing, whole=True)
+            names = training.features.names if training.named else None
+            X = matched(held.features, held.named, names, training.features.X.shape[1])
+            return HeldOut(held, self._normalised(columns.normaliser, X)[held.row])
+        except (InputError, UsageError) as error:
+            raise type(error)("eval_set: ", *error.args) from None
+
     def _check(self) -> None:
         Target.of(self.target, "comparisons")
         listed = self.loss if isinstance(self.loss, list | tuple) else [self.loss]
@@ -140,10 +228,13 @@ class BoostedRanker(LinearRanker):
         for name in ("rounds", "early_stopping"):
             if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < (name != "rounds"):
                 raise UsageError(f"{name} must be a whole number, not {getattr(self, name)!r}")
+        if not isinstance(self.folds, int | np.integer) or self.folds < 0 or self.folds == 1:
+            raise UsageError(f"folds must be a whole number of at least 2, or 0 for no search, not {self.folds!r}")
 
     def _params(self) -> dict[str, Any]:
         found = {
             "objective": "none",
+            "metric": "None",
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
             "min_data_in_leaf": self.leaf_rows,
@@ -159,25 +250,34 @@ class BoostedRanker(LinearRanker):
 
     def _learn(self, training: Training, columns: Columns) -> None:
         Z = columns.matrix[training.row]
-        problem = Grades(self, training, known(Z)) if training.labelled else Judgments(self, training, columns)
+        held = self._held_out(training, columns)
+        problem: Any = Grades(self, training, known(Z)) if training.labelled else Judgments(self, training, columns)
         growing = Growing(Z, self._params())
         shares, spread, thetas, notes = [], [], [], [*training.notes]
         self.curve_: dict[str, list[float]] = {}
         stopped = []
-        for name in problem.losses:
-            whole = problem.start(name)
-            rounds, held = self._rounds(problem, name, growing, Z)
-            spread.append(held)
-            theta = self._allowed(whole.theta)
-            start = known(Z) @ theta
-            shares.append(Share(InUnits.of(whole.slopes, start), start, rounds, 1.0))
-            thetas.append(theta)
-            stopped.append({"loss": name, "iterations": rounds, "of": self.rounds})
-            text = "{loss}: {rounds:,} of {most:,} trees, by the loss on held-out queries"
-            notes.append(Note("trees", text, loss=name, rounds=rounds, most=self.rounds))
-        scales = problem.scales(spread)
-        scaled = [Share(one.slopes, one.start, one.rounds, scale) for one, scale in zip(shares, scales, strict=True)]
-        booster = growing.grown(scaled)
+        by = "all {most:,} trees, as folds=0 asks" if self.folds == 0 and held is None else ""
+        by = by or "{rounds:,} of {most:,} trees, by the loss on " + ("the eval set" if held else "held-out queries")
+        try:
+            for name in problem.losses:
+                whole = problem.start(name)
+                theta = self._allowed(whole.theta)
+                start = known(Z) @ theta
+                if held is not None:
+                    rounds, wide = self._rounds([held.part(whole, self.target)], name, growing)
+                elif self.folds:
+                    rounds, wide = self._rounds([*problem.parts(name)], name, growing)
+                else:
+                    rounds, wide = self.rounds, float(training.groups.centred(start).std())
+                spread.append(wide)
+                shares.append(Share(InUnits.of(whole.slopes, start), start, rounds, 1.0))
+                thetas.append(theta)
+                stopped.append({"loss": name, "iterations": rounds, "of": self.rounds})
+                notes.append(Note("trees", "{loss}: " + by, loss=name, rounds=rounds, most=self.rounds))
+            scales = problem.scales(spread)
+            booster = growing.grown([replace(one, scale=scale) for one, scale in zip(shares, scales, strict=True)])
+        except lightgbm().basic.LightGBMError as error:
+            raise UsageError(f"LightGBM: {error}") from None
         regressor = as_regressor(booster, Z.shape[1], self._params())
         self._take_regressor(regressor, 1.0, np.sum([s * t for s, t in zip(scales, thetas, strict=True)], axis=0))
         said = " and ".join(problem.losses)
@@ -190,9 +290,9 @@ class BoostedRanker(LinearRanker):
             return theta
         return np.where(np.asarray(self.monotone) * theta < 0, 0.0, theta)
 
-    def _rounds(self, problem: Any, name: str, growing: Growing, Z: Any) -> tuple[int, float]:
+    def _rounds(self, parts: list[Part], name: str, growing: Growing) -> tuple[int, float]:
         """Return how many trees lose least on what is held out, and the spread of the scores there."""
-        parts = [part for part in problem.parts(name) if part.weight > 0]
+        parts = [part for part in parts if part.weight > 0]
         if not parts:
             return 0, 1.0
         weight = np.array([part.weight for part in parts])
@@ -201,21 +301,22 @@ class BoostedRanker(LinearRanker):
         def losses() -> Iterator[float]:
             bases, runs = [], []
             for part in parts:
-                base = known(Z) @ self._allowed(part.start.theta)
-                bases.append(base)
-                units = InUnits.of(part.start.slopes, base)
-                runs.append(growing.stages(units, base, Z[part.nodes]))
+                theta = self._allowed(part.start.theta)
+                start = known(growing.Z) @ theta
+                bases.append(known(part.held) @ theta if part.held.ndim == 2 else start[part.held])
+                units = InUnits.of(part.start.slopes, start)
+                runs.append(growing.stages(units, start, part.rows, part.held))
             for stage in range(self.rounds + 1):
                 lost, wide = [], []
                 for part, base, run in zip(parts, bases, runs, strict=True):
-                    scores = base.copy()
+                    scores = base
                     if stage:
                         added = next(run, None)
                         if added is None:
                             return
-                        scores[part.nodes] += added
+                        scores = base + added
                     lost.append(part.loss(scores))
-                    wide.append(float(problem.training.groups.centred(scores)[part.nodes].std()))
+                    wide.append(float(part.groups.centred(scores).std()))
                 loss = float(weight @ np.nan_to_num(lost) / weight.sum())
                 if loss < best[0]:
                     best[:] = [loss, float(np.mean(wide))]
@@ -278,15 +379,24 @@ class Judgments:
         for train, held in islice(folds(prefs, n, split=split, seed=self.ranker.seed), looked):
             if not len(train) or not len(held):
                 continue
-            nodes = np.flatnonzero(self.training.groups.spread(held.judgments > 0))
-            judge: Any = self.target.judge(held, self.training.weight)
-            if not self.clicks and self.ranker.target is None:
-                judge = Likelihood.of(held, self.training.weight)
-            yield Part(self.start(name, train), nodes, judge.loss, float(np.sum(judge.weight)))
+            groups = self.training.groups
+            nodes = np.flatnonzero(groups.spread(held.judgments > 0))
+            left = np.flatnonzero(groups.spread(train.judgments > 0))
+            loss, weight = judge_of(replace(self.training, judged=held), self.ranker.target)
+            of_nodes = partial(_elsewhere, loss, nodes, len(groups.owner))
+            lists = Ragged.of_sizes(groups.sizes[held.judgments > 0])
+            yield Part(self.start(name, train), left, nodes, lists, of_nodes, weight)
 
     def scales(self, spread: list[float]) -> list[float]:
         """All losses of judgments have scores in the same units."""
         return [1.0 / len(spread)] * len(spread)
+
+
+def _elsewhere(loss: Callable[[Floats], float], nodes: Ints, size: int, scores: Floats) -> float:
+    """Return the loss of scores of some nodes, which those of others have no part in."""
+    every = np.zeros(size)
+    every[nodes] = scores
+    return loss(every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,9 +468,12 @@ class Grades:
         looked = min(n, -(-ENOUGH * n // max(queries, 1)))
         for part in range(looked if queries >= 2 * n else 0):
             held = dealt == part
-            nodes = np.flatnonzero(self.training.groups.spread(held))
-            loss = partial(of_labels, self.training, self.target, held, nodes)
-            yield Part(self.start(name, held), nodes, loss, float(self.training.weight[held].sum()))
+            groups = self.training.groups
+            of_nodes = groups.spread(held)
+            nodes, lists = np.flatnonzero(of_nodes), Ragged.of_sizes(groups.sizes[held])
+            weight = self.training.weight[held]
+            loss = Labels(self.training.labels[nodes], lists, weight, self.target).loss
+            yield Part(self.start(name, held), np.flatnonzero(~of_nodes), nodes, lists, loss, float(weight.sum()))
 
     def scales(self, spread: list[float]) -> list[float]:
         """Bring the scores of the losses to the same spread."""

@@ -48,42 +48,61 @@ class Growing:
         """Whether any feature differs between rows; LightGBM refuses to start where none does."""
         return bool((np.nanmax(self.Z, axis=0, initial=-np.inf) > np.nanmin(self.Z, axis=0, initial=np.inf)).any())
 
+    @cached_property
     def _data(self) -> Any:
-        """Rows with features binned; labels are those of no loss."""
-        data = lightgbm().Dataset(self.Z, np.zeros(len(self.Z)), params=dict(self.params), free_raw_data=False)
+        """Rows with features binned, once for all that is grown; labels are those of no loss."""
+        data = lightgbm().Dataset(self.Z, np.zeros(len(self.Z)), params=dict(self.params))
         return data.construct()
 
-    def stages(self, slopes: Slopes, start: Floats, held: Matrix) -> Iterator[Floats]:
-        """Yield what the trees add to the scores of held-out rows, after each."""
+    def _part(self, rows: NDArray[np.int64] | Matrix | None) -> Any:
+        """All rows, some of them, or others, with the same bins."""
+        if rows is None or (rows.ndim == 1 and len(rows) == len(self.Z)):
+            return self._data
+        if rows.ndim == 1:
+            return self._data.subset(rows.tolist())
+        return self._data.create_valid(rows, np.zeros(len(rows)), params=dict(self.params))
+
+    def stages(
+        self, slopes: Slopes, start: Floats, rows: NDArray[np.int64] | None, held: NDArray[np.int64] | Matrix
+    ) -> Iterator[Floats]:
+        """Yield what trees grown on rows (None: all) add to the scores of held-out rows, or of others, after each."""
         if not self._some:
             return
-        booster = lightgbm().Booster(dict(self.params), self._data())
-        added = np.zeros(len(held))
-        stage = 0
-        while True:
-            ended = booster.update(fobj=lambda predicted, _: slopes(start + predicted))
-            if ended:
-                return
-            added = added + booster.predict(held, raw_score=True, start_iteration=stage, num_iteration=1)
-            stage += 1
-            yield added
+        booster = lightgbm().Booster(dict(self.params), self._part(rows))
+        booster.add_valid(self._part(held), "held out")
+        chosen = slice(None) if rows is None else rows
+        now: list[Floats] = []
+
+        def fobj(predicted: Floats, _: Any) -> tuple[Floats, Floats]:
+            scores = start.copy()
+            scores[chosen] += predicted
+            gradient, curvature = slopes(scores)
+            return gradient[chosen], curvature[chosen]
+
+        def take(predicted: Floats, _: Any) -> tuple[str, float, bool]:
+            now[:] = [np.array(predicted, np.float64)]
+            return "taken", 0.0, True
+
+        while not booster.update(fobj=fobj):
+            booster.eval_valid(take)
+            yield now[0]
 
     def grown(self, shares: list[Share]) -> Any:
         """Return one booster with the trees of all shares, each multiplied by its scale."""
-        booster = lightgbm().Booster(dict(self.params), self._data())
-        before = np.zeros(len(self.Z))
-        now = before
+        booster = lightgbm().Booster(dict(self.params), self._data)
         for share in (one for one in shares if one.rounds):
             booster.reset_parameter({"learning_rate": self.params["learning_rate"] * share.scale})
+            before: list[Floats] = []
 
-            def fobj(predicted: Floats, _: Any, share: Share = share, before: Floats = before) -> tuple[Floats, Floats]:
-                return share.slopes(share.start + (predicted - before) / share.scale)
+            def fobj(
+                predicted: Floats, _: Any, share: Share = share, before: list[Floats] = before
+            ) -> tuple[Floats, Floats]:
+                before.extend(() if before else (np.array(predicted),))
+                return share.slopes(share.start + (predicted - before[0]) / share.scale)
 
             for _ in range(share.rounds):
                 if booster.update(fobj=fobj):
                     break
-            now = booster.predict(self.Z, raw_score=True) if booster.num_trees() else now
-            before = now
         return booster
 
 
