@@ -162,10 +162,16 @@ def _held_out(
         raise UsageError(
             f"--validate {name} is LOG itself, which the scorer is fitted to; name another file, or a share"
         )
-    rows, held, _ = read(name, options, ranker.missing_, features)
+    if read is _preferences and is_letor(name):  # judged by grades, whose features stand beside them
+        keep = "raise" if ranker.missing_ == "raise" else "keep"
+        rows, held = read_judged(name, missing=keep, width=len(features.names))
+    elif read is _labels and options.features is None and not is_letor(name):
+        raise UsageError(f"--validate {name} is no LETOR file, with labels and features as in {options.log}")
+    else:
+        rows, held, _ = read(name, options, ranker.missing_, features)
     notes = known_queries(judged, features, held, rows)
     told = [] if options.quiet else [f"note: {note}" for note in notes]
-    return features, judged, HeldOut.of(name, rows, held, ranker), told
+    return features, judged, HeldOut.of(os.path.basename(name), rows, held, ranker), told
 
 
 SAID = "concordance (pairs in the order of the judgments)"
@@ -332,8 +338,8 @@ def _boosted(options: FitOptions, graded: bool, given: dict[str, Any]) -> Booste
         if name not in known:
             what = "grades" if graded else "judgments"
             raise UsageError(f"--loss {name} is no loss of {what} for boosted trees; {did_you_mean(name, known)}")
-    own = {*BoostedRanker().get_params(deep=False)} - OPTIONS_OF_BOOSTED
-    check_options("boosted", given, {*own, *OF_TREES})
+    own = {key: value for key, value in BoostedRanker().get_params().items() if key not in OPTIONS_OF_BOOSTED}
+    check_options("boosted", given, {**own, **dict.fromkeys(OF_TREES, 0)})
     return BoostedRanker(
         losses,
         target=options.target,

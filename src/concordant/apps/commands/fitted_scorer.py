@@ -46,6 +46,12 @@ class FittedScorer:
         own = getattr(inner, "status_", {}).get("target")
         return cls(ranker, asked or (None if own is None else str(own)))
 
+    @property
+    def notes(self) -> list[str]:
+        """What was held out when the model was fitted, and how well it ordered that."""
+        kept = getattr(getattr(self.ranker, "ranker_", self.ranker), "status_", {}).get("validation")
+        return [] if kept is None else [f"when the model was fitted: {kept['said']}"]
+
     def valued(self, options: EvaluateOptions) -> Valued:
         """Score the features of the items, those of LABELS themselves where these are a LETOR file."""
         source = options.features or (options.labels if is_letor(options.labels) else None)

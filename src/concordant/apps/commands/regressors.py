@@ -42,16 +42,27 @@ def named_regressor(name: str, seed: int, given: Mapping[str, Any]) -> Any:
         made = getattr(importlib.import_module(module), kind)
     except ImportError:
         raise UsageError(f"--regressor {name} needs {module}, which is not installed: pip install {module}") from None
-    check_options(name, given, [*made().get_params(deep=False), *MORE.get(name, ())])
+    check_options(name, given, {**dict.fromkeys(MORE.get(name, ()), 0), **made().get_params(deep=False)})
     return made(random_state=seed, **settings | given)
 
 
-def check_options(name: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse options that the regressor of a name does not have; the seed has an option of its own."""
-    allowed = {*known} - {"random_state"}
-    for key in given:
+def check_options(name: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
+    """Refuse options that the regressor of a name does not have, and texts where LightGBM wants numbers.
+
+    ``usual``: the values of its options where they are not given.
+    """
+    allowed = {*usual} - {"random_state"}
+    for key, value in given.items():
+        if key == "random_state":
+            raise UsageError("--regressor-options random_state=…: --seed N says it")
         if key not in allowed:
             raise UsageError(f"--regressor-options {key}=…: {name} has no such option; {did_you_mean(key, allowed)}")
+        if (
+            name in ("boosted", "lightgbm")
+            and isinstance(usual[key], int | float)
+            and not isinstance(value, int | float)
+        ):
+            raise UsageError(f"--regressor-options {key}={value}: {key} is a number")
 
 
 def said_options(given: Iterable[str]) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def share_apart(
     number = min(max(round(share * len(names)), 1), len(names) - 1)
     apart = np.zeros(len(names), bool)
     apart[np.random.default_rng(seed).permutation(len(names))[:number]] = True
-    what = f"{number:,} of {len(names):,} queries"
+    what = f"{share:g} of the queries"
     if prefs is None:
         held = apart[features.query]
         return features.take(~held), judged[~held], (what, features.take(held), judged[held])
@@ -128,7 +128,7 @@ def validated(ranker: Any, held: HeldOut) -> tuple[pa.Table, pa.Table, str]:
     """Judge a fitted ranker, keep that in its status; return a table, the rows of it for a terminal, and a sentence."""
     row, curves = held.row(ranker), held.curves(ranker)
     count = f"{row['queries']:,} queries" if "queries" in row else f"{row['judgments']:,} judgments"
-    said = f"{row['name']} {row['mean']:.4f} ± {row['standard_error']:.4f} on {held.what} held out ({count})"
+    said = f"{row['name']} {row['mean']:.4f} ± {row['standard_error']:.4f} on what was held out: {held.what}, {count}"
     ranker.status_["validation"] = {"held_out": held.what, **row, "curves": curves, "said": said}
     if not curves:
         table = pa.Table.from_pylist([row])
@@ -139,10 +139,10 @@ def validated(ranker: Any, held: HeldOut) -> tuple[pa.Table, pa.Table, str]:
         else {}
     )
     rows = [
-        {"of": name, "trees": trees, "loss": loss, "chosen": trees == stopped.get(name, len(losses) - 1)}
+        {"curve": name, "trees": trees, "loss": loss, "chosen": trees == stopped.get(name, len(losses) - 1)}
         for name, losses in curves.items()
         for trees, loss in enumerate(losses)
     ]
     last = {name: len(losses) - 1 for name, losses in curves.items()}
-    few = [one for one in rows if one["chosen"] or one["trees"] in SHOWN or one["trees"] == last[one["of"]]]
+    few = [one for one in rows if one["chosen"] or one["trees"] in SHOWN or one["trees"] == last[one["curve"]]]
     return pa.Table.from_pylist(rows), pa.Table.from_pylist(few), said

@@ -366,6 +366,8 @@ def _fitted(seen: _Seen) -> Iterator[str]:
         rows.append(("features are", " and ".join(steps) or "taken as they are"))
     if status.get("status"):
         rows.append(("the fit ended with", str(status["status"])))
+    if status.get("validation"):
+        rows.append(("when it was fitted", str(status["validation"]["said"])))
     if status.get("consistent_for"):
         rows.append(("consistent for", f"{status['consistent_for']}, given: {status['condition']}"))
     yield table(("", ""), rows)
