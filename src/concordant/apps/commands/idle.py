@@ -89,9 +89,10 @@ RULES = (
          "a store keeps the rankings as they were made", "say it where they are read, by rank, fit, audit or report"),
     Rule("explain", "spread", lambda at: at["effects"] == "none", "there are no random effects"),
     # labels and preferences to learn from
-    Rule("fit", "structure order subsets gain score_scale c0 informed gate phi ridge solver steps radius stream",
+    Rule("fit", "structure order subsets gain score_scale c0 informed gate phi ridge solver steps radius",
          _boosted, "--regressor boosted has its own losses of all judgments of a query",
          "leave it out, or name another regressor"),
+    Rule("fit", "stream", lambda at: _boosted(at) and at["stream"], "boosted trees need all features in memory"),
     Rule("fit", "folds", lambda at: _boosted(at) and at["validate"] is not None,
          "how many trees is chosen on what --validate holds out"),
     Rule("fit", "monotone", lambda at: not _boosted(at), "only boosted trees are held to it",

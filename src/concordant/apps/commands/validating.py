@@ -45,6 +45,11 @@ class HeldOut:
             target = Target.of(asked, str(training.prefs.kind))
         made = cls(what, features, judged, training, target)
         try:
+            if (
+                training.labelled
+                and (training.groups.most(training.labels) <= training.groups.least(training.labels)).all()
+            ):
+                raise InputError("no query has two items of different label")
             made.loss(np.zeros(len(training.row)))
         except InputError as error:
             raise InputError(f"--validate: nothing can be judged by {what}: {error}") from None
