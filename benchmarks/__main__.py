@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks import cases
 from benchmarks.auc import areas
 from benchmarks.audits import audits
+from benchmarks.boosting import boosting
 from benchmarks.cases import Case
 from benchmarks.graded_lists import graded_lists
 from benchmarks.learning import learning
@@ -28,6 +29,7 @@ CASES = cases.CASES | {
     "graded-lists": graded_lists,
     "ranked-lists": ranked_lists,
     "learning": learning,
+    "boosting": boosting,
     "audit": audits,
     "auc": areas,
     "near-pairs": near_pairs,
@@ -83,7 +85,8 @@ def _options() -> argparse.Namespace:
         default="all",
         choices=[*CASES, "all"],
         metavar="CASE",
-        help="1 … 7, rankings, graded-lists, ranked-lists, learning, audit, auc, near-pairs, scale, spark, serve",
+        help="1 … 7, rankings, graded-lists, ranked-lists, learning, boosting, audit, auc, near-pairs, scale, spark, "
+        "serve",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

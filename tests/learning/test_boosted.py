@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import concordant as cc
-from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes
+from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes, LambdaSlopes
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
@@ -30,24 +30,23 @@ def numeric(value, at):
 
 def test_slopes_of_gains_are_those_of_the_surrogate():
     rng = np.random.default_rng(0)
-    gain, alpha, weight = rng.random(9), rng.normal(size=9), np.array([1.0, 2.0, 0.5])
+    gain, alpha, weight = rng.random(9) * (rng.random(9) < 0.7), rng.normal(size=9), np.array([1.0, 2.0, 0.5])
     slopes = GainSlopes(gain, Ragged(START), weight)
-    value, gradient, curvature = slopes.at(alpha)
+    gradient, curvature = slopes(alpha)
     edges = [(j, k) for b, e in pairwise(START) for j in range(b, e) for k in range(b, e) if j != k]
     each = np.repeat(weight, np.diff(START)) * gain
-    assert value == pytest.approx(sum(each[j] * np.logaddexp(0, alpha[k] - alpha[j]) for j, k in edges))
-    np.testing.assert_allclose(gradient, numeric(lambda a: slopes.at(a)[0], alpha), atol=1e-8)
-    bend = numeric(lambda a: slopes.at(a)[1], alpha).diagonal()
+    assert slopes.value(alpha) == pytest.approx(sum(each[j] * np.logaddexp(0, alpha[k] - alpha[j]) for j, k in edges))
+    np.testing.assert_allclose(gradient, numeric(slopes.value, alpha), atol=1e-8)
+    bend = numeric(lambda a: slopes(a)[0], alpha).diagonal()
     np.testing.assert_allclose(curvature, bend, atol=1e-8)
     objective = surrogate("ndcg-pairwise").objective(Relevance.of(gain, START), gain="identity", normalised=False)
     np.testing.assert_allclose(GainSlopes(gain, Ragged(START), np.ones(3))(alpha)[0], objective.gradient(alpha))
 
 
 def test_slopes_of_far_scores_are_finite():
-    value, gradient, curvature = GainSlopes(np.array([1.0, 2.0]), Ragged(np.array([0, 2])), np.ones(1)).at(
-        np.array([900.0, -900.0])
-    )
-    assert np.isfinite(value) and gradient == pytest.approx([2.0, -2.0]) and (curvature >= 0).all()
+    slopes = GainSlopes(np.array([1.0, 2.0]), Ragged(np.array([0, 2])), np.ones(1))
+    gradient, curvature = slopes(far := np.array([900.0, -900.0]))
+    assert np.isfinite(slopes.value(far)) and gradient == pytest.approx([2.0, -2.0]) and (curvature >= 0).all()
 
 
 def test_slopes_of_informed_aggregation_are_those_of_its_envelope():
@@ -84,6 +83,36 @@ def test_slopes_of_squares_and_edges():
     np.testing.assert_allclose(slopes(at)[1], numeric(lambda a: slopes(a)[0], at).diagonal(), atol=1e-7)
 
 
+def test_slopes_of_lambdas_are_those_of_the_definition_and_of_lightgbm():
+    rng = np.random.default_rng(8)
+    sizes = np.array([40, 1, 3, 6])  # more than are looked at, fewer
+    start = np.append(0, np.cumsum(sizes))
+    grades, alpha, weight = rng.integers(0, 4, 50).astype(float), rng.normal(size=50), np.array([1.0, 1.0, 2.0, 0.5])
+    gradient, curvature = LambdaSlopes(2**grades - 1, Ragged(start), weight)(alpha)
+    slope, bend = np.zeros(50), np.zeros(50)
+    for w, (b, e) in zip(weight, pairwise(start), strict=True):
+        order = b + np.argsort(-alpha[b:e])
+        best = sum((2**g - 1) / np.log2(2 + r) for r, g in enumerate(np.sort(grades[b:e])[::-1][:30]))
+        for r, j in enumerate(order):
+            for s, k in enumerate(order):
+                if grades[j] > grades[k] and min(r, s) < 30:
+                    lost = (2.0 ** grades[j] - 2.0 ** grades[k]) * abs(1 / np.log2(2 + r) - 1 / np.log2(2 + s)) / best
+                    p = 1 / (1 + np.exp(alpha[j] - alpha[k]))
+                    slope[[j, k]] += w * lost * p * np.array([-1, 1])
+                    bend[[j, k]] += w * lost * p * (1 - p)
+    np.testing.assert_allclose(gradient, slope, atol=1e-12)
+    np.testing.assert_allclose(curvature, bend, atol=1e-12)
+    lightgbm = pytest.importorskip("lightgbm")
+    X = rng.normal(size=(50, 2))
+    given = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 1e-6, "num_leaves": 8, "verbosity": -1, "seed": 1}
+    given |= {"lambdarank_norm": False, "deterministic": True, "force_row_wise": True, "boost_from_average": False}
+    theirs = lightgbm.train({**given, "objective": "lambdarank"}, lightgbm.Dataset(X, grades, group=sizes), 5)
+    slopes = LambdaSlopes(2**grades - 1, Ragged(start), np.ones(4))
+    given["objective"] = lambda predicted, _: slopes(predicted)
+    ours = lightgbm.train(given, lightgbm.Dataset(X, grades, group=sizes), 5)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-3, atol=1e-4)
+
+
 def curved(queries=60, items=12):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(queries * items, 3))
@@ -92,7 +121,9 @@ def curved(queries=60, items=12):
     return X, query, np.arange(len(X)), truth
 
 
-@pytest.mark.parametrize("loss", ["auto", "informed", "informed-regression", "difference-graph", "ranknet"])
+@pytest.mark.parametrize(
+    "loss", ["auto", "informed", "informed-regression", "difference-graph", "ranknet", "lambda-ndcg"]
+)
 def test_trees_learn_from_judgments_what_no_linear_scorer_can(loss):
     X, query, item, truth = curved()
     rng = np.random.default_rng(5)
@@ -109,6 +140,14 @@ def test_trees_learn_from_judgments_what_no_linear_scorer_can(loss):
     for name, losses in ranker.curve_.items():
         stages = {one["loss"]: one["iterations"] for one in ranker.status_["stopped"]}[name]
         assert losses[stages] == min(losses) < losses[0]
+
+
+def test_trees_learn_by_lambdas_of_grades():
+    X, query, item, truth = curved()
+    grades = np.clip(np.floor(truth), 0, 4)
+    ranker = cc.BoostedRanker("lambda-ndcg", rounds=60).fit((X, query, item), grades)
+    assert ranker.status_["stopped"][0]["iterations"] > 5
+    assert ranker.score((X, query, item), grades) > 0.85
 
 
 @pytest.mark.parametrize("target", [None, "err@5", "pairwise"])

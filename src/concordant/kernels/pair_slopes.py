@@ -1,4 +1,4 @@
-"""Logistic losses on all pairs of graded items, compiled: one exponential an item, one division a pair."""
+"""Logistic losses on pairs of graded items, compiled: one division a pair, none where both have the same gain."""
 
 from __future__ import annotations
 
@@ -10,30 +10,77 @@ MANY = 1e150
 
 
 @reordered
-def gain_pairs(score, gain, start, value, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Set Σ_j g_j Σ_l≠j log(1 + exp(α_l − α_j)) of each query, its gradient and the diagonal of its curvature.
+def gain_pairs(score, gain, start, first, last, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Add the gradient of Σ_j g_j Σ_l≠j log(1 + exp(α_l − α_j)) of queries first … last, and its curvature's diagonal.
 
-    ``score`` is exp(α), divided by the largest of the query and at least 1e-130. Logarithms are taken of products.
+    ``score`` is exp(α), divided by the largest of the query and at least 1e-130; gains fall within a query.
     """
-    for query in range(len(start) - 1):
+    for query in range(first, last):
+        begin, end = start[query], start[query + 1]
+        scores, gains = score[begin:end], gain[begin:end]
+        slopes, bends = gradient[begin:end], curvature[begin:end]
+        for j in range(end - begin):
+            g, own = gains[j], scores[j]
+            if g <= 0.0:
+                break
+            slope = 0.0
+            bend = 0.0
+            for other in range(j + 1, end - begin):
+                p = scores[other] / (own + scores[other])
+                both = (g + gains[other]) * p
+                pull = gains[other] - both
+                turn = both * (1.0 - p)
+                slope += pull
+                bend += turn
+                slopes[other] -= pull
+                bends[other] += turn
+            slopes[j] += slope
+            bends[j] += bend
+
+
+@reordered
+def gain_losses(score, gain, start, first, last, value):  # type: ignore[no-untyped-def]
+    """Set Σ_j g_j Σ_l≠j log(1 + exp(α_l − α_j)) of queries first … last; logarithms are taken of products."""
+    for query in range(first, last):
         begin, end = start[query], start[query + 1]
         total = 0.0
         for j in range(begin, end):
+            if gain[j] <= 0.0:
+                break
+            over = 1.0 / score[j]
+            product = 0.5  # its pair with itself
+            logarithm = 0.0
+            for other in range(begin, end):
+                product *= 1.0 + score[other] * over
+                if product > MANY:
+                    logarithm += math.log(product)
+                    product = 1.0
+            total += gain[j] * (logarithm + math.log(product))
+        value[query] = total
+
+
+@reordered
+def lambda_pairs(score, gain, discount, share, start, first, last, top, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Add Σ |ΔDCG| · share · log(1 + exp(α_low − α_high)) of queries first … last to gradient and curvature.
+
+    Items stand by falling score, exp(α) as in ``gain_pairs``; pairs have at least one of the ``top`` first.
+    """
+    for query in range(first, last):
+        begin, end = start[query], start[query + 1]
+        scores, gains = score[begin:end], gain[begin:end]
+        slopes, bends = gradient[begin:end], curvature[begin:end]
+        for j in range(min(top, end - begin) if share[query] > 0.0 else 0):
             slope = 0.0
             bend = 0.0
-            product = 1.0
-            g, over = gain[j], 1.0 / score[j]
-            for other in range(begin, end):
-                odds = 1.0 + score[other] * over
-                p = 1.0 / odds
-                both = (g + gain[other]) * p
-                slope += both - g
-                bend += both * (1.0 - p)
-                product *= odds
-                if product > MANY:
-                    total += g * math.log(product)
-                    product = 1.0
-            total += g * (math.log(product) - math.log(2.0))
-            gradient[j] = slope  # its pair with itself adds g − g
-            curvature[j] = bend - 0.5 * g
-        value[query] = total
+            for other in range(j + 1, end - begin):
+                apart = gains[j] - gains[other]
+                p = scores[other] / (scores[j] + scores[other])  # that the other is above, of logits α
+                swap = apart * (discount[j] - discount[other]) * share[query]
+                pull = swap * p if apart > 0.0 else swap * (1.0 - p)  # below 0 where the other is to be above
+                turn = abs(swap) * p * (1.0 - p)
+                slope -= pull
+                bend += turn
+                slopes[other] += pull
+                bends[other] += turn
+            slopes[j] += slope
+            bends[j] += bend

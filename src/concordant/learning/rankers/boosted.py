@@ -19,11 +19,20 @@ from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.estimator import LinearRanker, agreement_with_labels, known
 from concordant.learning.rankers.growing import Growing, Share, as_regressor, lightgbm, stopped_at
 from concordant.learning.rankers.plans import RIDGE, Plan, Recipe
-from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes, InUnits, Slopes
+from concordant.learning.rankers.slopes import (
+    CentredSquares,
+    EdgeSlopes,
+    GainSlopes,
+    InformedSlopes,
+    InUnits,
+    LambdaSlopes,
+    Slopes,
+)
 from concordant.learning.rankers.stopping import ENOUGH
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
+from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.losses.expected_gains import expected_gains
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import surrogate
@@ -36,8 +45,8 @@ from concordant.ranking.click_models import usual_clicks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-OF_JUDGMENTS = ("informed", "informed-regression", "difference-graph", "ranknet")
-OF_GRADES = ("ndcg-pairwise", "err-pairwise", "gain-regression")
+OF_JUDGMENTS = ("informed", "informed-regression", "difference-graph", "ranknet", "gain-regression", "lambda-ndcg")
+OF_GRADES = ("ndcg-pairwise", "err-pairwise", "gain-regression", "lambda-ndcg")
 GENTLE = 10.0
 """Ridge of the linear scorer of gains, in pairs' worth of curvature."""
 
@@ -49,6 +58,13 @@ class Start:
     name: str
     slopes: Slopes
     theta: Floats
+
+
+def regressed(name: str, Z: Matrix, target: Floats, groups: Ragged, weight: Floats) -> Start:
+    """Return squares to a target with their linear scorer; ``weight`` is that of each node of each query."""
+    equations = NormalEquations.of(Z, target, groups.start, weight)
+    theta = np.asarray(equations.solve(RIDGE).theta, np.float64)
+    return Start(name, CentredSquares(target, groups.spread(weight), groups), theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +145,9 @@ class BoostedRanker(LinearRanker):
     Parameters
     ----------
     loss : 'auto', one of 'informed', 'informed-regression', 'difference-graph', 'ranknet' (judgments), 'ndcg-pairwise',
-        'err-pairwise', 'gain-regression' (grades; of judgments the usual structure's scores), or a list of these.
+        'err-pairwise' (grades), 'gain-regression' (of judgments the usual structure's scores), 'lambda-ndcg' (pairs
+        weighted by what NDCG loses when they change places; of judgments the gains are 2^s − 1 of informed scores), or
+        a list of these.
     target : "ndcg@10", "err@10", "pairwise", … (``Target``), by which ``score`` and the number of trees judge.
     rounds, early_stopping : trees of a loss at most; without a lower loss for so many no more are tried.
     learning_rate, leaves, leaf_rows, l2, options : of the trees; ``options`` are further parameters of LightGBM.
@@ -221,7 +239,7 @@ class BoostedRanker(LinearRanker):
     def _check(self) -> None:
         Target.of(self.target, "comparisons")
         listed = self.loss if isinstance(self.loss, list | tuple) else [self.loss]
-        known_losses = ("auto", *OF_JUDGMENTS, *OF_GRADES)
+        known_losses = tuple(dict.fromkeys(("auto", *OF_JUDGMENTS, *OF_GRADES)))
         for name in listed:
             if name not in known_losses:
                 raise UsageError(f"unknown loss {name!r}; {did_you_mean(str(name), known_losses)}")
@@ -251,8 +269,9 @@ class BoostedRanker(LinearRanker):
     def _learn(self, training: Training, columns: Columns) -> None:
         Z = columns.matrix[training.row]
         held = self._held_out(training, columns)
-        problem: Any = Grades(self, training, known(Z)) if training.labelled else Judgments(self, training, columns)
         growing = Growing(Z, self._params())
+        kind = Grades if training.labelled else Judgments
+        problem: Any = kind(self, training, growing.known, columns)
         shares, spread, thetas, notes = [], [], [], [*training.notes]
         self.curve_: dict[str, list[float]] = {}
         stopped = []
@@ -262,7 +281,7 @@ class BoostedRanker(LinearRanker):
             for name in problem.losses:
                 whole = problem.start(name)
                 theta = self._allowed(whole.theta)
-                start = known(Z) @ theta
+                start = growing.known @ theta
                 if held is not None:
                     rounds, wide = self._rounds([held.part(whole, self.target)], name, growing)
                 elif self.folds:
@@ -302,7 +321,7 @@ class BoostedRanker(LinearRanker):
             bases, runs = [], []
             for part in parts:
                 theta = self._allowed(part.start.theta)
-                start = known(growing.Z) @ theta
+                start = growing.known @ theta
                 bases.append(known(part.held) @ theta if part.held.ndim == 2 else start[part.held])
                 units = InUnits.of(part.start.slopes, start)
                 runs.append(growing.stages(units, start, part.rows, part.held))
@@ -329,15 +348,15 @@ class BoostedRanker(LinearRanker):
 class Judgments:
     """Losses of preferences, their linear scorers, and what is held out."""
 
-    def __init__(self, ranker: BoostedRanker, training: Training, columns: Columns) -> None:
-        self.ranker, self.training, self.columns = ranker, training, columns
+    def __init__(self, ranker: BoostedRanker, training: Training, Z: Matrix, columns: Columns) -> None:
+        self.ranker, self.training, self.Z = ranker, training, Z
         kind = str(training.prefs.kind)
         self.clicks = kind == "selections"
         self.target = Target.of(ranker.target, kind)
         listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
         if listed == ["auto"]:
             listed = ["gain-regression"] if self.clicks else ["informed", "informed-regression"]
-        wrong = [name for name in listed if name not in (*OF_JUDGMENTS, "gain-regression")]
+        wrong = [name for name in listed if name not in OF_JUDGMENTS]
         if wrong:
             raise UsageError(f"{wrong[0]} is a loss of grades; of judgments: {', '.join(OF_JUDGMENTS)}")
         self.losses = tuple(listed)
@@ -348,25 +367,26 @@ class Judgments:
         """Return a loss of these judgments (all of them) with its linear scorer."""
         prefs = self.training.prefs if prefs is None else prefs
         groups, weight = self.training.groups, self.training.weight
-        if name == "gain-regression":
+        if name == "gain-regression" or self.clicks:
             structure = usual_clicks(self.training.prefs) if self.clicks else "log-odds"
             targets = self.maker.recipe.targets([Plan(structure, "all", "identity", False)], prefs)[0]
             each = target_weights(targets, weight)
-            equations = self.columns.equations(
-                targets.value, self.training.start, each, rows=self.training.row, intercept="query"
-            )
-            return Start(
-                name,
-                CentredSquares(targets.value, groups.spread(each), groups),
-                np.asarray(equations.solve(RIDGE).theta, np.float64),
-            )
+            start = regressed(name, self.Z, targets.value, groups, each)
+            if name == "gain-regression":
+                return start
+            if name != "lambda-ndcg":
+                raise UsageError(f"{name} is a loss of comparisons; of clicks: gain-regression, lambda-ndcg")
+            return Start(name, LambdaSlopes(targets.value, groups, weight * (each > 0)), start.theta)
         prior = self.maker.prior_of(prefs)
         if name == "informed":
             return Start(name, InformedSlopes(prefs, prior.tau2, groups, weight), prior.theta)
-        if name == "informed-regression":
-            found = self.maker([Plan("bradley-terry", "all", "identity", False)], prefs)[0]
-            judged = groups.spread(weight * (prefs.judgments > 0))
-            return Start(name, CentredSquares(found.value, judged, groups), prior.theta)
+        judged = weight * (prefs.judgments > 0)
+        if name in ("informed-regression", "lambda-ndcg"):
+            found = self.maker([Plan("bradley-terry", "all", "identity", False)], prefs)[0].value
+            if name == "informed-regression":
+                return Start(name, CentredSquares(found, groups.spread(judged), groups), prior.theta)
+            gains = np.exp2(found - groups.spread(groups.least(found))) - 1.0
+            return Start(name, LambdaSlopes(gains, groups, judged), prior.theta)
         objective = surrogate(name).objective(Population.of(Batch.whole(prefs)))
         return Start(name, EdgeSlopes(objective, weight * prefs.judgments), prior.theta)
 
@@ -426,10 +446,10 @@ class Likelihood:
 class Grades:
     """Losses of relevance labels, their linear scorers, and what is held out."""
 
-    def __init__(self, ranker: BoostedRanker, training: Training, Z: Any) -> None:
+    def __init__(self, ranker: BoostedRanker, training: Training, Z: Matrix, columns: Columns) -> None:
         if (training.labels < 0).any():
             raise InputError(f"{int((training.labels < 0).sum()):,} labels are negative; they are at least 0")
-        self.ranker, self.training, self.Z = ranker, training, np.asarray(Z, np.float64)
+        self.ranker, self.training, self.Z = ranker, training, Z
         self.target = Target.of(ranker.target or "ndcg@10", "comparisons")
         listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
         if listed == ["auto"]:
@@ -448,18 +468,14 @@ class Grades:
         weight = np.asarray(self.training.weight, np.float64)
         weight = weight if held is None else np.where(held, 0.0, weight)
         if name == "gain-regression":
-            each = groups.spread(weight / np.maximum(groups.sizes, 1))
-            squares = CentredSquares(self.gains, each, groups)
-            centre = (
-                self.Z
-                - groups.spread(np.add.reduceat(self.Z, groups.start[:-1], axis=0)) / groups.sizes[groups.owner, None]
+            return regressed(
+                name, self.Z, self.gains, groups, weight / np.maximum(groups.sizes, 1) / max(weight.sum(), 1e-300)
             )
-            gram = (centre * each[:, None]).T @ centre
-            gram[np.diag_indices(len(gram))] += RIDGE * max(float(weight.sum()), 1e-300)
-            theta = np.linalg.solve(gram, centre.T @ (each * self.gains))
-            return Start(name, squares, np.asarray(theta, np.float64))
         pairs = GainSlopes(self.gains, groups, weight)
-        return Start(name, pairs, pairs.linear(self.Z, GENTLE))
+        theta = pairs.linear(self.Z, GENTLE)
+        if name == "lambda-ndcg":
+            return Start(name, LambdaSlopes(np.exp2(self.training.labels) - 1.0, groups, weight), theta)
+        return Start(name, pairs, theta)
 
     def parts(self, name: str) -> Iterator[Part]:
         """Hold out whole queries; nothing of fewer than twice as many as folds."""

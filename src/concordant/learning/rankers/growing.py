@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError
 from concordant.learning.features.matrix import Matrix
+from concordant.learning.rankers.estimator import known
 from concordant.learning.rankers.slopes import Slopes
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,11 @@ class Growing:
 
     Z: Matrix
     params: Mapping[str, Any]
+
+    @cached_property
+    def known(self) -> Matrix:
+        """Rows as the linear scorer sees them."""
+        return known(self.Z)
 
     @cached_property
     def _some(self) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from concordant.kernels.pair_slopes import gain_pairs
+from concordant.kernels.arrays import in_ranges
+from concordant.kernels.pair_slopes import gain_losses, gain_pairs, lambda_pairs
 from concordant.learning.features.matrix import Matrix
 from concordant.losses.objective import Objective
 from concordant.preferences.graphs import Batch
@@ -22,6 +24,9 @@ Slopes = Callable[[Floats], tuple[Floats, Floats]]
 """Of scores (nodes,): gradient and curvature of the loss by each, shape (nodes,)."""
 FAR = 300.0
 """Difference of scores beyond which a pair is as good as decided."""
+
+TOP = 30
+"""Ranks that λ-weights look at, as LightGBM does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,28 +83,83 @@ class GainSlopes:
     weight: Floats
     """Of each query."""
 
+    @cached_property
+    def _falling(self) -> tuple[NDArray[np.int64], Floats, Floats]:
+        """The nodes of each query by falling gain, these gains times the query's weight, and its number of pairs."""
+        order = np.lexsort((-self.gain, self.groups.owner))
+        gains = (self.gain * self.groups.spread(self.weight))[order]
+        return order, gains, self.groups.sums(gains > 0) * self.groups.sizes
+
+    def _relative(self, scores: Floats) -> Floats:
+        """exp(α), divided by the largest of the query, by falling gain."""
+        top = self.groups.spread(self.groups.most(scores))
+        return np.asarray(np.exp(np.maximum(scores - top, -FAR))[self._falling[0]], np.float64)
+
     def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return gradient and curvature."""
-        return self.at(scores)[1:]
+        (order, gains, cost), relative, start = self._falling, self._relative(scores), self.groups.start
+        sums = np.zeros((2, len(scores)))
+        in_ranges(lambda first, last: gain_pairs(relative, gains, start, first, last, *sums), cost)
+        found = np.empty_like(sums)
+        found[:, order] = sums
+        return found[0], found[1]
 
-    def at(self, scores: Floats) -> tuple[float, Floats, Floats]:
-        """Return value, gradient and curvature."""
-        top = self.groups.spread(self.groups.most(scores))
-        relative = np.exp(np.maximum(scores - top, -FAR))
-        value, gradient, curvature = np.zeros(len(self.groups)), np.zeros(len(scores)), np.zeros(len(scores))
-        gains = self.gain * self.groups.spread(self.weight)
-        gain_pairs(relative, gains, self.groups.start, value, gradient, curvature)
-        return float(value.sum()), gradient, curvature
+    def value(self, scores: Floats) -> float:
+        """Return the loss."""
+        (_, gains, cost), relative, start = self._falling, self._relative(scores), self.groups.start
+        value = np.zeros(len(self.groups))
+        in_ranges(lambda first, last: gain_losses(relative, gains, start, first, last, value), cost)
+        return float(value.sum())
 
     def linear(self, Z: Matrix, ridge: float) -> Floats:
         """Return the coefficients that minimise the loss of Zθ + (ridge/2) ‖θ‖², by L-BFGS."""
 
         def slope(theta: Floats) -> tuple[float, Floats]:
-            value, gradient, _ = self.at(Z @ theta)
+            scores = Z @ theta
+            value, gradient = self.value(scores), self(scores)[0]
             return value + 0.5 * ridge * float(theta @ theta), Z.T @ gradient + ridge * theta
 
         found = minimize(slope, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200})
         return np.asarray(found.x, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaSlopes:
+    """Σ_q w_q Σ |ΔNDCG_jl| log(1 + exp(α_l − α_j)) over pairs with g_j > g_l, as the order by α is: LambdaMART's.
+
+    ΔNDCG is what NDCG would lose if the two changed places: |g_j − g_l| |D_j − D_l| / DCG*, D_r = 1/log2(1 + r). Pairs
+    have at least one of the ``TOP`` items of most score; items of equal score stand as they come. It is the gradient of
+    no loss: the weights move with the order.
+    """
+
+    gain: Floats
+    groups: Ragged
+    weight: Floats
+    """Of each query."""
+
+    @cached_property
+    def _share(self) -> Floats:
+        """w_q / DCG*_q, up to the rank ``TOP``; 0 where nothing can be gained."""
+        order = np.lexsort((-self.gain, self.groups.owner))
+        place = self.groups.place
+        best = self.groups.sums(np.where(place < TOP, self.gain[order] / np.log2(2.0 + place), 0.0))
+        return np.asarray(np.where(best > 0, self.weight / np.where(best > 0, best, 1.0), 0.0), np.float64)
+
+    def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature."""
+        groups = self.groups
+        order = np.lexsort((-scores, groups.owner))
+        falling, gains = scores[order], self.gain[order]
+        relative = np.exp(np.maximum(falling - groups.spread(groups.most(scores)), -FAR))
+        discount = 1.0 / np.log2(2.0 + np.arange(int(groups.sizes.max(initial=0))))
+        share, start, sums = self._share, groups.start, np.zeros((2, len(scores)))
+        cost = groups.sizes * np.minimum(groups.sizes, TOP)
+        in_ranges(
+            lambda first, last: lambda_pairs(relative, gains, discount, share, start, first, last, TOP, *sums), cost
+        )
+        found = np.empty_like(sums)
+        found[:, order] = sums
+        return found[0], found[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +198,3 @@ class InUnits:
         """Return gradient and curvature."""
         gradient, curvature = self.slopes(scores)
         return gradient / self.unit, curvature / self.unit
-
-
-def without(slopes: CentredSquares | GainSlopes, held: NDArray[np.bool_]) -> CentredSquares | GainSlopes:
-    """Return slopes that some queries have no part in."""
-    if isinstance(slopes, GainSlopes):
-        return replace(slopes, weight=np.where(held, 0.0, slopes.weight))
-    return replace(slopes, weight=np.where(slopes.groups.spread(held), 0.0, slopes.weight))
