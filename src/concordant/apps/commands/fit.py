@@ -333,7 +333,7 @@ def _boosted(options: FitOptions, graded: bool, given: dict[str, Any]) -> Booste
     """Return boosted trees; settings that are not the ranker's own are LightGBM's."""
     lightgbm()
     losses: Any = "auto" if options.loss is None else [one.strip() for one in options.loss.split(",")]
-    known = OF_GRADES if graded else (*OF_JUDGMENTS, "gain-regression")
+    known = OF_GRADES if graded else OF_JUDGMENTS
     for name in () if options.loss is None else losses:
         if name not in known:
             what = "grades" if graded else "judgments"

@@ -48,8 +48,8 @@ class FitOptions(ChosenFeatures, ClusteredLog):
     model: str = option("DIR", "Where the model is kept: a directory.", "-m", required=True)
     loss: str | None = option(
         "L",
-        f"{any_of(SURROGATES)}. Of --regressor boosted also informed or informed-regression, and several with commas "
-        "between.",
+        f"{any_of(SURROGATES)}. Of --regressor boosted also informed, informed-regression or lambda-ndcg, several with "
+        "commas between.",
         show_default="gain-regression, of boosted two that suit",
     )
     phi: str | None = option("P", f"Margin function of the loss: {PHIS}.")
