@@ -43,7 +43,7 @@ def named_regressor(name: str, seed: int, given: Mapping[str, Any]) -> Any:
     except ImportError:
         raise UsageError(f"--regressor {name} needs {module}, which is not installed: pip install {module}") from None
     check_options(name, given, {**dict.fromkeys(MORE.get(name, ()), 0), **made().get_params(deep=False)})
-    return made(random_state=seed, **settings | given)
+    return made(random_state=seed, **{**settings, **given})
 
 
 def check_options(name: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
