@@ -157,9 +157,19 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
     | {"--gain": ["2^s-1", "2^s", "identity", "x"], "--informed": FLAG, "--not-informed": FLAG, "--ridge": VALUES}
-    | {"--regressor": ["linear", "hist-gradient-boosting", "network", "lightgbm", "xgboost", "x"], "--seed": INTS}
-    | {"--log-features": FLAG, "--as-given": FLAG, "--missing": ["mean", "median", "zero", "x"], "--folds": INTS}
-    | {"--feature-columns": [*COLUMNS, "x,y", "x,x", ","]},
+    | {
+        "--regressor": ["linear", "boosted", "hist-gradient-boosting", "network", "lightgbm", "xgboost", "x"],
+        "--seed": INTS,
+    }
+    | {
+        "--log-features": FLAG,
+        "--as-given": FLAG,
+        "--missing": ["mean", "median", "zero", "keep", "x"],
+        "--folds": INTS,
+    }
+    | {"--feature-columns": [*COLUMNS, "x,y", "x,x", ","], "--monotone": ["x=+1", "x=-1,y=0", "x=2", "no=1", "=", ""]}
+    | {"--regressor-options": ["max_depth=3", "learning_rate=x", "rounds=2", "no=1", "x", "=", ""]}
+    | {"--validate": ["0.3", "0", "1", "nan", "votes.csv", "train.txt", "no.csv", ""]},
     "score": FEATURE
     | {"--abstain": FLOATS, "--abstain-by": ["distance", "risk", "x"], "--gamma": VALUES, "--norm": ["1", "2", "inf"]}
     | {"--share": FLOATS, "--memory-limit": SIZES, "--unsafe-load-pickle": FLAG, "--quiet": FLAG},
@@ -218,7 +228,7 @@ READS: dict[str, tuple[str, ...]] = {
     "compare": ("log",),
     "explain": ("log", "features"),
     "tree": ("log",),
-    "fit": ("log", "features"),
+    "fit": ("log", "features", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
     "audit": ("log",),
@@ -627,7 +637,7 @@ def _report(random: Random, case: Case) -> None:
 
 def _export(random: Random, case: Case) -> None:
     _with_model(random, case)
-    case.arguments += ["--to", random.choice(["onnx", "elasticsearch", "solr", "json"])]
+    case.arguments += ["--to", random.choice(["onnx", "elasticsearch", "opensearch", "solr", "json"])]
     case.arguments += ["--output", random.choice(["out", "out.json", "out.onnx", "no/such/out", "model", "votes.csv"])]
     if random.random() < 0.3:
         case.arguments += ["--card", random.choice(["out.md", "out", "model", "no/such/out.md", "votes.csv"])]

@@ -22,11 +22,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_format(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for form in ("onnx", "elasticsearch", "solr", "json"):
+    for form in ("onnx", "elasticsearch", "opensearch", "solr", "json"):
         assert exit_status("export", "-m", model, "--to", form, "-o", tmp_path / f"x.{form}") == 0
     said = capsys.readouterr()
     assert said.out == "" and [line.split(":")[0].split("/")[-1] for line in said.err.splitlines()] == [
-        *("x.onnx", "x.elasticsearch", "x.solr", "x.json")
+        *("x.onnx", "x.elasticsearch", "x.opensearch", "x.solr", "x.json")
     ]
     run = onnxruntime.InferenceSession(tmp_path / "x.onnx", providers=["CPUExecutionProvider"])
     scores = run.run(None, {"features": held_out()})[0]

@@ -22,7 +22,7 @@ from exported import (
     solr_score,
 )
 
-SCORE = {"elasticsearch": elasticsearch_score, "solr": solr_score}
+SCORE = {"elasticsearch": elasticsearch_score, "opensearch": elasticsearch_score, "solr": solr_score}
 
 
 def exported(ranker: Any, folder: Path, to: str, **options: Any) -> tuple[Any, tuple[str, ...]]:
@@ -40,7 +40,7 @@ def scores(model: Any, X: np.ndarray, to: str, number: type = np.float32) -> np.
     return np.array([SCORE[to](model, dict(zip(names, row, strict=True)), number) for row in X])
 
 
-@pytest.mark.parametrize("to", ["elasticsearch", "solr"])
+@pytest.mark.parametrize("to", list(SCORE))
 @pytest.mark.parametrize("kind", list(LINEAR))
 def test_linear_scorers(kind: str, to: str, tmp_path: Path) -> None:
     X, ranker = singles(held_out()[::30]), fitted(kind)
@@ -53,7 +53,7 @@ def test_linear_scorers(kind: str, to: str, tmp_path: Path) -> None:
     assert exact <= 1e-7  # the numbers in the file are those of float32
 
 
-@pytest.mark.parametrize("to", ["elasticsearch", "solr"])
+@pytest.mark.parametrize("to", list(SCORE))
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize("kind", list(TREES))
 def test_trees(kind: str, log: bool, to: str, tmp_path: Path) -> None:
@@ -106,6 +106,8 @@ def test_rules_and_where_missing_values_go(tmp_path: Path) -> None:
         assert found == pytest.approx(ranker.predict(X), rel=1e-6, abs=1e-6)
         _, notes = exported(ranker, tmp_path, "solr")
         assert ["to be 0" in note for note in notes] == [True]
+        same, notes = exported(ranker, tmp_path, "opensearch")
+        assert same == model and ["from 3.8 on" in note for note in notes] == [True]
     # where none may be missing, the plugin sends one where 0 goes
     ranker = cc.RankBoostRanker(10).fit(np.nan_to_num(X), judged)
     model, _ = exported(ranker, tmp_path, "elasticsearch")
@@ -128,7 +130,7 @@ def test_what_stands_in_the_files(tmp_path: Path) -> None:
     assert "feature_normalizers" not in body["model"]["model"]
 
 
-@pytest.mark.parametrize("to", ["elasticsearch", "solr"])
+@pytest.mark.parametrize("to", list(SCORE))
 def test_what_has_no_form_is_refused_in_one_line(to: str, tmp_path: Path) -> None:
     features, labels = learning()
     cases = [
@@ -149,6 +151,27 @@ def test_what_has_no_form_is_refused_in_one_line(to: str, tmp_path: Path) -> Non
         with pytest.raises(cc.UsageError, match=said):
             exported(broken, tmp_path, to)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("to", ["elasticsearch", "opensearch"])
+def test_a_sum_is_two_models_that_a_search_adds_up(to: str, tmp_path: Path) -> None:
+    features, labels = learning()
+    ranker = cc.BoostedRanker(rounds=12, folds=0).fit(features, labels)
+    X = singles(held_out()[::30])
+    made, notes = exported(ranker, tmp_path, to, name="web")
+    assert set(made) == {"models", "rescore"} and "two models" in notes[-1]
+    found = np.full(len(X), 7.0)  # what the search thought of each document
+    called = {model["model"]["name"]: model for model in made["models"]}
+    for step in made["rescore"]:  # one after another, as the reference says of several
+        query = step["query"]
+        assert query["score_mode"] == "total" and step["window_size"] == made["rescore"][0]["window_size"]
+        model = called[query["rescore_query"]["sltr"]["model"]]
+        found = query["query_weight"] * found + query["rescore_query_weight"] * scores(model, X, to)
+    assert np.abs(found - ranker.predict(X)).max() <= 5e-6
+    with pytest.raises(cc.UsageError, match="elasticsearch and opensearch add up two models, onnx and json"):
+        exported(ranker, tmp_path, "solr")
+    with pytest.raises(cc.UsageError, match="no logarithm of a feature"):
+        exported(cc.BoostedRanker(rounds=2, folds=0, log=True).fit(features, labels), tmp_path, to)
 
 
 def test_names_that_solr_does_not_log(tmp_path: Path) -> None:

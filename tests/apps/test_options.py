@@ -163,6 +163,7 @@ LOGS = {
 TABLES = {name: LOGS[name] for name in ("counted comparisons", "sides", "clicks", "PrefLib", "store")}
 """Those that differ for whoever only looks at judgments."""
 F = ["-f", "features.csv"]
+BOOSTED = ["-r", "boosted", "--regressor-options", "leaf_rows=1"]
 INPUTS: dict[str, dict[str, list[str]]] = {
     "rank": {**LOGS, "clicks by the cascade": ["selections.csv", "--structure", "cascade"]}
     | {"clicks by position": ["selections.csv", "--structure", "position-based"]}
@@ -202,7 +203,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"labels by pairs": ["train.txt", "-m", "m", "--loss", "ranknet"]}
     | {"propensities": ["selections.csv", *F, "-m", "m", "--structure", "inverse-propensity", "--order", "all"]}
     | {"drawn subsets": ["votes.csv", *F, "-m", "m", "--structure", "log-odds", "--order", "3"]}
-    | {"trees": ["votes.csv", *F, "-m", "m", "-r", "random-forest", "--order", "2"]},
+    | {"trees": ["votes.csv", *F, "-m", "m", "-r", "random-forest", "--order", "2"]}
+    | {"boosted": ["votes.csv", *F, "-m", "m", "-r", "boosted"], "boosted labels": ["train.txt", "-m", "m", *BOOSTED]},
     "score": {"CSV": ["-m", "model", *F], "Parquet": ["-m", "model", "-f", "features.parquet"]}
     | {"LETOR": ["-m", "trees", "-f", "train.txt"]}
     | {"tiers": ["-m", "model", *F, "--abstain", "0.2", "--gamma", "0.5"]}
@@ -296,8 +298,11 @@ VALUES: dict[str, list[str]] = {
     "c0": ["2", "auto"],
     "target": ["ndcg@3", "pairwise", "err@2"],
     "regressor": ["hist-gradient-boosting"],
+    "regressor_options": ["max_depth=2", "rounds=2"],
+    "monotone": ["x=+1", "1=-1"],
+    "validate": ["0.5", "counted.csv"],
     "ridge": ["0.5"],
-    "missing": ["mean"],
+    "missing": ["mean", "keep"],
     "folds": ["2"],
     "effects": ["none"],
     "spread": ["0.7"],
@@ -318,7 +323,7 @@ VALUES: dict[str, list[str]] = {
     "against": ["others.csv"],
     "unmatched": ["skip", "trec"],
     "item": ["item"],
-    "to": ["solr", "elasticsearch"],
+    "to": ["solr", "elasticsearch", "opensearch"],
     "card": ["card.md"],
     "name": ["n"],
     "feature_names": ["one,two,three"],

@@ -190,7 +190,7 @@ def scale_of(ranker: Any, training: Training | None, names: tuple[str, ...] | No
         )
     width = training.features.X.shape[1]
     X = matched(training.features, training.named, names, getattr(inner, "n_features_in_", None) or width)
-    fill = "raise" if getattr(inner, "missing", "raise") == "raise" else "mean"
+    fill = "raise" if getattr(inner, "missing_", "raise") == "raise" else "mean"
     return Normaliser(standardise, own is not None and own.log, fill).fit(X, names or training.features.names)
 
 

@@ -280,7 +280,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
             raise UsageError(f"fit takes features and judgments, or neither of them; there are no {what}")
         if y is None:
             return self._without_judgments()
-        training = learning_rows(X, y, self.missing, sample_weight, qid=qid, group=group)
+        training = learning_rows(X, y, self.missing_, sample_weight, qid=qid, group=group)
         training.features.refuse_special("AbstainingRanker, which measures distances,")
         fitted = is_fitted(self.ranker)
         self.ranker_ = self.ranker if fitted else fit_scorer(self.ranker, training)
@@ -302,7 +302,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
     def predict(self, X: Any) -> Floats:
         """Return one score per row, those of the ranker; abstention is about pairs."""
         check_is_fitted(self, "rule_")
-        return scores_of(self.ranker_, *rows_of(X, self.missing, self._names))
+        return scores_of(self.ranker_, *rows_of(X, self.missing_, self._names))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Return 1 less the abstention loss on these judgments: pairs ordered wrongly, plus ``cost`` for each declined.
@@ -355,9 +355,9 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
         return self.rule_.gamma
 
     @property
-    def missing(self) -> str:
+    def missing_(self) -> str:
         """What the ranker does with missing values."""
-        return str(getattr(unfrozen(getattr(self, "ranker_", self.ranker)), "missing", "raise"))
+        return str(getattr(unfrozen(getattr(self, "ranker_", self.ranker)), "missing_", "raise"))
 
     # -- inside ----------------------------------------------------------------------------------------------------
     @property
@@ -418,7 +418,7 @@ class AbstainingRanker(PartialOrders, Restorable, BaseEstimator):  # type: ignor
 
     def _judged(self, X: Any, y: Any, sample_weight: Any, qid: Any = None, group: Any = None) -> HeldPairs:
         check_is_fitted(self, "rule_")
-        held = learning_rows(X, y, self.missing, sample_weight, whole=True, qid=qid, group=group)
+        held = learning_rows(X, y, self.missing_, sample_weight, whole=True, qid=qid, group=group)
         held.refuse_cut()
         return self._held(self.ranker_, held)
 

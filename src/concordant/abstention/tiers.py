@@ -136,7 +136,7 @@ class PartialOrders(ABC):
     """The order that is left of pairs and lists when some pairs are declined."""
 
     rule_: Rule
-    missing: Any
+    missing_: Any
     _names: Any
 
     @abstractmethod
@@ -155,7 +155,7 @@ class PartialOrders(ABC):
     def explain_pairs(self, a: Any, b: Any) -> PairDecisions:
         """Return what is said of each pair with its reason, score difference, distance and estimated risk."""
         check_is_fitted(self, "rule_")
-        (scores_a, Z_a), (scores_b, Z_b) = (self._seen(*rows_of(X, self.missing, self._names)) for X in (a, b))
+        (scores_a, Z_a), (scores_b, Z_b) = (self._seen(*rows_of(X, self.missing_, self._names)) for X in (a, b))
         if len(scores_a) != len(scores_b):
             raise InputError(f"pairs of rows: a has {len(scores_a):,} rows, b has {len(scores_b):,}")
         return self.rule_.decide(scores_b - scores_a, pair_distances(Z_a, Z_b, self.rule_.norm))
@@ -184,7 +184,7 @@ class PartialOrders(ABC):
     def _lists(self, X: Any) -> tuple[Floats, Matrix, Ints, Ints]:
         """Scores, normalised features, and the rows of each query."""
         check_is_fitted(self, "rule_")
-        features, named = rows_of(X, self.missing, self._names)
+        features, named = rows_of(X, self.missing_, self._names)
         scores, Z = self._seen(features, named)
         if features.query is None:
             return scores, Z, np.array([0, len(scores)]), np.arange(len(scores))

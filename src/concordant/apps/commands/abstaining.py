@@ -48,7 +48,7 @@ def careful(ranker: Any, options: AbstentionOptions, names: Sequence[str] | None
     if options.judgments is not None:
         if how["gamma"] != "auto":
             raise UsageError("--judgments are there to choose γ by, and --gamma gives it; leave one of them out")
-        return made.fit(*_judged(options, options.judgments, made.missing, names))
+        return made.fit(*_judged(options, options.judgments, made.missing_, names))
     if options.judged_features is not None:
         raise UsageError("--judged-features are those of the items of --judgments, which is missing")
     if by_risk:

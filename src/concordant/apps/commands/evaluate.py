@@ -116,7 +116,7 @@ def evaluate(options: EvaluateOptions) -> None:
         with stage("matching rows"):
             lists = match(valued, judged, options.unmatched)
         values = {name: _values(judges[name], lists) for name in steps("metrics", list(judges))}
-    options.say_notes([lists.left_out] if lists.left_out else [])
+    options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else [])])
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
     second: Matched | None = None
@@ -178,7 +178,9 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
             table = row if table is None else pa.concat_tables([row, table])
     _show(table)
     skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
-    options.say_notes([*skipped, f"{options.labels}: {prefs.facts}", *reading.notes, *notes])
+    options.say_notes(
+        [*skipped, f"{options.labels}: {prefs.facts}", *reading.notes, *notes, *(fitted.notes if fitted else [])]
+    )
 
 
 def _made_from(source: str | None, beta: dict[str, float], log_nu: float | None, cuts: Cuts | None) -> Note:

@@ -78,7 +78,7 @@ def _card(ranker: Any, options: ExportOptions) -> str:
         if file is None:
             return None
         with Progress(options.quiet, f"reading {file}"):
-            return read_feature_file(file, options, missing=ranker.missing, names=names)
+            return read_feature_file(file, options, missing=ranker.missing_, names=names)
 
     def judgments(log: str | None, rows: Features | None) -> tuple[Preferences | None, Features | None]:
         if log is None:
@@ -97,7 +97,7 @@ def _card(ranker: Any, options: ExportOptions) -> str:
     if options.labels is not None:
         if not is_letor(options.labels):
             raise UsageError(f"--labels {options.labels} is no LETOR file: lines such as 2 qid:7 1:0.5 2:3 # item")
-        labels = read_judged(options.labels, missing="raise" if ranker.missing == "raise" else "keep")
+        labels = read_judged(options.labels, missing="raise" if ranker.missing_ == "raise" else "keep")
     with Progress(options.quiet, "writing the card" if learned is None or not options.audit else "auditing"):
         return model_card(
             options.model,

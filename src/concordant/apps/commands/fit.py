@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -25,11 +26,18 @@ from concordant.apps.commands.reading_log import (
     read_feature_file,
     said_of_names,
 )
-from concordant.apps.commands.regressors import named_regressor
+from concordant.apps.commands.regressors import (
+    OF_TREES,
+    check_options,
+    monotone_signs,
+    named_regressor,
+    said_options,
+)
 from concordant.apps.commands.standard import beside_the_result
+from concordant.apps.commands.validating import HeldOut, known_queries, share_apart, validated
 from concordant.apps.models.directory import check_target
 from concordant.apps.models.saving import save_model
-from concordant.errors import InputError, UsageError, counted
+from concordant.errors import ConcordantError, InputError, UsageError, counted, did_you_mean
 from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import locate
 from concordant.io.read import read_log
@@ -37,8 +45,11 @@ from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_judged
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.boosted import OF_GRADES, OF_JUDGMENTS, BoostedRanker
 from concordant.learning.rankers.edges import EdgeRanker
+from concordant.learning.rankers.growing import lightgbm
 from concordant.learning.rankers.lists import LOSSES, ListRanker
+from concordant.learning.rankers.regressors import knows_missing
 from concordant.learning.rankers.target import Target
 from concordant.losses.pair_losses import pair_loss
 from concordant.losses.surrogates import surrogate
@@ -61,8 +72,15 @@ def fit(options: FitOptions) -> None:
         return
     if options.master is not None:
         raise UsageError(f"--master {options.master} belongs to --engine spark")
+    held: HeldOut | None = None
     with Progress(quiet, f"reading {log}"):
-        features, judged, told = _labels(options) if graded else _preferences(options)
+        read = _labels if graded else _preferences
+        features, judged, told = read(log, options, ranker.missing_)
+        if options.validate is not None:
+            features, judged, held, more = _held_out(features, judged, ranker, read, options)
+            told += more
+    if options.monotone is not None:
+        ranker.set_params(monotone=monotone_signs(options.monotone, features.names))
     if not quiet:
         if isinstance(features, FeatureFile):
             told.append(f"{options.features}: streamed from disk, {gigabytes(features)}")
@@ -73,16 +91,22 @@ def fit(options: FitOptions) -> None:
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
     with Progress(quiet, "learning"):
-        _fit(ranker, features, judged, options)
+        _fit(ranker, features, judged, held, options)
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
-    options.settle(**chosen_by(ranker), gated="gate" in ranker.status_)
+            found = None if held is None else validated(ranker, held)
+    options.settle(**chosen_by(ranker), gated="gate" in ranker.status_ or isinstance(ranker, BoostedRanker))
     place = save_model(ranker, options.model, about={"log": log, "features": options.features or log})
     if not quiet:
         tell(told)
     _say(ranker, agreement, None if graded else str(judged.kind), options)
+    if found is not None:
+        options.say("validated", found[2])
     options.say("wrote", f"wrote {place}/", path=str(place))
-    if hasattr(ranker, "cv_"):
+    if found is not None:
+        with beside_the_result():
+            put_table(found[1] if sys.stdout.isatty() else found[0])
+    elif hasattr(ranker, "cv_"):
         with beside_the_result():
             put_table(ranker.curve())
 
@@ -91,10 +115,11 @@ def _settle(options: FitOptions, graded: bool) -> None:
     """Refuse what nothing reads on the way from labels, or from preferences, by this loss."""
     if graded and options.engine == "spark":
         return  # which refuses labels
-    log, loss, order = options.log, options.loss, options.order
+    log, loss, order = options.log, _loss(options), options.order
     aggregated = order == "all" or (order == "auto" and loss != "gain-regression")
     options.settle(
         graded=graded,
+        loss=loss,
         letor=graded and options.features is None and is_letor(log),
         reads=surrogate(loss).reads,
         listed=loss in LOSSES,
@@ -102,13 +127,51 @@ def _settle(options: FitOptions, graded: bool) -> None:
     )
 
 
-def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, options: FitOptions) -> None:
+def _loss(options: FitOptions) -> str:
+    """The loss of a ranker of one loss; what boosted trees make of theirs is their own affair."""
+    return "gain-regression" if options.loss is None or options.regressor == "boosted" else options.loss
+
+
+def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, held: HeldOut | None, options: FitOptions) -> None:
+    more = {} if held is None or not isinstance(ranker, BoostedRanker) else {"eval_set": (held.features, held.judged)}
     try:
-        ranker.fit(features, judged)
-    except UsageError as error:
-        if not isinstance(features, FeatureFile) or options.stream:
+        ranker.fit(features, judged, **more)
+    except ConcordantError as error:
+        if not isinstance(error, UsageError) or not isinstance(features, FeatureFile) or options.stream:
             raise
         raise UsageError(f"{error}; the table takes {gigabytes(features)}, --in-memory reads it all the same") from None
+    except Exception as error:  # what others' trees say of a setting that they do not take
+        if not options.regressor_options:
+            raise
+        given = " ".join(options.regressor_options)
+        raise UsageError(f"--regressor {options.regressor} cannot be fitted with {given}: {error}") from error
+
+
+def _held_out(
+    features: Features | FeatureFile, judged: Any, ranker: Any, read: Any, options: FitOptions
+) -> tuple[Features, Any, HeldOut, list[str]]:
+    """Return what is left to learn from, what is held out, and what to say of it."""
+    given = options.validate
+    if isinstance(features, FeatureFile):
+        raise UsageError("--validate needs the features in memory (--in-memory)")
+    if isinstance(given, float):
+        features, judged, parts = share_apart(features, judged, given, options.seed)
+        return features, judged, HeldOut.of(*parts, ranker), []
+    name = str(given)
+    if os.path.exists(name) and os.path.exists(options.log) and os.path.samefile(name, options.log):
+        raise UsageError(
+            f"--validate {name} is LOG itself, which the scorer is fitted to; name another file, or a share"
+        )
+    if read is _preferences and is_letor(name):  # judged by grades, whose features stand beside them
+        keep = "raise" if ranker.missing_ == "raise" else "keep"
+        rows, held = read_judged(name, missing=keep, width=len(features.names))
+    elif read is _labels and options.features is None and not is_letor(name):
+        raise UsageError(f"--validate {name} is no LETOR file, with labels and features as in {options.log}")
+    else:
+        rows, held, _ = read(name, options, ranker.missing_, features)
+    notes = known_queries(judged, features, held, rows)
+    told = [] if options.quiet else [f"note: {note}" for note in notes]
+    return features, judged, HeldOut.of(os.path.basename(name), rows, held, ranker), told
 
 
 SAID = "concordance (pairs in the order of the judgments)"
@@ -135,14 +198,16 @@ def _may_gate(options: FitOptions) -> bool:
     """Whether a gate holds judgments out, so that clusters matter."""
     named = (options.structure, options.gain, options.c0, options.informed)
     usual = options.order == "auto" and all(one is None for one in named)
-    return options.loss == "gain-regression" and (usual if options.gate is None else options.gate)
+    return _loss(options) == "gain-regression" and (usual if options.gate is None else options.gate)
 
 
-def _preferences(options: FitOptions) -> tuple[Features | FeatureFile, Any, list[str]]:
+def _preferences(
+    log: str, options: FitOptions, missing: str, beside: Features | None = None
+) -> tuple[Features | FeatureFile, Any, list[str]]:
+    """Return the features, those that are known already where there are some, the judgments and what to say of them."""
     if options.features is None:
         raise UsageError("--features is missing: a preference log holds no features of its items")
-    file = feature_stream(options.features, options)
-    log = options.log
+    file = None if beside is not None else feature_stream(options.features, options)
     reading = read_log(log, **asked_of(options))
     refuse_crossed(reading.preferences, "a fit")
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
@@ -154,24 +219,28 @@ def _preferences(options: FitOptions) -> tuple[Features | FeatureFile, Any, list
     if file is not None:
         return file, reading.preferences, told + ([] if options.quiet else as_written(file, reading.preferences))
     with stage(f"reading {options.features}"):
-        features = read_feature_file(options.features, options, missing=options.missing)
+        features = read_feature_file(options.features, options, missing=missing) if beside is None else beside
     features, converted = labelled_like(features, reading.preferences)
     told += [] if options.quiet else converted
     return features, reading.preferences, told
 
 
-def _labels(options: FitOptions) -> tuple[Features, Any, list[str]]:
-    """Return the rows that have a label, and the labels; a label without features is an error."""
-    log = options.log
+def _labels(
+    log: str, options: FitOptions, missing: str, beside: Features | None = None
+) -> tuple[Features, Any, list[str]]:
+    """Return the rows that have a label, and the labels; a label without features is an error.
+
+    ``beside``: what is known already of a LETOR file with as many features.
+    """
     if options.stream:
         raise UsageError("--stream is for preferences; graded labels are fitted in memory")
     if options.features is None:
         if not is_letor(log):
             raise UsageError(f"--features is missing: {log} holds labels only")
-        keep = "raise" if options.missing == "raise" else "keep"
-        features, labels = read_judged(log, missing=keep)
+        keep = "raise" if missing == "raise" else "keep"
+        features, labels = read_judged(log, missing=keep, width=None if beside is None else len(beside.names))
         return features, labels, []
-    features = read_feature_file(options.features, options, missing=options.missing)
+    features = read_feature_file(options.features, options, missing=missing)
     columns = {"query": options.query, "item": options.item, "label": options.label}
     judged = read_valued(log, "label", columns)
     found = match(_as_valued(features, options.features), judged, "skip")
@@ -204,7 +273,10 @@ def _say_missing(features: Features, judged: Valued, found: Matched) -> None:
 
 def _ranker(options: FitOptions, graded: bool) -> Any:
     """Return the unfitted ranker that the options describe; options that mean nothing for it are refused."""
-    loss, phi = options.loss, options.phi
+    given = said_options(options.regressor_options)
+    if options.regressor == "boosted":
+        return _boosted(options, graded, given)
+    loss, phi = _loss(options), options.phi
     member = surrogate(loss)
     if phi is not None:
         pair_loss(phi)
@@ -213,9 +285,13 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
     shared: dict[str, Any] = {
         "standardise": options.standardise,
         "log": options.log_features,
-        "missing": options.missing,
+        "missing": "auto" if options.missing is None else options.missing,
         "seed": options.seed,
     }
+    regressor = named_regressor(options.regressor, options.seed, given)
+    if options.missing == "keep" and not knows_missing(regressor):
+        what = "a linear scorer" if regressor is None else f"--regressor {options.regressor}"
+        raise UsageError(f"--missing keep: {what} does not know missing values; mean, median or zero fills them")
     if options.ridge is not None:
         if options.regressor != "linear":
             raise UsageError(f"--ridge is for linear scorers; --regressor {options.regressor} has settings of its own")
@@ -225,8 +301,7 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
             raise UsageError("--order means nothing here: graded labels are complete preferences")
         if loss not in LOSSES:
             _linear(options)
-            return EdgeRanker(loss, phi=phi, **shared, **_solver(options))
-        regressor = named_regressor(options.regressor, options.seed)
+            return EdgeRanker(loss, phi=phi, **_edges(shared), **_solver(options))
         del shared["seed"]  # the regressor has it; the rest is exact
         return ListRanker(loss, target=options.target, phi=phi, gain=options.gain, regressor=regressor, **shared)
     order = options.order
@@ -240,7 +315,6 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
             shared["structure_options"] = {"c0": options.c0}
         if clicks := click_options(options):
             shared["structure_options"] = clicks
-        regressor = named_regressor(options.regressor, options.seed)
         return AggregationRanker(order=order, regressor=regressor, **shared)
     _linear(options)
     if options.subsets is not None:
@@ -249,7 +323,40 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
         shared |= {"structure": options.structure, "structure_options": click_options(options) or None}
         if options.gain is not None:
             shared["options"] = {"gain": options.gain}
-    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **shared, **_solver(options))
+    return EdgeRanker(loss, phi=phi, order="all" if order == "auto" else order, **_edges(shared), **_solver(options))
+
+
+def _edges(shared: dict[str, Any]) -> dict[str, Any]:
+    """Losses on edges have no regressor, so there is nothing to ask about missing values."""
+    return {**shared, "missing": "raise"} if shared["missing"] == "auto" else shared
+
+
+def _boosted(options: FitOptions, graded: bool, given: dict[str, Any]) -> BoostedRanker:
+    """Return boosted trees; settings that are not the ranker's own are LightGBM's."""
+    lightgbm()
+    losses: Any = "auto" if options.loss is None else [one.strip() for one in options.loss.split(",")]
+    known = OF_GRADES if graded else OF_JUDGMENTS
+    for name in () if options.loss is None else losses:
+        if name not in known:
+            what = "grades" if graded else "judgments"
+            raise UsageError(f"--loss {name} is no loss of {what} for boosted trees; {did_you_mean(name, known)}")
+    own = {key: value for key, value in BoostedRanker().get_params().items() if key not in OPTIONS_OF_BOOSTED}
+    check_options("boosted", given, {**own, **dict.fromkeys(OF_TREES, 0)})
+    return BoostedRanker(
+        losses,
+        target=options.target,
+        options={key: value for key, value in given.items() if key not in own} or None,
+        standardise=options.standardise,
+        log=options.log_features,
+        missing=options.missing or "keep",
+        folds=3 if options.folds is None else options.folds,
+        seed=options.seed,
+        **{key: value for key, value in given.items() if key in own},
+    )
+
+
+OPTIONS_OF_BOOSTED = {"loss", "target", "options", "monotone", "standardise", "log", "missing", "folds", "seed"}
+"""Parameters of ``BoostedRanker`` that have an option of their own."""
 
 
 def _solver(options: FitOptions) -> dict[str, Any]:

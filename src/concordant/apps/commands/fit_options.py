@@ -7,7 +7,7 @@ from typing import Literal
 import click
 
 from concordant.apps.commands.given import argument, flag, option
-from concordant.apps.commands.regressors import REGRESSORS
+from concordant.apps.commands.regressors import NAMES
 from concordant.apps.commands.shared_options import (
     ONE,
     PHIS,
@@ -17,6 +17,7 @@ from concordant.apps.commands.shared_options import (
     Said,
     any_of,
     positive,
+    share,
 )
 from concordant.losses.names import SURROGATES
 from concordant.ranking.names import STRUCTURES
@@ -34,6 +35,7 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
       concordant fit clicks.parquet --features docs.txt --model model --structure cascade --clicks first
       concordant fit votes.csv -f items.csv -m trees --regressor hist-gradient-boosting
       concordant fit train.txt --model model          (LETOR: labels and features in one file)
+      concordant fit train.txt -m trees --regressor boosted --validate vali.txt
       concordant fit votes.parquet -f huge.parquet -m model --structure log-odds --stream
     """
 
@@ -45,10 +47,11 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
         "-f",
     )
     model: str = option("DIR", "Where the model is kept: a directory.", "-m", required=True)
-    loss: str = option(
+    loss: str | None = option(
         "L",
-        f"{any_of(SURROGATES)}.",
-        default="gain-regression",
+        f"{any_of(SURROGATES)}. Of --regressor boosted also informed, informed-regression or lambda-ndcg, several with "
+        "commas between.",
+        show_default="gain-regression, of boosted two that suit",
     )
     phi: str | None = option("P", f"Margin function of the loss: {PHIS}.")
     structure: str | None = option("S", f"What is aggregated: {any_of(STRUCTURES)}.", "-s")
@@ -89,7 +92,22 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
         "where no structure, order, gain or --informed is given.",
         "--gate/--no-gate",
     )
-    regressor: str = option("R", f"{any_of(['linear', *REGRESSORS])}.", "-r", default="linear")
+    regressor: str = option(
+        "R", f"{any_of(NAMES)}. boosted: a linear scorer, then trees on the same loss.", "-r", default="linear"
+    )
+    regressor_options: tuple[str, ...] = option(
+        "KEY=VALUE", "A setting of the regressor, such as max_depth=6 (again for more).", default=()
+    )
+    monotone: str | None = option(
+        "A=+1,B=-1",
+        "With --regressor boosted: scores never fall (+1) or never rise (-1) as the feature rises.",
+    )
+    validate: float | str | None = option(
+        "FILE|SHARE",
+        "Judge the scorer by what it is not fitted to: a file of the same kind as LOG, or a share of its queries, such "
+        "as 0.2. Of boosted trees the loss after each number of trees is printed; boosted takes the best number.",
+        type=Said("a file, or a share of the queries between 0 and 1", share),
+    )
     ridge: float | str | None = option(
         "V",
         "Ridge (λ/2)‖θ‖² on standardised features: a number, or auto.",
@@ -109,8 +127,8 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
     )
     log_features: bool = flag("Take sign(x)·log(1 + |x|) of every feature.")
     standardise: bool = option(None, "Standardise the features.", "--standardise/--as-given", default=True)
-    missing: Literal["raise", "mean", "median", "zero"] = option(
-        None, "What a missing feature becomes.", default="raise"
+    missing: Literal["raise", "mean", "median", "zero", "keep"] | None = option(
+        None, "What a missing feature becomes.", show_default="keep for regressors that know them, else raise"
     )
     stream: bool | None = option(
         None,

@@ -46,6 +46,12 @@ class FittedScorer:
         own = getattr(inner, "status_", {}).get("target")
         return cls(ranker, asked or (None if own is None else str(own)))
 
+    @property
+    def notes(self) -> list[str]:
+        """What was held out when the model was fitted, and how well it ordered that."""
+        kept = getattr(getattr(self.ranker, "ranker_", self.ranker), "status_", {}).get("validation")
+        return [] if kept is None else [f"when the model was fitted: {kept['said']}"]
+
     def valued(self, options: EvaluateOptions) -> Valued:
         """Score the features of the items, those of LABELS themselves where these are a LETOR file."""
         source = options.features or (options.labels if is_letor(options.labels) else None)
@@ -54,7 +60,7 @@ class FittedScorer:
                 f"{options.scores} is a model: it scores items by their features; name them with --features"
             )
         with stage(f"reading {source}"):
-            features = read_feature_file(source, options, missing=self.ranker.missing, names=names_of(self.ranker))
+            features = read_feature_file(source, options, missing=self.ranker.missing_, names=names_of(self.ranker))
         table = ranked(features, self.ranker.predict(features))
         texts = {name: pc.cast(table[name], pa.large_string()).combine_chunks() for name in ("query", "item")}
         query = None if features.query is None else texts["query"]

@@ -39,6 +39,11 @@ def _surrogate(at: Mapping[str, Any]) -> bool:
     return at["graded"] is False and at["loss"] != "gain-regression"
 
 
+def _boosted(at: Mapping[str, Any]) -> bool:
+    """Whether fit makes a BoostedRanker."""
+    return bool(at["regressor"] == "boosted")
+
+
 def _on_edges(at: Mapping[str, Any]) -> bool:
     """Whether fit minimises a loss on edges: not by regression, nor by what lists of labels have of their own."""
     return not at["listed"] if at["graded"] else at["loss"] != "gain-regression"
@@ -91,6 +96,17 @@ RULES = (
          "leave it out, or add --structure position-based"),
     Rule("rank", "positions", lambda at: at["engine"] == "spark", "executors keep the judgments"),
     # labels and preferences to learn from
+    Rule("fit", "structure order subsets gain score_scale c0 informed gate phi ridge solver steps radius",
+         _boosted, "--regressor boosted has its own losses of all judgments of a query",
+         "leave it out, or name another regressor"),
+    Rule("fit", "stream", lambda at: _boosted(at) and at["stream"], "boosted trees need all features in memory"),
+    Rule("fit", "folds", lambda at: _boosted(at) and at["validate"] is not None,
+         "how many trees is chosen on what --validate holds out"),
+    Rule("fit", "monotone", lambda at: not _boosted(at), "only boosted trees are held to it",
+         "leave it out, or add --regressor boosted"),
+    Rule("fit", "regressor_options", lambda at: at["regressor"] == "linear",
+         "a linear scorer has no such settings", "leave it out, or name a --regressor"),
+    Rule("fit", "validate", lambda at: at["engine"] == "spark", "executors of Spark hold nothing out"),
     Rule("fit", f"{' '.join(ROLES)} label {READING}", lambda at: at["letor"],
          "{log} is a LETOR file: its labels, queries and features stand where they stand in every such file"),
     Rule("fit", "feature_item feature_query feature_columns", lambda at: at["letor"],
@@ -103,7 +119,7 @@ RULES = (
     Rule("fit", "cluster", lambda at: at["graded"], "{log} holds graded labels"),
     Rule("fit", "cluster", lambda at: at["gated"] is False or at["engine"] == "spark",
          "it says which judgments the gate holds out together, and there is no gate here"),
-    Rule("fit", "structure informed subsets folds", lambda at: at["graded"],
+    Rule("fit", "structure informed subsets folds", lambda at: at["graded"] and not _boosted(at),
          "graded labels are complete preferences: nothing is aggregated"),
     Rule("fit", "gate", lambda at: at["graded"], "graded labels are fitted themselves: no aggregation is chosen"),
     Rule("fit", "score_scale c0", lambda at: at["graded"] or _surrogate(at),
@@ -186,7 +202,7 @@ RULES = (
 
 def chosen_by(ranker: Any) -> dict[str, bool]:
     """Return the facts that a fitted ranker of preferences says: was anything cross-validated, were subsets drawn."""
-    if not isinstance(getattr(ranker, "folds", None), int):
+    if not isinstance(getattr(ranker, "folds", None), int) or not hasattr(ranker, "order_"):
         return {}
     tried = ranker.cv_["order"].tolist() if hasattr(ranker, "cv_") else [ranker.order_]
     return {

@@ -438,8 +438,9 @@ class ServeOptions(AbstentionOptions):
 class ExportOptions(ModelOptions, FeatureOptions, LogOptions):
     """Write a model for other software, its normaliser included, or a model card, or both.
 
-    onnx takes every regressor that has a converter, in float64; elasticsearch and solr take linear scorers and trees
-    (solr networks too), in float32; json is documented in docs/export.md.
+    onnx takes every regressor that has a converter, in float64; elasticsearch, opensearch and solr take linear
+    scorers and trees (solr networks too), in float32, the former two also both added up; json is documented in
+    docs/export.md.
 
     \b
     Examples:
@@ -448,7 +449,7 @@ class ExportOptions(ModelOptions, FeatureOptions, LogOptions):
       concordant export -m model --card README.md --log votes.csv --features items.csv --labels test.txt
     """
 
-    to: str | None = option("FORMAT", "onnx, elasticsearch (and OpenSearch), solr or json.")
+    to: str | None = option("FORMAT", "onnx, elasticsearch, opensearch, solr or json.")
     output: str | None = option("FILE", "Write the model to FILE.", "-o")
     card: str | None = option("FILE", "Write a model card to FILE, such as README.md.")
     name: str | None = option("N", "Name of the model (default: FILE without its ending; in the card DIR).")

@@ -84,7 +84,7 @@ def _features(options: ReportOptions, model: Any, prefs: Preferences) -> tuple[A
     if options.features is None:
         return None, []
     names = names_of(model)
-    missing = "keep" if model is None else str(getattr(model, "missing", "raise"))
+    missing = "keep" if model is None else str(getattr(model, "missing_", "raise"))
     features = read_feature_file(options.features, options, missing=missing, names=names)
     features, said = labelled_like(features, prefs)
     return features, said + ([] if names else said_of_names(options.features, features.names, options))

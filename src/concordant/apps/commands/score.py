@@ -71,7 +71,7 @@ def score(options: ScoreOptions) -> None:
         return
     with Progress(options.quiet, "scoring"):
         with stage(f"reading {options.features}"):
-            features = read_feature_file(options.features, options, missing=ranker.missing, names=names)
+            features = read_feature_file(options.features, options, missing=ranker.missing_, names=names)
         with stage(counted(len(features), "rows")):
             table = ranked(features, ranker.predict(features))
         if abstaining is not None:

@@ -61,7 +61,7 @@ def application(
             say("note", said)
     features = None
     if options.features is not None:
-        missing = getattr(ranker, "missing", "raise")
+        missing = getattr(ranker, "missing_", "raise")
         features = read_feature_file(options.features, options, missing=missing, names=names)
     lines = Lines(form)
     name, told = Path(options.model).resolve().name, None if options.quiet else lines

@@ -52,6 +52,21 @@ def positive(text: str) -> float:
     return number
 
 
+def share(text: str) -> float | str:
+    """Read a share between 0 and 1, or the name of a file.
+
+    >>> share("0.2"), share("held-out.csv")
+    (0.2, 'held-out.csv')
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if not 0 < number < 1:
+        raise ValueError
+    return number
+
+
 def size(text: str) -> int:
     """Read the bytes of a size such as 4MB.
 

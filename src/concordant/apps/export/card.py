@@ -358,6 +358,7 @@ def _fitted(seen: _Seen) -> Iterator[str]:
     chosen = {name: params[name] for name in ("loss", "phi", "missing") if params.get(name) is not None}
     told = ("structure", "order", "gain", "ridge", "target", *(["loss"] if chosen.get("loss") == "auto" else []))
     chosen |= {name: status[name] for name in told if status.get(name) is not None}
+    chosen |= {"missing": seen.inner.missing_} if "missing" in chosen else {}
     rows += [(name, f"{value:.6g}" if isinstance(value, float) else str(value)) for name, value in chosen.items()]
     normaliser = getattr(seen.inner, "normaliser_", None)
     if normaliser is not None:
@@ -365,6 +366,8 @@ def _fitted(seen: _Seen) -> Iterator[str]:
         rows.append(("features are", " and ".join(steps) or "taken as they are"))
     if status.get("status"):
         rows.append(("the fit ended with", str(status["status"])))
+    if status.get("validation"):
+        rows.append(("when it was fitted", str(status["validation"]["said"])))
     if status.get("consistent_for"):
         rows.append(("consistent for", f"{status['consistent_for']}, given: {status['condition']}"))
     yield table(("", ""), rows)

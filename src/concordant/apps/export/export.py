@@ -1,4 +1,4 @@
-"""Write a fitted ranker in a format that others read: ONNX, Elasticsearch, Solr, plain JSON."""
+"""Write a fitted ranker in a format that others read: ONNX, Elasticsearch, OpenSearch, Solr, plain JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from concordant.apps.models.saving import load_model
 from concordant.errors import UsageError, did_you_mean
 from concordant.io.log.disk import check_replaced, in_place_of
 
-FORMATS = ("onnx", "elasticsearch", "solr", "json")
+FORMATS = ("onnx", "elasticsearch", "opensearch", "solr", "json")
+PLUGINS = {"elasticsearch": "Elasticsearch", "opensearch": "OpenSearch"}
+"""Engines whose learning-to-rank plugins read one and the same model."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ def export_model(
     ----------
     ranker : a fitted ranker, or the directory of a model.
     path : the file; what was there is replaced, whole or not at all.
-    to : 'onnx' (input ``features`` (rows, features) float64, output ``scores`` (rows,)), 'elasticsearch' (and
-        OpenSearch), 'solr' or 'json'; docs/export.md describes each.
+    to : 'onnx' (input ``features`` (rows, features) float64, output ``scores`` (rows,)), 'elasticsearch',
+        'opensearch', 'solr' or 'json'; docs/export.md describes each.
     name : of the model; None, the file's without its ending.
     feature_names : what the features are called there, in the order of the model's; None, its own names.
     query : which of the scorers of ``QueryRankers``.
@@ -98,8 +100,8 @@ def exported(terms: Terms, to: str, name: str) -> tuple[bytes, tuple[str, ...]]:
 
         return onnx_bytes(terms, name), terms.notes
     notes = terms.notes
-    if to == "elasticsearch":
-        made, notes = elasticsearch_json(terms, name)
+    if to in PLUGINS:
+        made, notes = elasticsearch_json(terms, name, PLUGINS[to])
     elif to == "solr":
         made, notes = solr_json(terms, name)
     else:

@@ -3,7 +3,8 @@
 The model JSON of the learning-to-rank plugin of Elasticsearch and OpenSearch (``_createmodel``).
 
 Source: "Uploading A Trained Model" in the documentation of o19s/elasticsearch-learning-to-rank, and the parsers of that
-plugin and of opensearch-project/opensearch-learning-to-rank-base, which agree.
+plugin and of opensearch-project/opensearch-learning-to-rank-base, which agree on the model. Where trees send a feature
+without a value the former heeds since 2024 (o19s, #482), the latter since 3.8 (#379).
 
 The model JSON of Solr's module ltr (``PUT …/schema/model-store``).
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,8 @@ Floats = NDArray[np.float64]
 SINGLE = np.finfo(np.float32)
 DEEPEST = 200
 """Levels of a tree beyond which neither JSON nor the engines' recursion is sure."""
+WINDOW = 100
+"""Documents that a search scores anew; whoever searches may take others, the same for both models."""
 Split = Callable[[int, int, Any, Any], Any]
 """Inner node, its depth, what its left and its right child became ↦ what it becomes."""
 
@@ -61,7 +65,7 @@ def check_terms(terms: Terms, engine: str, *, networks: bool = False) -> None:
     if terms.weights is not None and (terms.trees is not None or terms.network is not None):
         raise UsageError(
             f"{terms.ranker} is a sum of a linear scorer and what a regressor adds to it, and {engine} has one or the "
-            "other; fit with --not-informed (informed=False), or export to onnx or json"
+            "other; elasticsearch and opensearch add up two models, onnx and json take it as one"
         )
     if terms.log and terms.trees is None:
         raise UsageError(
@@ -84,6 +88,8 @@ def notes_of(terms: Terms, engine: str) -> Iterator[str]:
         yield f"{lower}, which changes no order: its linear model has no constant"
     if terms.missing != "raise" and (terms.trees is None or engine == "Solr"):
         yield f"{engine} takes a feature without a value to be 0, whatever the model does with a missing one"
+    elif terms.missing != "raise" and engine == "OpenSearch":
+        yield "OpenSearch sends a feature without a value where the trees say from 3.8 on; before to the right, or as 0"
 
 
 def shifted(terms: Terms) -> Iterator[tuple[str, float, float]]:
@@ -122,17 +128,27 @@ def built(trees: Trees, leaf: Callable[[int], Any], split: Split) -> list[Any]:
     return [made[int(root)] for root in trees.root]
 
 
-ENGINE = "Elasticsearch"
-
-
-def elasticsearch_json(terms: Terms, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def elasticsearch_json(terms: Terms, name: str, engine: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the body of ``POST _ltr/_featureset/SET/_createmodel`` and what a reader should know.
 
-    ``model/linear`` with ``feature_normalizers``, or ``model/xgboost+json`` with the normaliser in the thresholds.
-    Errors (UsageError): what the plugin has no form for.
+    ``model/linear`` with ``feature_normalizers``, or ``model/xgboost+json`` with the normaliser in the thresholds; of a
+    sum of both the two bodies as ``models``, and as ``rescore`` what a search adds them up by. Errors (UsageError):
+    what the plugin has no form for.
     """
-    check_names(terms, ENGINE)
-    check_terms(terms, ENGINE)
+    if terms.weights is not None and terms.trees is not None and terms.network is None:
+        parts = {f"{name}-linear": replace(terms, trees=None), f"{name}-trees": replace(terms, weights=None)}
+        made = [elasticsearch_json(part, called, engine) for called, part in parts.items()]
+        add = (
+            "two models: post each of them; the rescore of the file adds their scores up where from + size of a search "
+            "is at most its window_size"
+        )
+        bodies, said = [body for body, _ in made], [note for _, notes in made for note in notes]
+        return {"models": bodies, "rescore": [_rescore(*one) for one in zip(parts, (0, 1))]}, (
+            *dict.fromkeys(said),
+            add,
+        )
+    check_names(terms, engine)
+    check_terms(terms, engine)
     inner: dict[str, Any]
     if terms.trees is not None:
         inner = {
@@ -148,7 +164,16 @@ def elasticsearch_json(terms: Terms, name: str) -> tuple[dict[str, Any], tuple[s
         }
         inner = {"type": "model/linear", **({"feature_normalizers": normalizers} if normalizers else {})}
         inner["definition"] = json.dumps(weights, ensure_ascii=False)
-    return {"model": {"name": name, "model": inner}}, tuple(notes_of(terms, ENGINE))
+    return {"model": {"name": name, "model": inner}}, tuple(notes_of(terms, engine))
+
+
+def _rescore(model: str, before: int) -> dict[str, Any]:
+    """Add a model's score to what there was, so many times; every document of the window has one."""
+    query = {"sltr": {"model": model, "params": {}}}
+    return {
+        "window_size": WINDOW,
+        "query": {"rescore_query": query, "query_weight": before, "rescore_query_weight": 1, "score_mode": "total"},
+    }
 
 
 def _splits(terms: Terms, trees: Trees) -> list[Any]:

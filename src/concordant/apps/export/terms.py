@@ -221,7 +221,7 @@ def _begun(ranker: Ranker, notes: list[str]) -> Terms:
     width = len(mean)
     if not normaliser.standardise:
         mean, scale = np.zeros(width), np.ones(width)
-    missing = ranker.missing if ranker.missing in ("raise", "keep") else "fill"
+    missing = ranker.missing_ if ranker.missing_ in ("raise", "keep") else "fill"
     return Terms(
         _names(ranker, width),
         type(ranker).__name__,

@@ -58,6 +58,12 @@ def scorer_of(ranker: Any, training: Training | None, *, seed: int, fitted_here:
             f"values of the feature were shuffled among the judged rows ({times} times, seed {seed}; the standard "
             "error is that of the shuffling). Features that go together can stand in for each other."
         )  # fmt: skip
+    kept = getattr(inner, "status_", {}).get("validation")
+    if kept is not None:
+        row = {"name": f"{kept['name']} of what was held out", "value": kept["mean"]}
+        metrics.append(
+            row | {"standard_error": kept["standard_error"], "note": f"when it was fitted: {kept['held_out']}"}
+        )
     names = _names(inner, len(value), training)
     order = np.argsort(-np.abs(value), kind="stable")[:FEATURES]
     return {
@@ -265,7 +271,7 @@ def _loaded(model: Any) -> Any:
 
 
 def _missing(ranker: Any) -> str:
-    return str(getattr(unfrozen(ranker), "missing", "raise"))
+    return str(getattr(unfrozen(ranker), "missing_", "raise"))
 
 
 def _without_features(found: Learned, ranker: Any) -> None:

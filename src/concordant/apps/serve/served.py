@@ -248,7 +248,7 @@ class Served:
         self.abstains = isinstance(ranker, AbstainingRanker)
         inner = unfrozen(ranker.ranker_) if self.abstains else ranker
         self.by_query = isinstance(inner, QueryRankers)
-        self.missing = str(getattr(inner, "missing", "raise"))
+        self.missing = str(getattr(inner, "missing_", "raise"))
         names = getattr(ranker, "feature_names_in_", None)
         self.names = None if names is None else tuple(str(name) for name in names)
         self.width = int(ranker.n_features_in_)

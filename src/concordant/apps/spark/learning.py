@@ -42,8 +42,8 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         )
     if ranker.intercept != "query":
         raise UsageError(f"intercept {ranker.intercept!r} {WHERE} every query has its own (intercept='query')")
-    if ranker.missing not in ("raise", "mean", "zero"):
-        raise UsageError(f"missing={ranker.missing!r} {WHERE} it is raise, mean or zero")
+    if ranker.missing_ not in ("raise", "mean", "zero"):
+        raise UsageError(f"missing={ranker.missing_!r} {WHERE} it is raise, mean or zero")
     if isinstance(ranker.order, str) and ranker.order == "auto":
         said = f"choosing the order by cross-validation {WHERE} it is all or a number: "
         raise UsageError(said, Setting("order", "all"))

@@ -111,7 +111,7 @@ def score(
         )
     with told(there.name):
         refuse_twice(there)
-    return Scored(there, model.missing, _ranked(model, there))
+    return Scored(there, model.missing_, _ranked(model, there))
 
 
 def _ranked(model: Any, features: FeatureFrame) -> DataFrame:

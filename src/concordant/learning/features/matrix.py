@@ -26,7 +26,9 @@ ROWS = 1 << 15
 FILL = (
     "; a ranker fills what is missing (NaN) with ",
     Setting("missing", "mean"),
-    ", and missing='keep' reads it as it is",
+    ", boosted trees take it as it is (",
+    Setting("missing", "keep"),
+    ")",
 )
 
 

@@ -134,7 +134,8 @@ class AggregationRanker(RegressionRanker):
         are left as they are. ``status_["gate"]`` holds what each candidate lost, and which was taken. With a regressor
         there are two gates: the linear scorer that it starts from, and its targets.
     standardise, log, missing : what is done to features (``Normaliser``); missing is 'raise', 'mean', 'median',
-        'zero', or with a regressor 'keep'.
+        'zero', with a regressor 'keep' (it sees them; the linear scorer that it starts from has them at the mean), or
+        'auto': 'keep' for a regressor that knows missing values, else 'raise'.
     folds, split, seed : where order is 'auto' or anything is a list or 'auto', cross-validation over ``folds`` parts of
         the 'judgments' (or of the 'queries') takes the combination of least loss by the target. (The ridge on what
         informed aggregation adds is judged on queries, on judgments where there are fewer than ten.) Of judgments too
@@ -178,7 +179,7 @@ class AggregationRanker(RegressionRanker):
         gate: bool | str = "auto",
         standardise: bool = True,
         log: bool = False,
-        missing: str = "raise",
+        missing: str = "auto",
         folds: int = 3,
         split: str = "judgments",
         seed: int = 0,
@@ -212,7 +213,7 @@ class AggregationRanker(RegressionRanker):
             raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {self.split!r}")
         if self.regressor is not None:
             check_regressor(self.regressor)
-        elif self.missing == "keep":
+        elif self.missing_ == "keep":
             raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
         if self.gate not in (True, False, "auto"):
             raise UsageError(f"gate must be True, False or 'auto', not {self.gate!r}")
@@ -342,7 +343,7 @@ class AggregationRanker(RegressionRanker):
         """What a linear scorer sees: a missing value at the mean, and of codes of categories nothing."""
         if not isinstance(columns, WholeColumns):
             return columns
-        if self.missing == "keep":
+        if self.missing_ == "keep":
             columns = replace(columns, normalised=lambda normaliser, X: known(self._normalised(normaliser, X)))
         if not training.features.categories:
             return columns
@@ -533,7 +534,7 @@ class AggregationRanker(RegressionRanker):
         Source: Duchi, Mackey and Jordan (2013), Theorem 4.
         """
         check_is_fitted(self)
-        training = learning_rows(X, y, self._missing, structure=self.structure)
+        training = learning_rows(X, y, self.missing_, structure=self.structure)
         prefs = training.prefs
         replaced = any(gate["candidates"][0]["taken"] is False for gate in self.status_.get("gate", []))
         if self.regressor is not None or self.intercept != "query" or self._informed(str(prefs.kind)) or replaced:

@@ -240,7 +240,7 @@ class BoostedRanker(LinearRanker):
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise UsageError("eval_set is a pair (X, y) of rows and of what was judged about them")
         try:
-            held = learning_rows(given[0], given[1], self._missing, whole=True)
+            held = learning_rows(given[0], given[1], self.missing_, whole=True)
             names = training.features.names if training.named else None
             X = matched(held.features, held.named, names, training.features.X.shape[1])
             return HeldOut(held, self._normalised(columns.normaliser, X)[held.row])

@@ -151,7 +151,7 @@ class EdgeRanker(LinearRanker):
         exact = self.solver == "exact"
         why = f"the solver is {self.solver!r}"
         refuse_idle(vars(self), OF_STOCHASTIC if exact else OF_EXACT, why)
-        if self.missing == "keep":
+        if self.missing_ == "keep":
             raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
 
     def _learn(self, training: Training, columns: Columns) -> None:
@@ -317,7 +317,7 @@ class EdgeRanker(LinearRanker):
         Source: Duchi, Mackey and Jordan (2013), Theorem 4.
         """
         check_is_fitted(self)
-        training = learning_rows(X, y, self._missing, structure=self.structure)
+        training = learning_rows(X, y, self.missing_, structure=self.structure)
         prefs, member = training.prefs, surrogate(self.status_["loss"])
         rows = matched(training.features, training.named, self._names, self.n_features_in_)[training.row]
         each = member.reads == "judgments"

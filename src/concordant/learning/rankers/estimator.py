@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
@@ -29,7 +29,7 @@ from concordant.learning.rankers.columns import (
     scores_of_file,
     scores_of_nodes,
 )
-from concordant.learning.rankers.regressors import knows_categories
+from concordant.learning.rankers.regressors import knows_categories, knows_missing, stage_count, stages
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched, reads_below, rows_of
 from concordant.losses.metrics.metrics import metric
@@ -82,7 +82,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self._keep(passes.normaliser, X.names, len(X.names))
             return self
         structure = getattr(self, "structure", None)
-        training = learning_rows(X, y, self._missing, sample_weight, structure=structure, qid=qid, group=group)
+        training = learning_rows(X, y, self.missing_, sample_weight, structure=structure, qid=qid, group=group)
         if not self._takes_sparse:
             training.features.refuse_sparse(self._scorer)
         levels = dict(training.features.levels)
@@ -93,6 +93,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._say_target(None if training.labelled else str(training.prefs.kind))
         names = training.features.names if training.named else None
         self._keep(normaliser, names, training.features.X.shape[1], levels)
+        self._say_missing(training.features.X.size)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -105,8 +106,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         with np.errstate(over="ignore", invalid="ignore"):
             if isinstance(X, FeatureFile):
-                return sure(scores_of_file(X, self._scores_of, self._names, self._missing))
-            features, named = rows_of(X, self._missing, self._names)
+                return sure(scores_of_file(X, self._scores_of, self._names, self.missing_))
+            features, named = rows_of(X, self.missing_, self._names)
             if not self._takes_sparse:
                 features.refuse_sparse(self._scorer)
             features, named = self._levelled(features, self.levels_), named or bool(features.levels)
@@ -126,9 +127,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if isinstance(X, FeatureFile):
             streamed = StreamedTraining.of(X, y, sample_weight, whole=True)
-            scores = scores_of_nodes(streamed, self._scores_of, self._names, self._missing)
+            scores = scores_of_nodes(streamed, self._scores_of, self._names, self.missing_)
             return agreement(streamed, scores, getattr(self, "target", None))
-        held = learning_rows(X, y, self._missing, sample_weight, whole=True, qid=qid, group=group)
+        held = learning_rows(X, y, self.missing_, sample_weight, whole=True, qid=qid, group=group)
         held.refuse_cut()
         told = held.named or self._names is None or held.features.levels
         scores = self.predict(held.features if told else held.features.X)[held.row]
@@ -137,7 +138,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.allow_nan = self.missing != "raise"
+        tags.input_tags.allow_nan = self.missing_ != "raise"
         tags.input_tags.sparse = self._takes_sparse
         return tags
 
@@ -148,6 +149,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             target = Target.of(target, kind)
         if target is not None:
             self.status_.setdefault("target", str(target))
+
+    def _say_missing(self, size: int) -> None:
+        """Say what becomes of the missing values among so many, where they are not filled."""
+        _, _, _, absent, _ = self.normaliser_.fitted()
+        if self.missing_ == "keep" and absent.any():
+            text = "{values:,} of {of:,} values of features are missing: the {scorer} takes them as they are"
+            beneath = hasattr(self, "scorer_standardised_")
+            text += ", the linear scorer that it starts from takes them to be at the mean" if beneath else ""
+            facts: dict[str, Any] = {"values": int(absent.sum()), "of": size}
+            scorer = type(getattr(self, "regressor_", self)).__name__
+            self.status_["notes"] = [*self.status_["notes"], Note("missing values", text, scorer=scorer, **facts)]
 
     # -- for the rankers -------------------------------------------------------------------------------------------
     @abstractmethod
@@ -183,7 +195,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return features with their categories as the ranker knows them."""
         if not (levels or features.levels):
             return features
-        codes, keep = self._knows_categories, self.missing == "keep"
+        codes, keep = self._knows_categories, self.missing_ == "keep"
         if codes and self.log:
             raise UsageError("the logarithm of a category means nothing: leave log out")
         return as_fitted(features, levels, codes=codes, unknown=np.nan if keep else -1.0)
@@ -211,16 +223,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return type(self).__name__ + ("" if regressor is None else f" with a {type(regressor).__name__}")
 
     @property
-    def _missing(self) -> str:
-        """'raise', or else NaN is let through."""
-        return self.missing
+    def missing_(self) -> str:
+        """What is done with missing values: ``missing``, of 'auto' 'keep' or 'raise', as suits the regressor."""
+        if self.missing != "auto":
+            return self.missing
+        return "keep" if knows_missing(getattr(self, "regressor", None)) else "raise"
 
     def _normaliser(self) -> Normaliser:
-        return Normaliser(self.standardise, self.log, "mean" if self.missing == "keep" else self.missing)
+        return Normaliser(self.standardise, self.log, "mean" if self.missing_ == "keep" else self.missing_)
 
     def _normalised(self, normaliser: Normaliser, X: Matrix) -> Matrix:
         Z: Matrix = normaliser.apply(X)
-        if self.missing == "keep":
+        if self.missing_ == "keep":
             Z[np.isnan(X)] = np.nan
         return Z
 
@@ -321,6 +335,8 @@ def described(ranker: Any) -> dict[str, Any]:
             params[name] = json_values(value)
         except TypeError:
             lost.append(name)
+    if params.get("missing") == "auto":
+        params["missing"] = ranker.missing_  # the regressor, which it depends on, is no parameter of what is restored
     names, levels = getattr(ranker, "feature_names_in_", None), ranker.levels_
     return {
         "ranker": type(ranker).__name__,
@@ -441,6 +457,31 @@ class LinearRanker(Ranker):
             return found
         return found + linear_scores(known(Z), self.scorer_standardised_)
 
+    def staged_predict(self, X: Any) -> Iterator[Floats]:
+        """Yield the scores of rows, as ``predict``, after 0, 1, 2, … trees of a boosting regressor.
+
+        Errors: NotFittedError; UsageError for other regressors, and for a ranker that was loaded.
+
+        >>> from sklearn.ensemble import HistGradientBoostingRegressor
+        >>> from concordant.learning.rankers.lists import ListRanker
+        >>> rows = (np.arange(60.0)[:, None] % 6, np.repeat(list("pqrstuvwxy"), 6), np.arange(60))
+        >>> trees = ListRanker(regressor=HistGradientBoostingRegressor(max_iter=3)).fit(rows, rows[0][:, 0] // 2)
+        >>> *_, last = trees.staged_predict(rows)
+        >>> bool(np.allclose(last, trees.predict(rows)))
+        True
+        """
+        check_is_fitted(self)
+        regressor = self.foreign_
+        if (count := stage_count(regressor)) is None:
+            what = "a linear scorer" if regressor is None else type(regressor).__name__
+            raise UsageError(f"staged_predict is of boosting regressors, not of {what}")
+        features, named = rows_of(X, self.missing_, self._names)
+        Z = self._normalised(self.normaliser_, matched(features, named, self._names, self.n_features_in_))
+        base = linear_scores(known(Z), getattr(self, "scorer_standardised_", np.zeros(Z.shape[1])))
+        yield base
+        for found in stages(regressor, Z, 0, count):
+            yield base + np.asarray(found, np.float64) * self.regressor_unit_
+
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return all that scoring needs: values that JSON keeps, and arrays. Errors: NotFittedError.
 
@@ -463,7 +504,7 @@ class LinearRanker(Ranker):
             if "scorer" in arrays:
                 made.scorer_standardised_ = numbers_of(arrays, "scorer", width)
             return made
-        if made.missing == "keep":
+        if made.missing_ == "keep":
             raise InputError("the state of the ranker cannot be read: a linear scorer keeps no missing values")
         made.coef_standardised_ = numbers_of(arrays, "coef", width)
         return made

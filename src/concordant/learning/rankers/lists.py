@@ -81,7 +81,7 @@ class ListRanker(RegressionRanker):
         max_iterations: int = 200,
         standardise: bool = True,
         log: bool = False,
-        missing: str = "raise",
+        missing: str = "auto",
     ) -> None:
         self.loss = loss
         self.target = target
@@ -110,7 +110,7 @@ class ListRanker(RegressionRanker):
             check_regressor(self.regressor)
             if self.loss != "gain-regression":
                 raise UsageError(f"{self.loss} fits a linear scorer; a regressor is for gain-regression")
-        elif self.missing == "keep":
+        elif self.missing_ == "keep":
             raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
         if self.phi is not None and self.loss == "gain-regression":
             raise UsageError("gain-regression is least squares; phi is for losses on pairs")

@@ -63,16 +63,16 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         """None: rankers around regressors of others cannot be kept together (``to_state`` says so)."""
 
     @property
-    def missing(self) -> str:
+    def missing_(self) -> str:
         """What each of its rankers does with missing features."""
         given = next(iter(self.rankers_.values())) if hasattr(self, "rankers_") else self.ranker
-        return "raise" if given is None else str(given.missing)
+        return "raise" if given is None else str(given.missing_)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> Self:
         """Fit one ranker to each query's judgments; arguments as of any ranker (weights of queries change nothing)."""
         if not (self.ranker is None or isinstance(self.ranker, Ranker)):
             raise UsageError(f"ranker must be a ranker of concordant, not {self.ranker!r}")
-        missing = "raise" if self.ranker is None else self.ranker.missing
+        missing = "raise" if self.ranker is None else self.ranker.missing_
         training = learning_rows(X, y, missing, sample_weight, qid=qid, group=group)
         training.features.refuse_categories("QueryRankers")
         usual = AggregationRanker() if training.labelled else AggregationRanker("log-odds", order="all")
@@ -106,7 +106,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         named = getattr(self, "feature_names_in_", None)
-        features, has_names = rows_of(X, self.missing, None if named is None else tuple(named))
+        features, has_names = rows_of(X, self.missing_, None if named is None else tuple(named))
         if not has_names and features.X.shape[1] != self.n_features_in_:
             matched(features, False, None, self.n_features_in_, type(self).__name__)  # which says so
         if features.query is None and list(self.rankers_) == [ALL]:  # fitted to one list of grades
@@ -131,7 +131,7 @@ class QueryRankers(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Return how well the scores agree with judgments, as ``Ranker.score`` does."""
         check_is_fitted(self)
-        held = learning_rows(X, y, self.missing, sample_weight, whole=True, qid=qid, group=group)
+        held = learning_rows(X, y, self.missing_, sample_weight, whole=True, qid=qid, group=group)
         held.refuse_cut()
         if not held.named:
             matched(held.features, False, None, self.n_features_in_, type(self).__name__)

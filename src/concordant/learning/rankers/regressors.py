@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from concordant.errors import InputError, UsageError
@@ -37,6 +39,57 @@ def check_regressor(regressor: Any) -> None:
         raise UsageError(
             f"regressor {type(regressor).__name__} has no {', '.join(lacking)}; any scikit-learn regressor is allowed"
         )
+
+
+def knows_missing(regressor: Any) -> bool:
+    """Whether a regressor takes missing values as they are, by its scikit-learn tags.
+
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> from sklearn.linear_model import Ridge
+    >>> knows_missing(HistGradientBoostingRegressor()), knows_missing(Ridge()), knows_missing(None)
+    (True, False, False)
+    """
+    try:
+        return bool(get_tags(regressor).input_tags.allow_nan)
+    except (AttributeError, TypeError):  # no regressor of scikit-learn's kind
+        return False
+
+
+def named(regressor: Any) -> str:
+    """Return the package and the class of a regressor."""
+    kind = type(regressor)
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+def stage_count(regressor: Any) -> int | None:
+    """Return how many trees a fitted boosting regressor adds up; None of any other."""
+    if isinstance(regressor, HistGradientBoostingRegressor):
+        return int(regressor.n_iter_)
+    if isinstance(regressor, GradientBoostingRegressor):
+        return int(regressor.n_estimators_)
+    if named(regressor) == "lightgbm.LGBMRegressor" and regressor.boosting_type == "gbdt":
+        return int(regressor.booster_.num_trees())
+    if named(regressor) == "xgboost.XGBRegressor" and regressor.booster in (None, "gbtree"):
+        return int(regressor.get_booster().num_boosted_rounds())
+    return None
+
+
+def stages(regressor: Any, Z: Matrix, since: int, to: int) -> Iterator[Floats]:
+    """Yield what a fitted boosting regressor predicts after each of its trees from ``since`` + 1 to ``to``."""
+    if named(regressor) == "lightgbm.LGBMRegressor":
+        found = regressor.booster_.predict(Z, raw_score=True, num_iteration=since + 1)
+        yield found
+        for stage in range(since + 1, to):
+            found = found + regressor.booster_.predict(Z, raw_score=True, start_iteration=stage, num_iteration=1)
+            yield found
+    elif named(regressor) == "xgboost.XGBRegressor":
+        found = regressor.predict(Z, output_margin=True, iteration_range=(0, since + 1))
+        yield found
+        for stage in range(since + 1, to):
+            found = regressor.predict(Z, output_margin=True, base_margin=found, iteration_range=(stage, stage + 1))
+            yield found
+    else:
+        yield from islice(regressor.staged_predict(Z), since, to)
 
 
 def knows_categories(regressor: Any) -> bool:
@@ -80,8 +133,7 @@ class FreeIntercepts:
 
 def freely(regressor: Any) -> bool:
     """Whether each query's intercept is free in every round of a regressor, and not only taken out of its targets."""
-    kind = type(regressor)
-    asked = SQUARES.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}")
+    asked = SQUARES.get(named(regressor))
     if asked is None or regressor.get_params().get("objective") not in asked:
         return False
     given = regressor.get_params()

@@ -17,7 +17,7 @@ from sklearn.neural_network import MLPRegressor
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.estimator import agreement_with_labels, known
-from concordant.learning.rankers.regressors import fit_regressor, prepared
+from concordant.learning.rankers.regressors import fit_regressor, named, prepared, stages
 from concordant.learning.rankers.target import ROUNDING, Target
 from concordant.learning.rankers.validation import Training
 from concordant.preferences.graphs import Batch
@@ -124,11 +124,10 @@ class Growth:
             on = given["early_stopping"] and given["solver"] in ("sgd", "adam")
             off = {"early_stopping": False, "n_iter_no_change": given["max_iter"] + 1}
             return cls("max_iter", off, given["n_iter_no_change"], _epochs) if on else None
-        named = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-        if named == "lightgbm.LGBMRegressor" and given["boosting_type"] == "gbdt":
+        if named(regressor) == "lightgbm.LGBMRegressor" and given["boosting_type"] == "gbdt":
             asked = {name: int(given[name]) for name in LIGHTGBM if given.get(name)}
             return cls("n_estimators", dict.fromkeys(asked, 0), min(asked.values()), _lightgbm) if asked else None
-        if named == "xgboost.XGBRegressor" and given["booster"] in (None, "gbtree"):
+        if named(regressor) == "xgboost.XGBRegressor" and given["booster"] in (None, "gbtree"):
             asked = given["early_stopping_rounds"]
             return cls("n_estimators", {"early_stopping_rounds": None}, int(asked), _xgboost) if asked else None
         return None
@@ -136,8 +135,7 @@ class Growth:
 
 def _staged(count: str, model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int) -> Iterator[Floats]:
     Z, y, extra = data
-    model.set_params(warm_start=True, **{count: to}).fit(Z, y, **extra)
-    yield from islice(model.staged_predict(held), since, to)
+    yield from stages(model.set_params(warm_start=True, **{count: to}).fit(Z, y, **extra), held, since, to)
 
 
 def _epochs(model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int) -> Iterator[Floats]:
@@ -151,21 +149,13 @@ def _epochs(model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int
 def _lightgbm(model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int) -> Iterator[Floats]:
     Z, y, extra = data
     model.set_params(n_estimators=to - since).fit(Z, y, init_model=model.booster_ if since else None, **extra)
-    found = model.booster_.predict(held, raw_score=True, num_iteration=since + 1)
-    yield found
-    for stage in range(since + 1, to):
-        found = found + model.booster_.predict(held, raw_score=True, start_iteration=stage, num_iteration=1)
-        yield found
+    yield from stages(model, held, since, to)
 
 
 def _xgboost(model: Any, data: tuple[Any, ...], held: Matrix, since: int, to: int) -> Iterator[Floats]:
     Z, y, extra = data
     model.set_params(n_estimators=to - since).fit(Z, y, xgb_model=model.get_booster() if since else None, **extra)
-    found = model.predict(held, output_margin=True, iteration_range=(0, since + 1))
-    yield found
-    for stage in range(since + 1, to):
-        found = model.predict(held, output_margin=True, base_margin=found, iteration_range=(stage, stage + 1))
-        yield found
+    yield from stages(model, held, since, to)
 
 
 @dataclass(frozen=True)
