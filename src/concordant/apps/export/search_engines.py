@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from concordant.apps.export.terms import Terms
 from concordant.apps.models.regressors import Network, Trees
-from concordant.errors import UsageError, few
+from concordant.errors import Setting, UsageError, few
 from concordant.preferences.ragged import Ragged
 
 Floats = NDArray[np.float64]
@@ -51,19 +52,30 @@ def check_names(terms: Terms, engine: str, forbidden: str = "") -> None:
         )
 
 
-def check_terms(terms: Terms, engine: str, *, networks: bool = False) -> None:
+def check_terms(terms: Terms, engine: str, *, networks: bool = False, sums: bool = False) -> None:
     """Refuse what an engine has no form for. Errors (UsageError), which say what is allowed."""
     allowed = f"{engine} takes a linear scorer, trees{', a network' if networks else ''}; onnx and json take more"
     if terms.foreign is not None:
         raise UsageError(f"{terms.ranker} is neither: {allowed}")
     if terms.network is not None and not networks:
         raise UsageError(f"{terms.ranker} is a network: {allowed}")
-    if terms.weights is not None and (terms.trees is not None or terms.network is not None):
+    both = terms.weights is not None and (terms.trees is not None or terms.network is not None)
+    if both and (not sums or terms.network is not None):
+        alone = terms.ranker.startswith("AggregationRanker")
         raise UsageError(
             f"{terms.ranker} is a sum of a linear scorer and what a regressor adds to it, and {engine} has one or the "
-            "other; fit with --not-informed (informed=False), or export to onnx or json"
+            "other; ",
+            *(("fit the regressor alone (", Setting("informed", False), "), or ") if alone else ()),
+            f"export to onnx or json{'' if sums else ', or trees to elasticsearch'}",
         )
-    if terms.log and terms.trees is None:
+    if both and terms.absent:
+        raise UsageError(
+            f"{terms.ranker} learned from missing values, which {engine} takes to be 0 in a linear model and not in "
+            "trees; fit with ",
+            Setting("missing", "zero"),
+            " or export to onnx or json",
+        )
+    if terms.log and (terms.trees is None or both):
         raise UsageError(
             f"{engine} takes no logarithm of a feature before a weight; let the feature be the logarithm there, "
             "sign(x)·log(1 + |x|), and fit on it as it is, or export to onnx or json"
@@ -82,7 +94,7 @@ def notes_of(terms: Terms, engine: str) -> Iterator[str]:
     if terms.intercept and terms.trees is None and terms.network is None:
         lower = f"scores in {engine} are lower by {terms.intercept:.6g}"
         yield f"{lower}, which changes no order: its linear model has no constant"
-    if terms.missing != "raise" and (terms.trees is None or engine == "Solr"):
+    if terms.missing != "raise" and (terms.trees is None or terms.weights is not None or engine == "Solr"):
         yield f"{engine} takes a feature without a value to be 0, whatever the model does with a missing one"
 
 
@@ -123,16 +135,25 @@ def built(trees: Trees, leaf: Callable[[int], Any], split: Split) -> list[Any]:
 
 
 ENGINE = "Elasticsearch"
+WINDOW = 1000
+"""Hits of each shard that are scored anew."""
 
 
 def elasticsearch_json(terms: Terms, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the body of ``POST _ltr/_featureset/SET/_createmodel`` and what a reader should know.
 
-    ``model/linear`` with ``feature_normalizers``, or ``model/xgboost+json`` with the normaliser in the thresholds.
-    Errors (UsageError): what the plugin has no form for.
+    ``model/linear`` with ``feature_normalizers``, or ``model/xgboost+json`` with the normaliser in the thresholds. Of a
+    linear scorer and trees: ``models``, the body of each, and ``rescore``, which puts the one in the place of the
+    score of a search and adds the other. Errors (UsageError): what the plugin has no form for.
     """
     check_names(terms, ENGINE)
-    check_terms(terms, ENGINE)
+    check_terms(terms, ENGINE, sums=True)
+    if terms.weights is not None and terms.trees is not None:
+        parts = {"linear": replace(terms, trees=None, intercept=0.0), "trees": replace(terms, weights=None)}
+        bodies = [elasticsearch_json(part, f"{name}-{kind}")[0] for kind, part in parts.items()]
+        rescore = [_rescored(f"{name}-{kind}", float(kind == "trees")) for kind in parts]
+        said = "two models and the rescore that adds them: upload both, and search with it (window_size: as you need)"
+        return {"models": bodies, "rescore": rescore}, (*notes_of(terms, ENGINE), said)
     inner: dict[str, Any]
     if terms.trees is not None:
         inner = {
@@ -149,6 +170,13 @@ def elasticsearch_json(terms: Terms, name: str) -> tuple[dict[str, Any], tuple[s
         inner = {"type": "model/linear", **({"feature_normalizers": normalizers} if normalizers else {})}
         inner["definition"] = json.dumps(weights, ensure_ascii=False)
     return {"model": {"name": name, "model": inner}}, tuple(notes_of(terms, ENGINE))
+
+
+def _rescored(name: str, before: float) -> dict[str, Any]:
+    """A rescorer that multiplies the score so far by ``before`` and adds that of a model."""
+    query = {"sltr": {"params": {}, "model": name}}
+    weights = {"query_weight": before, "rescore_query_weight": 1.0, "score_mode": "total"}
+    return {"window_size": WINDOW, "query": {"rescore_query": query, **weights}}
 
 
 def _splits(terms: Terms, trees: Trees) -> list[Any]:
