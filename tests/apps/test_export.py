@@ -342,8 +342,30 @@ def test_lightgbm_forest_and_categories() -> None:
         grouped = lightgbm.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1).fit(
             X, X[:, 0] % 2, categorical_feature=[0]
         )
-    with pytest.raises(cc.UsageError, match="splits on categories"):
-        booster_trees(*booster_text(grouped))
+    rows = np.vstack((X, [[np.nan, 1.0], [-1.0, 2.0], [2.5, 0.0], [-0.5, 0.0], [99.0, 3.0], [4.999, np.nan]]))
+    assert np.abs(booster_trees(*booster_text(grouped)).predict(rows) - grouped.booster_.predict(rows)).max() <= 1e-12
+
+
+def test_sets_of_categories_are_splits_on_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    X = np.column_stack((rng.integers(0, 60, 4000), rng.integers(0, 40, 4000), rng.normal(size=4000))).astype(float)
+    X[::11, 0], X[::13, 1] = np.nan, np.nan
+    effect = rng.normal(size=(60, 40))
+    y = np.where(np.isnan(X[:, :2]).any(axis=1), 3.0, effect[np.nan_to_num(X[:, 0]).astype(int), 3]) + X[:, 2]
+    y += rng.normal(size=40)[np.nan_to_num(X[:, 1]).astype(int)] * (X[:, 2] > 0)
+    settings = {"objective": "regression", "min_data_per_group": 5, "cat_smooth": 1.0, "num_leaves": 31}
+    data = lightgbm.Dataset(X, y, categorical_feature=[0, 1])
+    made = lightgbm.train(settings | {"verbosity": -1, "num_threads": 1}, data, 20)
+    text = made.model_to_string()
+    assert text.count("num_cat=0") < 10
+    rows = np.column_stack((rng.integers(-2, 70, 3000), rng.integers(-2, 50, 3000), rng.normal(size=3000)))
+    rows[:500, :2] += rng.random((500, 2))
+    rows[::7, 0], rows[::5, 1] = np.nan, np.nan
+    assert np.abs(booster_trees("lightgbm", text).predict(rows) - made.predict(rows)).max() <= 1e-12
+    monkeypatch.setattr("concordant.apps.models.categories.MOST_NODES", 20)
+    with pytest.raises(cc.UsageError, match="splits on more categories"):
+        booster_trees("lightgbm", text)
 
 
 @pytest.mark.parametrize("settings_of", [{"booster": "dart"}, {"booster": "gblinear"}, {"objective": "count:poisson"}])

@@ -195,3 +195,39 @@ def test_a_constant_alone(tmp_path: Path) -> None:
     model, notes = exported(ranker, tmp_path, "elasticsearch", feature_names=["1"])
     assert elasticsearch_score(model, {"1": 5.0}) == 0.0
     assert any("lower by 2" in note for note in notes)
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_a_linear_scorer_and_trees_are_two_models_and_a_rescore(tmp_path, coded):
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 3)).astype(np.float32).astype(float)
+    X[:, 2] = rng.integers(0, 12, 400)
+    grades = np.clip(np.round(X[:, 0] + X[:, 1] ** 2 + (X[:, 2] % 2)), 0, 4)
+    rows = (X, np.repeat(np.arange(20), 20), np.arange(400))
+    given = {"rounds": 20, "folds": 0, "options": {"min_data_per_group": 5}}
+    ranker = cc.BoostedRanker(categories=[2] if coded else None, **given).fit(rows, grades)
+    body, notes = exported(ranker, tmp_path, "elasticsearch", name="both")
+    models = {one["model"]["name"]: one for one in body["models"]}
+    assert list(models) == ["both-linear", "both-trees"] and any("two models" in note for note in notes)
+    found = []
+    for row in X[:60]:
+        score = 17.0  # of the search itself
+        for step in body["rescore"]:
+            query = step["query"]
+            assert query["score_mode"] == "total"
+            more = elasticsearch_score(
+                models[query["rescore_query"]["sltr"]["model"]], dict(zip("123", row, strict=True))
+            )
+            score = query["query_weight"] * score + query["rescore_query_weight"] * more
+        found.append(score)
+    np.testing.assert_allclose(found, ranker.predict(X[:60]), atol=1e-5)
+    with pytest.raises(cc.UsageError, match=r"or trees to elasticsearch$"):
+        exported(ranker, tmp_path, "solr")
+    X = X.copy()
+    X[0, 0] = np.nan
+    with pytest.raises(cc.UsageError, match="learned from missing values"):
+        exported(cc.BoostedRanker(**given).fit((X, *rows[1:]), grades), tmp_path, "elasticsearch")
+    logs = cc.BoostedRanker(log=True, **given).fit(rows, grades)
+    with pytest.raises(cc.UsageError, match="no logarithm"):
+        exported(logs, tmp_path, "elasticsearch")

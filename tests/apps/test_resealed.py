@@ -117,7 +117,7 @@ def test_a_booster_kept_by_its_text_never_reaches_its_package(tmp_path: Path, mo
         (text.replace("leaf_value=", "leaf_value=inf ", 1), "leaves with|not finite"),
         (text.replace("tree_sizes=", "tree_sizes=1 "), "speaks of"),
         (text.replace("Tree=1", "Tree=2", 1), "stands in the place"),
-        (text.replace("num_cat=0", "num_cat=1", 1), "splits on categories"),
+        (text.replace("decision_type=2", "decision_type=3", 1), "cat_boundaries"),
         (text.replace("\n", "\nobjective=regression\n", 1), "twice"),
         ("", "KeyError"),
     ):

@@ -258,3 +258,70 @@ def test_what_is_refused_of_an_eval_set(given, said):
     X, query, item, truth = curved(8)
     with pytest.raises(cc.ConcordantError, match=said):
         cc.BoostedRanker().fit((X, query, item), np.clip(np.floor(truth), 0, 4), eval_set=given)
+
+
+def coded(queries=40, items=25, missing=True):
+    """A number, a category of 30 whose odd codes are good, and what has nothing to do with it."""
+    rng = np.random.default_rng(9)
+    X = np.column_stack((rng.normal(size=queries * items), rng.integers(0, 30, queries * items))).astype(float)
+    good = X[:, 1] % 2
+    if missing:
+        X[::10, 1], good[::10] = np.nan, 2.0
+    query = np.repeat(np.arange(queries), items)
+    grades = np.clip(np.round(good + 0.3 * X[:, 0]), 0, 4)
+    return (X, query, np.arange(len(X))), grades
+
+
+def test_categories_are_split_by_sets_kept_and_scored_equal(tmp_path):
+    rows, grades = coded()
+    options = {"options": {"min_data_per_group": 10, "cat_smooth": 1.0}, "rounds": 40}
+    ranker = cc.BoostedRanker(categories=[1], **options).fit(rows, grades)
+    plain = cc.BoostedRanker(**options).fit(rows, grades)
+    assert "num_cat=0" not in ranker.regressor_.booster_.model_to_string()
+    assert ranker.score(rows, grades) > plain.score(rows, grades)
+    assert ranker.scorer_standardised_[1] == 0 != ranker.scorer_standardised_[0]
+    new = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, np.nan], [0.0, 99.0], [0.0, -1.0]])
+    scores = ranker.predict(new)
+    assert scores[2] > scores[0] > scores[1]
+    cc.save_model(ranker, tmp_path / "model")
+    kept = cc.load_model(tmp_path / "model")
+    np.testing.assert_allclose(kept.predict(new), scores, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(kept.predict(rows[0]), ranker.predict(rows[0]), rtol=0, atol=1e-12)
+    assert kept.explain_.equals(ranker.explain_)
+    votes = cc.Preferences.from_comparisons([f"{i}" for i in range(25)] * 2, [f"{(i + 1) % 25}" for i in range(25)] * 2)
+    one = (rows[0][:25], None, [f"{i}" for i in range(25)])
+    assert cc.BoostedRanker(categories=[1], rounds=3).fit(one, votes).scorer_standardised_[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"categories": [2]}, "no column 2 among 2"),
+        ({"categories": ["colour"]}, "no column 'colour'"),
+        ({"categories": [0]}, "values of column 0 are no codes"),
+        ({"categories": [1, 1]}, "named twice"),
+        ({"categories": [1.5]}, "places or names"),
+        ({"categories": 1, "log": True}, "need log=False"),
+        ({"categories": 1, "missing": "mean"}, "missing='keep'"),
+        ({"categories": 1, "monotone": [0, 1]}, "0 for categories"),
+        ({"monotone": [0, 1, 1]}, "for each of 2 features"),
+        ({"monotone": [0, 3]}, "monotone is -1, 0 or 1"),
+    ],
+)
+def test_what_is_refused_of_categories(options, said):
+    with pytest.raises(cc.ConcordantError, match=said):
+        cc.BoostedRanker(rounds=2, **options).fit(*coded(8))
+
+
+def test_gain_and_coefficients_say_what_features_are_worth():
+    X, query, item, truth = curved()
+    ranker = cc.BoostedRanker("gain-regression", rounds=40).fit((X, query, item), np.clip(np.floor(truth), 0, 4))
+    found = ranker.explain_.to_pydict()
+    assert found["feature"][0] == "1" and found["gain"][0] > 0.8  # |x1|, which no linear scorer sees
+    assert sum(found["gain"]) == pytest.approx(1)
+    named = dict(zip(found["feature"], found["coefficient"], strict=True))
+    assert [named[one] for one in "123"] == ranker.scorer_standardised_.tolist() and named["2"] > abs(named["1"])
+    splits = ranker.regressor_.booster_.feature_importance("split")
+    assert found["splits"] == [splits[int(one) - 1] for one in found["feature"]]
+    card = cc.model_card(ranker, audit=False)
+    assert "| feature | coefficient | gain |" in card and f"| 1 | {named['1']:.4g}" in card

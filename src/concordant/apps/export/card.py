@@ -373,9 +373,23 @@ def _fitted(seen: _Seen) -> Iterator[str]:
     yield table(("", ""), rows)
     if (coefficients := getattr(seen.inner, "coef_standardised_", None)) is not None:
         yield from _coefficients(seen, np.asarray(coefficients, np.float64))
+    if "gain" in status:
+        yield from _gains(seen.inner.explain_.slice(0, SHOWN), seen.ranker.n_features_in_)
     if isinstance(seen.ranker, AbstainingRanker):
         rule = seen.ranker.rule_
         yield f"It leaves two items without order where that is too risky: by {rule.by}, at a cost of {rule.cost:g}."
+
+
+def _gains(shown: Any, width: int) -> Iterator[str]:
+    more = f", the {SHOWN} of most gain of {width:,}" if width > SHOWN else ""
+    yield (
+        "What features are worth: the coefficient of the standardised feature in the linear part, and its share of "
+        f"what the splits of the trees gain{more}:"
+    )
+    rows = [
+        (one["feature"], *(float(f"{one[name]:.4g}") for name in ("coefficient", "gain"))) for one in shown.to_pylist()
+    ]
+    yield table(("feature", "coefficient", "gain"), rows)
 
 
 def _coefficients(seen: _Seen, theta: Any) -> Iterator[str]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from concordant.apps.export.terms import Terms
 from concordant.apps.models.regressors import Network, Trees
-from concordant.errors import UsageError, few
+from concordant.errors import Setting, UsageError, few
 from concordant.preferences.ragged import Ragged
 
 Floats = NDArray[np.float64]
@@ -136,6 +136,13 @@ def elasticsearch_json(terms: Terms, name: str, engine: str) -> tuple[dict[str, 
     what the plugin has no form for.
     """
     if terms.weights is not None and terms.trees is not None and terms.network is None:
+        if terms.absent:
+            raise UsageError(
+                f"{terms.ranker} learned from missing values, which {engine} takes to be 0 in a linear model and "
+                "not in trees; fit with ",
+                Setting("missing", "zero"),
+                " or export to onnx or json",
+            )
         parts = {f"{name}-linear": replace(terms, trees=None), f"{name}-trees": replace(terms, weights=None)}
         made = [elasticsearch_json(part, called, engine) for called, part in parts.items()]
         add = (

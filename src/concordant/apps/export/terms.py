@@ -129,6 +129,8 @@ class Terms:
     foreign: Any = None
     unit: float = 1.0
     notes: tuple[str, ...] = ()
+    absent: bool = False
+    """Whether it learned from missing values that it keeps."""
 
     @property
     def plain(self) -> bool:
@@ -217,7 +219,7 @@ def _of_ranker(ranker: Ranker, notes: list[str]) -> Terms:
 def _begun(ranker: Ranker, notes: list[str]) -> Terms:
     """What every ranker has: the names and the normaliser."""
     normaliser: Normaliser = ranker.normaliser_
-    mean, scale, fill, _, _ = normaliser.fitted()
+    mean, scale, fill, absent, _ = normaliser.fitted()
     width = len(mean)
     if not normaliser.standardise:
         mean, scale = np.zeros(width), np.ones(width)
@@ -231,6 +233,7 @@ def _begun(ranker: Ranker, notes: list[str]) -> Terms:
         mean,
         scale,
         notes=tuple(notes),
+        absent=missing == "keep" and bool(absent.any()),
     )
 
 

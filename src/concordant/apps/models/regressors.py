@@ -20,6 +20,7 @@ from sklearn.ensemble import (
 from sklearn.neural_network import MLPRegressor
 from sklearn.tree import DecisionTreeRegressor
 
+from concordant.apps.models.categories import on_numbers, sets_of
 from concordant.errors import InputError, UsageError, few
 from concordant.io.log.json_values import Fields, json_value
 from concordant.kernels.arrays import in_ranges
@@ -304,7 +305,6 @@ def _lightgbm(text: str) -> Trees:
         if number != str(place):
             raise ValueError(f"tree {number[:20]!r} stands in the place of {place:,}")
         tree = _lines(rest)
-        _refuse_unless(tree["num_cat"] == "0", "lightgbm", "splits on categories")
         _refuse_unless(tree["is_linear"] == "0", "lightgbm", "linear models in its leaves")
         parts.append(_lightgbm_tree(tree))
     scale = 1.0 / max(len(parts), 1) if "average_output" in facts else 1.0
@@ -327,7 +327,7 @@ def _lightgbm_tree(tree: Mapping[str, str]) -> dict[str, Any]:
     missing = (kind >> 2) & 3
     if ((kind < 0) | (kind > 15) | (missing == 3)).any():
         raise ValueError("a decision_type that it does not have")
-    _refuse_unless(not (kind & CATEGORY).any(), "lightgbm", "splits on categories")
+    on_codes = np.flatnonzero(kind & CATEGORY)
     _refuse_unless(not (missing == 1).any(), "lightgbm", "zero_as_missing")
     threshold = column("threshold", np.float64)
     default = np.where(missing == 2, (kind & DEFAULT_LEFT) > 0, threshold >= 0)  # else a missing value counts as 0
@@ -335,7 +335,7 @@ def _lightgbm_tree(tree: Mapping[str, str]) -> dict[str, Any]:
     below = {side: column(f"{side}_child", np.int64) for side in ("left", "right")}
     if any(((to >= inner) | (to < -len(leaves))).any() for to in below.values()):
         raise ValueError("a child that is not there")
-    return {
+    made = {
         "feature": np.concatenate((column("split_feature", np.int64), none)),
         "threshold": np.concatenate((threshold, np.zeros(len(leaves)))),
         **{side: np.concatenate((np.where(to < 0, inner + ~to, to), none)) for side, to in below.items()},
@@ -343,6 +343,10 @@ def _lightgbm_tree(tree: Mapping[str, str]) -> dict[str, Any]:
         "missing_left": np.concatenate((default, none > 0)),
         "value": np.concatenate((np.zeros(inner), leaves)),
     }
+    if not len(on_codes):
+        return made
+    found = sets_of(tree, threshold[on_codes].astype(np.int64))
+    return on_numbers(made, dict(zip(on_codes.tolist(), found, strict=True)))
 
 
 def _xgboost(model: Any) -> Trees:

@@ -9,15 +9,18 @@ from itertools import islice
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError, did_you_mean
 from concordant.learning.features.matrix import Matrix
+from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.disagreement import FEW_QUERIES
 from concordant.learning.rankers.estimator import LinearRanker, agreement_with_labels, known
-from concordant.learning.rankers.growing import Growing, Share, lightgbm, stopped_at
+from concordant.learning.rankers.growing import Growing, Share, Uncoded, lightgbm, stopped_at, without
 from concordant.learning.rankers.plans import RIDGE, Plan, Recipe
 from concordant.learning.rankers.regression import refuse_negative
 from concordant.learning.rankers.regressors import as_regressor
@@ -161,6 +164,8 @@ class BoostedRanker(LinearRanker):
     rounds, early_stopping : trees of a loss at most; without a lower loss for so many no more are tried.
     learning_rate, leaves, leaf_rows, l2, options : of the trees; ``options`` are further parameters of LightGBM.
     monotone : −1, 0 or 1 for each feature; coefficients of the linear scorer that contradict are 0.
+    categories : columns (places or names) of codes of categories, 0, 1, …, NaN where missing: trees split on sets of
+        codes, the linear scorer has nothing of them.
     tau2 : variance of informed scores, 'auto' from held-out judgments.
     standardise, log, missing : what is done to features (``Normaliser``); 'keep': trees know missing values, the linear
         scorer has them at the mean.
@@ -168,7 +173,8 @@ class BoostedRanker(LinearRanker):
         held out, and all ``rounds`` are grown.
 
     Attributes: ``regressor_`` (an ``LGBMRegressor``), ``scorer_standardised_``, ``curve_`` (held-out loss after 0, 1, …
-    trees, by loss), ``status_``. Errors: InputError, UsageError (LightGBM is not installed).
+    trees, by loss), ``explain_`` (coefficient and gain of each feature), ``status_``. Errors: InputError, UsageError
+    (LightGBM is not installed).
 
     >>> X, query = np.arange(24.0)[:, None] % 6, np.repeat(list("pqrs"), 6)
     >>> ranker = BoostedRanker(rounds=5, folds=2).fit((X, query, np.arange(24)), X[:, 0] // 2)
@@ -191,6 +197,7 @@ class BoostedRanker(LinearRanker):
         l2: float = 1.0,
         options: Mapping[str, Any] | None = None,
         monotone: Any = None,
+        categories: Any = None,
         tau2: float | str = "auto",
         standardise: bool = True,
         log: bool = False,
@@ -208,6 +215,7 @@ class BoostedRanker(LinearRanker):
         self.l2 = l2
         self.options = options
         self.monotone = monotone
+        self.categories = categories
         self.tau2 = tau2
         self.standardise = standardise
         self.log = log
@@ -228,11 +236,11 @@ class BoostedRanker(LinearRanker):
         try:
             return super().fit(X, y, sample_weight, qid=qid, group=group)
         finally:
-            del self._eval_set
+            self._forget("_eval_set", "_uncoded")
 
     def _held_out(self, training: Training, columns: Any) -> HeldOut | None:
         """Read the eval set. Errors (UsageError, InputError): those of ``fit``, naming it."""
-        given = self._eval_set
+        given = getattr(self, "_eval_set", None)
         if given is None:
             return None
         if isinstance(given, list) and len(given) == 1:  # as LightGBM takes it
@@ -263,6 +271,36 @@ class BoostedRanker(LinearRanker):
                 raise UsageError(f"{name} must be a whole number, not {getattr(self, name)!r}")
         if not isinstance(self.folds, int | np.integer) or self.folds < 0 or self.folds == 1:
             raise UsageError(f"folds must be a whole number of at least 2, or 0 for no search, not {self.folds!r}")
+        listed = self._categories
+        if any(isinstance(one, bool) or not isinstance(one, int | np.integer | str) for one in listed):
+            raise UsageError(f"categories are places or names of columns, not {self.categories!r}")
+        if len(set(listed)) < len(listed):
+            raise UsageError(f"categories: a column is named twice: {self.categories!r}")
+        if listed and (self.log or self.missing not in ("keep", "raise")):
+            raise UsageError("categories are codes: they need log=False and missing='keep' or 'raise'")
+
+    @property
+    def _categories(self) -> tuple[Any, ...]:
+        given = self.categories
+        return () if given is None else (given,) if isinstance(given, int | str) else tuple(given)
+
+    def _normaliser(self) -> Normaliser:
+        made = super()._normaliser()
+        categories = self._categories
+        return Uncoded(made.standardise, made.log, made.missing, categories=categories) if categories else made
+
+    @property
+    def explain_(self) -> pa.Table:
+        """What features are worth: feature, coefficient, gain and splits, those of most gain first.
+
+        ``coefficient`` belongs to the standardised feature in the linear scorer, ``gain`` is the feature's share of
+        what the splits of all trees gain on their losses, ``splits`` how many split on it.
+        """
+        check_is_fitted(self)
+        names = range(1, self.n_features_in_ + 1) if self._names is None else self._names
+        table = {"feature": [str(name) for name in names], "coefficient": self.scorer_standardised_.tolist()}
+        found = pa.table(table | {name: self.status_[name] for name in ("gain", "splits")})
+        return found.sort_by([("gain", "descending")])
 
     def _params(self) -> dict[str, Any]:
         found = {
@@ -281,10 +319,17 @@ class BoostedRanker(LinearRanker):
         }
         return found if self.monotone is None else {**found, "monotone_constraints": list(self.monotone)}
 
-    def _learn(self, training: Training, columns: Columns) -> None:
+    def _learn(self, training: Training, columns: Any) -> None:
         Z = columns.matrix[training.row]
         held = self._held_out(training, columns)
-        growing = Growing(Z, self._params())
+        places = tuple(getattr(columns.normaliser, "places", ()))
+        signs = np.zeros(Z.shape[1]) if self.monotone is None else np.asarray(self.monotone)
+        if signs.shape != (Z.shape[1],) or not np.isin(signs, (-1, 0, 1)).all() or signs[list(places)].any():
+            raise UsageError(f"monotone is -1, 0 or 1 for each of {Z.shape[1]:,} features, 0 for categories")
+        growing = Growing(Z, self._params(), places)
+        if places:  # the linear scorer has nothing of them
+            columns = replace(columns, X=without(columns.X, places))
+        self._uncoded = np.isin(np.arange(Z.shape[1]), places, invert=True)
         kind = Grades if training.labelled else Judgments
         problem: Any = kind(self, training, growing.known, columns)
         shares, spread, thetas, notes = [], [], [], [*training.notes]
@@ -317,9 +362,13 @@ class BoostedRanker(LinearRanker):
         said = " and ".join(problem.losses)
         self.status_ = {"status": f"linear scorer and trees by {said}", "iterations": None, "gradient": None}
         self.status_ |= {"stopped": stopped, "scales": [float(one) for one in scales], "notes": notes}
+        gain = booster.feature_importance("gain")
+        self.status_ |= {"gain": (gain / max(gain.sum(), 1e-300)).tolist()}
+        self.status_ |= {"splits": booster.feature_importance("split").astype(int).tolist()}
 
     def _allowed(self, theta: Floats) -> Floats:
-        """Coefficients without those that contradict a monotone constraint."""
+        """Coefficients without those of categories and those that contradict a monotone constraint."""
+        theta = np.where(self._uncoded, theta, 0.0)
         if self.monotone is None:
             return theta
         return np.where(np.asarray(self.monotone) * theta < 0, 0.0, theta)

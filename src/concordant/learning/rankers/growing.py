@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError
-from concordant.learning.features.matrix import Matrix
+from concordant.errors import InputError, UsageError
+from concordant.learning.features.matrix import Features, Matrix
+from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.estimator import known
 from concordant.learning.rankers.slopes import Slopes
 
 Floats = NDArray[np.float64]
+MOST_CODES = 1 << 24
+"""What float32 counts up to."""
 
 
 def lightgbm() -> Any:
@@ -43,12 +46,13 @@ class Growing:
 
     Z: Matrix
     params: Mapping[str, Any]
+    categories: tuple[int, ...] = ()
+    """Columns that hold codes of categories."""
 
     @cached_property
     def known(self) -> Matrix:
-        """Rows as the linear scorer sees them."""
-        seen: Matrix = known(self.Z)
-        return seen
+        """Rows as the linear scorer sees them: missing values at the mean, categories at 0."""
+        return without(known(self.Z), self.categories)
 
     @cached_property
     def _some(self) -> bool:
@@ -58,8 +62,8 @@ class Growing:
     @cached_property
     def _data(self) -> Any:
         """Rows with features binned, once for all that is grown; labels are those of no loss."""
-        data = lightgbm().Dataset(self.Z, np.zeros(len(self.Z)), params=dict(self.params))
-        return data.construct()
+        given = {"params": dict(self.params), "categorical_feature": list(self.categories)}
+        return lightgbm().Dataset(self.Z, np.zeros(len(self.Z)), **given).construct()
 
     def _part(self, rows: NDArray[np.int64] | Matrix | None) -> Any:
         """All rows, some of them, or others, with the same bins."""
@@ -111,6 +115,50 @@ class Growing:
                 if booster.update(fobj=fobj):
                     break
         return booster
+
+
+@dataclass(frozen=True, eq=False)
+class Uncoded(Normaliser):
+    """A normaliser that leaves columns of codes as they are."""
+
+    categories: tuple[int | str, ...] = ()
+    """Places or names of the columns."""
+    places: tuple[int, ...] = ()
+
+    def fit(self, features: Features | Matrix, names: Sequence[str] | None = None) -> Uncoded:
+        """As of any normaliser. Errors (InputError): columns that are not there, values that are no codes."""
+        X = features.X if isinstance(features, Features) else features
+        called = list(names or (features.names if isinstance(features, Features) else ()))
+        places = []
+        for one in self.categories:
+            place = called.index(one) if one in called else one
+            if isinstance(place, str) or not 0 <= place < X.shape[1]:
+                raise InputError(f"categories: there is no column {one!r} among {X.shape[1]:,}")
+            values = X[:, place]
+            wrong = ~(np.isnan(values) | ((values >= 0) & (values <= MOST_CODES) & (values == np.floor(values))))
+            if wrong.any():
+                raise InputError(
+                    f"categories: {int(wrong.sum()):,} values of column {one!r} are no codes (first: "
+                    f"{values[wrong][0]:g}); codes are whole numbers from 0 to {MOST_CODES:,}, NaN where missing"
+                )
+            places.append(int(place))
+        made = super().fit(features, names)
+        mean, scale, *_ = made.fitted()
+        at = np.isin(np.arange(len(mean)), places)
+        return replace(
+            self,
+            **{
+                **vars(made),
+                "mean": np.where(at, 0.0, mean),
+                "scale": np.where(at, 1.0, scale),
+                "places": tuple(places),
+            },
+        )
+
+
+def without(Z: Matrix, columns: Sequence[int]) -> Matrix:
+    """Return features with 0 in some columns."""
+    return Z if not len(columns) else np.where(np.isin(np.arange(Z.shape[1]), columns), Z.dtype.type(0), Z)
 
 
 def stopped_at(losses: Iterator[float], most: int, patience: int) -> tuple[int, list[float]]:
