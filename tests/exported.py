@@ -60,7 +60,7 @@ def fitted(kind: str, log: bool = False) -> Any:
     make: Callable[[], Any] = {**TREES, **NETWORKS, **LINEAR}[kind]
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # of solvers that stop early
-        return cc.ListRanker(regressor=make(), log=log, missing="raise").fit(*learning())
+        return cc.ListRanker(regressor=make(), log=log, gain="2^s-1", normalise=True, missing="raise").fit(*learning())
 
 
 def elasticsearch_score(body: Mapping[str, Any], row: Mapping[str, float], number: type = np.float32) -> float:

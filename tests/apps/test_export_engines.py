@@ -222,7 +222,7 @@ def test_a_linear_scorer_and_trees_are_two_models_and_a_rescore(tmp_path, coded)
             score = query["query_weight"] * score + query["rescore_query_weight"] * more
         found.append(score)
     np.testing.assert_allclose(found, ranker.predict(X[:60]), atol=1e-5)
-    with pytest.raises(cc.UsageError, match=r"or trees to elasticsearch$"):
+    with pytest.raises(cc.UsageError, match="elasticsearch and opensearch add up two models"):
         exported(ranker, tmp_path, "solr")
     X = X.copy()
     X[0, 0] = np.nan

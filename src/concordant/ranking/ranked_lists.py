@@ -25,6 +25,8 @@ from concordant.ranking.scores import Scores
 Offsets = NDArray[np.int64]
 Places = NDArray[np.int64]
 Floats = NDArray[np.float64]
+UNSEEN = "never examined"
+"""Code of the note on such items."""
 Found = TypeVar("Found")
 
 
@@ -213,7 +215,7 @@ def rates_of(batch: Batch, name: str, clicks: Floats, examined: Floats) -> Score
         iterations=np.zeros(len(batch), np.int64),
         gradient=np.zeros(len(batch)),
         known=examined > 0,
-        notes=(Note("never examined", text, unseen=unseen),) if unseen else (),
+        notes=(Note(UNSEEN, text, unseen=unseen),) if unseen else (),
     )
 
 

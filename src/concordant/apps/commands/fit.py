@@ -47,6 +47,7 @@ from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.boosted import OF_GRADES, OF_JUDGMENTS, BoostedRanker
 from concordant.learning.rankers.edges import EdgeRanker
+from concordant.learning.rankers.family import best_of, family
 from concordant.learning.rankers.growing import lightgbm
 from concordant.learning.rankers.lists import LOSSES, ListRanker
 from concordant.learning.rankers.regressors import knows_missing
@@ -65,6 +66,7 @@ def fit(options: FitOptions) -> None:
     graded = options.kind == "labels" or (options.kind is None and is_letor(log))
     _settle(options, graded)
     ranker = _ranker(options, graded)  # a wrong name should not cost the reading of a large log
+    several = graded and not options.gave(*OF_ONE)
     if options.engine == "spark":
         from concordant.apps.commands import on_spark
 
@@ -75,7 +77,8 @@ def fit(options: FitOptions) -> None:
     held: HeldOut | None = None
     with Progress(quiet, f"reading {log}"):
         read = _labels if graded else _preferences
-        features, judged, told = read(log, options, ranker.missing_)
+        missing = ranker.missing_ if not several or options.missing is not None else "keep"
+        features, judged, told = read(log, options, missing)
         if options.validate is not None:
             features, judged, held, more = _held_out(features, judged, ranker, read, options)
             told += more
@@ -91,7 +94,10 @@ def fit(options: FitOptions) -> None:
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
     with Progress(quiet, "learning"):
-        _fit(ranker, features, judged, held, options)
+        if several and isinstance(features, Features) and features.query is not None:
+            ranker = _best(features, judged, options)
+        else:
+            _fit(ranker, features, judged, held, options)
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
             found = None if held is None else validated(ranker, held)
@@ -109,6 +115,18 @@ def fit(options: FitOptions) -> None:
     elif hasattr(ranker, "cv_"):
         with beside_the_result():
             put_table(ranker.curve())
+
+
+OF_ONE = ("regressor", "regressor_options", "monotone", "loss", "phi", "gain", "ridge")
+"""Options that name one of the scorers that graded labels are fitted by."""
+
+
+def _best(features: Features, labels: Any, options: FitOptions) -> Any:
+    """Return whichever scorer of labels orders held-out queries best, fitted to all of them."""
+    shared: dict[str, Any] = {"standardise": options.standardise, "log": options.log_features}
+    gaps = not isinstance(features.X, np.ndarray) or bool(np.isnan(features.X).any())
+    tried = family(options.target, options.seed, missing=options.missing, gaps=gaps, **shared)
+    return best_of(tried, features, labels, seed=options.seed)
 
 
 def _settle(options: FitOptions, graded: bool) -> None:

@@ -93,7 +93,11 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
         "--gate/--no-gate",
     )
     regressor: str = option(
-        "R", f"{any_of(NAMES)}. boosted: a linear scorer, then trees on the same loss.", "-r", default="linear"
+        "R",
+        f"{any_of(NAMES)}. boosted: a linear scorer, then trees on the same loss.",
+        "-r",
+        default="linear",
+        show_default="linear; of graded labels linear or boosted, by held-out queries",
     )
     regressor_options: tuple[str, ...] = option(
         "KEY=VALUE", "A setting of the regressor, such as max_depth=6 (again for more).", default=()

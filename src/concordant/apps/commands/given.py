@@ -145,6 +145,10 @@ class Options:
                 if name in self._way.given and rule.when(self._way.facts):
                     raise Idle(name, rule.why.format_map(self._way.facts), rule.instead)
 
+    def gave(self, *names: str) -> bool:
+        """Whether one of these options was given."""
+        return not self._way.given.isdisjoint(names)
+
     def say(self, event: str, message: str, **more: Any) -> None:
         """Say a line on stderr, unless --quiet."""
         if not self.quiet:

@@ -373,7 +373,7 @@ def _fitted(seen: _Seen) -> Iterator[str]:
     yield table(("", ""), rows)
     if (coefficients := getattr(seen.inner, "coef_standardised_", None)) is not None:
         yield from _coefficients(seen, np.asarray(coefficients, np.float64))
-    if "gain" in status:
+    if "gain_of_features" in status:
         yield from _gains(seen.inner.explain_.slice(0, SHOWN), seen.ranker.n_features_in_)
     if isinstance(seen.ranker, AbstainingRanker):
         rule = seen.ranker.rule_

@@ -299,7 +299,7 @@ class BoostedRanker(LinearRanker):
         check_is_fitted(self)
         names = range(1, self.n_features_in_ + 1) if self._names is None else self._names
         table = {"feature": [str(name) for name in names], "coefficient": self.scorer_standardised_.tolist()}
-        found = pa.table(table | {name: self.status_[name] for name in ("gain", "splits")})
+        found = pa.table(table | {name: self.status_[f"{name}_of_features"] for name in ("gain", "splits")})
         return found.sort_by([("gain", "descending")])
 
     def _params(self) -> dict[str, Any]:
@@ -363,8 +363,8 @@ class BoostedRanker(LinearRanker):
         self.status_ = {"status": f"linear scorer and trees by {said}", "iterations": None, "gradient": None}
         self.status_ |= {"stopped": stopped, "scales": [float(one) for one in scales], "notes": notes}
         gain = booster.feature_importance("gain")
-        self.status_ |= {"gain": (gain / max(gain.sum(), 1e-300)).tolist()}
-        self.status_ |= {"splits": booster.feature_importance("split").astype(int).tolist()}
+        self.status_ |= {"gain_of_features": (gain / max(gain.sum(), 1e-300)).tolist()}
+        self.status_ |= {"splits_of_features": booster.feature_importance("split").astype(int).tolist()}
 
     def _allowed(self, theta: Floats) -> Floats:
         """Coefficients without those of categories and those that contradict a monotone constraint."""

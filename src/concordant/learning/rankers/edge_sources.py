@@ -20,7 +20,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.click_models import usual_clicks
-from concordant.ranking.ranked_lists import several_clicks
+from concordant.ranking.ranked_lists import UNSEEN, several_clicks
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -98,7 +98,7 @@ def of_preferences(
     mean = (table * told).sum(axis=0) / np.maximum(told.sum(axis=0), 1.0)
     start = Ragged.of_sizes(training.groups.sums(some).astype(np.int64)).start
     law = Relevance.of(np.where(told > 0, table, mean)[:, some], start)
-    said = [note for note in found.notes if note.code != "never examined"]  # they are left out
+    said = [note for note in found.notes if note.code != UNSEEN]  # they are left out
     return Source(law, training.row[some], training.share, facts, (*notes, *said))
 
 

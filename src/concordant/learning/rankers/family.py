@@ -16,26 +16,35 @@ from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.boosted import BoostedRanker
 from concordant.learning.rankers.estimator import Ranker, agreement_with_labels
 from concordant.learning.rankers.lists import ListRanker
-from concordant.learning.rankers.stopping import enough
 from concordant.learning.rankers.target import Target
+from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.notes import Note
 from concordant.progress import steps
 
 Floats = NDArray[np.float64]
 FOLDS = 3
+HELD = 300
+"""Held-out queries that suffice to choose by."""
 
 
-def family(target: str | None = None, seed: int = 0, **shared: Any) -> dict[str, Ranker]:
+def family(
+    target: str | None = None, seed: int = 0, *, missing: str | None = None, gaps: bool = False, **shared: Any
+) -> dict[str, Ranker]:
     """Return rankers for relevance labels by name: two linear scorers, and trees (with LightGBM, else scikit-learn's).
 
-    ``shared``: parameters that all of them have (standardise, log, missing).
+    ``missing``: what becomes of missing values; None: trees take them as they are, for linear scorers they are at the
+    mean where there are some (``gaps``). ``shared``: standardise, log.
     """
     pairs = "err-pairwise" if target is not None and target.startswith("err") else "ndcg-pairwise"
-    linear = {name: ListRanker(name, target=target, **shared) for name in ("gain-regression", pairs)}
+    filled = missing if missing not in (None, "keep") else "mean" if gaps else "raise"
+    linear: dict[str, Ranker] = {
+        name: ListRanker(name, target=target, missing=filled, **shared) for name in ("gain-regression", pairs)
+    }
+    kept = missing or "keep"
     if importlib.util.find_spec("lightgbm") is not None:
-        return {**linear, "boosted trees": BoostedRanker(target=target, seed=seed, **shared)}
+        return {**linear, "boosted trees": BoostedRanker(target=target, seed=seed, missing=kept, **shared)}
     trees = HistGradientBoostingRegressor(early_stopping=True, random_state=seed)
-    return {**linear, "trees by gain-regression": ListRanker(target=target, regressor=trees, **shared)}
+    return {**linear, "trees": ListRanker(target=target, regressor=trees, missing=kept, **shared)}
 
 
 def best_of(
@@ -43,7 +52,7 @@ def best_of(
 ) -> Ranker:
     """Return the ranker that orders held-out queries best, fitted to all rows.
 
-    Queries are dealt into ``folds`` parts, of which as many as hold thirty queries are held out in turn; each ranker is
+    Queries are dealt into ``folds`` parts, of which as many as hold 300 queries are held out in turn; each ranker is
     fitted to the others and judged by its target (nDCG@10 where it has none), the mean over the held-out queries. The
     one of highest mean is fitted to all: ``status_["family"]`` has name, mean, standard error of the difference to the
     best, and which was taken, and a note says so. Of fewer than twice as many queries as folds the first is taken.
@@ -58,12 +67,13 @@ def best_of(
     """
     if features.query is None:
         raise InputError("the rows of these features have no query, so no query can be held out")
-    values = np.asarray(labels, np.float64)
+    values = as_numbers(labels, "labels", size=len(features))
     queries = len(features.queries)
     names = list(rankers)
+    looked = min(folds, -(-HELD * folds // queries)) if queries >= 2 * folds else 0
     dealt = np.random.default_rng(seed).permutation(queries) % folds
     found: list[list[Floats]] = [[] for _ in names]
-    for part in steps("choosing the scorer: parts", range(enough(queries, folds) if queries >= 2 * folds else 0)):
+    for part in steps("choosing the scorer: parts", range(looked)):
         held = (dealt == part)[features.query]
         for place, name in enumerate(names):
             trained = clone(rankers[name]).fit(features.take(~held), values[~held])

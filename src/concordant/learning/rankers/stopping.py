@@ -254,7 +254,7 @@ def judged_parts(
     prefs = training.prefs
     few = len(prefs.queries) < max(FEW_QUERIES, 2 * n)
     split = "queries" if not few else "clusters" if len(clusters_of(prefs)) >= n else "judgments"
-    parts, looked = [], enough(len(prefs.queries), n)
+    parts, looked = [], _enough(len(prefs.queries), n)
     for train, held in islice(folds(prefs, n, split=split, seed=seed), looked):
         judge = target.judge(held, training.weight)
         if judge.edges and len(train):
@@ -265,7 +265,7 @@ def judged_parts(
     return parts, f"{looked} of {n} parts of the {split}"
 
 
-def enough(queries: int, n: int) -> int:
+def _enough(queries: int, n: int) -> int:
     """How many of n parts hold enough queries; each costs a fit to the others."""
     return min(n, -(-ENOUGH * n // max(queries, 1)))
 
@@ -277,7 +277,7 @@ def labelled_parts(
     training.refuse_cut()
     queries = len(training.weight)
     dealt = np.random.default_rng(seed).permutation(queries) % n
-    parts, looked = [], enough(queries, n)
+    parts, looked = [], _enough(queries, n)
     for part in range(looked if queries >= 2 * n else 0):
         held = dealt == part
         nodes = np.flatnonzero(training.groups.spread(held))

@@ -1,0 +1,74 @@
+"""The best of several rankers for labels, against parts, fits and nDCG done by hand."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+import concordant as cc
+from concordant.learning.features.matrix import Features
+from concordant.learning.rankers.family import best_of, family
+from seeds import seed
+
+QUERIES, ITEMS = 24, 8
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    """Labels by the distance of a feature from 0, which no linear scorer sees, and a little by another."""
+    random = np.random.default_rng(seed(0))
+    X = random.normal(size=(QUERIES * ITEMS, 3))
+    label = np.clip(np.round(2 * np.abs(X[:, 0]) + 0.3 * X[:, 1] + 0.3 * random.normal(size=len(X))), 0, 4)
+    query = np.repeat(np.arange(QUERIES), ITEMS)
+    rows = random.permutation(len(X))  # queries need not stand together
+    return Features.of(X[rows], np.arange(len(X)), query[rows]), label[rows]
+
+
+def ndcg_at_10(scores, labels):
+    order, ideal = np.argsort(-scores), np.argsort(-labels)
+    worth = 1 / np.log2(2 + np.arange(min(10, len(labels))))
+    return ((2.0 ** labels[order[:10]] - 1) @ worth) / ((2.0 ** labels[ideal[:10]] - 1) @ worth)
+
+
+def test_the_one_of_highest_ndcg_on_held_out_queries_is_fitted_to_all(labelled):
+    features, label = labelled
+    tried = {
+        "linear": cc.ListRanker(missing="raise"),
+        "trees": cc.BoostedRanker(rounds=20, folds=0, leaf_rows=5),
+        "ridge": cc.ListRanker(regressor=Ridge(), gain="identity", normalise=False),
+    }
+    best = best_of(tried, features, label, seed=3)
+    query = np.array([int(str(features.queries[code])) for code in features.query])
+    codes = np.asarray(features.query)
+    dealt = np.random.default_rng(3).permutation(QUERIES) % 3
+    for row, ranker in zip(best.status_["family"], tried.values(), strict=True):
+        each = []
+        for part in range(3):
+            held = (dealt == part)[codes]
+            fitted = type(ranker)(**ranker.get_params(deep=False)).fit(features.take(~held), label[~held])
+            scores = fitted.predict(features.X[held])
+            each += [ndcg_at_10(scores[query[held] == q], label[held][query[held] == q]) for q in set(query[held])]
+        assert row["mean"] == pytest.approx(np.mean(each), abs=1e-9)
+    assert [row["name"] for row in best.status_["family"] if row["chosen"]] == ["trees"]
+    assert any("trees of 3 orders 24 held-out queries best" in str(note) for note in best.status_["notes"])
+    whole = tried["trees"].fit(features, label)
+    np.testing.assert_array_equal(best.predict(features.X), whole.predict(features.X))
+
+
+def test_the_family_suits_the_target_and_what_is_installed(monkeypatch):
+    assert list(family()) == ["gain-regression", "ndcg-pairwise", "boosted trees"]
+    assert list(family("err@5")) == ["gain-regression", "err-pairwise", "boosted trees"]
+    assert all(ranker.target == "err@5" for ranker in family("err@5").values())
+    assert [ranker.missing for ranker in family(gaps=True).values()] == ["mean", "mean", "keep"]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert list(family()) == ["gain-regression", "ndcg-pairwise", "trees"]
+
+
+def test_of_few_queries_the_first_is_taken(labelled):
+    features, label = labelled
+    few = np.flatnonzero(np.asarray(features.query) < 4)
+    best = best_of({"one": cc.ListRanker(), "other": cc.ListRanker("ranknet")}, features.take(few), label[few])
+    assert best.loss == "gain-regression" and [row["chosen"] for row in best.status_["family"]] == [True, False]
+    with pytest.raises(cc.InputError, match="have no query"):
+        best_of({"one": cc.ListRanker()}, Features.of(features.X, features.item), label)
