@@ -193,7 +193,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not levels:
             return training.said
         codes = self._knows_categories
-        text = "{columns:columns of categories|columns of categories}: " + (
+        text = "{columns:columns} of categories: " + (
             "the regressor takes them as such" if codes else "a column of 0 and 1 for each of {levels:levels}"
         )
         note = Note("categories", text, columns=len(levels), levels=sum(map(len, levels.values())))
