@@ -230,7 +230,7 @@ class Normaliser:
         """Return the normaliser that leaves some columns, of codes, as they are, with −1 where nothing is there."""
         if not columns:
             return self
-        mean, scale, fill, _, _ = (np.array(each) for each in self.fitted())
+        mean, scale, fill, _, _ = (np.array(each, np.float64) for each in self.fitted())
         mean[list(columns)], scale[list(columns)], fill[list(columns)] = 0.0, 1.0, -1.0
         return replace(self, mean=mean, scale=scale, fill=fill)
 

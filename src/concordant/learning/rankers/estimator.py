@@ -218,7 +218,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _normaliser(self) -> Normaliser:
         return Normaliser(self.standardise, self.log, "mean" if self.missing == "keep" else self.missing)
 
-    def _normalised(self, normaliser: Normaliser, X: Matrix) -> Matrix:
+    def _normalised(self, normaliser: Normaliser, X: Matrix) -> Any:
         Z = normaliser.apply(X)
         if self.missing == "keep":
             Z[np.isnan(X)] = np.nan
@@ -381,9 +381,10 @@ def linear_scores(Z: Any, theta: Floats) -> Floats:
     return np.asarray(np.einsum("ij,j->i", np.asarray(Z, np.float64), theta), np.float64)
 
 
-def known(Z: Any) -> Any:
+def known(Z: Any) -> Matrix:
     """Return normalised features with missing values taken to be at the mean."""
-    return np.where(np.isnan(Z), 0.0, Z) if not isinstance(Z, SparseRows) and np.isnan(Z).any() else Z
+    found: Matrix = np.where(np.isnan(Z), 0.0, Z) if not isinstance(Z, SparseRows) and np.isnan(Z).any() else Z
+    return found
 
 
 class LinearRanker(Ranker):
