@@ -94,6 +94,8 @@ RECEIVED = {"Audit", "Diagnosis", "Features", "Graphs", "Judged", "JudgedQueries
 RECEIVED |= {"RankingTree"}
 """Made by functions, never by a user's call: each field has its own docstring where its name does not say it."""
 MANY = 5
+SCIKIT_LEARNS = re.compile(r"set_\w+_request")
+"""Methods that scikit-learn makes of the parameters of fit and score, with its own docstrings."""
 ENTRY = re.compile(r"^((?:\*\*)?\w+(?:, \w+)*) : \S", re.MULTILINE)
 
 
@@ -109,6 +111,7 @@ def _called(module: str) -> Iterator[tuple[str, Any]]:
             if name not in RECEIVED and not issubclass(thing, Exception):
                 yield name, thing
             methods = [each for each in vars(thing) if not each.startswith("_") and callable(getattr(thing, each))]
+            methods = [each for each in methods if not SCIKIT_LEARNS.fullmatch(each)]
             yield from ((f"{name}.{each}", getattr(thing, each)) for each in methods)
         elif inspect.isfunction(thing):
             yield name, thing

@@ -229,8 +229,9 @@ def fit_scorer(ranker: Any, training: Training) -> Any:
             f"a {type(last).__name__} cannot learn from preferences; fit it first, or give AggregationRanker it as "
             "regressor"
         )
-    X: Any = features if training.named and last is made and ours else features.X
-    return made.fit(X, judged) if ours else made.fit(X[training.row], training.labels)
+    if not ours:
+        return made.fit(features.X[training.row], training.labels)
+    return made.fit(features if training.named and last is made else features.X, judged)
 
 
 def _queries(features: Features) -> NDArray[np.int32]:

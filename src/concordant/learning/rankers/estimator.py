@@ -205,7 +205,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not levels:
             return training.said
         codes = self._knows_categories
-        text = "{columns:columns of categories|columns of categories}: " + (
+        text = "{columns:columns} of categories: " + (
             "the regressor takes them as such" if codes else "a column of 0 and 1 for each of {levels:levels}"
         )
         note = Note("categories", text, columns=len(levels), levels=sum(map(len, levels.values())))
@@ -232,8 +232,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _normaliser(self) -> Normaliser:
         return Normaliser(self.standardise, self.log, "mean" if self.missing_ == "keep" else self.missing_)
 
-    def _normalised(self, normaliser: Normaliser, X: Matrix) -> Matrix:
-        Z: Matrix = normaliser.apply(X)
+    def _normalised(self, normaliser: Normaliser, X: Matrix) -> Any:
+        Z = normaliser.apply(X)
         if self.missing_ == "keep":
             Z[np.isnan(X)] = np.nan
         return Z
@@ -397,9 +397,10 @@ def linear_scores(Z: Any, theta: Floats) -> Floats:
     return np.asarray(np.einsum("ij,j->i", np.asarray(Z, np.float64), theta), np.float64)
 
 
-def known(Z: Any) -> Any:
+def known(Z: Any) -> Matrix:
     """Return normalised features with missing values taken to be at the mean."""
-    return np.where(np.isnan(Z), 0.0, Z) if not isinstance(Z, SparseRows) and np.isnan(Z).any() else Z
+    found: Matrix = np.where(np.isnan(Z), 0.0, Z) if not isinstance(Z, SparseRows) and np.isnan(Z).any() else Z
+    return found
 
 
 class LinearRanker(Ranker):
