@@ -86,7 +86,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not self._takes_sparse:
             training.features.refuse_sparse(self._scorer)
         levels = dict(training.features.levels)
-        training = replace(training, features=self._levelled(training.features, levels), said=self._said(training))
+        shown = self._levelled(training.features, levels, codes=self._knows_categories)
+        training = replace(training, features=shown, said=self._said(training))
         normaliser = self._normaliser().fit(training.features.X, training.features.names)
         normaliser = normaliser.leaving(training.features.categories)
         self._learn(training, WholeColumns(training.features.X, normaliser, self._normalised))
@@ -108,9 +109,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if isinstance(X, FeatureFile):
                 return sure(scores_of_file(X, self._scores_of, self._names, self.missing_))
             features, named = rows_of(X, self.missing_, self._names)
-            if not self._takes_sparse:
+            if not self._takes_sparse or hasattr(self, "regressor_"):
                 features.refuse_sparse(self._scorer)
-            features, named = self._levelled(features, self.levels_), named or bool(features.levels)
+            codes = any(
+                name in self.normaliser_.names for name in self.levels_
+            )  # a model that was read has no regressor
+            features, named = self._levelled(features, self.levels_, codes=codes), named or bool(features.levels)
             who = type(self).__name__
             return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_, who)))
 
@@ -191,14 +195,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Whether codes of categories are fitted as they are, and not a column for each level."""
         return knows_categories(getattr(self, "regressor", None))
 
-    def _levelled(self, features: Features, levels: Mapping[str, tuple[str, ...]]) -> Features:
-        """Return features with their categories as the ranker knows them."""
+    def _levelled(self, features: Features, levels: Mapping[str, tuple[str, ...]], *, codes: bool) -> Features:
+        """Return features with their categories as the ranker knows them: codes, or a column for each level."""
         if not (levels or features.levels):
             return features
-        codes, keep = self._knows_categories, self.missing_ == "keep"
         if codes and self.log:
             raise UsageError("the logarithm of a category means nothing: leave log out")
-        return as_fitted(features, levels, codes=codes, unknown=np.nan if keep else -1.0)
+        return as_fitted(features, levels, codes=codes, unknown=np.nan if self.missing_ == "keep" else -1.0)
 
     def _said(self, training: Training) -> tuple[Note, ...]:
         levels = training.features.levels
