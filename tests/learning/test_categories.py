@@ -146,3 +146,18 @@ def test_what_does_not_fit_is_said() -> None:
         cc.ListRanker(regressor=HistGradientBoostingRegressor(), log=True).fit(TABLE, GRADES)
     with pytest.raises(InputError, match="column 'hue': nan"):
         cc.ListRanker().fit(TABLE.assign(hue=TABLE["hue"].where(SIZE > 0)), GRADES)
+
+
+def test_boosted_trees_take_them_as_such() -> None:
+    """As if the column were codes that are named; levels in another order, in an eval set, too, are the same."""
+    given: dict[str, Any] = {"rounds": 20, "leaf_rows": 3, "options": {"min_data_per_group": 3}, "folds": 2}
+    ranker = cc.BoostedRanker(**given).fit(TABLE, GRADES)
+    codes = np.column_stack([SIZE, TABLE["hue"].cat.codes])
+    own = cc.BoostedRanker(categories=[1], **given).fit((codes, QUERY, ITEM), GRADES)
+    assert np.array_equal(ranker.predict(TABLE), own.predict(codes))
+    turned = TABLE.assign(hue=TABLE["hue"].cat.reorder_categories(HUES[::-1]))
+    assert np.array_equal(ranker.predict(turned), ranker.predict(TABLE))
+    curves = [cc.BoostedRanker(**given).fit(TABLE, GRADES, eval_set=(seen, GRADES)).curve_ for seen in (TABLE, turned)]
+    assert curves[0] == curves[1]
+    with pytest.raises(cc.UsageError, match="0 for categories"):
+        cc.BoostedRanker(monotone=[1, 1]).fit(TABLE, GRADES)

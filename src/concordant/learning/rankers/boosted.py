@@ -52,6 +52,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 OF_JUDGMENTS = ("informed", "informed-regression", "difference-graph", "ranknet", "gain-regression", "lambda-ndcg")
 OF_GRADES = ("ndcg-pairwise", "err-pairwise", "gain-regression", "lambda-ndcg")
+HELD = 300
+"""Held-out queries with grades that suffice to choose the number of trees by."""
 GENTLE = 10.0
 """Ridge of the linear scorer of gains, in pairs' worth of curvature."""
 
@@ -250,7 +252,8 @@ class BoostedRanker(LinearRanker):
         try:
             held = learning_rows(given[0], given[1], self.missing_, whole=True)
             names = training.features.names if training.named else None
-            X = matched(held.features, held.named, names, training.features.X.shape[1])
+            features = self._levelled(held.features, dict(training.features.levels), codes=True)
+            X = matched(features, held.named, names, training.features.X.shape[1])
             return HeldOut(held, self._normalised(columns.normaliser, X)[held.row])
         except (InputError, UsageError) as error:
             raise type(error)("eval_set: ", *error.args) from None
@@ -258,6 +261,10 @@ class BoostedRanker(LinearRanker):
     @property
     def _takes_sparse(self) -> bool:
         return False
+
+    @property
+    def _knows_categories(self) -> bool:
+        return True
 
     def _check(self) -> None:
         Target.of(self.target, "comparisons")
@@ -322,7 +329,7 @@ class BoostedRanker(LinearRanker):
     def _learn(self, training: Training, columns: Any) -> None:
         Z = columns.matrix[training.row]
         held = self._held_out(training, columns)
-        places = tuple(getattr(columns.normaliser, "places", ()))
+        places = tuple(sorted({*getattr(columns.normaliser, "places", ()), *training.features.categories}))
         signs = np.zeros(Z.shape[1]) if self.monotone is None else np.asarray(self.monotone)
         if signs.shape != (Z.shape[1],) or not np.isin(signs, (-1, 0, 1)).all() or signs[list(places)].any():
             raise UsageError(f"monotone is -1, 0 or 1 for each of {Z.shape[1]:,} features, 0 for categories")
@@ -525,7 +532,7 @@ class Grades:
         self.training.refuse_cut()
         queries, n = len(self.training.weight), self.ranker.folds
         dealt = np.random.default_rng(self.ranker.seed).permutation(queries) % n
-        looked = min(n, -(-ENOUGH * n // max(queries, 1)))
+        looked = min(n, -(-HELD * n // max(queries, 1)))
         for part in range(looked if queries >= 2 * n else 0):
             held = dealt == part
             groups = self.training.groups
