@@ -208,7 +208,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
 COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
-    "rank": ("output", "coefficients", "paths"),
+    "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
     "fit": ("model",),
@@ -224,14 +224,14 @@ WRITES: dict[str, tuple[str, ...]] = {
 }
 """Parameters of each command that name what it writes: files, folders, stores."""
 READS: dict[str, tuple[str, ...]] = {
-    "rank": ("log", "more", "qrels"),
-    "compare": ("log",),
+    "rank": ("log", "more", "propensities", "qrels"),
+    "compare": ("log", "propensities"),
     "explain": ("log", "features"),
     "tree": ("log",),
-    "fit": ("log", "features", "validate"),
+    "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
-    "audit": ("log",),
+    "audit": ("log", "propensities"),
     "report": ("log", "features", "model"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
     "serve": ("model", "features", "judgments", "judged_features", "token_file"),

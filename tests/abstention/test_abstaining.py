@@ -611,7 +611,7 @@ def test_missing_values_are_filled_as_the_ranker_fills_them() -> None:
     holes = Features.of(X, *names, missing="keep")
     ranker = EdgeRanker("ranknet", missing="mean").fit(holes, prefs)
     made = AbstainingRanker(ranker, cost=0.3).fit(holes, prefs)
-    assert made.missing == "mean" and np.isfinite(made._judged(holes, prefs, None).distance).all()
+    assert made.missing_ == "mean" and np.isfinite(made._judged(holes, prefs, None).distance).all()
     with pytest.raises(InputError, match="not finite"):
         AbstainingRanker(EdgeRanker("ranknet").fit(TRAIN[0].X, Judged.of(prefs, item=names[0], query=names[1]))).fit(
             holes, prefs

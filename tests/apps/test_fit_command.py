@@ -109,7 +109,9 @@ def test_labels_in_a_table_of_their_own(concordant, folder: Path) -> None:
     rows = _read(folder / "features.csv")
     labels = [[row["query"], row["item"], int(float(row["age"]) > 0)] for row in reversed(rows)]
     _write(folder / "labels.csv", ["query", "item", "label"], labels)
-    status, _, err = concordant("fit", "labels.csv", "--kind", "labels", "-f", "features.csv", "-m", "model")
+    status, _, err = concordant(
+        "fit", "labels.csv", "--kind", "labels", "-f", "features.csv", "-m", "model", "-r", "linear"
+    )
     assert status == 0, err
     coef = load_model("model").coef_
     assert coef[0] > 5 * np.abs(coef[1:]).max()

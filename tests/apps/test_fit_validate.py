@@ -107,10 +107,10 @@ def test_boosted_trees_on_an_eval_set_are_those_of_the_class(concordant: Command
 @pytest.mark.parametrize("given", [LABELS, VOTES], ids=["labels", "votes"])
 def test_what_is_held_out_is_never_learned_from(given: tuple[list[str], ...], concordant: Command) -> None:
     learned, held, _ = given
-    assert concordant("fit", *learned, "-m", "model", "--validate", *held)[0] == 0
-    assert concordant("fit", *learned, "-m", "alone")[0] == 0
+    assert concordant("fit", *learned, "-m", "model", "-r", "linear", "--validate", *held)[0] == 0
+    assert concordant("fit", *learned, "-m", "alone", "-r", "linear")[0] == 0
     assert np.array_equal(cc.load_model("model").coef_, cc.load_model("alone").coef_)
-    status, out, err = concordant("fit", *learned, "-m", "part", "--validate", "0.25")
+    status, out, err = concordant("fit", *learned, "-m", "part", "-r", "linear", "--validate", "0.25")
     assert status == 0, err
     (row,) = rows(out)
     parts = _fitted_to_what_is_left(given is LABELS)

@@ -118,7 +118,7 @@ def test_a_booster_kept_by_its_text_never_reaches_its_package(tmp_path: Path, mo
         (text.replace("tree_sizes=", "tree_sizes=1 "), "speaks of"),
         (text.replace("Tree=1", "Tree=2", 1), "stands in the place"),
         (text.replace("decision_type=2", "decision_type=3", 1), "cat_boundaries"),
-        (text.replace("\n", "\nobjective=regression\n", 1), "twice"),
+        (text.replace("\n", "\nnum_class=1\n", 1), "twice"),
         ("", "KeyError"),
     ):
         array = np.frombuffer(changed.encode(), np.uint8)

@@ -75,7 +75,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "no features to predict": lambda: fitted().predict(None),
     "a number to predict": lambda: fitted().predict(1.5),
     "missing values to predict": lambda: fitted().predict(pa.nulls(5)),
-    "a sparse matrix to predict": lambda: fitted().predict(scipy.sparse.csr_matrix(np.eye(3)[:, :1])),
+    "a sparse matrix of another width": lambda: fitted().predict(scipy.sparse.csr_matrix(np.eye(3)[:, :2])),
     "folds by infinity": lambda: VOTES.folds(float("inf")),  # type: ignore[arg-type]
     "a query that is no list": lambda: VOTES.select(7),  # type: ignore[arg-type]
     "a query that is a text": lambda: VOTES.select("all"),

@@ -86,11 +86,11 @@ def test_letor_files_that_are_small_and_huge(tmp_path: Path) -> None:
     path = tmp_path / "f.svm"
     path.write_text("1 qid:1 1:1 1000000:2\n0 qid:1 2:1\n")
     assert cc.read_features(path).X.shape == (2, 1_000_000)
-    path.write_text("1 qid:1 1:1 1000001:2\n0 qid:1 2:1\n")
+    path.write_text("1 qid:1 1:1 10000001:2\n0 qid:1 2:1\n")
     with pytest.raises(
-        cc.InputError, match="line 1: there is no feature 1000001; features are numbered from 1 to 1,000,000"
+        cc.InputError, match="line 1: there is no feature 10000001; features are numbered from 1 to 10,000,000"
     ):
         cc.read_features(path)
     path.write_text("".join(f"{line % 2} qid:1 1:{line} 900000:1\n" for line in range(3000)))
-    with pytest.raises(cc.InputError, match="3,000 lines of 900,000 features are 21"):
-        cc.read_features(path)
+    wide = cc.read_features(path).X  # 21 GB of numbers, of which 6,000 are not 0
+    assert wide.shape == (3000, 900_000) and wide.nnz == 5999 + 1

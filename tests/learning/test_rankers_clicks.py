@@ -203,10 +203,10 @@ def test_real_clicks_from_sessions_to_a_scorer_of_unseen_queries(shared_data) ->
         for found, ranker in zip(rates, rankers, strict=True):
             scores = ranker.fit(seen, train).predict(unseen)  # rows stand as the nodes do
             found.append(Disagreement(test).rates(scores))
-            seen = examinations(Batch.whole(test))[1] > 0  # what nobody examined judges nobody
-            chance = STRUCTURES["cascade"].function(Batch.whole(test)).value[seen]
-            query, clicked = test.member_groups.owner[seen], chance > 0
-            of = [err(scores[seen], chance, query, gain=lambda s: s, ties=ties) for ties in ("best", "worst")]
+            told = examinations(Batch.whole(test))[1] > 0  # what nobody examined judges nobody
+            chance = STRUCTURES["cascade"].function(Batch.whole(test)).value[told]
+            query, clicked = test.member_groups.owner[told], chance > 0
+            of = [err(scores[told], chance, query, gain=lambda s: s, ties=ties) for ties in ("best", "worst")]
             some = np.bincount(query, clicked) > 0
             assert ranker.score(unseen, test) == pytest.approx(
                 np.average(np.mean(of, 0), weights=test.judgments * some)

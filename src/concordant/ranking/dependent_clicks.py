@@ -192,7 +192,7 @@ def dependent_click(batch: Batch) -> Scores:
     >>> session, item, clicked = [1, 1, 1, 2, 2, 2], list("xyzyxz"), [1, 0, 1, 1, 0, 0]
     >>> log = Preferences.from_selections(["q"] * 6, session, [1, 2, 3] * 2, item, clicked)
     >>> dependent_click(Batch.whole(log)).value.round(3).tolist()
-    [0.667, 0.5, 1.0]
+    [1.0, 0.5, 1.0]
 
     Source: Guo, Liu & Wang, WSDM 2009, §3, whose bound takes the last click for the end; Chuklin, Markov & de Rijke
     (2015), §3.6.

@@ -49,11 +49,11 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         raise UsageError(said, Setting("order", "all"))
     if c0s_to_try(ranker.structure_options):
         raise UsageError(f"choosing c0 by cross-validation {WHERE} give one c0")
-    refuse_estimated(ranker.structure, ranker.structure_options or {})
     for name in ("structure", "order", "gain", "score_scale", "ridge"):
         value = getattr(ranker, name)
         if isinstance(value, list) or (value == "auto" and name != "ridge"):
             raise UsageError(f"choosing the {name} by cross-validation {WHERE} give one {name}")
+    refuse_estimated(ranker.structure, ranker.structure_options or {})
 
 
 def targets(

@@ -51,7 +51,7 @@ from concordant.ranking.click_models import usual_clicks
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 OF_JUDGMENTS = ("informed", "informed-regression", "difference-graph", "ranknet", "gain-regression", "lambda-ndcg")
-OF_GRADES = ("ndcg-pairwise", "err-pairwise", "gain-regression", "lambda-ndcg")
+OF_GRADES = ("lambda-ndcg", "ndcg-pairwise", "err-pairwise", "gain-regression", "label-regression")
 HELD = 300
 """Held-out queries with grades that suffice to choose the number of trees by."""
 GENTLE = 10.0
@@ -152,16 +152,18 @@ class BoostedRanker(LinearRanker):
     Where nothing is named two losses are fitted and their scores summed, which orders better than either. Of judgments:
     informed Bradley–Terry (scores of each query about the scorer, with variance τ²; its gradient is (f − s*)/τ²) and
     squares to the scores that it gives; their mean. Of clicks: squares to the scores of the usual structure. Of grades:
-    gains against every other item (``ndcg-pairwise``, or ``err-pairwise`` for that target) and squares to gains over Z;
-    each divided by its spread. Trees are as many, from none up, as lose least on held-out queries: judgments are less
-    likely, of grades the target's loss; then they are grown on all. An ``eval_set`` of ``fit`` is held out instead.
+    pairs weighted by what NDCG loses when they change places (``lambda-ndcg``; for ERR ``err-pairwise``) and squares to
+    the labels, each divided by its spread. That ordered four real sets best; what is consistent for NDCG by itself are
+    ``ndcg-pairwise`` and ``gain-regression``. Trees are as many, from none up, as lose least on held-out queries:
+    judgments are less likely, of grades the target's loss; then they are grown on all. An ``eval_set`` of ``fit`` is
+    held out instead.
 
     Parameters
     ----------
     loss : 'auto', one of 'informed', 'informed-regression', 'difference-graph', 'ranknet' (judgments), 'ndcg-pairwise',
-        'err-pairwise' (grades), 'gain-regression' (of judgments the usual structure's scores), 'lambda-ndcg' (pairs
-        weighted by what NDCG loses when they change places; of judgments the gains are 2^s − 1 of informed scores), or
-        a list of these.
+        'err-pairwise' (gains against every other item), 'label-regression' (grades), 'gain-regression' (squares to
+        gains over Z, of judgments to the usual structure's scores), 'lambda-ndcg' (of judgments the gains are 2^s − 1
+        of informed scores), or a list of these.
     target : "ndcg@10", "err@10", "pairwise", … (``Target``), by which ``score`` and the number of trees judge.
     rounds, early_stopping : trees of a loss at most; without a lower loss for so many no more are tried.
     learning_rate, leaves, leaf_rows, l2, options : of the trees; ``options`` are further parameters of LightGBM.
@@ -230,9 +232,14 @@ class BoostedRanker(LinearRanker):
     ) -> Self:
         """Learn from the judgments or labels ``y`` on the rows ``X``, as every ranker does.
 
-        ``eval_set`` is a pair (X, y) of rows and of judgments or labels on them, which may be of another kind than y
-        (learn from clicks, judge by grades). Then ``curve_`` is its loss, the trees are as many as lose least on it,
-        and nothing else is held out: all of y is learned from, nothing of the eval set.
+        Parameters
+        ----------
+        X, y : rows, and judgments or labels on them.
+        sample_weight : a weight of each row, the same within a query.
+        qid, group : the query of each row, or the sizes of the queries in the order of the rows, of a plain matrix.
+        eval_set : a pair (X, y) of rows and of judgments or labels on them, which may be of another kind than y (learn
+            from clicks, judge by grades). Then ``curve_`` is its loss, the trees are as many as lose least on it, and
+            nothing else is held out: all of y is learned from, nothing of the eval set.
         """
         self._eval_set = eval_set
         try:
@@ -501,7 +508,7 @@ class Grades:
         self.target = Target.of(ranker.target or ("pairwise" if differences else "ndcg@10"), "comparisons")
         listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
         if listed == ["auto"]:
-            listed = ["err-pairwise" if self.target.name == "err" else "ndcg-pairwise", "gain-regression"]
+            listed = ["err-pairwise" if self.target.name == "err" else "lambda-ndcg", "label-regression"]
         wrong = [name for name in listed if name not in OF_GRADES]
         if wrong:
             raise UsageError(f"{wrong[0]} is a loss of judgments; of grades: {', '.join(OF_GRADES)}")
@@ -517,10 +524,10 @@ class Grades:
         groups = self.training.groups
         weight = np.asarray(self.training.weight, np.float64)
         weight = weight if held is None else np.where(held, 0.0, weight)
-        if name == "gain-regression":
-            return regressed(
-                name, self.Z, self.gains, groups, weight / np.maximum(groups.sizes, 1) / max(weight.sum(), 1e-300)
-            )
+        if name in ("gain-regression", "label-regression"):
+            target = self.gains if name == "gain-regression" else np.asarray(self.training.labels, np.float64)
+            each = weight / np.maximum(groups.sizes, 1) / max(weight.sum(), 1e-300)
+            return regressed(name, self.Z, target, groups, each)
         pairs = GainSlopes(self.gains, groups, weight)
         theta = pairs.linear(self.Z, GENTLE)
         if name == "lambda-ndcg":

@@ -91,7 +91,7 @@ def best_of(
     ranker: Ranker = clone(rankers[names[best]]).fit(features, values)
     errors = [_error(rate[told] - rates[best][told]) for rate in rates]
     ranker.status_["family"] = [
-        {"name": name, "mean": mean, "standard_error": error, "chosen": place == best}
+        {"name": name, "mean": mean if told.any() else None, "standard_error": error, "chosen": place == best}
         for place, (name, mean, error) in enumerate(zip(names, means, errors, strict=True))
     ]
     if told.any():
