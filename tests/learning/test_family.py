@@ -1,9 +1,11 @@
 """The best of several rankers for labels, against parts, fits and nDCG done by hand."""
 
 import importlib.util
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.linear_model import Ridge
 
 import concordant as cc
@@ -72,3 +74,20 @@ def test_of_few_queries_the_first_is_taken(labelled):
     assert best.loss == "gain-regression" and [row["chosen"] for row in best.status_["family"]] == [True, False]
     with pytest.raises(cc.InputError, match="have no query"):
         best_of({"one": cc.ListRanker()}, Features.of(features.X, features.item), label)
+
+
+def test_one_that_cannot_learn_from_a_part_is_not_taken(labelled):
+    """A single query has two labels: where it is held out pairs have nothing to learn from, gains do."""
+    features, label = labelled
+    flat = np.where(np.asarray(features.query) == 5, label, 1.0)
+    best = best_of({"pairs": cc.ListRanker("ndcg-pairwise"), "gains": cc.ListRanker()}, features, flat)
+    assert [row["chosen"] for row in best.status_["family"]] == [False, True]
+    assert best.status_["family"][0]["mean"] is None and np.isfinite(best.predict(features.X)).all()
+
+
+def test_of_a_sparse_matrix_the_best_linear_scorer_is_taken(labelled):
+    features, label = labelled
+    rows = replace(features, X=Features.of(csr_matrix(features.X), np.arange(len(label))).X)
+    assert list(family(sparse=True)) == ["gain-regression", "ndcg-pairwise"]
+    best, dense = (best_of(family(sparse=True), given, label) for given in (rows, features))
+    np.testing.assert_allclose(best.predict(rows), dense.predict(features), atol=1e-6)

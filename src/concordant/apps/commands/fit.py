@@ -124,8 +124,9 @@ OF_ONE = ("regressor", "regressor_options", "monotone", "loss", "phi", "gain", "
 def _best(features: Features, labels: Any, options: FitOptions) -> Any:
     """Return whichever scorer of labels orders held-out queries best, fitted to all of them."""
     shared: dict[str, Any] = {"standardise": options.standardise, "log": options.log_features}
-    gaps = not isinstance(features.X, np.ndarray) or bool(np.isnan(features.X).any())
-    tried = family(options.target, options.seed, missing=options.missing, gaps=gaps, **shared)
+    sparse = not isinstance(features.X, np.ndarray)
+    gaps = bool(np.isnan(features.X.data if sparse else features.X).any())
+    tried = family(options.target, options.seed, missing=options.missing, gaps=gaps, sparse=sparse, **shared)
     return best_of(tried, features, labels, seed=options.seed)
 
 

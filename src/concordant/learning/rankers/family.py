@@ -28,18 +28,27 @@ HELD = 300
 
 
 def family(
-    target: str | None = None, seed: int = 0, *, missing: str | None = None, gaps: bool = False, **shared: Any
+    target: str | None = None,
+    seed: int = 0,
+    *,
+    missing: str | None = None,
+    gaps: bool = False,
+    sparse: bool = False,
+    **shared: Any,
 ) -> dict[str, Ranker]:
     """Return rankers for relevance labels by name: two linear scorers, and trees (with LightGBM, else scikit-learn's).
 
     ``missing``: what becomes of missing values; None: trees take them as they are, for linear scorers they are at the
-    mean where there are some (``gaps``). ``shared``: standardise, log.
+    mean where there are some (``gaps``). ``sparse``: of a sparse matrix, which trees do not take. ``shared``:
+    standardise, log.
     """
     pairs = "err-pairwise" if target is not None and target.startswith("err") else "ndcg-pairwise"
     filled = missing if missing not in (None, "keep") else "mean" if gaps else "raise"
     linear: dict[str, Ranker] = {
         name: ListRanker(name, target=target, missing=filled, **shared) for name in ("gain-regression", pairs)
     }
+    if sparse:
+        return linear
     kept = missing or "keep"
     if importlib.util.find_spec("lightgbm") is not None:
         return {**linear, "boosted trees": BoostedRanker(target=target, seed=seed, missing=kept, **shared)}
@@ -76,7 +85,11 @@ def best_of(
     for part in steps("choosing the scorer: parts", range(looked)):
         held = (dealt == part)[features.query]
         for place, name in enumerate(names):
-            trained = clone(rankers[name]).fit(features.take(~held), values[~held])
+            try:
+                trained = clone(rankers[name]).fit(features.take(~held), values[~held])
+            except InputError:  # it cannot learn from these queries, as where each has a single label
+                found[place].append(np.full(len(np.unique(np.asarray(features.query)[held])), -np.inf))
+                continue
             rest = features.take(held)
             order = np.argsort(np.asarray(rest.query), kind="stable")
             _, owner = np.unique(np.asarray(rest.query)[order], return_inverse=True)
@@ -85,17 +98,18 @@ def best_of(
             judged = values[held][order]
             found[place].append(agreement_with_labels(trained.predict(rest)[order], judged, owner, target))
     rates = [np.concatenate(each) if each else np.zeros(0) for each in found]
-    told = ~np.isnan(rates[0])
-    means = [float(rate[told].mean()) if told.any() else float("nan") for rate in rates]
-    best = int(np.nanargmax(means)) if told.any() else 0
+    told = ~np.isnan(rates).any(axis=0)
+    means = [float(rate[told].mean()) if told.any() else -np.inf for rate in rates]
+    best = int(np.argmax(means))  # the first, where nothing tells
     ranker: Ranker = clone(rankers[names[best]]).fit(features, values)
-    errors = [_error(rate[told] - rates[best][told]) for rate in rates]
+    errors = [_error(rate[told] - rates[best][told]) if np.isfinite(mean) else None for rate, mean in zip(rates, means)]
     ranker.status_["family"] = [
-        {"name": name, "mean": mean if told.any() else None, "standard_error": error, "chosen": place == best}
+        {"name": name, "mean": mean if np.isfinite(mean) else None, "standard_error": error, "chosen": place == best}
         for place, (name, mean, error) in enumerate(zip(names, means, errors, strict=True))
     ]
     if told.any():
-        told_of = ", ".join(f"{name} {mean:.4f}" for name, mean in zip(names, means, strict=True))
+        said = [f"{mean:.4f}" if np.isfinite(mean) else "learned nothing of a part" for mean in means]
+        told_of = ", ".join(f"{name} {one}" for name, one in zip(names, said, strict=True))
         text = "{name} of {others} orders {queries:,} held-out queries best: {means}"
         facts: dict[str, Any] = {"name": names[best], "others": len(names), "queries": int(told.sum())}
         ranker.status_["notes"] = [*ranker.status_["notes"], Note("chosen of a family", text, means=told_of, **facts)]
