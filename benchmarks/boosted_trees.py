@@ -57,6 +57,13 @@ JUDGMENTS = {
 ALIKE = "the fair arm, queries weighed alike"
 REGRESSOR = "AggregationRanker(regressor=trees)"
 OTHERS = (LAMBDAMART, LINEAR, REGRESSOR)
+LOSSES = {
+    "the pair before: gains and their squares": ["ndcg-pairwise", "gain-regression"],
+    "lambda-ndcg alone": "lambda-ndcg",
+    "squares to the labels alone": "label-regression",
+    "ndcg-pairwise and squares to the labels": ["ndcg-pairwise", "label-regression"],
+}
+"""BoostedRanker of grades with other losses (asked for by ``--arms``)."""
 GRADES = (
     OURS,
     "LightGBM lambdarank",
@@ -237,10 +244,11 @@ class _Graded:
 
     def scores(self, arm: str) -> tuple[Floats, Any]:
         train = self.split.train
-        if arm.startswith(("ListRanker", "BoostedRanker")):
+        if arm in LOSSES or arm.startswith(("ListRanker", "BoostedRanker")):
             tree = lightgbm.LGBMRegressor(n_estimators=100, num_leaves=15, n_jobs=1, learning_rate=RATE, verbose=-1)
             made: dict[str, Any] = {
                 OURS: partial(BoostedRanker, options={"num_threads": 1}),
+                **{name: partial(BoostedRanker, loss, options={"num_threads": 1}) for name, loss in LOSSES.items()},
                 "ListRanker()": ListRanker,
                 "ListRanker(ndcg-pairwise)": partial(ListRanker, "ndcg-pairwise"),
                 "ListRanker(regressor=trees)": partial(ListRanker, regressor=tree),
