@@ -157,6 +157,8 @@ def test_boosted_trees_take_them_as_such() -> None:
     assert np.array_equal(ranker.predict(TABLE), own.predict(codes))
     turned = TABLE.assign(hue=TABLE["hue"].cat.reorder_categories(HUES[::-1]))
     assert np.array_equal(ranker.predict(turned), ranker.predict(TABLE))
+    for one, other in zip(ranker.staged_predict(turned), ranker.staged_predict(TABLE), strict=True):
+        assert np.array_equal(one, other)
     curves = [cc.BoostedRanker(**given).fit(TABLE, GRADES, eval_set=(seen, GRADES)).curve_ for seen in (TABLE, turned)]
     assert curves[0] == curves[1]
     with pytest.raises(cc.UsageError, match="0 for categories"):

@@ -108,15 +108,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore", invalid="ignore"):
             if isinstance(X, FeatureFile):
                 return sure(scores_of_file(X, self._scores_of, self._names, self.missing_))
-            features, named = rows_of(X, self.missing_, self._names)
-            if not self._takes_sparse or hasattr(self, "regressor_"):
-                features.refuse_sparse(self._scorer)
-            codes = any(
-                name in self.normaliser_.names for name in self.levels_
-            )  # a model that was read has no regressor
-            features, named = self._levelled(features, self.levels_, codes=codes), named or bool(features.levels)
-            who = type(self).__name__
-            return sure(self._scores_of(matched(features, named, self._names, self.n_features_in_, who)))
+            return sure(self._scores_of(self._rows_as_fitted(X)))
+
+    def _rows_as_fitted(self, X: Any) -> Matrix:
+        """Return rows with the columns, and the codes of categories, that the ranker was fitted on."""
+        features, named = rows_of(X, self.missing_, self._names)
+        if not self._takes_sparse or hasattr(self, "regressor_"):
+            features.refuse_sparse(self._scorer)
+        codes = any(name in self.normaliser_.names for name in self.levels_)  # a model that was read has no regressor
+        shown, named = self._levelled(features, self.levels_, codes=codes), named or bool(features.levels)
+        return matched(shown, named, self._names, self.n_features_in_, type(self).__name__)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> float:
         """Return how well the scores agree with judgments (1 is best), for model selection.
@@ -479,8 +480,7 @@ class LinearRanker(Ranker):
         if (count := stage_count(regressor)) is None:
             what = "a linear scorer" if regressor is None else type(regressor).__name__
             raise UsageError(f"staged_predict is of boosting regressors, not of {what}")
-        features, named = rows_of(X, self.missing_, self._names)
-        Z = self._normalised(self.normaliser_, matched(features, named, self._names, self.n_features_in_))
+        Z = self._normalised(self.normaliser_, self._rows_as_fitted(X))
         base = linear_scores(known(Z), getattr(self, "scorer_standardised_", np.zeros(Z.shape[1])))
         yield base
         for found in stages(regressor, Z, 0, count):
