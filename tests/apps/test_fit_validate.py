@@ -199,7 +199,11 @@ def test_missing_values_are_kept_where_the_regressor_knows_them(concordant: Comm
         assert ("at the mean" in err) == (regressor == "boosted")
         assert cc.load_model("model").missing_ == "keep"
         assert concordant("score", "-m", "model", "-f", "holes.txt")[0] == 0
-    assert concordant("fit", "holes.txt", "-m", "model")[0] == 0  # the best of the family
+    for options in ([], ["--validate", "holes.txt"], ["--validate", "0.2"]):  # the best of the family
+        (folder / "more.txt").write_text((folder / "holes.txt").read_text().replace("qid:", "qid:9"))
+        options = ["more.txt" if one == "holes.txt" else one for one in options]
+        status, _, err = concordant("fit", "holes.txt", "-m", "model", *options)
+        assert status == 0 and "held-out queries best" in err, err
     for options in (["-r", "linear"], ["-r", "network"]):
         status, _, err = concordant("fit", "holes.txt", "-m", "model", *options)
         assert status == 2 and "fills what is missing (NaN) with --missing mean" in err, err

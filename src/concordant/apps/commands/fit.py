@@ -67,6 +67,8 @@ def fit(options: FitOptions) -> None:
     _settle(options, graded)
     ranker = _ranker(options, graded)  # a wrong name should not cost the reading of a large log
     several = graded and not options.gave(*OF_ONE)
+    if several and options.missing is None:
+        ranker.set_params(missing="mean")  # what is read, and held out, may have gaps: trees know them
     if options.engine == "spark":
         from concordant.apps.commands import on_spark
 
@@ -77,8 +79,7 @@ def fit(options: FitOptions) -> None:
     held: HeldOut | None = None
     with Progress(quiet, f"reading {log}"):
         read = _labels if graded else _preferences
-        missing = ranker.missing_ if not several or options.missing is not None else "keep"
-        features, judged, told = read(log, options, missing)
+        features, judged, told = read(log, options, ranker.missing_)
         if options.validate is not None:
             features, judged, held, more = _held_out(features, judged, ranker, read, options)
             told += more
@@ -97,6 +98,7 @@ def fit(options: FitOptions) -> None:
         if several and isinstance(features, Features) and features.query is not None:
             ranker = _best(features, judged, options)
         else:
+            ranker.set_params(**({"missing": options.missing or "auto"} if several else {}))
             _fit(ranker, features, judged, held, options)
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
