@@ -247,12 +247,16 @@ class ReportOptions(ChosenFeatures, SidedLog):
 
     log: str = argument()
     output: str = option("F", "The page to write: .html.", "-o", required=True)
+    pool: bool = flag("One ranking over all queries, and none of each.")
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
     time: str | None = option("C", "Column of when each comparison was made: the page draws how abilities move.")
     features: str | None = option("F", "Features of the items: a scorer is fitted to them, and shown.", "-f")
     model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
     unsafe_load_pickle: bool = flag(PICKLE)
     structure: str = option("S", "As of concordant rank.", default="bradley-terry")
+    prior: float | Literal["auto"] | None = option(
+        "V", "As of concordant rank.", type=Said("auto or a number of at least 0", float, "auto")
+    )
     ties: Literal["half", "any-order", "davidson", "cumulative"] | None = option(None, "As of concordant rank.")
     interval: str = option("METHOD", METHODS, default="auto")
     replicates: int = option(None, "Bootstrap replicates of the intervals.", default=1000, type=ONE)

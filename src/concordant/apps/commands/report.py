@@ -47,11 +47,12 @@ def report(options: ReportOptions) -> None:
     with Progress(quiet, f"reading {log}"):
         reading = read_log(log, **asked_of(options))
         check_grades(options, reading.roles, reading.name)
-        prefs = reading.preferences
+        prefs = reading.preferences.pool() if options.pool else reading.preferences
         told = [f"skipped: {reading.report()}"] if reading.rejects else []
         annotators = None
         if options.group is not None and (options.group,) != options.cluster:
-            annotators = groups_of(read_log(log, **asked_of(options, cluster=options.group)).preferences)
+            judged = read_log(log, **asked_of(options, cluster=options.group)).preferences
+            annotators = groups_of(judged.pool() if options.pool else judged)
         features, said = _features(options, model, prefs)
     told += [] if quiet else [f"{log}: {prefs.facts}", *said]
     with Progress(quiet, "making the report"):
@@ -64,6 +65,7 @@ def report(options: ReportOptions) -> None:
             title=Path(log).name if options.title is None else options.title,
             command=_as_written(click.get_current_context()),
             structure=options.structure,
+            prior=options.prior,
             ties=options.ties,
             interval=options.interval,
             level=options.level,

@@ -65,7 +65,7 @@ def overall(done: Audited) -> dict[str, Any]:
     """Return the audit of all queries: words, the surrogates over all of them, losses on judgments held out."""
     found = done.found
     return {
-        "lines": [short(line) for line in found.summary],
+        "lines": [short(line) for line in replace(found, settling=None).summary],
         "surrogates": found.overall.to_pylist(),
         "held_out": None if found.held_out is None else found.held_out.to_pylist(),
         "notes": [short(note) for note in done.notes],
@@ -91,8 +91,8 @@ def parts_of(view: View, done: Audited, items: Labels) -> dict[str, Any]:
     settling = None if one.settling is None else one.settling.to_pylist()
     return {
         "audit": {
-            # the first line repeats what the log held
-            "lines": [short(line) for line in one.summary[1:]],
+            # the first line repeats what the log held; who is first is said once, by the ranking
+            "lines": [short(line) for line in replace(one, settling=None).summary[1:]],
             "row": _worded(one.queries.to_pylist()[0]),
             "surrogates": [_worded(row) for row in one.surrogates.to_pylist()],
         },

@@ -9,6 +9,8 @@ import numpy as np
 
 from concordant.apps.report.views import View, short
 from concordant.errors import counted
+from concordant.preferences.preferences import Comparisons
+from concordant.preferences.times import said_time
 from concordant.ranking.flags import FLAGS, SUPPORTS
 from concordant.ranking.structures import structure
 
@@ -25,8 +27,16 @@ def in_short(views: list[View], shown: list[dict[str, Any]], level: float) -> li
     if not views:
         return []
     view, first = views[0], shown[0]
-    rest: list[Sentence] = [[text] for text in (*_groups(view, first), *_settled(views), *_circles(view, first))]
-    return [*_first(views, first, level), *rest]
+    rest: list[Sentence] = [
+        [text] for text in (*_tiers(first, level), *_groups(view, first), *_settled(views), *_circles(view, first))
+    ]
+    return [*_first(views, first, level), *_resting(view, first), *rest]
+
+
+def may_lead(views: list[View]) -> list[int] | None:
+    """Rows of the first view that may be the best of its largest group; None where that is not known."""
+    among = _among_first(views[0]) if views else None
+    return None if among is None else [at for at, row in enumerate(among) if row["among_first"] and row["component"] == 1]
 
 
 def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[Sentence]:
@@ -55,7 +65,7 @@ def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[S
             f" is first of {items}, and surely so: no other rank is possible at {100 * level:g}% confidence.",
         ]
     elif (rivals := _rivals(view)) is not None:
-        yield [where, item, _of_rivals(rivals, size - 1, items, level, shown["settling"])]
+        yield [where, item, _of_rivals(rivals, size - 1, items, level)]
     else:
         yield [
             where,
@@ -71,16 +81,20 @@ def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[S
 
 def _rivals(view: View) -> int | None:
     """How many others of the largest group may be the best; None where that is not known or takes long."""
+    among = _among_first(view)
+    return None if among is None else sum(bool(row["among_first"]) for row in among if row["component"] == 1) - 1
+
+
+def _among_first(view: View) -> list[dict[str, Any]] | None:
     board = view.group.board
     if board.interval not in ("hessian", "sandwich") or view.size > RIVALS:
         return None
     query = None if len(board.queries) == 1 else board.queries[view.query]
-    rows = board.rank_sets("top", top=1, query=query).to_pylist()
-    return sum(bool(row["among_first"]) for row in rows if row["component"] == 1) - 1
+    return board.rank_sets("top", top=1, query=query).to_pylist()
 
 
-def _of_rivals(rivals: int, others: int, items: str, level: float, settling: dict[str, Any] | None) -> str:
-    """How sure the first place is: its chance given the judgments, and who cannot be ruled out."""
+def _of_rivals(rivals: int, others: int, items: str, level: float) -> str:
+    """How sure the first place is: who cannot be ruled out."""
     sure = f"at {100 * level:g}% confidence"
     if rivals == 0:
         return f" is first of {items}, and surely so: {sure} no other is the best."
@@ -90,14 +104,46 @@ def _of_rivals(rivals: int, others: int, items: str, level: float, settling: dic
         left = f"none of the {others:,} other items can"
     else:
         left = f"{rivals:,} of the {others:,} other items cannot"
-    chance = None if settling is None or settling.get("top", 1) != 1 else settling.get("probability")
-    if chance is None or np.isnan(chance):
-        return f" has the best score of {items}, but is not surely first: {left} be ruled out as the best {sure}."
-    likely = "more than 99%" if chance > 0.99 else f"{chance:.0%}"
-    return (
-        f" has the best score of {items} and is the best with a probability of {likely} given these judgments, but "
-        f"{left} be ruled out {sure}, which has to hold whatever the truth is."
-    )
+    return f" has the best score of {items}, but is not surely first: {left} be ruled out as the best {sure}."
+
+
+def _resting(view: View, shown: dict[str, Any]) -> Iterator[Sentence]:
+    """How many judgments it rests on, and when they were made."""
+    board, rows = view.group.board, view.span()
+    judged = board.judgments[rows][board.judgments[rows] > 0]
+    if len(judged) < 2:
+        return
+    prefs, number = view.group.prefs, int(view.group.prefs.judgments[view.query])
+    when = ""
+    if isinstance(prefs, Comparisons) and prefs.time is not None:
+        made = prefs.time[prefs.query == view.query]
+        when = f" made from {said_time(made.min(), prefs.dated)} to {said_time(made.max(), prefs.dated)}"
+    least, most = int(judged.min()), int(judged.max())
+    said = f"This rests on {counted(number, 'judgments')}{when}: "
+    if least == most:
+        yield [f"{said}each item is in {least:,} of them."]
+    else:
+        first, its = int(shown["ranking"]["item"][0]), int(board.judgments[rows][0])
+        yield [f"{said}an item is in {least:,} to {most:,} of them, ", first, f" in {its:,}."]
+
+
+def _tiers(shown: dict[str, Any], level: float) -> Iterator[str]:
+    """How many tiers there are, and what they mean."""
+    tier = np.asarray(shown["ranking"]["tier"])[np.asarray(shown["ranking"]["component"]) == 1]
+    known = tier[~np.isnan(tier)]
+    if len(known) < 2:
+        return
+    if known.max() > 1:
+        yield (
+            f"There are {int(known.max()):,} tiers: of two items in different tiers the one in the better tier is "
+            f"better, for all such pairs at once at {100 * level:g}% confidence. Within a tier the judgments do not "
+            "settle the order."
+        )
+    else:
+        yield (
+            f"There are no tiers: nowhere can a line be drawn with all above it better than all below at "
+            f"{100 * level:g}% confidence."
+        )
 
 
 def _untold(untold: int, others: int) -> str:

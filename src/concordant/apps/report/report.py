@@ -20,7 +20,7 @@ import numpy as np
 import concordant
 from concordant.apps.report.annotators import agreement_of, groups_of
 from concordant.apps.report.audited import Audited, audited, graphs_of, overall, parts_of
-from concordant.apps.report.in_short import in_short
+from concordant.apps.report.in_short import in_short, may_lead
 from concordant.apps.report.learned import Learned, by_ranking, coverage_of, learned
 from concordant.apps.report.views import (
     LIMIT,
@@ -41,6 +41,7 @@ from concordant.preferences.ragged import affordable
 from concordant.progress import stage
 from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.structures import structure as find_structure
+from concordant.ranking.summary import term_of
 
 SCHEMA = 1
 DRAWN, MOST = 8, 300
@@ -93,6 +94,9 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "left_out": _left_out(known, views, shown, cut),
         "items": items,
         "in_short": in_short(views, shown, settings.options["level"]),
+        "may_lead": may_lead(views),
+        "elo": _elo(settings.options["structure"]),
+        "covariates": _covariates(prefs),
         "views": shown,
         "audit": overall(known.audits[-1]) if known.audits else None,
         "annotators": known.annotators,
@@ -102,6 +106,15 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "coverage": known.learned.coverage,
         "absent": known.absent | known.learned.absent,
     }
+
+
+def _elo(structure: str) -> dict[str, float] | None:
+    """How scores in log-odds become those of chess; None for scores that are none."""
+    return {"centre": 1000.0, "per": 400 / np.log(10)} if find_structure(structure).expects else None
+
+
+def _covariates(prefs: Preferences) -> list[str]:
+    return [term_of(name) for name in prefs.covariate_names] if isinstance(prefs, Comparisons) else []
 
 
 def _views(known: ReportInputs, views: list[View]) -> list[dict[str, Any]]:
@@ -116,7 +129,9 @@ def _views(known: ReportInputs, views: list[View]) -> list[dict[str, Any]]:
     for view, beats, graph in zip(views, pairs, graphs, strict=True):
         done = audits.get(id(view.group))
         said = dict(NO_AUDIT) if done is None else parts_of(view, done, known.prefs.items)
-        found.append(view.head() | {"beats": beats, "graph": graph} | said)
+        head = view.head()
+        head["ranking"]["win_rate"] = view.win_rates() if known.pairs is None else np.full(view.rows, np.nan)
+        found.append(head | {"beats": beats, "graph": graph} | said)
     return found
 
 
@@ -181,7 +196,7 @@ def _left_out(known: ReportInputs, views: list[View], shown: list[dict[str, Any]
 
 SCRIPTS = (
     *("elements", "numbers", "state", "colours", "tip", "figure", "grid", "intervals", "bars", "matrix", "picking"),
-    *("overview", "ranking", "ranking_chart", "paths", "beats", "graph", "audit", "annotators", "order", "scorer"),
+    *("overview", "tiers", "ranking", "ranking_chart", "side", "paths", "beats", "graph", "audit", "annotators", "order", "scorer"),
     *("coverage", "ask", "chooser", "main"),
 )
 """Files of page/ in the order in which they are joined; each holds one thought."""
@@ -289,6 +304,7 @@ def report(
     model: Any = None,
     annotators: Mapping[str, Preferences] | None = None,
     structure: str = "bradley-terry",
+    prior: float | str | None = None,
     ties: str | None = None,
     interval: str = "auto",
     level: float = 0.95,
@@ -314,7 +330,7 @@ def report(
     features : as any ranker takes them.
     model : a fitted ranker or its directory; None, a linear ``AggregationRanker`` is fitted to the features.
     annotators : the judgments of each group whose agreement is of interest; None, the clusters of ``prefs``.
-    structure, ties, interval, level, min_judgments, replicates, seed : as in ``rank``.
+    structure, prior, ties, interval, level, min_judgments, replicates, seed : as in ``rank``.
     ask : number of pairs to ask next, in each query.
     audit : False saves the time of the audit.
     title : of the page.
@@ -335,14 +351,15 @@ def report(
         raise UsageError(f"report takes Preferences, not {type(prefs).__name__}; read them first: report(read(…))")
     if not len(prefs):
         raise InputError("there is no judgment to report on")
-    find_structure(structure).check(prefs.kind, {} if ties is None else {"ties": ties})
+    given = {name: value for name, value in (("prior", prior), ("ties", ties)) if value is not None}
+    find_structure(structure).check(prefs.kind, given | ({"prior": 1.0} if prior == "auto" else {}))
     if not 0.5 < level < 1:
         raise UsageError(f"level must be between 0.5 and 1, not {level}")
     if ask < 0:
         raise UsageError(f"ask must be at least 0, not {ask}")
     how: dict[str, Any] = {"interval": interval, "level": level, "replicates": replicates, "seed": seed}
     how["min_judgments"] = min_judgments
-    how |= {} if ties is None else {"ties": ties}
+    how |= given
     if not audit:
         refuse_idle({"ask": ask}, {"ask": 10}, "without the audit nothing is said of what to ask")
     if column is not None and annotators is None and prefs.clusters is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from concordant.errors import counted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.preferences.status import Status
 from concordant.ranking.flags import FLAGS, LABELS, flag_said
 from concordant.ranking.rank import Ranking, rank
@@ -117,6 +117,8 @@ class QueryGroup:
     pooled: bool
     whole: Preferences
     """All queries of the log, where ``prefs`` holds some of them."""
+    uncontrolled: Ranking | None = None
+    """The same judgments ranked without their covariates, where they have some."""
 
     @cached_property
     def work(self) -> int:
@@ -191,7 +193,39 @@ class View:
             "judgments": board.judgments[rows],
             "flag": [LABELS[codes] for codes in board.flag[rows].tolist()],
             "provisional": board.provisional[rows].tolist(),
+            "tier": tiers_of(board.component[rows], board.rank[rows], board.rank_upper[rows]),
         }
+
+    def win_rates(self) -> Floats:
+        """Share of its judgments that each row of the ranking won, a tie half; judgments by their strengths."""
+        graphs, nodes = self.group.batch.graphs, len(self.group.batch.item)
+        first, second = graphs.first, graphs.second
+        won = np.bincount(first, graphs.wins + graphs.ties / 2, nodes)
+        won += np.bincount(second, graphs.losses + graphs.ties / 2, nodes)
+        strength = graphs.wins + graphs.losses + graphs.ties
+        all_of_them = np.bincount(first, strength, nodes) + np.bincount(second, strength, nodes)
+        share = np.divide(won, all_of_them, out=np.full(nodes, np.nan), where=all_of_them > 0)
+        rows, board = self.span(self.rows), self.group.board
+        return np.asarray(share[self.group.batch.node_of(board.query[rows], board.item[rows])])
+
+    def coefficients(self) -> list[dict[str, Any]]:
+        """Return what stands beside the scores: a home advantage, covariates, ties with a parameter."""
+        board = self.group.board
+        mine = board.queries[self.query]
+        rows = [row for row in board.coefficient_table().to_pylist() if row["query"] == mine]
+        return [{name: value for name, value in row.items() if name != "query"} for row in rows]
+
+    def uncontrolled(self) -> dict[str, Any] | None:
+        """Return ranks without the covariates, row by row of the ranking; None where there are none."""
+        other = self.group.uncontrolled
+        if other is None:
+            return None
+        rows, begin = self.span(self.rows), int(np.searchsorted(other.query, self.query))
+        end = int(np.searchsorted(other.query, self.query + 1))
+        at = begin + np.argsort(other.item[begin:end])
+        at = at[np.searchsorted(other.item[at], self.group.board.item[rows])]
+        ranks = {name: getattr(other, name)[at] for name in ("rank", "rank_lower", "rank_upper")}
+        return {name: np.where(column > 0, column, np.nan) for name, column in ranks.items()}
 
     def head(self) -> dict[str, Any]:
         """Return what a reader sees first, and what he should know of the ranking."""
@@ -204,6 +238,8 @@ class View:
             "items": self.size,
             "components": int(board.component[rows][board.rank[rows] > 0].max(initial=0)),
             "ranking": self.ranking(),
+            "coefficients": self.coefficients(),
+            "uncontrolled": self.uncontrolled(),
             "notes": list(self._notes(rows)),
         }
 
@@ -218,12 +254,6 @@ class View:
         for flag in FLAGS:
             if number := int((board.flag[rows] & flag.code > 0).sum()):
                 yield flag_said(flag, number, structure(board.structure).unlimited)
-        for row in board.coefficient_table().to_pylist():
-            if row["query"] == board.queries[self.query]:
-                said = f"{row['term']}: {row['estimate']:.4g}"
-                if row["standard_error"] is not None and np.isfinite(row["standard_error"]):
-                    said += f" ± {row['standard_error']:.3g} ({row['lower']:.3g} … {row['upper']:.3g})"
-                yield said
         if self.group.pooled:
             yield from board.notes
 
@@ -248,18 +278,37 @@ def query_groups(prefs: Preferences, structure: str, how: Mapping[str, Any]) -> 
         how = {name: value for name, value in how.items() if name != "level"}
     if recurring(prefs) and work_of(prefs) <= LIMIT:
         whole = prefs.pool()
-        found.append(_group(prefs, whole, rank(whole, structure, **how), pooled=True))
+        found.append(_group(prefs, whole, structure, how, pooled=True))
     most = np.argsort(-prefs.judgments, kind="stable")[: VIEWS - len(found)]
     affordable = int((np.cumsum(prefs.work[most]) <= WORK).sum())
     most = most[: max(affordable, 1)]
     some = prefs if len(most) == len(prefs.queries) else prefs.select(prefs.queries.take(np.sort(most)).to_pylist())
-    found.append(_group(prefs, some, rank(some, structure, **how), pooled=False))
+    found.append(_group(prefs, some, structure, how, pooled=False))
     return found
 
 
-def _group(prefs: Preferences, part: Preferences, board: Ranking, *, pooled: bool) -> QueryGroup:
+def _group(prefs: Preferences, part: Preferences, name: str, how: Mapping[str, Any], *, pooled: bool) -> QueryGroup:
     code = prefs.items.codes_of(part.items.values).astype(np.int64)
-    return QueryGroup(part, code, board, pooled, part if pooled else prefs)
+    other = None
+    if isinstance(part, Comparisons) and part.covariates is not None:
+        other = rank(replace(part, covariates=None, covariate_names=()), name, **how)
+    return QueryGroup(part, code, rank(part, name, **how), pooled, part if pooled else prefs, other)
+
+
+def tiers_of(component: Ints, rank: Ints, upper: Ints) -> Floats:
+    """Return the tier of each row of a ranking, NaN without a rank or intervals; as ``Ranking.rank_sets("tiers")``.
+
+    A tier ends after k rows of a component where none of the first k may have a rank beyond k.
+
+    >>> tiers_of(np.array([1, 1, 1, 2, 2]), np.array([1, 2, 3, 1, 2]), np.array([1, 3, 3, 2, 2])).tolist()
+    [1.0, 2.0, 2.0, 1.0, 1.0]
+    """
+    tier = np.full(len(rank), np.nan)
+    for number in np.unique(component):
+        rows = np.flatnonzero((component == number) & (rank > 0) & (upper > 0))
+        ends = np.maximum.accumulate(upper[rows]) <= np.arange(1, len(rows) + 1)
+        tier[rows] = 1 + np.cumsum(ends) - ends
+    return tier
 
 
 def views_of(groups: list[QueryGroup]) -> list[View]:

@@ -10,6 +10,8 @@ function drawAuditOverall() {
     return;
   }
   const { surrogates, held_out: held } = report.audit;
+  const said = (report.audit.lines ?? []).filter((line) => line !== report.facts);
+  if (said.length) place.append(list(said, "found"));
   const single = report.views.length === 1 && report.views[0].audit;
   if (surrogates && surrogates.length && !single) place.append(make("h3", {}, "Losses over all queries"), overallGrid(surrogates).node);
   if (held && held.length) place.append(...heldOut(held));
@@ -49,7 +51,7 @@ function drawAudit(view) {
   }
   const said = (audit.lines ?? []).filter((line) => !report.audit.lines.includes(line));
   if (said.length) place.append(list(said));
-  place.append(...auditFacts(audit.row, view.settling));
+  place.append(...auditFacts(audit.row));
   if (audit.surrogates && audit.surrogates.length) drawVerdicts(place, audit.surrogates);
 }
 
@@ -73,10 +75,8 @@ function yesNo(x) {
   return x === true || x === "true" ? "yes" : x === false || x === "false" ? "no" : String(x);
 }
 
-function auditFacts(row, settling) {
+function auditFacts(row) {
   const pairs = AUDIT_FACTS.filter(([key]) => row && known(row[key])).map(([key, term, shown]) => [term, shown(row[key])]);
-  if (settling && known(settling.probability)) pairs.push([`Top ${whole(settling.top ?? 1)} right with probability`, percent(settling.probability)]);
-  if (settling && known(settling.more_if_as_seen)) pairs.push(["Judgments more to settle it, if the gap is as seen", whole(settling.more_if_as_seen)]);
   return pairs.length ? [facts(pairs)] : [];
 }
 

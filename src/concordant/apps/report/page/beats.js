@@ -16,7 +16,7 @@ function drawBeats(view) {
   const chart = make("div", {});
   const redraw = () => showBeats(picking, pairs);
   const tools = make("div", { class: "tools" }, ...picking.controls(sizesUpTo(order.length, 40), redraw));
-  body.append(tools, scaleKey("the column always won", "the row always won"), chart, ...beatsNotes(beats));
+  body.append(tools, scaleKey("the column always won", "the row always won"), ...paragraphs([`Paler: fewer than ${ENOUGH} judgments. Hatched: fewer than ${FEW}, next to nothing.`], "key"), chart, ...beatsNotes(beats));
   const drawTable = () => beatsTable(picking, pairs).node;
   beatsFigure = renewFigure(beatsFigure, chart, "Share of judgments that the row won");
   if (beatsFigure.table) beatsFigure.table.draw = drawTable;

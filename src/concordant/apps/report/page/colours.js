@@ -18,6 +18,12 @@ function heat(share, { heat_low: low, heat_middle: middle, heat_high: high }) {
   return `#${mixed.map((x) => x.toString(16).padStart(2, "0")).join("")}`;
 }
 
+/** A colour brought nearer to the paper; strength 1 leaves it. */
+function paler(colour, paper, strength) {
+  const mixed = channels(paper).map((x, i) => Math.round(x + (channels(colour)[i] - x) * strength));
+  return `#${mixed.map((x) => x.toString(16).padStart(2, "0")).join("")}`;
+}
+
 /** Black or white, whichever is read better on a colour (WCAG's relative luminance). */
 function readableOn(colour) {
   const linear = channels(colour).map((x) => (x / 255 <= 0.04045 ? x / 255 / 12.92 : ((x / 255 + 0.055) / 1.055) ** 2.4));

@@ -13,7 +13,7 @@ function drawCoverage() {
   body.append(...explained(curve.explained));
   const steps = coverageSteps(curve);
   const figure = new Figure(document.createElement("div"), "Risk: share of the wrong among the pairs that are ordered");
-  const slider = costSlider((cost, said) => {
+  const slider = costSlider(firstCost(curve, steps), (cost, said) => {
     const chosen = bestStep(curve, cost);
     said.replaceChildren(chosenFacts(curve, steps, chosen, cost));
     coverageShow(figure, curve, steps, chosen, cost);
@@ -45,9 +45,16 @@ function bestStep(curve, cost) {
   return losses.findIndex((loss) => loss <= least + SAME);
 }
 
-function costSlider(act) {
+/** Where the slider begins: the usual cost, or the least above it at which half of the pairs are ordered. */
+function firstCost(curve, steps) {
+  const { most, step, first } = COSTS;
+  for (let cost = first; cost < most; cost += step) if (steps[bestStep(curve, cost)].coverage >= 0.5) return Number(cost.toFixed(3));
+  return most;
+}
+
+function costSlider(first, act) {
   const id = "cost";
-  const { least: min, most: max, step, first } = COSTS;
+  const { least: min, most: max, step } = COSTS;
   const input = make("input", { id, type: "range", min, max, step, value: first });
   // what the slider says of itself is heard as it moves: nothing beside it is to speak as well
   const shown = make("output", { for: id, "aria-live": "off" });

@@ -33,6 +33,7 @@ class Net {
     this.short = new Set(this.cycles.flatMap((cycle) => cycle.map((code, at) => `${code} ${cycle[(at + 1) % cycle.length]}`)));
     this.edges = graph.edges.map((edge) => this.edge(edge));
     this.wanted = "all";
+    this.arrows = window.innerWidth < 640 ? 12 : FIRST_ARROWS;
     this.picking = new Picking(this.nodes, this.edges.map((edge) => [edge.winner, edge.loser]), Math.min(20, this.nodes.length));
     this.most = Math.max(...this.edges.map((edge) => edge.net));
   }
@@ -84,8 +85,26 @@ function graphTools(net, redraw) {
     net.wanted = value;
     redraw();
   };
-  tools.append(choice("Arrows", offered, net.wanted, change), ...net.picking.controls(sizesUpTo(net.nodes.length, 60), redraw));
+  tools.append(arrowSlider(net, redraw), choice("Arrows", offered, net.wanted, change), ...net.picking.controls(sizesUpTo(net.nodes.length, 60), redraw));
   return tools;
+}
+
+/** How many arrows are drawn, the strongest first. */
+function arrowSlider(net, redraw) {
+  const id = freshId("arrows");
+  const input = make("input", { id, type: "range", min: 1, max: ARROWS, step: 1, value: net.arrows });
+  const shown = make("output", { for: id, "aria-live": "off" });
+  net.limit = (most) => {
+    const said = most ? `${whole(Math.min(net.arrows, most))} of ${whole(most)}` : "none";
+    input.max = Math.max(1, most);
+    shown.textContent = said;
+    input.setAttribute("aria-valuetext", said);
+  };
+  on(input, "input", () => {
+    net.arrows = Number(input.value);
+    redraw();
+  });
+  return make("span", { class: "control slider" }, make("label", { for: id }, "Strongest arrows"), input, shown);
 }
 
 function graphKey() {
@@ -98,11 +117,13 @@ function graphNotes({ left_out: gone }) {
 }
 
 const ARROWS = 150; // more would be neither read nor quick
+const FIRST_ARROWS = 25;
 
 function showGraph(net) {
   const shown = net.shown;
   const all = net.chosen(new Set(shown));
-  const edges = all.slice(-ARROWS);
+  const edges = all.slice(-net.arrows);
+  net.limit(Math.min(all.length, ARROWS));
   const strongest = edges.length < all.length ? `, the strongest of ${whole(all.length)}` : "";
   const nodes = shown.map((at) => ({ code: net.nodes[at], at }));
   const row = new Map(nodes.map(({ at }, place) => [at, place]));

@@ -3,12 +3,13 @@
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 /**
+ * sticky: how many columns stay in sight when the rest moves sideways; rule: whether a line is drawn between two rows.
  * columns: {title, value: row → number | text | null, shown: row → text | element, kind: "number" | "text", first: 1 | -1}.
  * rows: how many; search: row → text to search in, or null; sizes: rows a page.
  */
 class Grid {
-  constructor({ caption, columns, rows, search = null, what = "rows", sizes = [25, 50, 100, 250] }) {
-    Object.assign(this, { columns, search, what, told: null });
+  constructor({ caption, columns, rows, search = null, what = "rows", sizes = [25, 50, 100, 250], sticky = 0, rule = null }) {
+    Object.assign(this, { columns, search, what, sticky, rule, told: null });
     this.size = sizes[0];
     this.sizes = sizes;
     this.caption = caption;
@@ -20,7 +21,7 @@ class Grid {
     this.paged = paged || Boolean(this.search);
     this.heads = columns.map((column, at) => this.head(column, at));
     this.body = make("tbody");
-    const table = make("table", {}, make("caption", {}, this.caption), make("thead", {}, make("tr", {}, ...this.heads)), this.body);
+    const table = make("table", { class: this.sticky ? `sticky sticky-${this.sticky}` : null }, make("caption", {}, this.caption), make("thead", {}, make("tr", {}, ...this.heads)), this.body);
     this.area = make("div", { class: "scroll", role: "region", "aria-label": this.caption, tabindex: "0" }, table);
     this.status = make("span", { class: "status", role: "status" });
     this.tools = make("div", { class: "tools" });
@@ -137,7 +138,8 @@ class Grid {
     const begin = this.page * this.size;
     const shown = this.order.slice(begin, begin + this.size);
     this.shown = shown;
-    this.body.replaceChildren(...shown.map((row) => this.line(row)));
+    const ends = (at) => Boolean(this.rule && !this.sorted && at + 1 < shown.length && this.rule(shown[at], shown[at + 1]));
+    this.body.replaceChildren(...shown.map((row, at) => this.line(row, ends(at))));
     this.area.scrollTop = 0;
     this.heads.forEach((head, at) => this.mark(head, at));
     this.say(begin, shown.length);
@@ -149,13 +151,13 @@ class Grid {
     if (this.told) this.told(shown);
   }
 
-  line(row) {
+  line(row, ends = false) {
     const cells = this.columns.map((column, at) => {
       const kind = column.kind === "number" ? "number" : "text";
       const said = column.shown ? column.shown(row) : column.value(row) ?? UNKNOWN;
       return make(column.heading ? "th" : "td", { class: kind, scope: column.heading ? "row" : null }, said);
     });
-    return make("tr", {}, ...cells);
+    return make("tr", { class: ends ? "ends" : null }, ...cells);
   }
 
   mark(head, at) {

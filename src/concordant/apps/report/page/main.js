@@ -8,6 +8,33 @@ function drawNav() {
   document.getElementById("sections").append(make("ul", {}, make("li", {}, make("a", { href: "#overview" }, "In short")), ...links));
 }
 
+/** Sections that have nothing to show go; at the end it is said what would fill them. */
+function dropEmpty() {
+  const some = (has) => report.views.some(has);
+  const there = {
+    ranking: report.views.length > 0,
+    side: sideBySide(),
+    paths: Boolean(report.paths),
+    beats: some((view) => view.beats?.pairs.length),
+    graph: some((view) => view.graph?.edges.length),
+    audit: Boolean(report.audit),
+    annotators: Boolean(report.annotators),
+    order: Boolean(report.order),
+    scorer: Boolean(report.scorer),
+    coverage: Boolean(report.coverage),
+    ask: some((view) => view.ask?.length),
+  };
+  const said = [];
+  for (const section of Object.keys(there).filter((name) => !there[name])) {
+    const node = document.getElementById(section);
+    const why = report.absent?.[section];
+    if (why) said.push(`${node.querySelector("h2").textContent}: ${why}`);
+    node.remove();
+  }
+  if (said.length) document.querySelector("footer").prepend(make("details", { class: "notes", id: "absent" }, make("summary", {}, `What else this page can show (${said.length})`), list(said)));
+  return Object.keys(there).filter((name) => there[name]);
+}
+
 function once(section, draw) {
   let done = false;
   onView(section, () => {
@@ -39,23 +66,17 @@ function toScreen() {
 }
 
 function start() {
-  if (!report.paths && !report.absent?.paths) document.getElementById("paths").remove();
+  const there = new Set(dropEmpty());
   drawNav();
   drawOverview();
   drawChooser();
-  if (report.views.length) {
-    onView("ranking", drawRanking);
-    onView("beats", drawBeats);
-    onView("graph", drawGraph);
+  const byView = { ranking: drawRanking, beats: drawBeats, graph: drawGraph, ask: drawAsk };
+  const whole_ = { side: drawSide, paths: drawPaths, audit: drawAuditOverall, annotators: drawAnnotators, order: drawOrder, scorer: drawScorer, coverage: drawCoverage };
+  for (const section of there) {
+    if (whole_[section]) once(section, whole_[section]);
+    if (byView[section]) onView(section, byView[section]);
   }
-  if (document.getElementById("paths")) once("paths", drawPaths);
-  once("audit", drawAuditOverall);
-  if (report.views.length) onView("audit", drawAudit);
-  once("annotators", drawAnnotators);
-  once("order", drawOrder);
-  once("scorer", drawScorer);
-  once("coverage", drawCoverage);
-  if (report.views.length) onView("ask", drawAsk);
+  if (there.has("audit") && report.views.length) onView("audit", drawAudit);
   drawSeen();
   drawLater();
   on(window, "beforeprint", toPaper);

@@ -9,7 +9,10 @@ function matrixSize(width, items, most) {
   return { names, cell, height: 30 + cell * items };
 }
 
-/** cells: {row, column, share}; name and number: of an item; say: cell → tip. */
+const ENOUGH = 20; // judgments from which a cell has its full colour
+const FEW = 5; // below this it is hatched
+
+/** cells: {row, column, share, all: judgments, where few make it pale}; name and number: of an item; say: cell → tip. */
 function matrixOption(colour, { names, cell }, items, { cells, name, number, say }) {
   const side = cell * items;
   const data = Array.from({ length: items }, (_, at) => at);
@@ -42,15 +45,22 @@ function cellSeries(colour, size, cells) {
     type: "custom",
     data: cells.map((cell) => [cell.column, cell.row, cell.share]),
     renderItem: (point, api) => {
-      const { share } = cells[point.dataIndex];
+      const { share, all = ENOUGH } = cells[point.dataIndex];
       const [x, y] = api.coord([api.value(0), api.value(1)]);
-      const fill = heat(share, colour);
+      const fill = paler(heat(share, colour), colour.paper, Math.sqrt(Math.min(1, all / ENOUGH)));
       const rect = { type: "rect", shape: shape(x, y), style: { fill } };
-      if (size < CELL_TEXT) return rect;
+      const hatch = all < FEW ? hatched(shape(x, y), colour) : [];
+      if (size < CELL_TEXT) return { type: "group", children: [rect, ...hatch] };
       const style = { text: fixed(100 * share, 0), fill: readableOn(fill), fontSize: size >= 30 ? 11 : 10, x, y, align: "center", verticalAlign: "middle" };
-      return { type: "group", children: [rect, { type: "text", style, silent: true }] };
+      return { type: "group", children: [rect, ...hatch, { type: "text", style, silent: true }] };
     },
   };
+}
+
+/** Lines across a cell that rests on next to nothing. */
+function hatched({ x, y, width }, colour) {
+  const line = (from, to) => ({ type: "line", silent: true, shape: { x1: x + from, y1: y + to, x2: x + to, y2: y + from }, style: { stroke: colour.soft, lineWidth: 0.7, opacity: 0.35 } });
+  return [line(0, width / 2), line(0, width), { ...line(0, 0), shape: { x1: x + width / 2, y1: y + width, x2: x + width, y2: y + width / 2 } }];
 }
 
 /** What the colours mean. */

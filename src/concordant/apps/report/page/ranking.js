@@ -16,11 +16,17 @@ function drawRanking(view) {
     rows: columns.item.length,
     what: "an item",
     search: (row) => label(columns.item[row]),
+    sticky: columns.rank_lower.some((x) => known(x) && x > 0) ? 3 : 0,
+    rule: tierEnds(view),
   });
   const chart = make("div", {});
-  body.append(rankingGrid.node, ...paragraphs(notes, "note"), chart);
+  body.append(rankingGrid.node, ...paragraphs(notes, "note"), ...coefficients(view), chart);
   rankingFigure = renewFigure(rankingFigure, chart, "Scores and possible ranks of the rows above");
   rankingGrid.tell((rows) => drawRankingChart(view, rows));
+}
+
+function withoutSaid({ rank, rank_lower: from, rank_upper: to }, row) {
+  return known(from[row]) && known(rank[row]) ? `${whole(rank[row])} (${rangeSaid(from[row], to[row])})` : whole(rank[row]);
 }
 
 function apart(view) {
@@ -36,6 +42,31 @@ function components(view) {
   });
 }
 
+/** Whether a tier ends between two rows that stand below each other. */
+function tierEnds({ ranking: { tier = [], component } }) {
+  return (row, next) => known(tier[row]) && component[row] === component[next] && tier[next] === tier[row] + 1;
+}
+
+/** What the scores account for beside the items, and how the ranks would be without. */
+function coefficients({ coefficients: rows = [] }) {
+  if (!rows.length) return [];
+  const digits = digitsFor(rows.map((row) => row.estimate));
+  const shown = rows.map((row) => ({ ...row, low: row.lower, reach: [row.lower, row.upper] }));
+  const grid = gridOf("What the scores account for", shown, [
+    ["term", "Term", "text"],
+    ["estimate", "Estimate", "number", (x) => signed(x, digits), -1],
+    ["standard_error", "s.e.", "number", (x) => fixed(x, digits)],
+    ["low", sureSaid(), "number", (_, { reach: [low, high] }) => `${signed(low, digits)} … ${signed(high, digits)}`],
+    ["p_value", "p", "number", (x) => (x < 0.001 ? "< 0.001" : fixed(x, 3))],
+  ], { heading: "term" });
+  const said = "In log-odds for one unit more on the item’s own side. The scores above are those at equal values of both sides.";
+  return [make("h3", {}, "What the scores account for"), ...paragraphs([said], "note"), grid.node];
+}
+
+function sureSaid() {
+  return known(report.settings?.level) ? `${Number((100 * report.settings.level).toFixed(2))}%` : "Interval";
+}
+
 function rankingColumns(view) {
   const held = view.ranking;
   const digits = digitsFor(held.score);
@@ -49,13 +80,31 @@ function rankingColumns(view) {
   const bounded = held.lower.some(known);
   const ranked = held.rank_lower.some((x) => known(x) && x > 0);
   const remark = (row) => [held.provisional[row] ? "no rank" : "", held.flag[row]].filter(Boolean).join(", ");
+  const elo = report.elo ? (x) => (typeof x === "number" ? report.elo.centre + report.elo.per * x : x) : null;
+  const interval = (title, read) => ({
+    title,
+    kind: "number",
+    first: -1,
+    value: (row) => held.lower[row],
+    shown: (row) => read(held.lower[row], held.upper[row]),
+  });
+  const without = view.uncontrolled;
   return [
     number("Rank", "rank", whole),
+    ...(ranked
+      ? [{ title: "Range", kind: "number", value: (row) => (held.rank_lower[row] ? held.rank_lower[row] + held.rank_upper[row] / 1e6 : null), shown: (row) => (held.rank_lower[row] ? rangeSaid(held.rank_lower[row], held.rank_upper[row]) : UNKNOWN) }]
+      : []),
     { title: "Item", kind: "text", heading: true, value: (row) => label(held.item[row]), shown: (row) => labelled(label(held.item[row])) },
-    number("Score", "score", (x) => signed(x, digits), -1),
-    ...(bounded ? [number("Lower bound", "lower", (x) => signed(x, digits), -1), number("Upper bound", "upper", (x) => signed(x, digits), -1)] : []),
-    ...(ranked ? [number("Best rank", "rank_lower", whole), number("Worst rank", "rank_upper", whole)] : []),
+    ...((held.tier ?? []).some((x) => x > 1) ? [number("Tier", "tier", whole)] : []),
+    ...(elo ? [number("Elo scale", "score", (x) => whole(elo(x)), -1)] : []),
+    ...(elo && bounded ? [interval(`Elo, ${sureSaid()}`, (low, high) => `${whole(elo(low))} … ${whole(elo(high))}`)] : []),
+    ...((held.win_rate ?? []).some(known) ? [number("Win rate", "win_rate", (x) => percent(x, 1), -1)] : []),
     number("Judgments", "judgments", count, -1),
+    number("Score", "score", (x) => signed(x, digits), -1),
+    ...(bounded ? [interval(`Score, ${sureSaid()}`, (low, high) => `${signed(low, digits)} … ${signed(high, digits)}`)] : []),
+    ...(without
+      ? [{ title: `Rank without ${short((report.covariates ?? []).join(", "), 40)}`, kind: "number", value: (row) => without.rank[row], shown: (row) => withoutSaid(without, row) }]
+      : []),
     ...(view.components > 1 ? [number("Group", "component", whole)] : []),
     ...(held.flag.some(Boolean) || held.provisional.some(Boolean) ? [{ title: "Remark", kind: "text", value: (row) => remark(row) || null, shown: remark }] : []),
   ];

@@ -10,7 +10,7 @@ function drawRankingChart(view, shown) {
     score: { x: held.score[row], low: held.lower[row], high: held.upper[row] },
     rank: { x: held.rank[row], low: held.rank_lower[row] || null, high: held.rank_upper[row] || null },
     said: [
-      ["Rank", `${whole(held.rank[row])} (${whole(held.rank_lower[row])}–${whole(held.rank_upper[row])})`],
+      ["Rank", `${whole(held.rank[row])} (${rangeSaid(held.rank_lower[row], held.rank_upper[row])})`],
       ["Score", `${signed(held.score[row], digits)} (${signed(held.lower[row], digits)} … ${signed(held.upper[row], digits)})`],
       ["Judgments", count(held.judgments[row])],
     ],
