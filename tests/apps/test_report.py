@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import defaultdict
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -194,10 +195,10 @@ def test_the_edges_of_a_cycle_are_shown_first(monkeypatch):
 # -- audit -------------------------------------------------------------------------------------------------------------
 def test_the_audit_is_that_of_audit(people, data):
     whole, pooled = cc.audit(people), cc.audit(people.pool())
-    assert data["audit"]["lines"] == list(whole.summary)
+    assert data["audit"]["lines"] == list(replace(whole, settling=None).summary)
     assert data["audit"]["surrogates"] == plain(whole.overall.to_pylist())
     assert data["audit"]["held_out"] == plain(whole.held_out.to_pylist())
-    assert data["views"][0]["audit"]["lines"] == list(pooled.summary)[1:]
+    assert data["views"][0]["audit"]["lines"] == list(replace(pooled, settling=None).summary)[1:]
     by_query = {str(row["query"]): row for row in whole.queries.to_pylist()}
     for view in data["views"][1:]:
         row = plain(by_query[view["query"]])
@@ -484,7 +485,8 @@ def test_all_of_a_small_log_is_audited_though_some_queries_are_shown(monkeypatch
     monkeypatch.setattr(views, "VIEWS", 3)
     data = cc.report(people).data
     whole = cc.audit(people)
-    assert len(data["views"]) == 3 and data["audit"]["lines"] == list(whole.summary)
+    assert len(data["views"]) == 3
+    assert data["audit"]["lines"] == list(replace(whole, settling=None).summary)
     assert "2 of 4 queries" in data["left_out"][0] and "audit;" not in data["left_out"][0]
     for view in data["views"][1:]:
         rows = [row for row in whole.edges.to_pylist() if row["query"] == view["query"]]
@@ -565,15 +567,67 @@ def test_paths_treat_ties_as_the_ranking_does_or_say_that_they_do_not():
     assert found["cumulative"]["explained"].endswith("here a tie is half a win each, and a grade is a strength.")
 
 
-def test_coefficients_stand_among_the_notes():
+def test_coefficients_stand_below_the_ranking_and_ranks_beside_those_without_them():
     rng = np.random.default_rng(0)
     one, home = rng.integers(0, 5, 300), rng.choice([-1.0, 1.0], 300)
-    votes = cc.Preferences.from_comparisons(
-        one, (one + rng.integers(1, 5, 300)) % 5, tie=rng.random(300) < 0.2, covariates={"home": home}
-    )
-    notes = cc.report(votes, audit=False, ties="davidson").data["views"][0]["notes"]
-    table = cc.rank(votes, ties="davidson").coefficient_table().to_pylist()
-    for row in table:
-        ends = f"({row['lower']:.3g} … {row['upper']:.3g})"
-        assert f"{row['term']}: {row['estimate']:.4g} ± {row['standard_error']:.3g} {ends}" in notes
-    assert len(table) == 2
+    sides = one, (one + rng.integers(1, 5, 300)) % 5
+    tie = rng.random(300) < 0.2
+    votes = cc.Preferences.from_comparisons(*sides, tie=tie, covariates={"home": home})
+    data = cc.report(votes, audit=False, ties="davidson", prior=0.5).data
+    [view] = data["views"]
+    table = cc.rank(votes, ties="davidson", prior=0.5).coefficient_table().to_pylist()
+    assert view["coefficients"] == [plain({k: x for k, x in row.items() if k != "query"}) for row in table]
+    assert len(table) == 2 and view["notes"] == []
+    without = cc.rank(cc.Preferences.from_comparisons(*sides, tie=tie), ties="davidson", prior=0.5).to_arrow()
+    expected = {row["item"]: row for row in without.to_pylist()}
+    for at, code in enumerate(view["ranking"]["item"]):
+        row = expected[int(data["items"][code])]
+        assert all(view["uncontrolled"][name][at] == row[name] for name in ("rank", "rank_lower", "rank_upper"))
+    assert data["covariates"] == ["home advantage"]
+    assert cc.report(small_votes(), audit=False).data["views"][0]["uncontrolled"] is None
+
+
+def test_ranks_without_covariates_are_those_of_each_query():
+    rng = np.random.default_rng(1)
+    one = rng.integers(0, 4, 200)
+    sides, query = (one, (one + rng.integers(1, 4, 200)) % 4), rng.choice(["p", "q"], 200)
+    votes = cc.Preferences.from_comparisons(*sides, query, covariates={"length": rng.normal(size=200)})
+    data = cc.report(votes, audit=False).data
+    plainly = cc.rank(cc.Preferences.from_comparisons(*sides, query)).to_arrow().to_pylist()
+    for view in data["views"][1:]:
+        ranks = {row["item"]: row["rank"] for row in plainly if row["query"] == view["query"]}
+        labels = [int(data["items"][code]) for code in view["ranking"]["item"]]
+        assert view["uncontrolled"]["rank"] == [ranks[label] for label in labels]
+
+
+def test_tiers_are_those_of_rank_sets(people, data):
+    board = cc.rank(people.pool())
+    assert data["views"][0]["ranking"]["tier"] == board.rank_sets("tiers")["tier"].to_pylist()
+    rng = np.random.default_rng(3)
+    strength = np.repeat([3.0, 0.0, -2.0], [2, 3, 2])
+    for _ in range(5):
+        one, shift = rng.integers(0, 7, 600), rng.integers(1, 7, 600)
+        other = (one + shift) % 7
+        won = rng.random(600) < 1 / (1 + np.exp(strength[other] - strength[one]))
+        votes = cc.Preferences.from_comparisons(np.where(won, one, other), np.where(won, other, one))
+        found = cc.report(votes, audit=False).data["views"][0]["ranking"]["tier"]
+        assert found == cc.rank(votes).rank_sets("tiers")["tier"].to_pylist()
+        assert max(found) > 1
+
+
+def test_win_rates_are_counted_from_the_rows(data, rows):
+    wins, ties = judged(rows)
+    for view in data["views"]:
+        for code, rate in zip(view["ranking"]["item"], view["ranking"]["win_rate"], strict=True):
+            item = data["items"][code]
+            won = sum(n for (q, a, _), n in wins.items() if q == view["query"] and a == item)
+            lost = sum(n for (q, _, b), n in wins.items() if q == view["query"] and b == item)
+            tied = sum(n for (q, a, _), n in ties.items() if q == view["query"] and a == item)
+            assert rate == pytest.approx((won + tied / 2) / (won + lost + tied))
+
+
+def test_scores_in_log_odds_have_an_elo_scale():
+    """A difference of 400 points is odds of 10 to 1."""
+    scale = cc.report(small_votes(), audit=False).data["elo"]
+    assert scale["centre"] == 1000 and 10 ** (scale["per"] * np.log(10) / 400) == pytest.approx(10)
+    assert cc.report(small_votes(), audit=False, structure="borda").data["elo"] is None

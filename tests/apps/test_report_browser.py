@@ -20,7 +20,7 @@ from report_pages import HOSTILE, full_data, report_data, view_data
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (tools/chromium.sh gets it)")
 pytestmark = [pytest.mark.xdist_group("browser")]
 
-SECTIONS = ("ranking", "beats", "graph", "audit", "annotators", "order", "scorer", "coverage", "ask")
+SECTIONS = ("ranking", "side", "beats", "graph", "audit", "annotators", "order", "scorer", "coverage", "ask")
 MINUS = "−"
 
 Open = Callable[..., Opened]
@@ -69,10 +69,85 @@ def test_every_section_is_drawn(opened: Open) -> None:
 
 
 @needs_browser
-def test_what_is_absent_says_so(opened: Open) -> None:
+def test_what_is_absent_is_gone_and_said_once(opened: Open) -> None:
     on = opened(report_data(["a"], []))
+    on.page.locator("#absent summary").click()
+    said = on.page.locator("#absent li").all_text_contents()
     for section in ("audit", "annotators", "order", "scorer", "coverage"):
-        assert on.page.locator(f"#{section} .absent").text_content() == f"There is no {section} here: give --{section}."
+        assert on.page.locator(f"#{section}").count() == 0
+        assert sum(line.endswith(f": There is no {section} here: give --{section}.") for line in said) == 1
+    assert on.page.locator("#sections li").all_text_contents() == ["In short"]
+
+
+@needs_browser
+def test_the_verdict_and_the_tiers_come_first(opened: Open) -> None:
+    data = full_data()
+    items, order = data["items"], data["views"][0]["ranking"]["item"]
+    data["in_short"] = [[order[0], " leads."], ["There are 2 tiers."]]
+    on = opened(data)
+    assert on.page.locator(".verdict").text_content() == f"{items[order[0]]} leads."
+    tiers = on.page.locator(".tiers li")
+    assert tiers.locator("strong").all_text_contents() == ["Tier 1", "Tier 2"]
+    assert tiers.first.locator(".chip").all_text_contents() == [items[code] for code in order[:3]]
+    assert "and 23 more" in tiers.nth(1).text_content()
+    assert on.page.locator("#ranking tr.ends").count() == 1
+    data["views"][0]["ranking"]["tier"] = [1] * 40
+    data["may_lead"] = [0, 2]
+    on = opened(data)
+    tiers = on.page.locator(".tiers li")
+    assert tiers.locator("strong").all_text_contents() == ["May be the best", "Ruled out as the best"]
+    assert tiers.first.locator(".chip").all_text_contents() == [items[order[0]], items[order[2]]]
+    assert on.page.locator("#ranking tr.ends").count() == 0
+
+
+@needs_browser
+def test_queries_stand_side_by_side(opened: Open) -> None:
+    data = full_data()
+    on = opened(data)
+    assert on.titles("#side") == ["Item", "query 0", "query 1", "query 2"]
+    for row in on.table("#side"):
+        for name, said in zip(data["views"], row[1:], strict=True):
+            rank = 1 + name["ranking"]["item"].index(data["items"].index(row[0]))
+            assert said.startswith(f"{rank} {max(1, rank - 3)}–{min(40, rank + 3)}")
+
+
+@needs_browser
+def test_what_the_scores_account_for_is_shown(opened: Open) -> None:
+    data = full_data()
+    view = data["views"][0]
+    row = {"term": "length", "estimate": 0.25, "standard_error": 0.1, "lower": 0.054, "upper": 0.446, "p_value": 0.012}
+    view["coefficients"] = [row, row | {"term": "ties (log ν)", "p_value": None}]
+    view["uncontrolled"] = {"rank": [2, 1, *range(3, 41)], "rank_lower": [1] * 40, "rank_upper": [4] * 40}
+    data["covariates"] = ["length"]
+    on = opened(data)
+    assert on.table("#ranking h3 ~ .grid") == [
+        ["length", "+0.250", "0.100", "+0.054 … +0.446", "0.012"],
+        ["ties (log ν)", "+0.250", "0.100", "+0.054 … +0.446", "–"],
+    ]
+    at = on.titles("#ranking .grid:first-child").index("Rank without length")
+    assert [row[at] for row in on.table("#ranking .grid:first-child")[:2]] == ["2 (1–4)", "1 (1–4)"]
+    elo = on.titles("#ranking .grid:first-child").index("Elo scale")
+    score = view["ranking"]["score"][0]
+    assert _number(on.table("#ranking .grid:first-child")[0][elo]) == round(1000 + 400 * score / np.log(10))
+
+
+@needs_browser
+def test_the_page_opens_with_something_in_sight(opened: Open) -> None:
+    """Not with no pair ordered, nor all arrows at once; gains that are 0 are left out, small ones have digits."""
+    data = full_data(pairs=200)
+    data["coverage"]["wrong"] = [0.6 * (data["coverage"]["mass"] - gone) for gone in data["coverage"]["declined"]]
+    for row, gain in zip(data["views"], (0.00012, 0.0, 0.1), strict=True):
+        row["ask"][0]["gain"] = gain
+    on = opened(data)
+    assert float(on.page.locator("#coverage output").text_content()) == 0.5
+    assert "25 arrows, the strongest of" in on.page.locator("#graph figcaption").text_content()
+    slider = on.page.get_by_label("Strongest arrows")
+    slider.fill("40")
+    assert "40 arrows, the strongest of" in on.page.locator("#graph figcaption").text_content()
+    assert "0.000120" in on.table("#ask")[0][-1]
+    on.page.get_by_label("Query", exact=True).select_option("1")
+    on.settle()
+    assert "Gain" not in on.titles("#ask")
 
 
 @needs_browser
@@ -89,7 +164,7 @@ def test_hostile_labels_are_text(opened: Open) -> None:
     data["annotators"]["column"] = data["command"] = data["scorer"]["metrics"][0]["note"] = HOSTILE[1]
     on = opened(data)
     order = data["views"][0]["ranking"]["item"]
-    seen = [row[1] for row in on.table("#ranking")]
+    seen = [row[2] for row in on.table("#ranking")]
     empty = {"": "(empty label)", "\ud800 alone": "\ufffd alone"}
     # the protocol between the browser and the tests carries no lone surrogate
     assert [text.replace("\ud800", "\ufffd") for text in seen] == [
@@ -141,13 +216,15 @@ def test_the_ranking_sorts_by_every_column(opened: Open) -> None:
     held = data["views"][0]["ranking"]
     columns = {
         "Rank": held["rank"],
+        "Range": [low + high / 1e6 for low, high in zip(held["rank_lower"], held["rank_upper"], strict=True)],
         "Item": [(int(data["items"][code].split()[1])) for code in held["item"]],
-        "Score": held["score"],
-        "Lower bound": held["lower"],
-        "Upper bound": held["upper"],
-        "Best rank": held["rank_lower"],
-        "Worst rank": held["rank_upper"],
+        "Tier": held["tier"],
+        "Elo scale": held["score"],
+        "Elo, 95%": held["lower"],
+        "Win rate": held["win_rate"],
         "Judgments": held["judgments"],
+        "Score": held["score"],
+        "Score, 95%": held["lower"],
     }
     assert on.titles("#ranking") == list(columns)
     for at, (title, values) in enumerate(columns.items()):
@@ -161,7 +238,7 @@ def test_the_ranking_sorts_by_every_column(opened: Open) -> None:
             known = [row for row in range(len(values)) if values[row] is not None]
             unknown = [row for row in range(len(values)) if values[row] is None]
             wanted = sorted(known, key=lambda row, values=values, turn=turn: (turn * values[row], row)) + unknown
-            assert [row[1] for row in on.table("#ranking")] == [data["items"][held["item"][row]] for row in wanted[:25]]
+            assert [row[2] for row in on.table("#ranking")] == [data["items"][held["item"][row]] for row in wanted[:25]]
         assert set(ways) == {"ascending", "descending"}
 
 
@@ -172,12 +249,12 @@ def test_the_ranking_is_searched_and_turned(opened: Open) -> None:
     find = on.page.get_by_label("Find an item")
     status = on.page.locator("#ranking .status")
     assert status.text_content() == "Rows 1–25 of 40 rows"
-    on.page.get_by_role("button", name="Next", exact=True).click()
+    on.page.locator("#ranking").get_by_role("button", name="Next", exact=True).click()
     assert status.text_content() == "Rows 26–40 of 40 rows"
     assert on.table("#ranking")[0][0] == "26"
     find.fill("iTEM 3")
     wanted = [data["items"][code] for code in data["views"][0]["ranking"]["item"] if "Item 3" in data["items"][code]]
-    assert [row[1] for row in on.table("#ranking")] == wanted
+    assert [row[2] for row in on.table("#ranking")] == wanted
     assert status.text_content() == f"{len(wanted)} found of 40 rows"
     find.fill("nowhere")
     assert status.text_content() == "Nothing found"
@@ -211,7 +288,7 @@ def test_a_query_is_chosen(opened: Open) -> None:
     on = opened(data)
 
     def first() -> str:
-        return on.table("#ranking")[0][1]
+        return on.table("#ranking")[0][2]
 
     def leader(at: int) -> str:
         return data["items"][data["views"][at]["ranking"]["item"][0]]
@@ -380,6 +457,14 @@ def test_without_motion_and_on_a_phone_nothing_moves_sideways(opened: Open) -> N
         fold.click()
     assert on.page.evaluate("document.documentElement.scrollWidth") == 360
     assert on.page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+    on.page.locator("#ranking .scroll").evaluate("(it) => { it.scrollLeft = 400; }")
+    left = (
+        on.page.locator("#ranking tbody tr >> nth=0")
+        .locator("th, td")
+        .evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().left)")
+    )
+    assert 0 <= left[0] < left[1] < left[2] < 200  # rank, range and name stay
+    assert left[3] < left[2]
     wide = on.page.locator(".chart canvas").evaluate_all("(all) => all.filter((one) => one.clientWidth > 330).length")
     assert wide == 0
 

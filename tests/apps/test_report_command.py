@@ -157,3 +157,11 @@ def test_the_demo_has_a_page(tmp_path, capsys):
     people = cc.read(str(votes), columns={"query": "prompt"}, cluster="worker")
     board = cc.rank(people.pool())
     assert made["views"][0]["ranking"]["score"] == board.score.tolist()
+
+
+def test_queries_are_pooled_and_the_prior_is_that_of_rank(folder, capsys):
+    assert call(capsys, "report", "votes.csv", "--pool", "--prior", 2, "--no-audit", "-o", "a.html")[0] == 0
+    [view] = data_in(folder / "a.html")["views"]
+    board = cc.rank(cc.read("votes.csv").pool(), prior=2.0)
+    assert view["ranking"]["score"] == pytest.approx(board.score.tolist())
+    assert view["judgments"] == 24

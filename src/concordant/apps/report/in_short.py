@@ -36,7 +36,9 @@ def in_short(views: list[View], shown: list[dict[str, Any]], level: float) -> li
 def may_lead(views: list[View]) -> list[int] | None:
     """Rows of the first view that may be the best of its largest group; None where that is not known."""
     among = _among_first(views[0]) if views else None
-    return None if among is None else [at for at, row in enumerate(among) if row["among_first"] and row["component"] == 1]
+    return (
+        None if among is None else [at for at, row in enumerate(among) if row["among_first"] and row["component"] == 1]
+    )
 
 
 def _first(views: list[View], shown: dict[str, Any], level: float) -> Iterator[Sentence]:

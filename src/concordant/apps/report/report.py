@@ -196,7 +196,20 @@ def _left_out(known: ReportInputs, views: list[View], shown: list[dict[str, Any]
 
 SCRIPTS = (
     *("elements", "numbers", "state", "colours", "tip", "figure", "grid", "intervals", "bars", "matrix", "picking"),
-    *("overview", "tiers", "ranking", "ranking_chart", "side", "paths", "beats", "graph", "audit", "annotators", "order", "scorer"),
+    *(
+        "overview",
+        "tiers",
+        "ranking",
+        "ranking_chart",
+        "side",
+        "paths",
+        "beats",
+        "graph",
+        "audit",
+        "annotators",
+        "order",
+        "scorer",
+    ),
     *("coverage", "ask", "chooser", "main"),
 )
 """Files of page/ in the order in which they are joined; each holds one thought."""

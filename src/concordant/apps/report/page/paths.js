@@ -19,8 +19,10 @@ function drawPaths() {
   });
 }
 
+const LINES = ["#2f7fd1", "#d9772b", "#2e9e6b", "#b8559b", "#8268d6", "#a5831f", "#33a0b5", "#d0524a"]; // on light and dark paper
+
 function pathsOption(colour, width, found, digits) {
-  const shade = (at) => heat(found.series.length < 2 ? 0 : at / (found.series.length - 1), colour);
+  const shade = (at) => LINES[at % LINES.length];
   const ends = found.series.flatMap((one) => one.points.map((point) => point.at));
   return {
     grid: { left: 56, right: width > 560 ? 130 : 24, top: 24, bottom: 40 },
@@ -31,9 +33,12 @@ function pathsOption(colour, width, found, digits) {
       type: "line",
       color: shade(at),
       symbolSize: 5,
+      showSymbol: one.points.length < 40,
+      emphasis: { focus: "series" },
+      labelLayout: { moveOverlap: "shiftY" },
       lineStyle: { width: at === 0 ? 2.5 : 1.5 },
       data: one.points.map((point) => [point.at, point.score]),
-      ...(width > 560 ? { endLabel: { show: true, formatter: () => short(one.item, 18), color: colour.ink } } : {}),
+      ...(width > 560 ? { endLabel: { show: true, formatter: () => short(one.item, 18), color: shade(at), fontWeight: 600, lineHeight: 17 } } : {}),
     })),
   };
 }

@@ -57,7 +57,7 @@ function coefficients({ coefficients: rows = [] }) {
     ["estimate", "Estimate", "number", (x) => signed(x, digits), -1],
     ["standard_error", "s.e.", "number", (x) => fixed(x, digits)],
     ["low", sureSaid(), "number", (_, { reach: [low, high] }) => `${signed(low, digits)} … ${signed(high, digits)}`],
-    ["p_value", "p", "number", (x) => (x < 0.001 ? "< 0.001" : fixed(x, 3))],
+    ["p_value", "p", "number", (x) => (known(x) && x < 0.001 ? "< 0.001" : fixed(x, 3))],
   ], { heading: "term" });
   const said = "In log-odds for one unit more on the item’s own side. The scores above are those at equal values of both sides.";
   return [make("h3", {}, "What the scores account for"), ...paragraphs([said], "note"), grid.node];
@@ -96,15 +96,15 @@ function rankingColumns(view) {
       : []),
     { title: "Item", kind: "text", heading: true, value: (row) => label(held.item[row]), shown: (row) => labelled(label(held.item[row])) },
     ...((held.tier ?? []).some((x) => x > 1) ? [number("Tier", "tier", whole)] : []),
+    ...(without
+      ? [{ title: `Rank without ${short((report.covariates ?? []).join(", "), 40)}`, kind: "number", value: (row) => without.rank[row], shown: (row) => withoutSaid(without, row) }]
+      : []),
     ...(elo ? [number("Elo scale", "score", (x) => whole(elo(x)), -1)] : []),
     ...(elo && bounded ? [interval(`Elo, ${sureSaid()}`, (low, high) => `${whole(elo(low))} … ${whole(elo(high))}`)] : []),
     ...((held.win_rate ?? []).some(known) ? [number("Win rate", "win_rate", (x) => percent(x, 1), -1)] : []),
     number("Judgments", "judgments", count, -1),
     number("Score", "score", (x) => signed(x, digits), -1),
     ...(bounded ? [interval(`Score, ${sureSaid()}`, (low, high) => `${signed(low, digits)} … ${signed(high, digits)}`)] : []),
-    ...(without
-      ? [{ title: `Rank without ${short((report.covariates ?? []).join(", "), 40)}`, kind: "number", value: (row) => without.rank[row], shown: (row) => withoutSaid(without, row) }]
-      : []),
     ...(view.components > 1 ? [number("Group", "component", whole)] : []),
     ...(held.flag.some(Boolean) || held.provisional.some(Boolean) ? [{ title: "Remark", kind: "text", value: (row) => remark(row) || null, shown: remark }] : []),
   ];

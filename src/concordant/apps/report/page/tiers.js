@@ -11,7 +11,7 @@ function tiersOf(view) {
   if (most > 1) return tierList(view, most, (at) => [`Tier ${at}`, rows.filter((row) => tier[row] === at)]);
   const lead = new Set(report.may_lead ?? []);
   if (lead.size < 2 || lead.size >= rows.length) return null;
-  const named_ = [["May be the best", rows.filter((row) => lead.has(row))], ["Surely not the best", rows.filter((row) => !lead.has(row))]];
+  const named_ = [["May be the best", rows.filter((row) => lead.has(row))], ["Ruled out as the best", rows.filter((row) => !lead.has(row))]];
   return tierList(view, 2, (at) => named_[at - 1]);
 }
 
