@@ -1,0 +1,99 @@
+"""People beside judge models, and judges who vote at random.
+
+``python -m benchmarks.judges people ../shared/data/arena_judges`` draws 1,000 of the 26,919 comparisons that people
+decided, 2,000 times, and puts each judge model's verdicts on all of them beside: how often the 95% intervals hold the
+score of all human votes, for each of the 20 systems, and how wide they are beside those of the people alone.
+
+``python -m benchmarks.judges random`` draws boards of 20 systems, abilities normal with standard deviation 1, on which
+200 judges cast 40 votes each, 30 of them by a coin: the area under the curve of finding these, and how far the weighted
+scores are from the scores without them (root of the mean square over the systems).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtri
+
+from concordant.boards.prediction_powered import Powered, board, fit_scores
+
+Floats = NDArray[np.float64]
+JUDGES = ("gpt-4-0125-preview", "claude-3-opus-20240229", "gpt-3.5-turbo")
+
+
+# -- people and a judge ------------------------------------------------------------------------------------------------
+def verdicts(folder: Path) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64], dict[str, Floats]]:
+    """Return the systems, the sides of each comparison and what people and judges said of the first."""
+    rows = {}
+    for name in ("human", *JUDGES):
+        with gzip.open(folder / f"{name}.jsonl.gz", "rt") as file:
+            rows[name] = [json.loads(line) for line in file]
+    systems = sorted({row[side] for row in rows["human"] for side in ("model_a", "model_b")})
+    code = {name: place for place, name in enumerate(systems)}
+    first, second = (np.array([code[row[side]] for row in rows["human"]]) for side in ("model_a", "model_b"))
+    won = {"model_a": 1.0, "model_b": 0.0}
+    return systems, first, second, {
+        name: np.array([won.get(row["winner"], 0.5) for row in rows[name]]) for name in rows
+    }  # fmt: skip
+
+
+def people(folder: Path, labels: int, draws: int, seed: int) -> dict[str, Any]:
+    """Draw labels of people without replacement; the truth is the fit to all of them."""
+    systems, first, second, said = verdicts(folder)
+    size, number = len(systems), len(first)
+    truth = fit_scores(first, second, said["human"], size)[0]
+    side = np.ones(number)
+    surprise = {
+        name: said[name] - fit_scores(first, second, said[name], size, side)[1] for name in JUDGES
+    }
+    rng, z = np.random.default_rng(seed), ndtri(0.975)
+    held = {name: np.zeros((3, size)) for name in ("people", *JUDGES)}
+    width = {name: np.zeros((3, size)) for name in held}
+    kept, began = 0, time.perf_counter()
+    for _ in range(draws):
+        rows = rng.choice(number, labels, replace=False)
+        for name in JUDGES:
+            for place, these in enumerate((True, False)):
+                found: Powered = board(first[rows], second[rows], said["human"][rows], surprise[name][rows], size,
+                                       number, these=these)  # fmt: skip
+                held[name][place] += np.abs(found.score - truth) <= z * found.standard_error
+                width[name][place] += 2 * z * found.standard_error
+                if name == JUDGES[0]:
+                    held["people"][place] += np.abs(found.people - truth) <= z * found.people_error
+                    width["people"][place] += 2 * z * found.people_error
+        kept += 1
+    result: dict[str, Any] = {"draws": draws, "seconds": time.perf_counter() - began}
+    print(f"{draws:,} draws of {labels:,} of {number:,}, seed {seed}, {result['seconds']:.0f} s")
+    for place, what in enumerate(("of these comparisons", "of new ones, too")):
+        print(f"intervals {what}")
+        for name in held:
+            share, wide = held[name][place] / draws, width[name][place] / draws
+            saved = 1 - (wide / (width["people"][place] / draws)).mean()
+            print(f"  {name:24} coverage {share.mean():.2%} ({share.min():.2%} … {share.max():.2%})"
+                  f"  width {wide.mean():.4f}  narrower by {saved:.2%}")  # fmt: skip
+            result[f"{name} {place}"] = (share, wide)
+    alone = {name: fit_scores(first, second, said[name], size)[0] for name in JUDGES}
+    for name, scores in alone.items():
+        rows = np.arange(number)
+        found = board(first, second, said["human"], np.zeros(number), size, number)
+        error = found.people_error * np.sqrt(number / len(rows))
+        print(f"  {name} alone, all {number:,}: {int((np.abs(scores - truth) <= z * error).sum())} of {size} held")
+    return result
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["people", "random"])
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("../shared/data/arena_judges"))
+    parser.add_argument("--labels", type=int, default=1_000)
+    parser.add_argument("--draws", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    people(asked.folder, asked.labels, asked.draws or 2_000, asked.seed)
