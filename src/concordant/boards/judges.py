@@ -24,6 +24,7 @@ Source: Chen, Bennett, Collins-Thompson and Horvitz, Pairwise ranking aggregatio
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,12 +34,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, ndtr, ndtri
 
-from concordant.errors import CannotRank, Setting, UsageError, few, whole_number
+from concordant.errors import CannotRank, InputError, Setting, UsageError, few, whole_number
+from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.standard_errors import wilson
 
 Floats = NDArray[np.float64]
@@ -147,6 +150,11 @@ class Judges:
         own = np.maximum(self.weight, LEAST)[self.rows]
         return replace(self.prefs, weight=own if self.prefs.weight is None else own * self.prefs.weight)
 
+    def ranking(self, **options: Any) -> Ranking:
+        """Rank the items by the votes ``weighed``, over all queries where items recur; ``options``: of ``rank``."""
+        votes = self.weighed()
+        return rank(votes.pool() if _recurring(votes) else votes, **options)
+
     def lines(self) -> Iterator[str]:
         """Yield what a person wants to know of the judges, as sentences."""
         alpha, low, high = self.alpha
@@ -242,6 +250,41 @@ def _who(prefs: Comparisons, judge: str | None) -> tuple[Labels, Ints, str]:
     names = prefs.by_cluster(judge).clusters
     assert names is not None
     return names, prefs.cluster_codes[known.index(judge)][prefs.cluster].astype(np.int64), judge
+
+
+def with_length(prefs: Preferences, judge: str, columns: tuple[str, str]) -> Preferences:
+    """Return votes whose clusters are the judge and the texts of both sides with a covariate ``length`` in their place.
+
+    It is (a − b)/(a + b) of the two texts, or of two columns of numbers, winner less loser; the votes have to know
+    which stood first (``home``). Errors: UsageError for what is no vote between two sides; InputError where one of two
+    columns of numbers has something else or is negative.
+    """
+    if not isinstance(prefs, Comparisons) or prefs.clusters is None or "home" not in prefs.covariate_names:
+        raise UsageError("lengths are for comparisons of two sides")
+    assert prefs.covariates is not None and prefs.cluster is not None
+    cells = [json.loads(label) for label in prefs.clusters.tolist()]
+    known = [[cell[prefs.cluster_columns.index(name)] for cell in cells] for name in columns]
+    a, b = _lengths(known, columns)
+    home = prefs.covariates[:, prefs.covariate_names.index("home")]
+    length = home * ((a - b) / np.maximum(a + b, 1e-300))[prefs.cluster]
+    names = sorted([*prefs.covariate_names, "length"])
+    at = names.index("length")
+    covariates = np.insert(prefs.covariates, at, length, axis=1)
+    labels, codes, _ = _who(prefs, judge)
+    plain = replace(prefs, covariates=covariates, covariate_names=tuple(names), clusters=labels,
+                    cluster=codes.astype(np.int32), cluster_columns=())  # fmt: skip
+    return recounted(plain, prefs.query, prefs.count)
+
+
+def _lengths(known: list[list[Any]], columns: tuple[str, str]) -> Floats:
+    """Lengths of texts; of two columns of numbers, these."""
+    try:
+        numbers = np.array(known, np.float64)
+    except ValueError:
+        return np.array([[len(str(one)) for one in texts] for texts in known], np.float64)
+    if not (numbers >= 0).all() or not np.isfinite(numbers).all():
+        raise InputError(f"lengths are numbers of at least 0; the columns {columns[0]!r} and {columns[1]!r} have others")
+    return numbers
 
 
 def _recurring(prefs: Preferences) -> bool:
