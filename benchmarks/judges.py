@@ -56,7 +56,7 @@ def people(folder: Path, labels: int, draws: int, seed: int) -> dict[str, Any]:
     rng, z = np.random.default_rng(seed), ndtri(0.975)
     held = {name: np.zeros((3, size)) for name in ("people", *JUDGES)}
     width = {name: np.zeros((3, size)) for name in held}
-    kept, began = 0, time.perf_counter()
+    began = time.perf_counter()
     for _ in range(draws):
         rows = rng.choice(number, labels, replace=False)
         for name in JUDGES:
@@ -68,7 +68,6 @@ def people(folder: Path, labels: int, draws: int, seed: int) -> dict[str, Any]:
                 if name == JUDGES[0]:
                     held["people"][place] += np.abs(found.people - truth) <= z * found.people_error
                     width["people"][place] += 2 * z * found.people_error
-        kept += 1
     result: dict[str, Any] = {"draws": draws, "seconds": time.perf_counter() - began}
     print(f"{draws:,} draws of {labels:,} of {number:,}, seed {seed}, {result['seconds']:.0f} s")
     for place, what in enumerate(("of these comparisons", "of new ones, too")):
@@ -79,13 +78,62 @@ def people(folder: Path, labels: int, draws: int, seed: int) -> dict[str, Any]:
             print(f"  {name:24} coverage {share.mean():.2%} ({share.min():.2%} … {share.max():.2%})"
                   f"  width {wide.mean():.4f}  narrower by {saved:.2%}")  # fmt: skip
             result[f"{name} {place}"] = (share, wide)
-    alone = {name: fit_scores(first, second, said[name], size)[0] for name in JUDGES}
-    for name, scores in alone.items():
-        rows = np.arange(number)
-        found = board(first, second, said["human"], np.zeros(number), size, number)
-        error = found.people_error * np.sqrt(number / len(rows))
-        print(f"  {name} alone, all {number:,}: {int((np.abs(scores - truth) <= z * error).sum())} of {size} held")
+    for name in JUDGES:
+        alone = board(first, second, said[name], np.zeros(number), size, number)
+        inside = np.abs(alone.people - truth) <= z * alone.people_error
+        print(f"  {name} alone, its own intervals by all {number:,}: {int(inside.sum())} of {size} hold")
     return result
+
+
+# -- judges who vote by a coin -----------------------------------------------------------------------------------------
+def crowd(seed: int, judges: int, coins: int, votes: int, systems: int = 20) -> tuple[Floats, list[NDArray[Any]]]:
+    """Draw abilities and votes: judge, winner, loser; the first ``coins`` judges vote by a coin."""
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(size=systems)
+    judge = np.repeat(np.arange(judges), votes)
+    one = rng.integers(systems, size=len(judge))
+    other = (one + rng.integers(1, systems, size=len(judge))) % systems
+    first = rng.random(len(judge)) < expit((judge >= coins) * (ability[one] - ability[other]))
+    return ability - ability.mean(), [judge, np.where(first, one, other), np.where(first, other, one)]
+
+
+def scores_of(ranking: Any, systems: int) -> Floats:
+    """The scores of a ranking by the number of the system."""
+    found = np.zeros(systems)
+    found[ranking.items.values.to_numpy()[ranking.item]] = ranking.score
+    return found - found.mean()
+
+
+def random(boards: int, seed: int, judges: int = 200, coins: int = 30, votes: int = 40) -> Floats:
+    """Find the coins, and rank by weighted votes; print means over the boards and their extremes."""
+    import concordant as cc
+
+    rows, bad = [], np.arange(judges) < coins
+    for draw in range(boards):
+        ability, (judge, winner, loser) = crowd(seed + draw, judges, coins, votes)
+        prefs = cc.Preferences.from_comparisons(winner, loser, cluster=judge)
+        fine = judge >= coins
+        found = cc.judges(prefs, replicates=1)
+        clean = cc.Preferences.from_comparisons(winner[fine], loser[fine])
+        size = len(ability)
+        without = scores_of(cc.rank(clean, interval="none"), size)
+        plain = scores_of(cc.rank(prefs, interval="none"), size)
+        weighted = scores_of(found.ranking(interval="none"), size)
+        off = [float(np.sqrt(((one - other) ** 2).mean())) for one, other in
+               ((plain, without), (weighted, without), (without, ability), (weighted, ability))]  # fmt: skip
+        inside = (found.lower <= ~bad) & (~bad <= found.upper)
+        rows.append([cc.auc(-found.reliability, bad)[0], cc.auc(-found.agreement, bad)[0], *off,
+                     (found.by_coin[bad] > 0.5).mean(), (found.by_coin[~bad] > 0.5).mean(), inside.mean()])  # fmt: skip
+    names = (
+        "AUC of reliability", "AUC of agreement with the others, unweighted",
+        "unweighted scores from those without the coins", "weighted scores from those without the coins",
+        "scores without the coins from the abilities", "weighted scores from the abilities",
+        "coins found (probability above 1/2)", "others taken for coins", "95% intervals of reliability that hold",
+    )  # fmt: skip
+    print(f"{boards} boards of 20 systems, {judges} judges of {votes} votes, {coins} by a coin, seeds from {seed}")
+    for name, column in zip(names, np.array(rows).T, strict=True):
+        print(f"  {name:50} {column.mean():.4f}  ({column.min():.4f} … {column.max():.4f})")
+    return np.array(rows)
 
 
 if __name__ == "__main__":
@@ -96,4 +144,7 @@ if __name__ == "__main__":
     parser.add_argument("--draws", type=int)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    people(asked.folder, asked.labels, asked.draws or 2_000, asked.seed)
+    if asked.what == "people":
+        people(asked.folder, asked.labels, asked.draws or 2_000, asked.seed)
+    else:
+        random(asked.draws or 50, asked.seed)

@@ -366,6 +366,8 @@ def _of_comparisons(people: Comparisons, judge: Comparisons, level: float, these
     theta, chance = fit_scores(said.first, said.second, said.won, size, said.side)
     surprise = said.won - chance
     found = board(ours.first, ours.second, ours.won, surprise[place], size, len(said.won), these=these)
+    if len(place) == len(said.won):
+        notes.append(Note("nothing more", "the judge decided no more than people did, so it adds nothing"))
     p = _chosen(ours.first, ours.second, surprise[place], size, len(said.won))
     if p < NOT_RANDOM:
         text = (

@@ -34,11 +34,12 @@ IDS = ("id", "num", "comparison_id", "battle_id", "pair_id", "conversation_id", 
 """Columns that may name each comparison."""
 SIDES = tuple((f"{what}_a", f"{what}_b") for what in ("response", "answer", "output", "text", "length", "len"))
 """Columns of what was compared, or of how long it is."""
-SHOWN = (
-    *("judge", "votes", "reliability", "lower", "upper", "by_coin", "weight", "first", "length", "agreement"),
-    *("item", "score", "people_lower", "people_upper", "judge_score", "bias", "bias_lower", "bias_upper", "labels"),
-)
-"""Columns of the table on a terminal."""
+SHOWN = {
+    "judges": ("judge", "votes", "reliability", "lower", "upper", "by_coin", "weight", "first", "length", "agreement"),
+    "items": ("item", "score", "lower", "upper", "people_lower", "people_upper", "bias", "bias_lower", "bias_upper",
+              "labels"),
+}  # fmt: skip
+"""Columns of the tables on a terminal."""
 
 
 def judges(options: JudgesOptions) -> None:
@@ -196,7 +197,7 @@ def _show(options: JudgesOptions, table: pa.Table, lines: Iterable[str], notes: 
     if terminal:
         for line in lines:
             click.echo(one_line(worded(line)))
-        show_table(table.select([name for name in table.column_names if name in SHOWN]), 40)
+        show_table(table.select([name for name in table.column_names if name in SHOWN[what]]), 40)
     else:
         if options.output is None:
             print_csv(table)
