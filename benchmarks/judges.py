@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtri, stdtrit
 
 from concordant.boards.prediction_powered import Powered, board, fit_scores
 
@@ -50,15 +50,14 @@ def people(folder: Path, labels: int, draws: int, seed: int) -> dict[str, Any]:
     size, number = len(systems), len(first)
     truth = fit_scores(first, second, said["human"], size)[0]
     side = np.ones(number)
-    surprise = {
-        name: said[name] - fit_scores(first, second, said[name], size, side)[1] for name in JUDGES
-    }
-    rng, z = np.random.default_rng(seed), ndtri(0.975)
+    surprise = {name: said[name] - fit_scores(first, second, said[name], size, side)[1] for name in JUDGES}
+    rng = np.random.default_rng(seed)
     held = {name: np.zeros((3, size)) for name in ("people", *JUDGES)}
     width = {name: np.zeros((3, size)) for name in held}
     began = time.perf_counter()
     for _ in range(draws):
         rows = rng.choice(number, labels, replace=False)
+        z = stdtrit(np.bincount(first[rows], minlength=size) + np.bincount(second[rows], minlength=size) - 1, 0.975)
         for name in JUDGES:
             for place, these in enumerate((True, False)):
                 found: Powered = board(first[rows], second[rows], said["human"][rows], surprise[name][rows], size,
@@ -80,7 +79,7 @@ def people(folder: Path, labels: int, draws: int, seed: int) -> dict[str, Any]:
             result[f"{name} {place}"] = (share, wide)
     for name in JUDGES:
         alone = board(first, second, said[name], np.zeros(number), size, number)
-        inside = np.abs(alone.people - truth) <= z * alone.people_error
+        inside = np.abs(alone.people - truth) <= ndtri(0.975) * alone.people_error
         print(f"  {name} alone, its own intervals by all {number:,}: {int(inside.sum())} of {size} hold")
     return result
 

@@ -106,17 +106,34 @@ def test_coins_are_found_and_the_scores_are_those_without_them():
     found, bad = cc.judges(prefs), slopes == 0
     assert cc.auc(-found.reliability, bad)[0] > 0.95 and cc.auc(found.by_coin, bad)[0] > 0.95
     assert set(found.random) <= set(range(10)) and len(found.random) >= 5
-    without = cc.rank(cc.Preferences.from_comparisons(
-        *(prefs.items.take(side[prefs.cluster >= 10]) for side in (prefs.winner, prefs.loser))), interval="none")
+    without = cc.rank(
+        cc.Preferences.from_comparisons(
+            *(prefs.items.take(side[prefs.cluster >= 10]) for side in (prefs.winner, prefs.loser))
+        ),
+        interval="none",
+    )
     plain, weighted = cc.rank(replace(prefs, covariates=None, covariate_names=()), interval="none"), found
     weighted = replace(found, prefs=replace(prefs, covariates=None, covariate_names=())).ranking(interval="none")
     off = [np.sqrt(np.mean((one.to_pandas().sort_values("item").score.to_numpy()
                             - without.to_pandas().sort_values("item").score.to_numpy()) ** 2))
            for one in (plain, weighted)]  # fmt: skip
     assert off[1] < 0.08 < 0.16 < off[0]
-    # few votes say little: the interval is wide, the reliability near that of the others
-    few = cc.judges(crowd(seed(3), slope=slopes, votes=3)[0])
-    assert np.ptp(few.reliability) < 0.6 * np.ptp(found.reliability)
+
+
+def test_few_votes_say_little():
+    """Judges of 60 votes, and such of whom only three are left: the reliability is drawn to that of the others."""
+    slopes = np.random.default_rng(seed(3)).normal(1.0, 0.4, 80)
+    prefs, _ = crowd(seed(3), judges=80, votes=60, slope=slopes)
+    some = prefs.cluster < 40
+    first = np.concatenate([np.flatnonzero(prefs.cluster == judge)[:3] for judge in range(40, 80)])
+    rows = np.r_[np.flatnonzero(some), first]
+    part = cc.Preferences.from_comparisons(
+        prefs.items.take(prefs.winner[rows]), prefs.items.take(prefs.loser[rows]), cluster=prefs.cluster[rows]
+    )
+    found = cc.judges(part)
+    few = found.votes < 10
+    assert few.sum() == 40 and (found.upper - found.lower)[few].mean() > 1.4 * (found.upper - found.lower)[~few].mean()
+    assert found.reliability[few].std() < 0.8 * found.reliability[~few].std()
 
 
 def test_reliability_and_biases_lie_in_their_intervals():
@@ -142,7 +159,9 @@ def test_the_posterior_is_the_mode_of_the_penalised_likelihood():
     def minus(b):
         margin = x[judge == 0] @ b
         won = votes.won[judge == 0]
-        return -(won * log_expit(margin) + (1 - won) * log_expit(-margin)).sum() + ((b - mean) ** 2 / variance).sum() / 2
+        return (
+            -(won * log_expit(margin) + (1 - won) * log_expit(-margin)).sum() + ((b - mean) ** 2 / variance).sum() / 2
+        )
 
     def second(b, i, j, h=1e-4):
         e = np.eye(2) * h
@@ -193,7 +212,9 @@ def test_lengths_are_found():
         one, other = random.choice(words, 2, replace=False)
         judge = at % 5
         margin = 0.6 * (right - left) + (3.0 if judge == 4 else 0.0) * (len(one) - len(other)) / len(one + other)
-        rows.append((f"m{left}", f"m{right}", ("left", "right")[int(random.random() > expit(margin))], judge, one, other))
+        rows.append(
+            (f"m{left}", f"m{right}", ("left", "right")[int(random.random() > expit(margin))], judge, one, other)
+        )
     names = ("left", "right", "winner", "judge", "a", "b")
     log = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     prefs = with_length(cc.read(log, cluster=["judge", "a", "b"], home="left"), "judge", ("a", "b"))

@@ -57,7 +57,9 @@ def test_the_formula_in_matrices():
     assert found.found.people == pytest.approx(theta - theta.mean(), abs=1e-8)
     assert found.judge == pytest.approx(judge[:size] - judge[:size].mean(), abs=1e-8)
     assert found.first_side[0] == pytest.approx(judge[size], abs=1e-8)
-    assert (found.found.weight == pytest.approx(best)) and found.found.score == pytest.approx(both - both.mean(), abs=1e-8)
+    assert (found.found.weight == pytest.approx(best)) and found.found.score == pytest.approx(
+        both - both.mean(), abs=1e-8
+    )
     assert found.found.standard_error == pytest.approx(np.sqrt(V), rel=1e-8)
     bare = cc.rank(replace(prefs_of(one[rows], other[rows], won[rows], rows), covariates=None, covariate_names=(),
                            cluster=None, clusters=None), prior=0, interval="none")  # fmt: skip
@@ -179,3 +181,20 @@ def test_what_is_refused_and_said():
     with pytest.raises(cc.CannotRank, match="fewer than two tasks"):
         ratings = cc.Preferences.from_ratings([1, 1, 2, 2], ["a", "b", "a", "b"], [1, 2, 3, 4])
         cc.prediction_powered(cc.Preferences.from_ratings([1, 1], ["a", "b"], [1, 2]), ratings)
+
+
+def test_intervals_of_the_bias_hold():
+    """Beside the difference of the scores of the population: the judge copies people with .6, else half as decisive."""
+    ability = np.linspace(-1, 1, 6)
+    one, other = (side.ravel() for side in np.meshgrid(range(6), range(6)))
+    one, other = one[one != other], other[one != other]
+    gap = ability[one] - ability[other]
+    share = 0.6 * (0.075 + 0.85 * expit(gap)) + 0.4 * expit(0.4 * gap)
+    truth, held = fit_scores(one, other, share, 6)[0] - POPULATION, []
+    for number in range(100):
+        one, other, won, said, rows = drawn(seed(2000 + number), of=800, part=500)
+        found = cc.prediction_powered(prefs_of(one[rows], other[rows], won[rows], rows),
+                                      prefs_of(one, other, said, np.arange(800)))  # fmt: skip
+        table = found.to_arrow().to_pandas().sort_values("item")
+        held.append((table.bias_lower <= truth) & (truth <= table.bias_upper))
+    assert 0.92 < np.mean(held) < 0.98

@@ -159,7 +159,10 @@ class Judges:
         """Yield what a person wants to know of the judges, as sentences."""
         alpha, low, high = self.alpha
         if np.isfinite(alpha):
-            text = "agreement of votes on the same pair: Krippendorff's α = {alpha:.2f} ({low:.2f} … {high:.2f}; 0: by chance, 1: always)"
+            text = (
+                "agreement of votes on the same pair: Krippendorff's α = {alpha:.2f} ({low:.2f} … {high:.2f}; 0: by "
+                "chance, 1: always)"
+            )
             yield Note("agreement", text, alpha=alpha, low=low, high=high)
         else:
             yield Note("no agreement", "no two votes are on the same pair, so agreement says nothing")
@@ -283,7 +286,9 @@ def _lengths(known: list[list[Any]], columns: tuple[str, str]) -> Floats:
     except ValueError:
         return np.array([[len(str(one)) for one in texts] for texts in known], np.float64)
     if not (numbers >= 0).all() or not np.isfinite(numbers).all():
-        raise InputError(f"lengths are numbers of at least 0; the columns {columns[0]!r} and {columns[1]!r} have others")
+        raise InputError(
+            f"lengths are numbers of at least 0; the columns {columns[0]!r} and {columns[1]!r} have others"
+        )
     return numbers
 
 
@@ -411,7 +416,9 @@ def _covariates(prefs: Comparisons) -> tuple[Floats, dict[str, float]]:
     return np.column_stack(columns) if columns else np.zeros((prefs.distinct, 0)), units
 
 
-def _by_others(score: Floats, first: Ints, second: Ints, won: Floats, mass: Floats, judge: Ints, batch: Batch) -> Floats:
+def _by_others(
+    score: Floats, first: Ints, second: Ints, won: Floats, mass: Floats, judge: Ints, batch: Batch
+) -> Floats:
     """Differences of the scores without the votes of the judge itself: a Newton step from those of all."""
     chance = expit(score[first] - score[second])
     bent, off = mass * chance * (1.0 - chance), mass * (won - chance)

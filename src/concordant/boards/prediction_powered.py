@@ -13,7 +13,8 @@ their covariance and V that of φ; each squared surprise counts 1/(1 − h) time
 fitted to it. λ is thus the one by which the variances are least in sum, between 0 and 1; an item that it would make
 less sure has λ = 0. So no interval is wider than by people alone, and the judge may be as wrong as it likes: it only
 has to be wrong in the same way where people looked and where they did not. ``these``: the intervals are those of the
-scores if people decided all N, without the last term.
+scores if people decided all N, without the last term. Intervals are by Student's law with as many degrees of freedom as
+people decided comparisons of the item, less one.
 
 Scores of a system that are means over tasks (ratings by people on some tasks, by a judge on all) have the same form:
 x is the system, ψ and φ are scores less their means.
@@ -94,13 +95,11 @@ def _laplacian(pair: Ints, weight: Floats, items: int) -> Floats:
     return np.asarray(np.diag(both.sum(1)) - both, np.float64)
 
 
-def moved_by(first: Ints, second: Ints, chance: Floats, items: int) -> tuple[Floats, Floats]:
-    """Return how far a surprise of 1 in each comparison moves each score, (comparisons, items), and its leverage."""
+def inverse_curvature(first: Ints, second: Ints, chance: Floats, items: int) -> Floats:
+    """Return the inverse of the curvature of a fit, scores less their mean, (items, items)."""
     bent = chance * (1.0 - chance)
-    inverse = np.linalg.inv(_laplacian(first * items + second, bent, items) + 1.0 / items) - 1.0 / items
-    moved = inverse[first] - inverse[second]
-    rows = np.arange(len(first))
-    return moved, bent * (moved[rows, first] - moved[rows, second])
+    inverse = np.linalg.inv(_laplacian(first * items + second, bent, items) + 1.0 / items)
+    return np.asarray(inverse - 1.0 / items, np.float64)
 
 
 # -- both together -----------------------------------------------------------------------------------------------------
@@ -118,13 +117,14 @@ class Powered:
     """Squared correlation of what people and the judge move: the share of the variance that the judge can save."""
     shift: Floats
     """How far the judge's scores on the comparisons of the people are from its scores on all, by people's measure."""
-    within: Floats
-    """Standard error of the score as that of these N."""
+    bias_error: Floats
+    """Standard error of the judge's own score less this one."""
 
 
 def powered(
-    score: Floats, ours: Floats, theirs: Floats, shift: Floats, root: Floats, part: Floats, *, these: bool = False
-) -> Powered:
+    score: Floats, ours: Floats, theirs: Floats, shift: Floats, root: Floats, part: Floats, *,
+    own: Floats | None = None, these: bool = False,
+) -> Powered:  # fmt: skip
     """Put people's scores and a judge's surprises together.
 
     Parameters
@@ -132,27 +132,28 @@ def powered(
     score : people's scores, (items,).
     ours, theirs : what the surprises of people and of the judge move in each comparison of the people, (n, items).
     shift : by how much the judge's scores are off on the comparisons of the people, (items,).
+    own : what the judge's surprises move in its own scores, times N/n; None, as ``theirs``.
     root : √(1/(1 − h)) for each of these comparisons, or for each entry.
     part : share of the comparisons that people decided, n/N, (items,).
     these : whether the errors are those of the scores of these N comparisons.
     """
     fine, other = ours * root, theirs * root
-    own, both, judge = (fine * fine).sum(0), (fine * other).sum(0), (other * other).sum(0)
+    apart = (((ours - (theirs if own is None else own)) * root) ** 2).sum(0)
+    alone, both, judge = (fine * fine).sum(0), (fine * other).sum(0), (other * other).sum(0)
     best = float(np.clip(both.sum() / judge.sum(), 0.0, 1.0)) if judge.sum() > 0 else 0.0
-    left = own - 2.0 * best * both + best * best * judge
-    weight = np.where(left < own, best, 0.0)
-    left = np.minimum(left, own)
-    within = np.sqrt((1.0 - part) * left)
-    beyond = 0.0 if these else part * own
+    left = alone - 2.0 * best * both + best * best * judge
+    weight = np.where(left < alone, best, 0.0)
+    left = np.minimum(left, alone)
+    beyond, bias = (0.0, 0.0) if these else (part * alone, part * apart)
     return Powered(
         score=score - weight * shift,
         standard_error=np.sqrt((1.0 - part) * left + beyond),
         people=score,
-        people_error=np.sqrt((1.0 - part) * own + beyond),
+        people_error=np.sqrt((1.0 - part) * alone + beyond),
         weight=weight,
-        power=np.divide(both * both, own * judge, out=np.zeros(len(own)), where=own * judge > 0),
+        power=np.divide(both * both, alone * judge, out=np.zeros(len(alone)), where=alone * judge > 0),
         shift=shift,
-        within=within,
+        bias_error=np.sqrt((1.0 - part) * left + bias),
     )
 
 
@@ -170,7 +171,7 @@ class PredictionPowered:
     of: Ints
     """Those that the judge decided."""
     freedom: Floats
-    """Degrees of freedom of the intervals; infinite where they are normal."""
+    """Degrees of freedom of Student's law, by which the intervals are: one less than ``judged``."""
     level: float
     scored: bool
     """Whether scores are means over tasks, and not those of Bradley and Terry."""
@@ -197,7 +198,7 @@ class PredictionPowered:
             "people_score": one.people, "people_error": one.people_error,
             "people_lower": one.people - z * one.people_error, "people_upper": one.people + z * one.people_error,
             "judge_score": self.judge, "bias": bias,
-            "bias_lower": bias - z * one.within, "bias_upper": bias + z * one.within,
+            "bias_lower": bias - z * one.bias_error, "bias_upper": bias + z * one.bias_error,
             "power": one.power, "weight": one.weight, "labels": labels, "decided": self.judged, "of": self.of,
         }  # fmt: skip
         order = np.argsort(-one.score, kind="stable")
@@ -226,14 +227,16 @@ class PredictionPowered:
         )
         worth = round(some * float(np.mean((self.found.people_error / self.found.standard_error) ** 2)))
         yield Note("people and judge", text, some=some, total=total, what=what, saved=self.saved, worth=worth)
-        beyond = np.abs(self.judge - self.found.score) > self.reach * self.found.within
+        beyond = np.abs(self.judge - self.found.score) > self.reach * self.found.bias_error
         text = "the judge alone is off by more than chance for {beyond:,} of {of_all:items}"
         yield Note("judge alone", text, beyond=int(beyond.sum()), of_all=len(beyond))
         if self.first_side is not None:
             value, error = self.first_side
             z = t_quantile(0.5 + self.level / 2, np.inf)
             low, middle, high = expit([value - z * error, value, value + z * error])
-            text = "of two equally good ones the judge prefers what stands first in {share:.0%} ({low:.0%} … {high:.0%})"
+            text = (
+                "of two equally good ones the judge prefers what stands first in {share:.0%} ({low:.0%} … {high:.0%})"
+            )
             yield Note("judge first side", text, share=float(middle), low=float(low), high=float(high))
 
 
@@ -365,7 +368,8 @@ def _of_comparisons(people: Comparisons, judge: Comparisons, level: float, these
         raise UsageError(f"people and a judge are put together for up to {MOST:,} items, not {size:,}")
     theta, chance = fit_scores(said.first, said.second, said.won, size, said.side)
     surprise = said.won - chance
-    found = board(ours.first, ours.second, ours.won, surprise[place], size, len(said.won), these=these)
+    inverse = inverse_curvature(said.first, said.second, chance, size)
+    found = board(ours.first, ours.second, ours.won, surprise[place], size, len(said.won), own=inverse, these=these)
     if len(place) == len(said.won):
         notes.append(Note("nothing more", "the judge decided no more than people did, so it adds nothing"))
     p = _chosen(ours.first, ours.second, surprise[place], size, len(said.won))
@@ -379,26 +383,33 @@ def _of_comparisons(people: Comparisons, judge: Comparisons, level: float, these
     if said.side is not None:
         bent = chance * (1.0 - chance) * said.side
         across = np.bincount(said.first, bent, size) - np.bincount(said.second, bent, size)
-        weights = _laplacian(said.first * size + said.second, chance * (1.0 - chance), size)
-        rest = bent @ said.side - across @ np.linalg.solve(weights + 1.0 / size, across)
+        rest = bent @ said.side - across @ inverse @ across
         sides = (float(theta[-1]), float(1.0 / np.sqrt(rest)))
     decided, whole = (
         np.bincount(one.first, minlength=size) + np.bincount(one.second, minlength=size) for one in (ours, said)
     )
-    freedom = np.full(size, np.inf)
-    return PredictionPowered(items, found, theta[:size], decided, whole, freedom, level, False, sides, tuple(notes))
+    return PredictionPowered(
+        items, found, theta[:size], decided, whole, np.maximum(decided - 1.0, 1.0), level, False, sides, tuple(notes)
+    )
 
 
 def board(
-    first: Ints, second: Ints, won: Floats, surprise: Floats, items: int, of: int, *, these: bool = False
-) -> Powered:
-    """Return the scores of people's comparisons with a judge's surprises on the same ones, of ``of`` in all."""
+    first: Ints, second: Ints, won: Floats, surprise: Floats, items: int, of: int, *,
+    own: Floats | None = None, these: bool = False,
+) -> Powered:  # fmt: skip
+    """Return the scores of people's comparisons with a judge's surprises on the same ones, of ``of`` in all.
+
+    ``own``: the inverse curvature of the judge's scores, for the error of its bias.
+    """
     theta, chance = fit_scores(first, second, won, items)
-    moved, leverage = moved_by(first, second, chance, items)
+    inverse = inverse_curvature(first, second, chance, items)
+    moved, rows = inverse[first] - inverse[second], np.arange(len(first))
+    leverage = chance * (1.0 - chance) * (moved[rows, first] - moved[rows, second])
     root = 1.0 / np.sqrt(np.maximum(1.0 - leverage, 1e-3))
     part = np.full(items, len(first) / of)
     ours, theirs = (moved * off[:, None] for off in (won - chance, surprise))
-    found = powered(theta, ours, theirs, theirs.sum(0), root[:, None], part, these=these)
+    its = None if own is None else (own[first] - own[second]) * (surprise * of / len(first))[:, None]
+    found = powered(theta, ours, theirs, theirs.sum(0), root[:, None], part, own=its, these=these)
     if not (best := float(found.weight.max())):
         return found
     # the votes less what the judge saw too often there: to first order θ − λ H⁻¹ Σ x r

@@ -35,11 +35,10 @@ IDS = ("id", "num", "comparison_id", "battle_id", "pair_id", "conversation_id", 
 SIDES = tuple((f"{what}_a", f"{what}_b") for what in ("response", "answer", "output", "text", "length", "len"))
 """Columns of what was compared, or of how long it is."""
 SHOWN = {
-    "judges": ("judge", "votes", "reliability", "lower", "upper", "by_coin", "weight", "first", "length", "agreement"),
-    "items": ("item", "score", "lower", "upper", "people_lower", "people_upper", "bias", "bias_lower", "bias_upper",
-              "labels"),
-}  # fmt: skip
-"""Columns of the tables on a terminal."""
+    "judges": ("judge", "votes", "reliability", "by_coin", "weight", "first", "length", "agreement"),
+    "items": ("item", "score", "people", "bias", "power", "decided"),
+}
+"""Columns of the tables on a terminal; of what has an interval it stands behind the number."""
 
 
 def judges(options: JudgesOptions) -> None:
@@ -49,7 +48,7 @@ def judges(options: JudgesOptions) -> None:
         raise UsageError("executors of Spark compare no judges; leave out --engine spark")
     files = {"--output": options.output}
     if options.model_judge is None:
-        files |= {"--ranking": options.ranking, "--votes": options.votes}
+        files |= {"--ranking": options.ranking, "--per-vote": options.per_vote}
     named: dict[str, str] = {}
     for option, name in files.items():
         if name is not None:
@@ -102,9 +101,9 @@ def _measure(options: JudgesOptions) -> None:
         board = found.ranking(level=options.level)
         write(board.to_arrow(), options.ranking)
         options.say("wrote", f"wrote {options.ranking}: {len(board.items):,} items", path=options.ranking)
-    if options.votes is not None:
-        write(found.votes_table(), options.votes)
-        options.say("wrote", f"wrote {options.votes}: {found.prefs.distinct:,} votes", path=options.votes)
+    if options.per_vote is not None:
+        write(found.votes_table(), options.per_vote)
+        options.say("wrote", f"wrote {options.per_vote}: {found.prefs.distinct:,} votes", path=options.per_vote)
 
 
 def _looked_at(log: str, asked: dict[str, Any]) -> tuple[list[str], Layout]:
@@ -197,9 +196,23 @@ def _show(options: JudgesOptions, table: pa.Table, lines: Iterable[str], notes: 
     if terminal:
         for line in lines:
             click.echo(one_line(worded(line)))
-        show_table(table.select([name for name in table.column_names if name in SHOWN[what]]), 40)
+        show_table(_shown(table, SHOWN[what]), 40)
     else:
         if options.output is None:
             print_csv(table)
         options.say_notes(lines)
     options.say_notes(notes)
+
+
+def _shown(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """The table of a terminal."""
+    found: dict[str, Any] = {}
+    ends = {"reliability": "", "score": "", "people": "people_"}
+    for name in names:
+        middle, prefix = ("people_score" if name == "people" else name), ends.get(name, f"{name}_")
+        if f"{prefix}lower" in table.column_names:
+            rows = zip(*(table[one].to_pylist() for one in (middle, f"{prefix}lower", f"{prefix}upper")), strict=True)
+            found[name] = ["–" if one is None else f"{one:.2f} ({low:.2f} … {high:.2f})" for one, low, high in rows]
+        elif name in table.column_names:
+            found[name] = [f"{one:.2f}" if isinstance(one, float) else one for one in table[name].to_pylist()]
+    return pa.table(found)

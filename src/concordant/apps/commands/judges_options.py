@@ -37,7 +37,7 @@ class JudgesOptions(TableOptions, LogOptions):
         "C", "Numeric column, left minus right, that judges may go by (again for more).", "--covariate", default=()
     )
     ranking: str | None = option("F", "Write the ranking by the votes, weighted as their judges are reliable, to F.")
-    votes: str | None = option("F", "Write each vote, how many others say the same, and its weight to F.")
+    per_vote: str | None = option("F", "Write each vote, how many others say the same, and its weight to F.")
     model_judge: str | None = option("FILE", "What a judge model decided: all that people decided, and more.")
     id: tuple[str, ...] = option(
         "C",
@@ -49,7 +49,10 @@ class JudgesOptions(TableOptions, LogOptions):
         "With --model-judge: intervals of what people would say of these comparisons; else of new ones like these, too."
     )
     level: float = option(
-        None, "Confidence level of the intervals.", default=0.95, type=click.FloatRange(0, 1, min_open=True, max_open=True)
+        None,
+        "Confidence level of the intervals.",
+        default=0.95,
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
     )
     replicates: int = option(None, "Bootstrap replicates of alpha.", default=1000, type=ONE)
     seed: int = option(None, "Of the bootstrap.", default=0)
