@@ -178,9 +178,9 @@ def test_what_is_refused_and_said():
     never = np.where(one == 5, 1.0, np.where(other == 5, 0.0, won))
     found = cc.prediction_powered(prefs_of(one[rows], other[rows], never[rows], rows), judge)
     assert found.items.tolist() == [0, 1, 2, 3, 4] and any("1 item to whose scores" in note for note in found.notes)
+    ratings = cc.Preferences.from_ratings([1, 1, 2, 2], ["a", "b", "a", "b"], [1, 2, 3, 4])
     with pytest.raises(cc.CannotRank, match="fewer than two tasks"):
-        ratings = cc.Preferences.from_ratings([1, 1, 2, 2], ["a", "b", "a", "b"], [1, 2, 3, 4])
-        cc.prediction_powered(cc.Preferences.from_ratings([1, 1], ["a", "b"], [1, 2]), ratings)
+        cc.prediction_powered(ratings.select([1]), ratings)
 
 
 def test_intervals_of_the_bias_hold():

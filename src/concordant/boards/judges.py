@@ -63,7 +63,14 @@ NUMBERS = 2 * 10**7
 
 @dataclass(frozen=True)
 class Judges:
-    """What ``judges`` found; arrays have an entry for each judge."""
+    """What ``judges`` found; arrays have an entry for each judge.
+
+    >>> import concordant as cc
+    >>> who = ["ann"] * 30 + ["bob"] * 30
+    >>> found = cc.judges(cc.Preferences.from_comparisons([*"aab"] * 20, [*"bcc"] * 20, cluster=who))
+    >>> found.to_arrow().select(["judge", "votes", "agreement"]).to_pylist()[0], found.alpha[0]
+    ({'judge': 'ann', 'votes': 30, 'agreement': 1.0}, 1.0)
+    """
 
     names: Labels
     column: str
@@ -138,7 +145,7 @@ class Judges:
         }  # fmt: skip
         return pa.table(found)
 
-    def weighed(self) -> Preferences:
+    def weighed(self) -> Comparisons:
         """Return the votes, each as strong as who cast it is reliable (times its own strength).
 
         >>> import concordant as cc
@@ -152,8 +159,7 @@ class Judges:
 
     def ranking(self, **options: Any) -> Ranking:
         """Rank the items by the votes ``weighed``, over all queries where items recur; ``options``: of ``rank``."""
-        votes = self.weighed()
-        return rank(votes.pool() if _recurring(votes) else votes, **options)
+        return rank(_on_one_scale(self.weighed()), **options)
 
     def lines(self) -> Iterator[str]:
         """Yield what a person wants to know of the judges, as sentences."""
@@ -179,8 +185,8 @@ class Judges:
             sure = np.abs(value) > z * error
             what = "what stands first" if name == "first" else f"the larger {name}"
             text = "{some:,} of {of:judges} surely {some:prefers|prefer} {what}, {less:,} the other"
-            numbers = {"some": int((sure & (value > 0)).sum()), "less": int((sure & (value < 0)).sum())}
-            yield Note("bias", text, what=what, of=len(value), **numbers)
+            some, less = (int((sure & (sign * value > 0)).sum()) for sign in (1, -1))
+            yield Note("bias", text, what=what, of=len(value), some=some, less=less)
 
 
 def judges(
@@ -218,8 +224,7 @@ def judges(
     names, rows, column = _who(prefs, judge)
     if len(names) < 2:
         raise CannotRank(f"{column} names {len(names)} judge; how reliable one is shows beside others")
-    scale = prefs.pool() if _recurring(prefs) else prefs
-    assert isinstance(scale, Comparisons)
+    scale = _on_one_scale(prefs)
     found, units = _weigh(scale, _who(scale, judge)[1], len(names))
     said = _Said.of(prefs)
     same, others = said.agreement()
@@ -250,8 +255,7 @@ def _who(prefs: Comparisons, judge: str | None) -> tuple[Labels, Ints, str]:
         return prefs.clusters, prefs.cluster.astype(np.int64), judge or "cluster"
     if judge is None:
         raise UsageError(f"the votes depend on {few(known)}: say which of them is the judge (", Setting("judge"), ")")
-    names = prefs.by_cluster(judge).clusters
-    assert names is not None
+    names = prefs.by_cluster(judge).clusters or Labels.empty()
     return names, prefs.cluster_codes[known.index(judge)][prefs.cluster].astype(np.int64), judge
 
 
@@ -262,9 +266,10 @@ def with_length(prefs: Preferences, judge: str, columns: tuple[str, str]) -> Pre
     which stood first (``home``). Errors: UsageError for what is no vote between two sides; InputError where one of two
     columns of numbers has something else or is negative.
     """
-    if not isinstance(prefs, Comparisons) or prefs.clusters is None or "home" not in prefs.covariate_names:
+    if not isinstance(prefs, Comparisons) or prefs.covariates is None or "home" not in prefs.covariate_names:
         raise UsageError("lengths are for comparisons of two sides")
-    assert prefs.covariates is not None and prefs.cluster is not None
+    if prefs.cluster is None or prefs.clusters is None or not {judge, *columns} <= {*prefs.cluster_columns}:
+        raise UsageError(f"the votes have to be read with the clusters {few((judge, *columns))}")
     cells = [json.loads(label) for label in prefs.clusters.tolist()]
     known = [[cell[prefs.cluster_columns.index(name)] for cell in cells] for name in columns]
     a, b = _lengths(known, columns)
@@ -296,6 +301,12 @@ def _recurring(prefs: Preferences) -> bool:
     """Whether items stand in many queries, so that one scale serves all."""
     queries = np.bincount(prefs.members[1], minlength=len(prefs.items))
     return len(prefs.queries) > 1 and bool((queries > 1).sum() * 2 >= (queries > 0).sum())
+
+
+def _on_one_scale(prefs: Comparisons) -> Comparisons:
+    """The votes of all queries together, where items stand in many of them."""
+    whole = prefs.pool() if _recurring(prefs) else prefs
+    return whole if isinstance(whole, Comparisons) else prefs
 
 
 def _notes(prefs: Comparisons, scale: Comparisons, units: dict[str, float], found: _Model) -> Iterator[str]:
@@ -390,7 +401,7 @@ def _weigh(prefs: Comparisons, judge: Ints, judges: int) -> tuple[_Model, dict[s
     z, units = _covariates(prefs)
     won = np.ones(prefs.distinct) if prefs.tie is None else np.where(prefs.tie, 0.5, 1.0)
     count = prefs.count.astype(np.float64)
-    weight, model = np.ones(judges), None
+    weight, model = np.ones(judges), _start(judges, 1 + z.shape[1])
     for _ in range(ROUNDS):
         held = replace(batch, prefs=replace(prefs, weight=np.maximum(weight, LEAST)[judge]))
         score = bradley_terry(held, prior=PRIOR, covariates=False).value
@@ -399,21 +410,26 @@ def _weigh(prefs: Comparisons, judge: Ints, judges: int) -> tuple[_Model, dict[s
         before, weight = weight, model.weight
         if np.abs(weight - before).max() < STILL:
             break
-    assert model is not None
     return model, units
+
+
+def _start(judges: int, names: int) -> _Model:
+    none = np.zeros((judges, names))
+    return _Model(np.eye(names)[0], np.full(names, 0.25), 0.1, none, none, none, none, np.full(judges, 0.1))
 
 
 def _covariates(prefs: Comparisons) -> tuple[Floats, dict[str, float]]:
     """What stands first and the covariates, winner less loser, in their units."""
-    columns, units = [], {}
-    names = sorted(prefs.covariate_names, key=lambda name: name != "home")
-    for name in names:
-        assert prefs.covariates is not None
+    columns: list[Floats] = []
+    units: dict[str, float] = {}
+    if prefs.covariates is None:
+        return np.zeros((prefs.distinct, 0)), units
+    for name in sorted(prefs.covariate_names, key=lambda name: name != "home"):
         column = prefs.covariates[:, prefs.covariate_names.index(name)]
         unit = 1.0 if name == "home" else float(np.sqrt(np.average(column**2, weights=prefs.count))) or 1.0
         columns.append(column / unit)
         units["first" if name == "home" else name] = unit
-    return np.column_stack(columns) if columns else np.zeros((prefs.distinct, 0)), units
+    return np.column_stack(columns), units
 
 
 def _by_others(
@@ -450,12 +466,9 @@ def _curvature(group: Ints, first: Ints, second: Ints, weight: Floats, groups: i
     return np.asarray(diagonal - both, np.float64)
 
 
-def _fitted(votes: _Votes, judges: int, model: _Model | None) -> _Model:
+def _fitted(votes: _Votes, judges: int, model: _Model) -> _Model:
     """Find the mixture under which the votes are likeliest."""
     names = votes.x.shape[1]
-    if model is None:
-        none = np.zeros((judges, names))
-        model = _Model(np.eye(names)[0], np.full(names, 0.25), 0.1, none, none, none, none, np.full(judges, 0.1))
     coin = replace(votes, x=votes.x * (np.arange(names) > 0))
     for _ in range(EM_STEPS):
         value, error, evidence = _posterior(votes, model.value, model.mean, model.variance)
@@ -487,8 +500,8 @@ def _posterior(votes: _Votes, start: Floats, mean: Floats, variance: Floats) -> 
     for _ in range(STEPS):
         chance = expit((x * value[judge]).sum(1))
         off, bent = votes.count * (votes.won - chance), votes.count * chance * (1.0 - chance)
-        slope = np.column_stack([np.bincount(judge, off * x[:, at], judges) for at in range(names)])
-        slope -= prior * (value - mean)
+        slope = prior * (mean - value)
+        slope += np.column_stack([np.bincount(judge, off * x[:, at], judges) for at in range(names)])
         H = np.empty((judges, names, names))
         for at in range(names):
             for to in range(at + 1):
@@ -528,7 +541,8 @@ class _Said:
         unit = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
         number = int(unit.max(initial=-1)) + 1
         count = prefs.count.astype(np.int64)
-        return cls(unit, vote, count, np.bincount(unit * 3 + vote, count, number * 3).reshape(number, 3))
+        table = np.bincount(unit * 3 + vote, count.astype(np.float64), number * 3).reshape(number, 3)
+        return cls(unit, vote, count, np.asarray(table, np.float64))
 
     def agreement(self) -> tuple[Floats, Ints]:
         """Of each vote: the share of the others on its pair that say the same (NaN: there is none), their number."""

@@ -160,7 +160,14 @@ def powered(
 # -- the result --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class PredictionPowered:
-    """Scores of people's votes with what a judge model adds; ``prediction_powered`` makes it."""
+    """Scores of people's votes with what a judge model adds; ``prediction_powered`` makes it.
+
+    >>> import concordant as cc
+    >>> judge = cc.Preferences.from_ratings([1, 1, 2, 2, 3, 3], [*"xyxyxy"], [1, 3, 2, 3, 4, 5])
+    >>> both = cc.prediction_powered(judge.select([1, 2]), judge)
+    >>> both.to_arrow().select(["item", "people_score", "judge_score", "decided", "of"]).to_pylist()[0]
+    {'item': 'y', 'people_score': 3.0, 'judge_score': 3.6666666666666665, 'decided': 2, 'of': 3}
+    """
 
     items: Labels
     found: Powered
@@ -222,8 +229,8 @@ class PredictionPowered:
         if not self.scored:
             total, some = total // 2, some // 2
         text = (
-            "people decided {some:,} of {total:,} {what}, the judge all; with it the intervals are {saved:.1%} narrower "
-            "than by people alone, as if people had decided {worth:,}"
+            "people decided {some:,} of {total:,} {what}, the judge all; with it the intervals are {saved:.1%} "
+            "narrower than by people alone, as if people had decided {worth:,}"
         )
         worth = round(some * float(np.mean((self.found.people_error / self.found.standard_error) ** 2)))
         yield Note("people and judge", text, some=some, total=total, what=what, saved=self.saved, worth=worth)
@@ -234,9 +241,8 @@ class PredictionPowered:
             value, error = self.first_side
             z = t_quantile(0.5 + self.level / 2, np.inf)
             low, middle, high = expit([value - z * error, value, value + z * error])
-            text = (
-                "of two equally good ones the judge prefers what stands first in {share:.0%} ({low:.0%} … {high:.0%})"
-            )
+            text = "of two equally good ones the judge prefers what stands first in {share:.0%}"
+            text += " ({low:.0%} … {high:.0%})"
             yield Note("judge first side", text, share=float(middle), low=float(low), high=float(high))
 
 
@@ -245,8 +251,8 @@ def prediction_powered(
 ) -> PredictionPowered:
     """Estimate what people would say of everything, from their labels on some of it and a judge's on all.
 
-    Comparisons are matched by their clusters, which name each of them: ``read(…, cluster="question_id")``. A tie is half
-    a win each way; several votes on one comparison count as their mean. Read with ``home="left"``, the judge's
+    Comparisons are matched by their clusters, which name each of them: ``read(…, cluster="question_id")``. A tie is
+    half a win each way; several votes on one comparison count as their mean. Read with ``home="left"``, the judge's
     preference for what stands first is estimated and taken out. Ratings are matched by query (the task) and item.
 
     The comparisons of the people have to be drawn at random from those of the judge; what speaks against it is noted.
@@ -289,11 +295,12 @@ class _Units:
     second: Ints
     won: Floats
     side: Floats | None
+    ids: Labels
 
     def only(self, fine: NDArray[np.bool_], code: Ints) -> _Units:
         """Return some of them, with other codes of items."""
         side = None if self.side is None else self.side[fine]
-        return _Units(code[self.first[fine]], code[self.second[fine]], self.won[fine], side)
+        return _Units(code[self.first[fine]], code[self.second[fine]], self.won[fine], side, self.ids.only(fine)[0])
 
 
 def _units(prefs: Comparisons, items: Ints, who: str) -> _Units:
@@ -313,8 +320,8 @@ def _units(prefs: Comparisons, items: Ints, who: str) -> _Units:
     if mixed.any():
         ids = prefs.clusters.take(np.unique(unit[mixed])).to_pylist()
         raise InputError(
-            f"{len(ids):,} of {number:,} ids of what {who} decided stand for comparisons of several pairs ({few(ids)}): "
-            "name a column, or several, that tell the comparisons apart"
+            f"{len(ids):,} of {number:,} ids of what {who} decided stand for comparisons of several pairs "
+            f"({few(ids)}): name a column, or several, that tell the comparisons apart"
         )
     total = np.bincount(unit, count, number)
     side = None
@@ -322,7 +329,7 @@ def _units(prefs: Comparisons, items: Ints, who: str) -> _Units:
         home = prefs.covariates[:, prefs.covariate_names.index("home")]
         side = np.bincount(unit, count * np.where(swap, -home, home), number) / total
     won = np.bincount(unit, count * won, number) / total
-    return _Units(low[some].astype(np.int64), high[some].astype(np.int64), won, side)
+    return _Units(low[some].astype(np.int64), high[some].astype(np.int64), won, side, prefs.clusters)
 
 
 def _joint(one: Labels, other: Labels) -> tuple[Labels, Ints, Ints]:
@@ -349,12 +356,11 @@ def _places(wanted: Ints, known: Ints, what: str, names: Callable[[Ints], list[A
 def _of_comparisons(people: Comparisons, judge: Comparisons, level: float, these: bool) -> PredictionPowered:
     items, codes, own = _joint(judge.items, people.items)
     said, ours = _units(judge, codes, "the judge"), _units(people, own, "people")
-    assert judge.clusters is not None and people.clusters is not None
-    ids, known, wanted = _joint(judge.clusters, people.clusters)
+    ids, known, wanted = _joint(said.ids, ours.ids)
     place = _places(wanted, known, "comparisons", lambda found: ids.take(found).to_pylist())
     other = (said.first[place] != ours.first) | (said.second[place] != ours.second)
     if other.any():
-        named = people.clusters.take(np.flatnonzero(other)).to_pylist()
+        named = ours.ids.take(np.flatnonzero(other)).to_pylist()
         raise InputError(f"{len(named):,} of {len(place):,} ids stand for other pairs at the judge: {few(named)}")
     keep, notes = _limited(ours, len(items))
     if not keep.all():
@@ -459,12 +465,12 @@ def _of_ratings(people: Lists, judge: Lists, level: float, these: bool) -> Predi
         raise CannotRank(f"people scored fewer than two tasks of {few(lonely)}; an interval needs two of each")
     mean, there = (np.bincount(item, value, size) / number for value in (ours, said[place]))
     everywhere = np.bincount(of_judge, said, size) / whole
-    moved = np.zeros((2, len(item), size))
-    moved[:, np.arange(len(item)), item] = (ours - mean[item], said[place] - there[item])
-    moved /= number
-    root = np.sqrt(number / (number - 1.0))[None, :]
-    found = powered(mean, *moved, there - everywhere, root, number / whole, these=these)
-    return PredictionPowered(items, found, everywhere, number, whole, number - 1.0, level, True)
+    tasks, task = np.unique(wanted // size, return_inverse=True)
+    moved, its = np.zeros((2, len(tasks), size))
+    moved[task, item], its[task, item] = (ours - mean[item]) / number[item], (said[place] - there[item]) / number[item]
+    freedom = np.asarray(number - 1.0, np.float64)
+    found = powered(mean, moved, its, there - everywhere, np.sqrt(number / freedom), number / whole, these=these)
+    return PredictionPowered(items, found, everywhere, number, whole, freedom, level, True)
 
 
 def _cells(prefs: Lists, queries: Ints, items: Ints, size: int) -> tuple[Ints, Floats]:

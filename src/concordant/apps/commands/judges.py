@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,23 +154,21 @@ def _together(options: JudgesOptions, judge: str) -> None:
                 f"{IDS[1]}, question_id): name it by --id; both have {few(known.values()) or 'none'}"
             )
         home = "left" if layout.sided else None
-        people, found = _first(
-            [lambda ids=ids: _read(options, judge, asked | {"cluster": ids[0] if len(ids) == 1 else ids, "home": home})
-             for ids in tried]
-        )  # fmt: skip
+        clusters = [ids[0] if len(ids) == 1 else ids for ids in tried]
+        ways = [asked | {"cluster": cluster, "home": home} for cluster in clusters]
+        people, found = _first([partial(_read, options, judge, way) for way in ways])
     _show(options, found.to_arrow(), found.lines(), [*_told(options, people), *found.notes], "items")
 
 
 def _first(ways: list[Callable[[], tuple[Reading, PredictionPowered]]]) -> tuple[Reading, PredictionPowered]:
     """What the first way gives that matches the comparisons. Errors: that of the first, where none does."""
-    failed = None
+    failed = []
     for way in ways:
         try:
             return way()
         except InputError as error:
-            failed = failed or error
-    assert failed is not None
-    raise failed
+            failed.append(error)
+    raise failed[0]
 
 
 def _read(options: JudgesOptions, judge: str, asked: dict[str, Any]) -> tuple[Reading, PredictionPowered]:
