@@ -173,8 +173,10 @@ def test_the_posterior_is_the_mode_of_the_penalised_likelihood():
     assert error[0] == pytest.approx(np.diag(np.linalg.inv(H)), rel=1e-3)
 
 
-def test_scores_of_the_others_are_those_of_a_fit_without_the_judge():
-    prefs, _ = crowd(seed(6), judges=8, votes=80, items=6)
+@pytest.mark.parametrize(("side_by_side", "votes"), [(40, 80), (0, 80), (0, 4)])
+def test_scores_of_the_others_are_those_of_a_fit_without_the_judge(monkeypatch, side_by_side, votes):
+    monkeypatch.setattr(module, "SMALL", side_by_side)
+    prefs, _ = crowd(seed(6), judges=8 * 80 // votes, votes=votes, items=6)
     from concordant.preferences.graphs import Batch
     from concordant.ranking.bradley_terry import bradley_terry
 
@@ -185,7 +187,8 @@ def test_scores_of_the_others_are_those_of_a_fit_without_the_judge():
     rest = prefs.cluster != 3
     others = cc.Preferences.from_comparisons(prefs.items.take(prefs.winner[rest]), prefs.items.take(prefs.loser[rest]),
                                              count=prefs.count[rest])  # fmt: skip
-    exact = bradley_terry(Batch.whole(others), prior=module.PRIOR).value
+    exact = bradley_terry(Batch.whole(others), prior=module.PRIOR).value  # of all six items, in their order
+    assert len(exact) == 6
     own = prefs.cluster == 3
     assert apart[own] == pytest.approx(exact[prefs.winner[own]] - exact[prefs.loser[own]], abs=0.02)
 

@@ -57,8 +57,8 @@ APART = 0.5
 """How far from the mean the judge is who is added to each variance."""
 FAR, MOST = 10.0, 2_000
 """Differences of scores and items of a query, at most."""
-NUMBERS = 2 * 10**7
-"""Of a stack of matrices at a time."""
+SMALL = 40
+"""Items of a query up to which the scores of the others are found for all judges side by side."""
 
 
 @dataclass(frozen=True)
@@ -403,9 +403,9 @@ def _weigh(prefs: Comparisons, judge: Ints, judges: int) -> tuple[_Model, dict[s
     count = prefs.count.astype(np.float64)
     weight, model = np.ones(judges), _start(judges, 1 + z.shape[1])
     for _ in range(ROUNDS):
-        held = replace(batch, prefs=replace(prefs, weight=np.maximum(weight, LEAST)[judge]))
-        score = bradley_terry(held, prior=PRIOR, covariates=False).value
-        apart = _by_others(score, first, second, won, count * weight[judge], judge, batch)
+        each = np.maximum(weight, LEAST)[judge]
+        score = bradley_terry(replace(batch, prefs=replace(prefs, weight=each)), prior=PRIOR, covariates=False).value
+        apart = _by_others(score, first, second, won, count * each, judge, batch)
         model = _fitted(_Votes(judge, won, count, np.column_stack([apart, z])), judges, model)
         before, weight = weight, model.weight
         if np.abs(weight - before).max() < STILL:
@@ -436,26 +436,36 @@ def _by_others(
     score: Floats, first: Ints, second: Ints, won: Floats, mass: Floats, judge: Ints, batch: Batch
 ) -> Floats:
     """Differences of the scores without the votes of the judge itself: a Newton step from those of all."""
-    chance = expit(score[first] - score[second])
+    margin = score[first] - score[second]
+    chance = expit(margin)
     bent, off = mass * chance * (1.0 - chance), mass * (won - chance)
-    found = np.empty(len(first))
+    moved = np.empty(len(first))
     start = batch.prefs.start
     for graph, (low, high) in enumerate(zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
         base, size = int(batch.node_start[graph]), int(batch.node_groups.sizes[graph])
-        own, who = np.unique(judge[low:high], return_inverse=True)
-        one, other, weight = first[low:high] - base, second[low:high] - base, bent[low:high]
+        whose, one, other = judge[low:high], first[low:high] - base, second[low:high] - base
+        weight, slope = bent[low:high], off[low:high]
         whole = _curvature(np.zeros(high - low, np.int64), one, other, weight, 1, size)[0] + PRIOR * np.eye(size)
-        block = max(1, NUMBERS // size**2)
-        for begin in range(0, len(own), block):
-            rows = np.flatnonzero((who >= begin) & (who < begin + block))
-            place, here = who[rows] - begin, min(block, len(own) - begin)
-            slope = np.bincount(place * size + one[rows], off[low:high][rows], here * size)
-            slope -= np.bincount(place * size + other[rows], off[low:high][rows], here * size)
-            rest = whole - _curvature(place, one[rows], other[rows], weight[rows], here, size)
-            step = np.linalg.solve(rest, slope.reshape(here, size)[..., None])[..., 0]
-            without = score[base : base + size] - step
-            found[low + rows] = without[place, one[rows]] - without[place, other[rows]]
-    return np.clip(found, -FAR, FAR)
+        if size <= SMALL:
+            own, who = np.unique(whose, return_inverse=True)
+            of_item = np.bincount(who * size + one, slope, len(own) * size)
+            of_item -= np.bincount(who * size + other, slope, len(own) * size)
+            rest = whole - _curvature(who, one, other, weight, len(own), size)
+            step = np.linalg.solve(rest, of_item.reshape(len(own), size)[..., None])[..., 0]
+            moved[low:high] = step[who, one] - step[who, other]
+            continue
+        inverse = np.linalg.inv(whole)
+        for rows in np.split(sorter := np.argsort(whose, kind="stable"), np.flatnonzero(np.diff(whose[sorter])) + 1):
+            i, j, w, g = one[rows], other[rows], weight[rows], slope[rows]
+            if len(rows) < size:  # X (H − X'WX)⁻¹ X' = (I − AW)⁻¹ A, A = X H⁻¹ X'
+                part = inverse[i] - inverse[j]
+                A = part[:, i] - part[:, j]
+                moved[low + rows] = np.linalg.solve(np.eye(len(rows)) - A * w, A @ g)
+            else:
+                rest = whole - _curvature(np.zeros(len(rows), np.int64), i, j, w, 1, size)[0]
+                step = np.linalg.solve(rest, np.bincount(i, g, size) - np.bincount(j, g, size))
+                moved[low + rows] = step[i] - step[j]
+    return np.clip(margin - moved, -FAR, FAR)
 
 
 def _curvature(group: Ints, first: Ints, second: Ints, weight: Floats, groups: int, size: int) -> Floats:
