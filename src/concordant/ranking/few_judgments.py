@@ -47,8 +47,8 @@ def exact_ends(
     """Put exact limits in the place of those of firm items with fewer than ten wins or losses.
 
     Judgments of a graph have to be plain: comparisons without ties and weights, one draw each (``method`` hessian);
-    else, and with a prior above 0.1, the limits are left as they are. Judgments between items that the data do not limit against
-    each other say nothing of either.
+    else, and with a prior above 0.1, the limits are left as they are. Judgments between items that the data do not
+    limit against each other say nothing of either.
     """
     if not isinstance(batch.prefs, Comparisons) or found.method != "hessian" or prior > LARGEST_PRIOR:
         return found
