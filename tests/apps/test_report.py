@@ -105,6 +105,17 @@ def test_queries_are_pooled_where_items_recur_and_only_there():
     assert [view["name"] for view in cc.report(small_votes(), audit=False).data["views"]] == ["All judgments"]
 
 
+def test_a_query_of_one_judgment_is_no_ranking():
+    votes = small_votes(query=[f"q{at}" for at in range(8)])
+    made = cc.report(votes).data
+    assert [view["name"] for view in made["views"]] == ["All queries"]
+    assert made["views"][0]["ranking"] == cc.report(votes.pool()).data["views"][0]["ranking"]
+    assert made["left_out"] == [
+        "most of the 8 queries have one judgment, which is no ranking: all were ranked and audited together; name the "
+        "queries that you mean by --query"
+    ]
+
+
 # -- who beats whom ----------------------------------------------------------------------------------------------------
 def test_who_beats_whom_is_counted_from_the_rows(data, rows):
     wins, ties = judged(rows)

@@ -92,7 +92,8 @@ def _among_first(view: View) -> list[dict[str, Any]] | None:
     if board.interval not in ("hessian", "sandwich") or view.size > RIVALS:
         return None
     query = None if len(board.queries) == 1 else board.queries[view.query]
-    return board.rank_sets("top", top=1, query=query).to_pylist()
+    rows: list[dict[str, Any]] = board.rank_sets("top", top=1, query=query).to_pylist()
+    return rows
 
 
 def _of_rivals(rivals: int, others: int, items: str, level: float) -> str:

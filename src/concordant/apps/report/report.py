@@ -31,6 +31,7 @@ from concordant.apps.report.views import (
     query_groups,
     recurring,
     short,
+    singles,
     texts,
     views_of,
 )
@@ -173,7 +174,12 @@ def _left_out(known: ReportInputs, views: list[View], shown: list[dict[str, Any]
     if not known.groups[0].pooled and recurring(known.prefs):
         said.append("all queries together make too many pairs to be shown as one; concordant rank --pool ranks them")
     there = sum(not view.pooled for view in views)
-    if there < queries:
+    if singles(known.prefs):
+        said.append(
+            f"most of the {queries:,} queries have one judgment, which is no ranking: all were ranked and audited "
+            "together; name the queries that you mean by --query"
+        )
+    elif there < queries:
         audited = bool(known.audits) and len(known.audits[-1].found.queries) == queries
         said.append(
             f"{queries - there:,} of {queries:,} queries, the least judged, are not shown"

@@ -266,19 +266,29 @@ def recurring(prefs: Preferences) -> bool:
     return bool((queries > 1).sum() * 2 >= (queries > 0).sum())
 
 
+def singles(prefs: Preferences) -> bool:
+    """Whether the queries are names of single judgments: half of them or more have one, of items that recur."""
+    return bool(np.median(prefs.judgments) <= 1) and recurring(prefs) and work_of(prefs) <= LIMIT
+
+
 def work_of(prefs: Preferences) -> int:
     """Distinct judgments, or pairs of lists, of all queries."""
     return int(prefs.work.sum())
 
 
 def query_groups(prefs: Preferences, structure: str, how: Mapping[str, Any]) -> list[QueryGroup]:
-    """Rank all queries together, where items recur in them, and each of the most judged; ``how``: options of rank."""
+    """Rank all queries together, where items recur in them, and each of the most judged; ``how``: options of rank.
+
+    Queries of one judgment each are no rankings: they are ranked together only.
+    """
     found = []
     if how.get("interval") == "none":  # the level of a report is that of the audit, too
         how = {name: value for name, value in how.items() if name != "level"}
     if recurring(prefs) and work_of(prefs) <= LIMIT:
         whole = prefs.pool()
         found.append(_group(prefs, whole, structure, how, pooled=True))
+        if singles(prefs):
+            return found
     most = np.argsort(-prefs.judgments, kind="stable")[: VIEWS - len(found)]
     affordable = int((np.cumsum(prefs.work[most]) <= WORK).sum())
     most = most[: max(affordable, 1)]
@@ -295,7 +305,7 @@ def _group(prefs: Preferences, part: Preferences, name: str, how: Mapping[str, A
     return QueryGroup(part, code, rank(part, name, **how), pooled, part if pooled else prefs, other)
 
 
-def tiers_of(component: Ints, rank: Ints, upper: Ints) -> Floats:
+def tiers_of(component: NDArray[np.integer[Any]], rank: Ints, upper: Ints) -> Floats:
     """Return the tier of each row of a ranking, NaN without a rank or intervals; as ``Ranking.rank_sets("tiers")``.
 
     A tier ends after k rows of a component where none of the first k may have a rank beyond k.

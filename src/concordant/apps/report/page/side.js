@@ -7,6 +7,8 @@ function sideBySide() {
   const [first, ...others] = report.views;
   if (others.length < 2 - Number(Boolean(first?.pooled))) return false;
   const held = new Set(first.ranking.item);
+  const large = (view) => view.ranking.item.length >= Math.max(3, first.ranking.item.length / 4);
+  if (others.filter(large).length < others.length / 2) return false;
   const shared = others.slice(0, SIDES).flatMap((view) => view.ranking.item).filter((code) => held.has(code)).length;
   return first.ranking.item.length > 2 && 2 * shared >= others.slice(0, SIDES).reduce((all, view) => all + view.ranking.item.length, 0);
 }
