@@ -482,6 +482,7 @@ SAME: dict[str, dict[str, str]] = {
         "--seed": "nothing was drawn here, or nothing that shows",
         "--on-error": "every row can be understood",
         "--clicks": "no list has more than one click",
+        "--pool": "the log is one query, or its queries are apart without it",
         "--engine": "engines count alike, to the bit",
         "--memory-limit": "bounds the work, not the result",
         "--threads": "bounds the work, not the result",
@@ -493,7 +494,6 @@ SAME: dict[str, dict[str, str]] = {
     "rank": {
         "--ties": "the log has no ties",
         "--across-components": "comparisons connect all items",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--interval": "every query is judged once: nothing to draw from",
         "--summary": "it is said, not written",
@@ -504,7 +504,6 @@ SAME: dict[str, dict[str, str]] = {
     },
     "tree": {
         "--ties": "the log has no ties",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--max-depth": "few judgments: nothing is divided twice",
         "--alpha": "few judgments: nothing is divided",
@@ -513,7 +512,6 @@ SAME: dict[str, dict[str, str]] = {
     },
     "compare": {
         "--ties": "the log has no ties",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--level": "few items: the sets are the same",
         "--interval": "few items: the sets are the same",
@@ -553,7 +551,6 @@ SAME: dict[str, dict[str, str]] = {
         "--structure": "every surrogate is right by it, too: the table has verdicts only",
         "--order": "every surrogate is right by it, too: the table has verdicts only",
         "--level": "nothing is near the border",
-        "--pool": "the log is one query",
     },
     "counterexample": {"--phi": "says what is taken without it"},
     "export": {"--held-out-features": "names the features that are taken without it"},

@@ -23,6 +23,7 @@ from concordant.io.store.stored import read_as_log
 from concordant.io.wide import TABLES
 from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
+from concordant.preferences.pooling import settle_queries
 from concordant.preferences.preferences import Preferences, counted_lists, settle_unranked
 
 
@@ -33,6 +34,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     clicks: str = "all",
     unranked: str | None = None,
+    pool: bool | None = None,
     on_error: str = "raise",
     cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
@@ -60,6 +62,9 @@ def read(
     unranked : of orders, what it means that a ranking leaves out items of its query: 'last' (below all that it ranks,
         as on most ballots) or 'missing' (no opinion, as where each judge saw some of the items); None, no opinion, and
         a note says so; where the log itself has both readings that is an error that asks. Of runs None is 'last'.
+    pool : whether all queries are one (True) or each is its own (False). None: each its own, but where the column of
+        the query is another one in nearly every row while the same items recur, as the ``question_id`` of battles
+        between models, all are one, and a note says so; where the column was named that is an error that asks.
     on_error : 'raise', or 'skip', which leaves out exactly the rows that cannot be understood (see ``read_log``).
     cluster : name of a column that becomes part of each judgment (worker, session); several names (worker, prompt) for
         judgments that depend on each other in more than one way.
@@ -85,6 +90,7 @@ def read(
         columns=columns,
         clicks=clicks,
         unranked=unranked,
+        pool=pool,
         on_error=on_error,
         cluster=cluster,
         covariates=covariates,
@@ -97,7 +103,7 @@ def read(
     ).preferences
 
 
-def read_log(source: Any, *, unranked: str | None = None, **options: Any) -> Reading:
+def read_log(source: Any, *, unranked: str | None = None, pool: bool | None = None, **options: Any) -> Reading:
     """Read a log as ``read`` does, with its options, and return the preferences with the report of what was refused.
 
     >>> reading = read_log({"winner": ["a", "a", "b"], "loser": ["b", "a", "c"]}, on_error="skip")
@@ -106,8 +112,13 @@ def read_log(source: Any, *, unranked: str | None = None, **options: Any) -> Rea
     >>> reading.report()
     "table: 1 of 3 rows compare an item with itself (row 2: 'a')."
     """
+    if not isinstance(pool, bool | None):
+        raise UsageError(f"pool must be True, False or None, not {pool!r}")
     reading = read_as_made(source, **options)
-    return replace(reading, preferences=settle_unranked(reading.preferences, unranked, reading.name, reading.usual))
+    prefs = settle_unranked(reading.preferences, unranked, reading.name, reading.usual)
+    named = "query" in (options.get("columns") or {})
+    column = reading.roles.get("query")
+    return replace(reading, preferences=settle_queries(prefs, pool, reading.name, column, named=named))
 
 
 def read_as_made(

@@ -45,6 +45,7 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
         "kind": options.kind,
         "clicks": options.clicks,
         "unranked": options.unranked,
+        "pool": options.pool,
         "on_error": options.on_error,
         "engine": options.engine,
         "memory_limit": options.memory_limit,

@@ -142,6 +142,12 @@ class LogOptions(Columns):
     unranked: Literal["last", "missing"] | None = option(
         None, "Items that a ranking leaves out: below all that it ranks, or no opinion."
     )
+    pool: bool | None = option(
+        None,
+        "All queries as one, or each by itself; default: each, but where the query is another one in nearly every row "
+        "while the same items recur all are one, and a note says so.",
+        "--pool/--no-pool",
+    )
     on_error: Literal["raise", "skip"] = option(None, "Rows that cannot be understood.", default="raise")
     engine: Literal["duckdb", "memory", "spark"] | None = option(None, "Default: duckdb.")
     master: str | None = option("URL", "Master of Spark, such as spark://HOST:7077 or yarn; default: this machine.")

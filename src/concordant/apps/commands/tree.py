@@ -35,7 +35,7 @@ def tree(options: TreeOptions) -> None:
     columns = {} if is_store(Path(log)) else {"cluster": (*options.cluster, *by)}
     with Progress(options.quiet, f"reading {log}"):
         reading = read_log(log, **asked_of(options, **columns))
-    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    prefs = reading.preferences
     asked = {"ties": options.ties, "prior": options.prior}
     with Progress(options.quiet, "dividing"):
         found = ranking_tree(
