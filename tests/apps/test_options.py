@@ -257,6 +257,8 @@ VALUES: dict[str, list[str]] = {
     "ties": ["davidson", "paper", "cumulative"],
     "grade": ["grade"],
     "scale": ["-2:2", "-3:3"],
+    "outcomes": ["left=right,right=left", "1=left,2=right,0=tie"],
+    "tie_values": ["left", "0,both,"],
     "clicks": ["first"],
     "unranked": ["last", "missing"],
     "k": ["1"],
@@ -437,7 +439,19 @@ def options_of(command: str) -> list[click.Option]:
     return [one for one in COMMANDS[command].params if isinstance(one, click.Option)]
 
 
-SHARED = {*ROLES, "kind", "cluster", "clicks", "unranked", "on_error", "engine", "master", "memory_limit", "threads"}
+SHARED = {
+    *ROLES,
+    "kind",
+    "cluster",
+    "clicks",
+    "unranked",
+    "pool",
+    "on_error",
+    "engine",
+    "master",
+    "memory_limit",
+    "threads",
+}
 """Options of reading a log. One function reads every log, for whichever command: rank shows what it makes of them on
 every kind of input, other commands do on their first inputs."""
 FORMATS = ("Parquet", "JSON lines", "qrels", "folder", "database")
@@ -525,6 +539,7 @@ SAME: dict[str, dict[str, str]] = {
         "--weight": "few items: the sets are the same",
         "--count": "few items: the sets are the same",
     },
+    "evaluate": {"--structure": "of comparisons plackett-luce is bradley-terry"},
     "fit": {
         "--in-memory": "F is read into memory without it, too",
         "--stream": "F on disk or in memory: the model is the same",

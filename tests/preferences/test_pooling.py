@@ -71,20 +71,23 @@ def test_what_is_kept_apart_is_said_by_who_ranks_it():
 
 
 def several(queries, items, judgments):
-    """Judgments of queries: ``items`` names those of a query."""
-    rows = [(q, *np.random.default_rng(q).choice(items(q), 2, replace=False)) for q in range(queries) for _ in range(judgments)]  # fmt: skip
+    """Judgments of queries: ``items`` are those of all, or a function that names those of one."""
+    rows = []
+    for q in range(queries):
+        draw, there = np.random.default_rng(q), items(q) if callable(items) else items
+        rows += [(q, *draw.choice(there, 2, replace=False)) for _ in range(judgments)]
     query, winner, loser = zip(*rows, strict=True)
     return cc.Preferences.from_comparisons(list(winner), list(loser), query=list(query))
 
 
 def test_queries_that_are_rankings_stay():
-    assert scattered(several(40, lambda q: MODELS, 1))
-    assert not scattered(several(9, lambda q: MODELS, 1))  # too few for the items to recur by more than accident
-    assert not scattered(several(40, lambda q: MODELS, 8))  # judged again and again
-    assert not scattered(several(40, lambda q: MODELS[:2], 8))  # so are these, of one pair each
+    assert scattered(several(40, MODELS, 1))
+    assert not scattered(several(9, MODELS, 1))  # too few for the items to recur by more than accident
+    assert not scattered(several(40, MODELS, 8))  # judged again and again
+    assert not scattered(several(40, MODELS[:2], 8))  # so are these, of one pair each
     assert not scattered(several(40, lambda q: [f"{q}+", f"{q}-"], 1))  # items of their own, as answers to a prompt
-    few = several(40, lambda q: MODELS, 1)
-    more = several(30, lambda q: MODELS, 30)
+    few = several(40, MODELS, 1)
+    more = several(30, MODELS, 30)
     large = cc.Preferences.from_comparisons(
         more.items.take(more.winner), more.items.take(more.loser), query=more.query + 100, count=more.count
     )
@@ -152,8 +155,11 @@ def test_real_logs_of_many_queries_stay():
 
 def test_a_pair_that_three_annotators_judged_is_no_ranking_either():
     with gzip.open(SMALL / "pandalm" / "annotators.csv.gz", "rt") as file:
-        rows = [(row["idx"], *row["cmp_key"].split("_"), row[f"annotator{n}"]) for row in csv.DictReader(file) for n in "123"]  # fmt: skip
-    query, left, right, said = zip(*rows, strict=True)
-    table = {"query": query, "left": left, "right": right, "outcome": [("tie", "left", "right")[int(one)] for one in said]}
-    votes = cc.read({name: list(column) for name, column in table.items()})
+        lines = list(csv.DictReader(file))
+    rows = [(one["idx"], *one["cmp_key"].split("_"), one[f"annotator{n}"]) for one in lines for n in "123"]
+    query, left, right, said = map(list, zip(*rows, strict=True))
+    table = {"query": query, "left": left, "right": right, "outcome": said}
+    votes = cc.read(table, columns={"outcomes": "1=left,2=right", "tie_values": "0"})
     assert (len(votes.queries), len(votes.items), len(votes)) == (1, 5, 2997)
+    ties = said.count("0")
+    assert votes.summary()["ties"] == ties > 100

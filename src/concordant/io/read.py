@@ -13,11 +13,12 @@ import pyarrow as pa
 from concordant.errors import Idle, InputError, UsageError, refuse_idle
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
-from concordant.io.layouts import FORMS, Reading, find_layout, notes_of
+from concordant.io.layouts import FORMS, Reading, find_layout
 from concordant.io.log.formats import Log, locate, located
 from concordant.io.log.headers import sniffed
 from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
+from concordant.io.noted import notes_of
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
 from concordant.io.wide import TABLES
@@ -57,7 +58,8 @@ def read(
     columns : which column plays which role (query, winner, loser, left, right, outcome, grade, weight, count, session,
         judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
         With a column of grades, ``scale`` names these from the strongest preference for the left side to the strongest
-        for the right: '-3:3', '7:1', or all of them with commas between.
+        for the right: '-3:3', '7:1', or all of them with commas between. Of an outcome, ``outcomes`` says what its
+        values mean, '1=left,2=right,0=tie', and ``tie_values`` which are ties, '0,both' (an empty one: missing).
     clicks : what to do with lists with more than one click: keep 'all', 'raise', 'first', 'last' or 'skip' (left out).
     unranked : of orders, what it means that a ranking leaves out items of its query: 'last' (below all that it ranks,
         as on most ballots) or 'missing' (no opinion, as where each judge saw some of the items); None, no opinion, and

@@ -322,7 +322,9 @@ def _outcomes(
         said = pc.fill_null(outcome.indices, -1).to_numpy(zero_copy_only=False)
         words = outcome.dictionary.to_pylist()
     hint = _allowed(layout)
-    verdict.refuse(said < 0, Reason("have no outcome", "outcome", hint))
+    means = layout.outcomes.sign if layout.outcomes is not None else lambda _: None
+    if means(None) is None:
+        verdict.refuse(said < 0, Reason("have no outcome", "outcome", hint))
     lefts, rights = layout.side_names
     own = {layout.roles[side].strip().lower() for side in ("left", "right")}
     nothing = np.int8(2)
@@ -349,6 +351,9 @@ def _outcomes(
         as_item = values
     weak = np.array([*(word.strip().lower() in WEAK - own for word in words), False])
     by_word[weak & known] = nothing
+    for place, word in enumerate([*words, None]):
+        if (sign := means(word)) is not None:
+            by_word[place], known[place] = sign, False
     by_side, item, is_item = by_word[said], as_item[said], known[said]
     named = np.where(is_item & (item == ours), 1, np.where(is_item & (item == theirs), -1, nothing)).astype(np.int8)
     verdict.refuse(verdict.not_yet((by_side != nothing) & is_item & (named != by_side)), AMBIGUOUS)
@@ -370,7 +375,11 @@ def _integer(word: str) -> int | None:
 def _allowed(layout: Layout) -> str:
     lefts, rights = (sorted(names - {"left", "right"}) for names in layout.side_names)
     words = ["left", "right", *lefts, *rights, "tie", "draw", "tie (bothbad)"]
-    return f"Allowed: {', '.join(words)}, or the label of the winning item; graded preferences are read with a scale."
+    words += [] if layout.outcomes is None else [str(layout.outcomes)]
+    return (
+        f"Allowed: {', '.join(words)}, or the label of the winning item; what other values mean is said by outcomes "
+        "(1=left,2=right,0=tie); graded preferences are read with a scale."
+    )
 
 
 def _covariates(columns: Columns, verdict: Verdict, layout: Layout, as_json: bool) -> dict[str, NDArray[np.float64]]:

@@ -54,8 +54,8 @@ def settle_queries(prefs: Preferences, pool: bool | None, name: str, column: str
     queries, items, judgments = len(prefs.queries), len(prefs.items), len(prefs)
     if named:
         raise UsageError(
-            f"{name}: most of the {queries:,} queries ({column!r}) hold one pair, judged once or a few times, while the "
-            f"same {counted(items, 'items')} recur: say whether all {judgments:,} judgments are ranked together (",
+            f"{name}: most of the {queries:,} queries ({column!r}) hold one pair, judged once or a few times, while "
+            f"the same {counted(items, 'items')} recur: say whether all {judgments:,} judgments are ranked together (",
             one,
             ") or each query by itself (",
             each,
@@ -76,7 +76,7 @@ def scattered_notes(prefs: Preferences) -> tuple[Note, ...]:
     if not scattered(prefs):
         return ()
     text = (
-        "most of the {of:,} queries hold one pair, judged once or a few times, of items that recur elsewhere: these are "
-        "no rankings to speak of; {pool} ranks all together (in Python when the log is read, or Preferences.pool())"
+        "most of the {of:,} queries hold one pair, judged once or a few times, of items that recur elsewhere: these "
+        "are no rankings to speak of; {pool} ranks all together (in Python when the log is read, or Preferences.pool())"
     )
     return (Note("queries of one judgment", text, of=len(prefs.queries), pool=Setting("pool", True)),)

@@ -115,6 +115,10 @@ class Columns(Options):
         "Grades from the strongest preference for the first side to the strongest for the second: -3:3, 7:1, or all of "
         "them with commas between (A is better,equal,B is better). The middle one is a tie.",
     )
+    outcomes: str | None = option(
+        "VALUE=SIDE,…", "What values of the outcome mean: 1=left,2=right,0=tie; the usual words are known without it."
+    )
+    tie_values: str | None = option("VALUE,…", "Values of the outcome that are ties; an empty one: it is missing.")
     session: str | None = option("C", "Column of the shown list (selections, choices).")
     position: str | None = option("C", "Column of the position in the list, 1 = top.")
     item: str | None = option("C", "Column of the item.")

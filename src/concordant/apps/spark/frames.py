@@ -45,10 +45,11 @@ from concordant.io.engines.counting import open_log
 from concordant.io.engines.spark_session import session as engine_session
 from concordant.io.engines.spark_sources import Unread
 from concordant.io.engines.spark_sources import source as rows_of
-from concordant.io.layouts import find_layout, notes_of
+from concordant.io.layouts import find_layout
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.rows import SAMPLES
 from concordant.io.log.tables import from_object
+from concordant.io.noted import notes_of
 from concordant.io.read import read as read_by
 from concordant.preferences.comparisons import side_words
 from concordant.preferences.labels import Labels, look_alikes, plain_form
@@ -238,7 +239,7 @@ class JudgedQueries:
             raise InputError(say(self.name, stopping)) from None
 
     def few_each(self) -> bool:
-        """Return whether half of the queries hold at most three comparisons of one pair; unless all items are their own.
+        """Return whether half of the queries hold at most three comparisons of one pair (but not items of their own).
 
         What ``preferences.pooling.scattered`` holds of is among them.
         """
