@@ -21,6 +21,7 @@ from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
 from concordant.preferences.preferences import (
+    Preferences,
     counted_comparisons,
     counted_lists,
     with_cluster_columns,
@@ -400,7 +401,11 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
     found, rows = counter.count_rows(roles)
     total = int(rows.sum(dtype=np.int64))
     some(log, total)
-    raw = dict(found) if len(rows) <= MANY else None
+    if (column := roles.pop("id", None)) is not None:
+        found, rows = counter.votes.once(found, rows, log.name, column, as_json=log.as_json)
+        if not len(rows):
+            return Reading(Preferences(), total, log.name, layout.roles)
+    raw = dict(found) if len(rows) <= MANY or column is not None else None
     with stage("checking rows"):
         checked = check_comparisons(found, rows, layout, as_json=log.as_json)
     rejects: tuple[Reject, ...] = ()
@@ -415,10 +420,12 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         if on_error == "raise" or checked.empty:
             raise InputError(say(log.name, rejects))
         del raw
+    if column is not None:
+        counter.votes.settle(checked.verdict.fine)
     pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
     with stage("adding up judgments"):
         prefs = with_cluster_columns(counted_comparisons(**checked.arguments), layout.clusters)
-    return Reading(prefs, total, log.name, roles, rejects)
+    return Reading(prefs, total, log.name, dict(layout.roles), rejects)
 
 
 def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> list[Sought]:

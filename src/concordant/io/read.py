@@ -21,6 +21,7 @@ from concordant.io.log.tables import from_object
 from concordant.io.noted import notes_of
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
+from concordant.io.votes import Votes, repeated_note
 from concordant.io.wide import TABLES
 from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
@@ -138,8 +139,12 @@ def read_as_made(
     memory_limit: str | None = None,
     threads: int | None = None,
     master: str | None = None,
+    votes: Votes | None = None,
 ) -> Reading:
-    """Read a log as ``read_log`` does, whatever it may mean that a ranking leaves items out: what a store keeps."""
+    """Read a log as ``read_log`` does, whatever its queries mean and what a ranking leaves out: what a store keeps.
+
+    ``votes``: those that the store has by their ids.
+    """
     _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
     if not isinstance(kind, str | None):
         raise UsageError(f"kind must be the name of a kind of log, not {type(kind).__name__}")
@@ -182,10 +187,15 @@ def read_as_made(
     )
     if clicks != "all" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
+    if "id" in layout.roles:
+        if layout.form != "comparisons":
+            raise UsageError(f"{log.name}: an id tells comparisons apart, one in a row; this log holds {layout.kind}")
+        counter = replace(counter, votes=votes or Votes())
     try:
         reader = TABLES.get(layout.form) or FORMS[layout.form].read
         reading = reader(counter, layout, clicks, on_error)
         told = notes_of(log, layout.roles, columns or {})
+        told += counter.votes.notes(log.name) if counter.votes else repeated_note(counter, layout, reading.rows)
         reading = replace(reading, usual="last" if runs else None)
         return replace(reading, preferences=replace(reading.preferences, told=told)) if told else reading
     except InputError as error:

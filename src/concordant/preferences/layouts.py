@@ -47,6 +47,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "rating": ("rating",),
     "neutral": ("neutral",),
     "cluster": ("cluster",),
+    "id": (),  # where it is named
 }
 
 CLUSTERS = ("cluster", *(f"cluster_{number}" for number in range(2, 17)))

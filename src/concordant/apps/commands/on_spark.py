@@ -50,7 +50,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     if "reference" in asked:
         return False
     log, output, quiet = options.log, options.output, options.quiet
-    if options.unranked is not None or is_store(Path(log)) or locate(log).format == "preflib":
+    if options.unranked is not None or options.id is not None or is_store(Path(log)) or locate(log).format == "preflib":
         return False
     reading = asked_of(options)
     with told(log):

@@ -119,6 +119,10 @@ class Columns(Options):
         "VALUE=SIDE,…", "What values of the outcome mean: 1=left,2=right,0=tie; the usual words are known without it."
     )
     tie_values: str | None = option("VALUE,…", "Values of the outcome that are ties; an empty one: it is missing.")
+    id: str | None = option(
+        "C",
+        "Column that numbers the votes: rows that repeat a vote are counted once, rows that contradict it refused.",
+    )
     session: str | None = option("C", "Column of the shown list (selections, choices).")
     position: str | None = option("C", "Column of the position in the list, 1 = top.")
     item: str | None = option("C", "Column of the item.")
