@@ -239,6 +239,8 @@ class _Intake:
             said = f"{self.name} (all {votes.had:,} votes, by their ids)"
             return Taken(self.name, reading.rows, known=(*had, said)) if self._confirmed(old) else None
         refuse_crossed(prefs, "a store")
+        if isinstance(prefs, Comparisons) and prefs.share is not None:
+            raise UsageError(f"{self.name}: a store keeps no shares of a win (outcomes between 0 and 1); read the log")
         contents = [self._content(file.sha256, file.bytes, file.log.name) for file in fresh]
         if not looked:
             contents = [self._content(fingerprint(prefs), 0, self.name)]

@@ -25,8 +25,8 @@ from concordant.io.votes import Votes, repeated_note
 from concordant.io.wide import TABLES
 from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
-from concordant.preferences.pooling import settle_queries
-from concordant.preferences.preferences import Preferences, counted_lists, settle_unranked
+from concordant.preferences.pooling import settle_queries, settle_unranked
+from concordant.preferences.preferences import Preferences, counted_lists
 
 
 def read(
@@ -197,7 +197,7 @@ def read_as_made(
         told = notes_of(log, layout.roles, columns or {})
         told += counter.votes.notes(log.name) if counter.votes else repeated_note(counter, layout, reading.rows)
         reading = replace(reading, usual="last" if runs else None)
-        return replace(reading, preferences=replace(reading.preferences, told=told)) if told else reading
+        return replace(reading, preferences=replace(reading.preferences, told=(*told, *reading.preferences.told)))
     except InputError as error:
         if str(error).startswith(log.name):
             raise

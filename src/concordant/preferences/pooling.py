@@ -1,4 +1,4 @@
-"""Logs whose queries are no rankings: nearly each has a judgment of its own, of two items that others have, too."""
+"""What is settled once a log was read: queries that are no rankings, and items that rankings leave out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from concordant.errors import Setting, UsageError, counted
+from concordant.errors import Idle, Setting, UsageError, counted
 from concordant.preferences.notes import Note
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Lists, Preferences, check_unranked, left_out, with_unranked_last
+from concordant.preferences.ragged import Ragged
 
 FEW = 3
 """Judgments of a query that are too few to say more than who won them: one vote, or those of three annotators."""
@@ -80,3 +81,50 @@ def scattered_notes(prefs: Preferences) -> tuple[Note, ...]:
         "are no rankings to speak of; {pool} ranks all together (in Python when the log is read, or Preferences.pool())"
     )
     return (Note("queries of one judgment", text, of=len(prefs.queries), pool=Setting("pool", True)),)
+
+
+def settle_unranked(prefs: Preferences, unranked: str | None, name: str, usual: str | None = None) -> Preferences:
+    """Read the items that rankings leave out as it was asked, or as is ``usual``; else what was not asked is noted.
+
+    Not asked is an error where the log itself has both readings: some rankings leave items out, others name all of
+    them, several in last place, and nothing else is tied, as where not ranked is written out as last. Errors:
+    UsageError; Idle where no ranking leaves anything out.
+    """
+    if unranked is not None:
+        check_unranked(unranked)
+    if not isinstance(prefs, Lists) or prefs.kind != "orders":
+        if unranked is not None:
+            raise Idle("unranked", f"{name} holds {prefs.kind}; only orders leave items out")
+        return prefs
+    out = left_out(prefs)
+    partial, total = int(prefs.count[out > 0].sum(dtype=np.int64)), len(prefs)
+    if partial == 0:
+        if unranked is not None:
+            raise Idle("unranked", f"every ranking of {name} ranks all items of its query")
+        return prefs
+    unranked = unranked or usual
+    if unranked == "last":
+        return with_unranked_last(prefs)
+    if unranked == "missing":
+        return prefs
+    tiers = Ragged.runs(prefs.list_value, prefs.lists.owner)
+    ending = tiers.start[1:] == prefs.list_start[1:][prefs.lists.owner[tiers.first]]
+    holder, tied = prefs.lists.owner[tiers.first], tiers.sizes > 1
+    filled = np.zeros(prefs.distinct, bool)
+    filled[holder[tied & ending & (out[holder] == 0)]] = True
+    says: dict[str, Any] = {"log": name, "partial": partial, "of": total, "last": Setting("unranked", "last")}
+    if filled.any() and not (tied & ~(ending & filled[holder])).any():
+        raise UsageError(
+            f"{name}: {partial:,} of {total:,} rankings leave out items of their query, and "
+            f"{int(prefs.count[filled].sum(dtype=np.int64)):,} others name all of them, several in last place: say "
+            "whether an item that is not ranked is below those that are (",
+            says["last"],
+            ") or nothing is known of it (",
+            Setting("unranked", "missing"),
+            ")",
+        )
+    text = (
+        "{log}: {partial:,} of {of:rankings} {partial:leaves|leave} out items of their query; that is read as no "
+        "opinion ({last} puts them below the ranked)"
+    )
+    return replace(prefs, told=(*prefs.told, Note("not ranked", text, **says)))

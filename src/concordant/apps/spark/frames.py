@@ -164,9 +164,7 @@ class JudgedQueries:
         if layout.form not in KINDS:
             raise UsageError(f"{log.name}: {layout.form} are read with another engine than spark")
         if "id" in layout.roles:
-            raise UsageError(
-                f"{log.name}: votes are told apart by ids on one machine; leave out the engine spark"
-            )
+            raise UsageError(f"{log.name}: votes are told apart by ids on one machine; leave out the engine spark")
         checks = Checks(layout, clicks, on_error, log.as_json)
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
         checks = replace(checks, unsigned=unsigned)
