@@ -122,7 +122,7 @@ class Votes:
             )
         self.had = int(there.sum())
         self.new = Ids(signs.id[~there], signs.content[~there])
-        return first[~there]
+        return np.asarray(first[~there])
 
     def settle(self, fine: NDArray[np.bool_] | None) -> None:
         """Forget the votes that could not be understood: they may come again, mended."""
@@ -178,7 +178,7 @@ def _groups(ids: Any, columns: Columns) -> tuple[Ints, Ints]:
     begins = np.concatenate([[True], ~same]) if len(code) else np.zeros(0, bool)
     group = np.cumsum(begins) - 1
     first = sorter[begins]
-    return np.sort(first), np.sort(first[np.unique(group[1:][same & differs])])
+    return np.asarray(np.sort(first)), np.sort(first[np.unique(group[1:][same & differs])])
 
 
 def _codes(values: Any) -> Ints:

@@ -295,7 +295,7 @@ def _won(columns: Columns, layout: Layout, as_json: bool) -> NDArray[np.float64]
     if not parts:
         return None
     by_word = np.array([*(parts.get(word, 1.0) for word in words), 1.0])
-    return by_word[pc.fill_null(read.indices, len(words)).to_numpy(zero_copy_only=False)]
+    return np.asarray(by_word[pc.fill_null(read.indices, len(words)).to_numpy(zero_copy_only=False)])
 
 
 Result = NDArray[np.int8] | tuple[NDArray[np.int64], NDArray[np.int64]] | None
@@ -381,11 +381,11 @@ def _outcomes(
         as_item = values
     weak = np.array([*(word.strip().lower() in WEAK - own for word in words), False])
     by_word[weak & known] = nothing
-    for word, part in _parts(words, layout).items():
-        place = words.index(word)
-        by_word[place], known[place] = np.sign(part - 0.5), False
-    for place, word in enumerate([*words, None]):
-        if (sign := means(word)) is not None:
+    parts, said_words = _parts(words, layout), [*words, None]
+    for place, one in enumerate(said_words):
+        if one in parts:
+            by_word[place], known[place] = np.sign(parts[one] - 0.5), False
+        elif (sign := means(one)) is not None:
             by_word[place], known[place] = sign, False
     by_side, item, is_item = by_word[said], as_item[said], known[said]
     named = np.where(is_item & (item == ours), 1, np.where(is_item & (item == theirs), -1, nothing)).astype(np.int8)

@@ -229,10 +229,12 @@ def _preferences(
     if options.features is None:
         raise UsageError("--features is missing: a preference log holds no features of its items")
     file = None if beside is not None else feature_stream(options.features, options)
-    if beside is None and file is None:
+    features = beside
+    if features is None and file is None:
         with stage(f"reading {options.features}"):
-            beside = read_feature_file(options.features, options, missing=missing)
-    by_query = (beside if file is None else file).query is not None  # what scores a query's own rows needs the queries
+            features = read_feature_file(options.features, options, missing=missing)
+    rows = file if features is None else features
+    by_query = rows is not None and rows.query is not None  # what scores a query's own rows needs the queries
     reading = read_log(log, **asked_of(options) | ({"pool": False} if by_query and options.pool is None else {}))
     refuse_crossed(reading.preferences, "a fit")
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
@@ -243,7 +245,8 @@ def _preferences(
         ]
     if file is not None:
         return file, reading.preferences, told + ([] if options.quiet else as_written(file, reading.preferences))
-    features, converted = labelled_like(beside, reading.preferences)
+    assert features is not None
+    features, converted = labelled_like(features, reading.preferences)
     told += [] if options.quiet else converted
     return features, reading.preferences, told
 

@@ -291,9 +291,10 @@ def _check(catalogue: Catalogue) -> None:
         kinds = [type(value) for value in asdict(ids).values()]
         if kinds != [str, str, int, int, int] or not IDS.fullmatch(ids.file) or min(ids.bytes, ids.rows) < 0:
             raise ValueError(f"{ids} are no ids of votes")
-    for row in (*catalogue.segments, *kept_ids(catalogue), *catalogue.contents):
-        if not SHA256.fullmatch(row.sha256):
-            raise ValueError(f"{row.sha256!r} is no SHA-256")
+    signs = [row.sha256 for row in (*catalogue.segments, *kept_ids(catalogue))]
+    for sign in [*signs, *(row.sha256 for row in catalogue.contents)]:
+        if not SHA256.fullmatch(sign):
+            raise ValueError(f"{sign!r} is no SHA-256")
 
 
 def contradictions(catalogue: Catalogue) -> Iterator[str]:
