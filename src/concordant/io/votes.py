@@ -103,17 +103,16 @@ class Votes:
         self.repeated = int(rows.sum(dtype=np.int64)) - len(first)
         kept = first
         if self.known is not None:
-            kept = self._unknown(ids, columns, first, name, as_json)
+            kept = self._unknown(self.known, ids, columns, first, name, as_json)
         taken = {role: flat(labelled(values)).take(pa.array(kept)) for role, values in columns.items()}
         return taken, np.ones(len(kept), np.int32)
 
-    def _unknown(self, ids: Any, columns: Columns, first: Ints, name: str, as_json: bool) -> Ints:
+    def _unknown(self, known: Ids, ids: Any, columns: Columns, first: Ints, name: str, as_json: bool) -> Ints:
         """Return the places of the votes that the store has not; keep their hashes."""
-        assert self.known is not None
         signs = _hashed(ids, columns, first, as_json)
-        place = np.minimum(np.searchsorted(self.known.id, signs.id), max(len(self.known) - 1, 0))
-        there = self.known.id[place] == signs.id if len(self.known) else np.zeros(len(signs), bool)
-        other = there & (self.known.content[place] != signs.content) if len(self.known) else there
+        place = np.minimum(np.searchsorted(known.id, signs.id), max(len(known) - 1, 0))
+        there = known.id[place] == signs.id if len(known) else np.zeros(len(signs), bool)
+        other = there & (known.content[place] != signs.content) if len(known) else there
         if number := int(other.sum()):
             labels = [ids[int(at)].as_py() for at in first[other][:3]]
             raise InputError(

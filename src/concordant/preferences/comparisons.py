@@ -381,8 +381,8 @@ def _outcomes(
         as_item = values
     weak = np.array([*(word.strip().lower() in WEAK - own for word in words), False])
     by_word[weak & known] = nothing
-    parts, said_words = _parts(words, layout), [*words, None]
-    for place, one in enumerate(said_words):
+    parts = _parts(words, layout)
+    for place, one in enumerate([*words, None]):
         if one in parts:
             by_word[place], known[place] = np.sign(parts[one] - 0.5), False
         elif (sign := means(one)) is not None:

@@ -228,13 +228,11 @@ def _preferences(
     """Return the features, those that are known already where there are some, the judgments and what to say of them."""
     if options.features is None:
         raise UsageError("--features is missing: a preference log holds no features of its items")
-    file = None if beside is not None else feature_stream(options.features, options)
-    features = beside
-    if features is None and file is None:
+    rows = beside if beside is not None else feature_stream(options.features, options)
+    if rows is None:
         with stage(f"reading {options.features}"):
-            features = read_feature_file(options.features, options, missing=missing)
-    rows = file if features is None else features
-    by_query = rows is not None and rows.query is not None  # what scores a query's own rows needs the queries
+            rows = read_feature_file(options.features, options, missing=missing)
+    by_query = rows.query is not None  # who scores the rows of a query needs the queries
     reading = read_log(log, **asked_of(options) | ({"pool": False} if by_query and options.pool is None else {}))
     refuse_crossed(reading.preferences, "a fit")
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
@@ -243,10 +241,9 @@ def _preferences(
             f"{log}: {reading.preferences.facts}",
             *(f"note: {worded(note)}" for note in one_cluster(reading.notes, used=_may_gate(options))),
         ]
-    if file is not None:
-        return file, reading.preferences, told + ([] if options.quiet else as_written(file, reading.preferences))
-    assert features is not None
-    features, converted = labelled_like(features, reading.preferences)
+    if isinstance(rows, FeatureFile):
+        return rows, reading.preferences, told + ([] if options.quiet else as_written(rows, reading.preferences))
+    features, converted = labelled_like(rows, reading.preferences)
     told += [] if options.quiet else converted
     return features, reading.preferences, told
 
