@@ -110,6 +110,10 @@ COLUMNS = [
 READING: dict[str, list[str]] = {
     **{f"--{role}": COLUMNS for role in ROLES},
     "--scale": [*("-3:3", "7:1", "1:5", "1:2", "-3:2", "0:0", "x", "", ":", "a,b", "a,a", "é,b, ,c", "3,2,1"), *VALUES],
+    "--outcomes": [*("1=left,2=right", "left=tie", "a=b=left", "=tie", "x=", "=", ",", "left=up"), *VALUES],
+    "--tie-values": ["tie", "0,both", ",", "left,right", "a\nb", *VALUES],
+    "--pool": [],
+    "--no-pool": [],
     "--kind": ["comparisons", "selections", "choices", "orders", "ratings", "labels", "x", ""],
     "--clicks": ["all", "first", "last", "skip", "raise", "x"],
     "--on-error": ["skip", "raise", "x"],

@@ -269,6 +269,8 @@ VALUES: dict[str, list[str]] = {
     "ties": ["davidson", "paper", "cumulative"],
     "grade": ["grade"],
     "scale": ["-2:2", "-3:3"],
+    "outcomes": ["left=right,right=left", "1=left,2=right,0=tie"],
+    "tie_values": ["left", "0,both,"],
     "clicks": ["first"],
     "unranked": ["last", "missing"],
     "k": ["1"],
@@ -449,7 +451,19 @@ def options_of(command: str) -> list[click.Option]:
     return [one for one in COMMANDS[command].params if isinstance(one, click.Option)]
 
 
-SHARED = {*ROLES, "kind", "cluster", "clicks", "unranked", "on_error", "engine", "master", "memory_limit", "threads"}
+SHARED = {
+    *ROLES,
+    "kind",
+    "cluster",
+    "clicks",
+    "unranked",
+    "pool",
+    "on_error",
+    "engine",
+    "master",
+    "memory_limit",
+    "threads",
+}
 """Options of reading a log. One function reads every log, for whichever command: rank shows what it makes of them on
 every kind of input, other commands do on their first inputs."""
 FORMATS = ("Parquet", "JSON lines", "qrels", "folder", "database")
@@ -494,6 +508,7 @@ SAME: dict[str, dict[str, str]] = {
         "--seed": "nothing was drawn here, or nothing that shows",
         "--on-error": "every row can be understood",
         "--clicks": "no list has more than one click",
+        "--pool": "the log is one query, or its queries are apart without it",
         "--engine": "engines count alike, to the bit",
         "--memory-limit": "bounds the work, not the result",
         "--threads": "bounds the work, not the result",
@@ -505,7 +520,6 @@ SAME: dict[str, dict[str, str]] = {
     "rank": {
         "--ties": "the log has no ties",
         "--across-components": "comparisons connect all items",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--interval": "every query is judged once: nothing to draw from",
         "--summary": "it is said, not written",
@@ -516,7 +530,6 @@ SAME: dict[str, dict[str, str]] = {
     },
     "tree": {
         "--ties": "the log has no ties",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--max-depth": "few judgments: nothing is divided twice",
         "--alpha": "few judgments: nothing is divided",
@@ -530,7 +543,6 @@ SAME: dict[str, dict[str, str]] = {
     },
     "compare": {
         "--ties": "the log has no ties",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--level": "few items: the sets are the same",
         "--interval": "few items: the sets are the same",
@@ -544,6 +556,7 @@ SAME: dict[str, dict[str, str]] = {
         "--weight": "few items: the sets are the same",
         "--count": "few items: the sets are the same",
     },
+    "evaluate": {"--structure": "of comparisons plackett-luce is bradley-terry"},
     "fit": {
         "--in-memory": "F is read into memory without it, too",
         "--stream": "F on disk or in memory: the model is the same",
@@ -570,7 +583,6 @@ SAME: dict[str, dict[str, str]] = {
         "--structure": "every surrogate is right by it, too: the table has verdicts only",
         "--order": "every surrogate is right by it, too: the table has verdicts only",
         "--level": "nothing is near the border",
-        "--pool": "the log is one query",
     },
     "counterexample": {"--phi": "says what is taken without it"},
     "export": {"--held-out-features": "names the features that are taken without it"},
@@ -653,7 +665,8 @@ def test_pairs_of_options(number: int) -> None:
 def test_a_column_that_is_not_there_is_never_ignored(command: str, what: str) -> None:
     base = INPUTS[command][what]
     for option in options_of(command):
-        if option.name in {*ROLES, "cluster", "covariates", "neutral", "label", "feature_item", "feature_query"}:
+        named = {*ROLES, "cluster", "covariates", "neutral", "label", "feature_item", "feature_query"}
+        if option.name in named - {"tie_values"}:
             flag = max(option.opts, key=len)
             found = run(*command.split(), *base, flag, "no such column")
             assert found.status == 2 and len(found.output) == 1, f"{command}, {what}: {flag}: {found.said}"

@@ -154,7 +154,7 @@ def audit(options: AuditOptions) -> None:
     if reading.rejects:
         tell([f"skipped: {reading.report()}"])
     options.say_notes(reading.notes)
-    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    prefs = reading.preferences
     with Progress(quiet, "auditing"):
         asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}
         found = audited(prefs, AuditSettings(**asked | {"structure_options": click_options(options) or None}))

@@ -28,7 +28,7 @@ from typing import Any
 from concordant.apps.commands.given import Rule
 from concordant.apps.commands.shared_options import ROLES
 
-READING = "clicks unranked on_error engine memory_limit threads"
+READING = "clicks unranked pool on_error engine memory_limit threads"
 OF_LOGS = f"kind {' '.join(ROLES)} {READING} master"
 OF_JUDGMENTS = f"{' '.join(role for role in ROLES if role not in ('query', 'item'))} {READING}"
 FOR_CARD = f"log held_out labels features held_out_features feature_item feature_query {OF_LOGS} license audit"
@@ -92,6 +92,8 @@ RULES = (
     Rule("compare", "rows", lambda at: at["pair"], "each pair is said in a line"),
     Rule("ingest", "unranked", lambda at: at["unranked"] is not None,
          "a store keeps the rankings as they were made", "say it where they are read, by rank, fit, audit or report"),
+    Rule("ingest", "pool", lambda at: at["pool"] is not None, "a store keeps the queries as they were",
+         "say it where they are read, by rank, fit, audit or report"),
     Rule("explain", "spread", lambda at: at["effects"] == "none", "there are no random effects"),
     Rule("rank compare fit audit", "propensities clip", lambda at: at["structure"] != "inverse-propensity",
          "only inverse-propensity divides clicks by propensities",

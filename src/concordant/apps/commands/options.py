@@ -122,7 +122,6 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
         "Write what the model of clicks finds of positions to F: how often each is examined (position-based), or how "
         "often readers go on after a click there (dependent-click).",
     )
-    pool: bool = flag("One ranking over all queries.")
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
     seed: int = option(None, SEED, default=0)
     rows: int | None = option(
@@ -222,7 +221,6 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
         type=ONE,
     )
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
-    pool: bool = flag("One population over all queries.")
     output: str | None = option(
         "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.", "-o"
     )

@@ -124,12 +124,15 @@ def board_of(options: RankOptions, *, runs: bool = False) -> tuple[Ranking, list
     with Progress(quiet, f"reading {options.log}"):
         if runs and name == "rrf" and reads["unranked"] is None:
             del reads["unranked"]
+            pool = reads.pop("pool")
             reading, how["unlisted"] = read_as_made(log, **reads), "last"
+            if pool:
+                reading = replace(reading, preferences=reading.preferences.pool())
         else:
             reading = read_log(log, **reads)
     check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
-    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    prefs = reading.preferences
     if options.half_life is not None and options.ties == "cumulative":
         raise UsageError("--half-life makes strengths fade, which --ties cumulative reads as grades; use --ties half")
     if options.half_life is not None:
