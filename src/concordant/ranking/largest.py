@@ -17,6 +17,8 @@ Flags = NDArray[np.bool_]
 CACHED = 1 << 18
 """Numbers worked on at a time."""
 SLACK = 1e-9
+LOOKED_AT = 1e8
+"""Items squared × draws from which a compiled loop over rows is quicker, the time to load it included."""
 
 
 def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
@@ -32,6 +34,8 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
     out = np.zeros(count)
     if items < 2 or not weight.any():
         return out
+    if count * items**2 > LOOKED_AT:
+        return _by_rows(draws, weight)[0]
     both = np.maximum(weight, weight.T)
     some = np.flatnonzero(both.any(axis=0))
     if len(some) < items:
@@ -53,6 +57,26 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
         least -= u.max(axis=1)[:, None] + SLACK
         out[begin : begin + step] = _among(values, weight, u >= least, most)
     return out
+
+
+def largest_pairs(draws: Floats, weight: Floats, group: Ints) -> tuple[Floats, Ints, Ints]:
+    """Return that of ``largest``, and i and j where it is; −1 where that was not looked for, or there is none."""
+    count, items = draws.shape
+    if count * items**2 > LOOKED_AT:
+        most, first = _by_rows(draws, weight)
+        each = np.arange(count)
+        second = ((draws[each, first][:, None] - draws) * weight[first]).argmax(axis=1)
+        return most, first, second
+    none = np.full(count, -1)
+    return largest(draws, weight, group), none, none.copy()
+
+
+def _by_rows(draws: Floats, weight: Floats) -> tuple[Floats, Ints]:
+    from concordant.kernels.pair_maxima import pair_maxima
+
+    most, first = np.empty(len(draws)), np.empty(len(draws), np.int64)
+    pair_maxima(np.ascontiguousarray(draws), np.ascontiguousarray(weight), most, first)
+    return most, first
 
 
 def _among(values: Floats, weight: Floats, candidate: Flags, most: Floats) -> Floats:
