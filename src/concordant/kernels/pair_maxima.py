@@ -8,12 +8,12 @@ from concordant.kernels.compiled import compiled, reordered
 
 
 @compiled
-def pair_maxima(draws, weight, most, first):  # type: ignore[no-untyped-def]
-    """Write max over i, j of (z_i − z_j) w_ij of each draw z to ``most``, and the i where it is to ``first``.
+def pair_maxima(draws, weight, floor, most):  # type: ignore[no-untyped-def]
+    """Write max over i, j of (z_i − z_j) w_ij of each draw z to ``most``; one below ``floor`` may be too small.
 
     ``draws`` (draws, items), ``weight`` (items, items), at least 0. The row of i holds nothing above (z_i − min z) max_j
-    w_ij, so it is looked at where that is above what other rows hold; the highest item's row comes first. Where no
-    difference is above 0, ``most`` is 0 and ``first`` −1.
+    w_ij, so it is looked at where that is above what other rows hold. The row where it is largest comes first, and with
+    an infinite floor alone.
     """
     count, items = draws.shape
     widest = np.empty(items)
@@ -22,20 +22,19 @@ def pair_maxima(draws, weight, most, first):  # type: ignore[no-untyped-def]
     for row in range(count):
         values = draws[row]
         least = values.min()
-        found, at = 0.0, -1
         top = int(np.argmax((values - least) * widest))
-        for step in range(-1, items):
-            i = top if step < 0 else step
-            if (values[i] - least) * widest[i] > found:
-                here = _row_maximum(values, values[i], weight[i])
-                if here > found:
-                    found, at = here, i
-        most[row], first[row] = found, at
+        found = _row_maximum(values, values[top], weight[top])
+        for i in range(items):
+            if (values[i] - least) * widest[i] > max(found, floor):
+                found = max(found, _row_maximum(values, values[i], weight[i]))
+        most[row] = found
 
 
 @reordered
 def _row_maximum(values, own, weight):  # type: ignore[no-untyped-def]
-    found = 0.0
+    """At least 0. Numbers from 0 on are in the order of their bits as integers, which processors compare many at a time."""
+    found = np.int64(0)
     for j in range(len(values)):
-        found = max(found, (own - values[j]) * weight[j])
-    return found
+        bits = np.float64((own - values[j]) * weight[j]).view(np.int64)
+        found = bits if bits > found else found
+    return np.int64(found).view(np.float64)

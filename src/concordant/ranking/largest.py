@@ -35,7 +35,7 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
     if items < 2 or not weight.any():
         return out
     if count * items**2 > LOOKED_AT:
-        return _by_rows(draws, weight)[0]
+        return _by_rows(draws, weight, 0.0)
     both = np.maximum(weight, weight.T)
     some = np.flatnonzero(both.any(axis=0))
     if len(some) < items:
@@ -59,24 +59,20 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
     return out
 
 
-def largest_pairs(draws: Floats, weight: Floats, group: Ints) -> tuple[Floats, Ints, Ints]:
-    """Return that of ``largest``, and i and j where it is; −1 where that was not looked for, or there is none."""
-    count, items = draws.shape
-    if count * items**2 > LOOKED_AT:
-        most, first = _by_rows(draws, weight)
-        each = np.arange(count)
-        second = ((draws[each, first][:, None] - draws) * weight[first]).argmax(axis=1)
-        return most, first, second
-    none = np.full(count, -1)
-    return largest(draws, weight, group), none, none.copy()
+def critical(draws: Floats, weight: Floats, group: Ints, level: float) -> float:
+    """Return the quantile of ``largest``. Draws that stay below it are not looked at to the end."""
+    if draws.size * draws.shape[1] <= LOOKED_AT:
+        return float(quantile(largest(draws, weight, group), level))
+    floor = float(quantile(_by_rows(draws, weight, np.inf), level))
+    return float(quantile(_by_rows(draws, weight, floor), level))
 
 
-def _by_rows(draws: Floats, weight: Floats) -> tuple[Floats, Ints]:
+def _by_rows(draws: Floats, weight: Floats, floor: float) -> Floats:
     from concordant.kernels.pair_maxima import pair_maxima
 
-    most, first = np.empty(len(draws)), np.empty(len(draws), np.int64)
-    pair_maxima(np.ascontiguousarray(draws), np.ascontiguousarray(weight), most, first)
-    return most, first
+    most = np.empty(len(draws))
+    pair_maxima(np.ascontiguousarray(draws), np.ascontiguousarray(weight), floor, most)
+    return most
 
 
 def _among(values: Floats, weight: Floats, candidate: Flags, most: Floats) -> Floats:

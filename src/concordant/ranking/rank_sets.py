@@ -32,7 +32,7 @@ from scipy.special import ndtri
 from concordant.errors import Idle, UsageError, did_you_mean, whole_number
 from concordant.progress import steps
 from concordant.ranking.joint import Varying
-from concordant.ranking.largest import largest, largest_pairs, quantile
+from concordant.ranking.largest import critical, quantile
 from concordant.ranking.rank_intervals import among_others, outermost
 
 Floats = NDArray[np.float64]
@@ -108,18 +108,13 @@ def _step_down(
     joint: Varying, weight: Floats, reject: Callable[[float], Flags], left: Callable[[Flags], Flags], level: float
 ) -> Flags:
     """Reject hypotheses by ever smaller critical values, those of the hypotheses that are ``left``."""
-    group, draws = joint.group.astype(np.int64), joint.draws
+    group = joint.group.astype(np.int64)
     rejected = np.zeros(weight.shape, bool)
-    kept = np.where(left(rejected), weight, 0.0)
-    most, first, second = largest_pairs(draws, kept, group)
     while True:
-        found = rejected | reject(float(quantile(most, level)))
+        found = rejected | reject(critical(joint.draws, np.where(left(rejected), weight, 0.0), group, level))
         if (found == rejected).all():
             return rejected
-        rejected, before = found, kept
-        kept = np.where(left(rejected), weight, 0.0)
-        again = np.flatnonzero((first < 0) | (kept[first, second] < before[first, second]))
-        most[again], first[again], second[again] = largest_pairs(draws[again], kept, group)
+        rejected = found
 
 
 def certainly_above(joint: Varying, ranked: Flags, level: float | None = None) -> Flags:
@@ -129,15 +124,15 @@ def certainly_above(joint: Varying, ranked: Flags, level: float | None = None) -
     """
     t, weight = _t(joint, ranked)
     level = joint.level if level is None else level
-    return _step_down(joint, weight, lambda critical: t > critical, lambda rejected: ~rejected, level)
+    return _step_down(joint, weight, lambda least: t > least, lambda rejected: ~rejected, level)
 
 
 def _among_first(joint: Varying, k: int, ranked: Flags) -> Flags:
     """Which items may be among the first k of their component."""
     t, weight = _t(joint, ranked)
 
-    def reject(critical: float) -> Flags:
-        out = (t > critical).sum(axis=0) >= k
+    def reject(least: float) -> Flags:
+        out = (t > least).sum(axis=0) >= k
         return np.asarray(np.broadcast_to(out, t.shape), bool)
 
     out = _step_down(joint, weight, reject, lambda rejected: ~rejected, joint.level_of_differences)[0]
@@ -151,7 +146,7 @@ def _first(joint: Varying, ranked: Flags) -> Flags:
     """
     t, weight = _t(joint, ranked)
     draws, ahead, level = joint.draws, t.max(axis=0), joint.level_of_differences
-    all_of_them = float(quantile(largest(draws, weight, joint.group.astype(np.int64)), level))
+    all_of_them = critical(draws, weight, joint.group.astype(np.int64), level)
     out = np.asarray(ahead <= all_of_them, bool)
     least = float(ndtri(level)) if joint.normal else 0.0
     for j in steps("candidates", np.flatnonzero(out & (ahead > least)).tolist()):
@@ -180,8 +175,8 @@ def _alone(joint: Varying, nodes: Ints, group: Ints, ranked: Flags) -> tuple[Int
         up, down = np.zeros(len(others), bool), np.zeros(len(others), bool)
         while True:  # hypotheses "other is not above j" and "j is not above other" that are left
             most = np.maximum(_most(scaled[:, ~up]), _most(-scaled[:, ~down]))
-            critical = float(quantile(most, level))
-            more_up, more_down = up | (ahead > critical), down | (-ahead > critical)
+            least = float(quantile(most, level))
+            more_up, more_down = up | (ahead > least), down | (-ahead > least)
             if (more_up == up).all() and (more_down == down).all():
                 break
             up, down = more_up, more_down
