@@ -23,6 +23,7 @@ the order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -122,9 +123,13 @@ def certainly_above(joint: Varying, ranked: Flags, level: float | None = None) -
 
     Entry i, j: item i is above item j. ``level``: the joint's where not given.
     """
-    t, weight = _t(joint, ranked)
     level = joint.level if level is None else level
-    return _step_down(joint, weight, lambda least: t > least, lambda rejected: ~rejected, level)
+    held: dict[Any, Flags] = vars(joint).setdefault("_certain", {})
+    key = level, ranked.tobytes()
+    if key not in held:
+        t, weight = _t(joint, ranked)
+        held[key] = _step_down(joint, weight, lambda least: t > least, lambda rejected: ~rejected, level)
+    return held[key]
 
 
 def _among_first(joint: Varying, k: int, ranked: Flags) -> Flags:
