@@ -20,12 +20,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 WAYS = {
-    "mean": "the mean score over tasks",
-    "median": "the median score over tasks",
-    "win-rate": "the share of the others that a system beats on a task (a tie is half a win), over tasks",
-    "borda": "the number of others that a system beats on a task: the win rate times their number",
-    "bradley-terry": "Bradley–Terry scores, each task one judgment: the order of the systems on it",
+    "mean": "mean score",
+    "median": "median score",
+    "win-rate": "win rate",
+    "borda": "Borda points",
+    "bradley-terry": "Bradley–Terry score",
 }
+"""Ways to make one number of the scores of a system, in words."""
 
 
 def shares_beaten(score: Floats) -> Floats:

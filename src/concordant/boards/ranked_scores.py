@@ -47,7 +47,7 @@ class ScoreBoard:
     >>> board.to_arrow().select(["tier", "rank", "system"]).to_pylist()[0]
     {'tier': 1, 'rank': 1, 'system': 'a'}
     >>> print(board.lines()[0])
-    with 95% confidence a is the best by the mean score over tasks
+    with 95% confidence a is the best by mean score
     """
 
     table: ScoreTable
@@ -67,6 +67,11 @@ class ScoreBoard:
     def systems(self) -> tuple[str, ...]:
         """The systems, best first, component by component."""
         return tuple(self.table.systems[i] for i in self.order)
+
+    @property
+    def way(self) -> str:
+        """What ``score`` is, in words."""
+        return WAYS[self.by]
 
     @cached_property
     def order(self) -> Ints:
@@ -238,7 +243,9 @@ class ScoreBoard:
             shown = sign * value if name in ("mean", "median") else value
             rows[name] = pa.array(shown[order], from_pandas=True)
         for name, value in better.items():
-            above = (value[None, :] > value[:, None] + 1e-12 * np.abs(value[:, None])) & (group[None, :] == group[:, None])
+            above = (value[None, :] > value[:, None] + 1e-12 * np.abs(value[:, None])) & (
+                group[None, :] == group[:, None]
+            )
             rows[f"rank_{name}"] = pa.array((1 + above.sum(axis=1))[order], mask=np.isnan(value)[order])
         return pa.table(rows)
 
@@ -252,7 +259,9 @@ class ScoreBoard:
     def first(self) -> list[str]:
         """The systems of the largest component that may be the best, with the board's confidence."""
         found = self.rank_sets("top", top=1)
-        rows = zip(found["component"].to_pylist(), found["item"].to_pylist(), found["among_first"].to_pylist(), strict=True)
+        rows = zip(
+            found["component"].to_pylist(), found["item"].to_pylist(), found["among_first"].to_pylist(), strict=True
+        )
         return [item for component, item, may in rows if component == 1 and may]
 
     def to_dict(self) -> dict[str, Any]:
@@ -279,44 +288,43 @@ class ScoreBoard:
         """Return what the board says as sentences: who may be the best, tiers, neighbours, and Friedman's test."""
         level, first, group = 100 * self.level, self.first, self.joint.group
         of = " of the largest group" if group.any() else ""
-        named: dict[str, Any] = {"level": level, "of": of, "way": WAYS[self.by], "systems": int((group == 0).sum())}
+        named: dict[str, Any] = {"level": level, "of": of, "way": self.way, "systems": int((group == 0).sum())}
         if len(first) == 1:
             said = [Note("first", "with {level:g}% confidence {best} is the best{of} by {way}", best=first[0], **named)]
         else:
             text = "with {level:g}% confidence the best{of} by {way} is one of {may} of {systems:systems}: {listed}"
             listed = ", ".join(first[:8]) + (f" and {len(first) - 8} more" if len(first) > 8 else "")
             said = [Note("first", text, may=len(first), listed=listed, **named)]
-        tiers = self.rank_sets("tiers")
-        count = max(t for t, c in zip(tiers["tier"].to_pylist(), tiers["component"].to_pylist(), strict=True) if c == 1)
-        apart = self._neighbours()
-        text = (
-            "{tiers:tiers}{of}: of two systems in different tiers the one in the better tier is better, for all pairs at "
-            "once ({level:g}%)"
-            if count > 1
-            else "one tier{of}: the tasks do not split the systems into better and worse ones ({level:g}%)"
-        )
-        said.append(Note("tiers", text, tiers=count, **named))
-        text = "{apart:,} of {pairs:neighbours} in the order can be told apart, all pairs being looked at"
-        said.append(Note("neighbours", text, apart=int(apart.sum()), pairs=len(apart)))
-        if (test := self.friedman) is not None:
-            what = "clusters" if self.table.clustered else "tasks"
-            text = (
-                "Friedman's test that all systems are alike: χ² = {chi:.4g} on {freedom}, {p}; how much {what} agree "
-                "(Kendall's W, 0 to 1): {w:.2f}"
+        own = self.order[group[self.order] == 0]
+        apart = self.above[np.ix_(own, own)]
+        pairs, next_ = len(own) * (len(own) - 1) // 2, int(np.diagonal(apart, 1).sum())
+        text = "{apart:,} of {pairs:pairs}{of} can be told apart, all at once; of neighbours in the order {next:,} of {gaps:,}"
+        named |= {"apart": int(apart.sum()), "pairs": pairs, "next": next_, "gaps": len(own) - 1}
+        said.append(Note("pairs", text, **named))
+        tiers = self.rank_sets("tiers", systems=[self.table.systems[i] for i in own])["tier"].to_pylist()
+        text = "{tiers:tiers}{of}: every system of a tier is better than every system of the tiers below it"
+        said.append(
+            Note(
+                "tiers",
+                text if max(tiers) > 1 else "one tier{of}: no cut of the order is certain",
+                tiers=max(tiers),
+                **named,
             )
-            numbers: dict[str, Any] = {"chi": test.chi_square, "freedom": test.systems - 1, "w": test.concordance}
-            said.append(Note("friedman", text, p=p_said(test.f_p_value), what=what, **numbers))
+        )
+        if (test := self.friedman) is not None:
+            text = (
+                "Friedman's test that all systems are alike, on {blocks:,} {what}: χ² = {chi:.4g} on {freedom}, {p}; how much "
+                "these agree (Kendall's W, 0 to 1): {w:.2f}"
+            )
+            named = {"blocks": test.tasks, "what": "clusters" if self.table.clustered else "tasks"}
+            named |= {"chi": test.chi_square, "freedom": test.systems - 1, "w": test.concordance}
+            said.append(Note("friedman", text, p=p_said(test.f_p_value), **named))
         return said
 
     @cached_property
     def above(self) -> NDArray[np.bool_]:
         """Which systems are certainly above which, all statements at once, in the order of ``table.systems``."""
         return certainly_above(self.joint, np.ones(len(self.score), bool), self.joint.level_of_differences)
-
-    def _neighbours(self) -> NDArray[np.bool_]:
-        """Which neighbours of the largest component are told apart."""
-        own = self.order[self.joint.group[self.order] == 0]
-        return np.asarray(self.above[own[:-1], own[1:]])
 
 
 def _holm(p: Floats) -> Floats:
@@ -393,8 +401,8 @@ def _fitted(table: ScoreTable, by: str, asked: dict[str, Any]) -> tuple[Varying,
             raise UsageError(f"no task compares {few(lost)} with another system; leave {'it' if len(lost) == 1 else 'them'} out")  # fmt: skip
         board = rank(prefs, "bradley-terry", interval="sandwich", level=level)
         rows = np.argsort(board.item)
-        ends = (board.lower[rows], board.upper[rows])
-        return board._joint(None)[0], board.score[rows], board.standard_error[rows], ends
+        error = np.sqrt(np.diagonal(board.covariance().matrix))
+        return board._joint(None)[0], board.score[rows], error[rows], (board.lower[rows], board.upper[rows])
     if by == "median":
         drawn = Medians.of(table, **asked)
         half = t_quantile(0.5 + level / 2, np.inf) * drawn.errors

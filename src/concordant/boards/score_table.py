@@ -110,7 +110,9 @@ class ScoreTable:
         lost = [*np.array(self.systems)[~rows].tolist(), *np.array(self.tasks)[~columns].tolist()]
         if rows.sum() < 2:
             raise InputError("fewer than two systems have a score")
-        note = Note("no score", "without any score, and left out: {items}", items=lost[:8], others=max(len(lost) - 8, 0))
+        note = Note(
+            "no score", "without any score, and left out: {items}", items=lost[:8], others=max(len(lost) - 8, 0)
+        )
         grid = np.ix_(rows, columns)
         return replace(
             self, systems=tuple(np.array(self.systems)[rows].tolist()), tasks=tuple(np.array(self.tasks)[columns].tolist()),
@@ -141,7 +143,7 @@ class ScoreTable:
         named = [name for name in self.tasks if LOSSES.search(name)]
         if named and not self.lower.any():
             text = "{items} {count:looks|look} like something of which less is better; if so, say {ask}"
-            ask = Setting("lower_is_better", True) if len(named) == len(self.tasks) else Setting("lower", named[0])
+            ask = Setting("lower_is_better", True) if 2 * len(named) > len(self.tasks) else Setting("lower", named[0])
             more = max(len(named) - 4, 0)
             notes.append(Note("looks like a loss", text, items=named[:4], others=more, count=len(named), ask=ask))
         return replace(self, notes=tuple(notes))
@@ -201,7 +203,9 @@ def _labels(column: Any, what: str) -> tuple[list[str], Ints]:
     lost = read.is_null().to_numpy(zero_copy_only=False)
     words = [] if pa.types.is_null(read.type) else read.dictionary.to_pylist()
     blank = np.array([not word.strip() for word in words] + [True])
-    code = np.full(len(read), len(words)) if not words else pc.fill_null(read.indices, len(words)).to_numpy().astype(int)
+    code = (
+        np.full(len(read), len(words)) if not words else pc.fill_null(read.indices, len(words)).to_numpy().astype(int)
+    )
     lost = lost | blank[code]
     if lost.any():
         row = int(np.flatnonzero(lost)[0]) + 1

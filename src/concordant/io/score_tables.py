@@ -34,14 +34,14 @@ LAYOUTS = ("long", "systems-by-tasks", "tasks-by-systems")
 NAMES = {
     "system": (
         *("system", "model", "model_name", "model_id", "method", "algorithm", "ranker", "arm", "participant", "team"),
-        *("submission", "agent", "llm", "classifier", "recommender", "name"),
+        *("submission", "agent", "llm", "classifier", "classifier_name", "name"),
     ),
     "task": (
         *("task", "task_name", "task_id", "dataset", "dataset_name", "data_set", "benchmark", "subject", "instance"),
         *("query", "query_id", "qid", "question", "question_id", "problem", "topic", "prompt", "prompt_id", "test"),
     ),
     "score": ("score", "value", "main_score", "metric_value", "result", "performance", "accuracy", "acc", "points"),
-    "trial": ("trial", "seed", "repeat", "replicate", "repetition", "epoch"),
+    "trial": ("trial", "seed", "repeat", "replicate", "repetition", "iteration", "epoch", "fold", "split"),
     "weight": ("weight",),
     "metric": ("metric", "metric_name", "measure"),
 }
@@ -49,8 +49,8 @@ NAMES = {
 EMPTY = frozenset({"", "-", "–", "—", "n/a", "na", "nan", "null", "none", "#n/a"})
 TRUTH = {"true": 1.0, "false": 0.0}
 ASIDE = re.compile(
-    r"(avg|average|mean|overall|total|macro|rank|ranking|place|position|no|nr|index|id|unnamed|params?|parameters?|n_params|"
-    r"num_params|size|model_size|memory|dim|dimensions?|embedding_dim\w*|max_tokens|year|date|release\w*|price|votes)(_.*)?"
+    r"(avg|average|mean|overall|total|macro|rank|ranking|place|position|no|nr|index|id|unnamed|year|date|released?|votes)"
+    r"(_.*)?|(.*_)?(params?|parameters?|size|flops|tokens|rtfx|throughput|latency|price|cost|dimensions?|memory)(_.*)?"
 )
 """Columns of numbers of a wide table that are hardly scores on a task."""
 
@@ -102,7 +102,9 @@ def scores_of(
         raise UsageError(f"no column of scores can be the {few(unknown)}; known: {', '.join((*NAMES, 'cluster'))}")
     if layout is not None and layout not in LAYOUTS:
         raise UsageError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
-    log = with_columns(locate(source) if isinstance(source, str) or hasattr(source, "__fspath__") else from_object(source))
+    log = with_columns(
+        locate(source) if isinstance(source, str) or hasattr(source, "__fspath__") else from_object(source)
+    )
     if log.format in ("preflib", "letor", "qrels", "run"):
         raise UsageError(f"{log.name} holds no table of scores (it is of the format {log.format})")
     if missing := [column for column in given.values() if column not in log.columns]:
@@ -126,7 +128,9 @@ def scores_of(
             raise UsageError(f"{log.name}: a row is a score here, no column is a task; leave out ", Setting("tasks"))
         return _long(log, {role: roles[role] for role in roles}, metric)
     if metric is not None:
-        raise UsageError(f"{log.name}: columns are tasks or systems here, none holds metrics; leave out ", Setting("metric"))
+        raise UsageError(
+            f"{log.name}: columns are tasks or systems here, none holds metrics; leave out ", Setting("metric")
+        )
     return _wide(log, given, layout, tasks)
 
 
@@ -161,7 +165,12 @@ class _Cells:
         self.words: list[str] = []
         if pa.types.is_boolean(kind):
             column = column.cast(pa.int8())
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
+        if (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_decimal(kind)
+            or pa.types.is_boolean(kind)
+        ):
             values = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
             self.values, self.wrong = np.asarray(values, np.float64), np.isinf(values)
             self.code = np.zeros(len(values), np.int64)
@@ -227,7 +236,10 @@ def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table
         if metric is not None:
             table = table.filter(pc.equal(names, metric))
     elif metric is not None:
-        raise UsageError(f"{log.name}: no column of metrics to choose {metric!r} from; name it with ", Setting("columns", key="metric"))
+        raise UsageError(
+            f"{log.name}: no column of metrics to choose {metric!r} from; name it with ",
+            Setting("columns", key="metric"),
+        )
     out: dict[str, Any] = {}
     for role in ("system", "task", "score", "trial", "weight", "cluster"):
         if role not in roles:
@@ -240,8 +252,10 @@ def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table
         else:
             out[role] = texts(table[roles[role]], as_json=log.as_json)
     taken = ", ".join(f"{role}: {column}" for role, column in roles.items() if role in out and plain(column) != role)
+    rest = [column for column in log.columns if column not in roles.values()]
     if taken:
-        notes.append(Note("columns", "read as {taken}", taken=taken))
+        text = "read as {taken}" + ("; not read: {items}" if rest else "")
+        notes.append(Note("columns", text, taken=taken, items=rest[:6], others=max(len(rest) - 6, 0)))
     return pa.table(out), tuple(notes)
 
 
@@ -274,17 +288,27 @@ def _wide(
     trial = given.get("trial")
     beside = [column for column in (trial, given.get("weight"), given.get("cluster")) if column]
     if layout == "systems-by-tasks" and (odd := {"weight", "cluster"} & {*given}):
-        raise UsageError(f"{log.name}: rows are systems here, and {few(sorted(odd))} belong to tasks; give rows of system, task, score")
+        raise UsageError(
+            f"{log.name}: rows are systems here, and {few(sorted(odd))} belong to tasks; give rows of system, task, score"
+        )
     notes: list[str] = []
     chosen = [c for c in wanted or log.columns if c != names and c not in beside]
     if wanted is None:
         none = [c for c in chosen if not cells[c].some and (cells[c].wrong.any() or c == "")]
-        aside = [c for c in chosen if c not in none and cells[c].some and ASIDE.fullmatch(re.sub(r"[^a-z0-9]+", "_", plain(c)).strip("_") or "no")]
+        aside = [
+            c
+            for c in chosen
+            if c not in none
+            and cells[c].some
+            and ASIDE.fullmatch(re.sub(r"[^a-z0-9]+", "_", plain(c)).strip("_") or "no")
+        ]
         chosen = [c for c in chosen if c not in none and c not in aside]
         for lost, why in ((none, "they hold no numbers"), (aside, "by their names they are no scores on a task")):
             if lost:
                 text = "left out: {items} ({why}); {ask} names the columns to read"
-                notes.append(Note("left out", text, items=lost[:6], others=max(len(lost) - 6, 0), why=why, ask=Setting("tasks")))
+                notes.append(
+                    Note("left out", text, items=lost[:6], others=max(len(lost) - 6, 0), why=why, ask=Setting("tasks"))
+                )
     if not chosen:
         raise InputError(
             f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or a "

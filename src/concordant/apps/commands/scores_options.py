@@ -37,7 +37,9 @@ class ScoresOptions(TextOptions):
         "A,B,…", "Columns to read, where columns are tasks (or systems); default: those of numbers but averages, ranks."
     )
     lower_is_better: bool = flag("Scores are losses: the lowest is the best.")
-    lower: tuple[str, ...] = option("TASK", "A task of which the lowest score is the best (again for more).", default=())
+    lower: tuple[str, ...] = option(
+        "TASK", "A task of which the lowest score is the best (again for more).", default=()
+    )
     by: Literal["mean", "median", "win-rate", "borda", "bradley-terry"] = option(
         None, "How the scores of a system become one number.", default="mean"
     )
@@ -46,7 +48,9 @@ class ScoresOptions(TextOptions):
     resamples: int = option("N", "Draws for all differences at once.", default=5000)
     seed: int = option(None, SEED, default=0)
     output: str | None = option("F", f"{TABLE}; .json has everything but the pairs.", "-o")
-    pairs: str | None = option("F", "Write all pairs to F: difference, errors, p-values of t, sign and signed-rank tests.")
+    pairs: str | None = option(
+        "F", "Write all pairs to F: difference, errors, p-values of t, sign and signed-rank tests."
+    )
     averages: str | None = option("F", "Write every way to average, and the ranks by each, to F.")
     plot: str | None = option("F", "Draw a critical-difference picture: .svg.")
     nemenyi: bool = flag("Of --plot: mean ranks with Nemenyi's critical difference.")

@@ -16,13 +16,6 @@ WIDTH, MARGIN, LINE, LANE = 560, 24, 20, 9
 """Of the axis, around it, of a row of names, of a row of bars."""
 CHARACTER = 7.0
 LONGEST = 32
-AXES = {
-    "mean": "mean score",
-    "median": "median score",
-    "win-rate": "win rate",
-    "borda": "Borda points a task",
-    "bradley-terry": "Bradley–Terry score",
-}
 
 
 def critical_difference(board: ScoreBoard, *, nemenyi: bool = False, systems: int = 30) -> str:
@@ -43,16 +36,21 @@ def critical_difference(board: ScoreBoard, *, nemenyi: bool = False, systems: in
     most = whole_number(systems, "systems", least=2, most=200)
     if nemenyi:
         if (test := board.friedman) is None:
-            raise UsageError("fewer than two tasks have scores of all systems, so there are no ranks for Nemenyi’s test")
+            raise UsageError(
+                "fewer than two tasks have scores of all systems, so there are no ranks for Nemenyi’s test"
+            )
         ranks = np.array(test.mean_ranks)
         order = np.argsort(ranks, kind="stable")
         value = ranks[order]
         apart = np.abs(value[:, None] - value) >= test.critical_difference
         title = f"mean rank on {test.tasks} {'clusters of tasks' if board.table.clustered else 'tasks'} (1 is the best)"
-        return _picture(_names(board, order), value, apart, title, most, test.critical_difference)
+        said = "A bar joins systems whose mean ranks differ by less than the critical difference (Nemenyi"
+        said += f", {100 * board.level:g}%)."
+        return _picture(_names(board, order), value, apart, title, most, said, test.critical_difference)
     order = board.order[board.joint.group[board.order] == 0]
     apart = (board.above | board.above.T)[np.ix_(order, order)]
-    return _picture(_names(board, order), board.score[order], apart, AXES[board.by], most, None)
+    said = f"A bar joins systems of which no two are told apart ({100 * board.level:g}%, all pairs at once)."
+    return _picture(_names(board, order), board.score[order], apart, board.way, most, said)
 
 
 def _names(board: ScoreBoard, order: NDArray[np.int64]) -> list[str]:
@@ -60,7 +58,13 @@ def _names(board: ScoreBoard, order: NDArray[np.int64]) -> list[str]:
 
 
 def _picture(
-    names: Sequence[str], value: NDArray[np.float64], apart: NDArray[np.bool_], title: str, most: int, length: float | None
+    names: Sequence[str],
+    value: NDArray[np.float64],
+    apart: NDArray[np.bool_],
+    title: str,
+    most: int,
+    said: str,
+    length: float | None = None,
 ) -> str:
     shown = min(most, len(names))
     of = "" if shown == len(names) else f", the first {shown} of {len(names)} systems"
@@ -79,7 +83,7 @@ def _picture(
     axis = 78 if length is not None else 58
     rows = axis + 16 + LANE * (max(lanes, default=-1) + 1) + 8
     half = (shown + 1) // 2
-    height = rows + LINE * half + MARGIN
+    height = rows + LINE * half + 2 * MARGIN
     width = 2 * side + WIDTH
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
@@ -99,7 +103,9 @@ def _picture(
         end = side + WIDTH * length / abs(right - left)
         ends = f"M{side:g} 34V42M{side:g} 38H{min(end, side + WIDTH):.1f}M{min(end, side + WIDTH):.1f} 34V42"
         parts.append(f'<path d="{ends}" stroke="{BLUE}" stroke-width="2" fill="none"/>')
-        parts.append(f'<text x="{min(end, side + WIDTH) + 6:.1f}" y="42" font-size="11" fill="{BLUE}">CD = {length:.3g}</text>')
+        parts.append(
+            f'<text x="{min(end, side + WIDTH) + 6:.1f}" y="42" font-size="11" fill="{BLUE}">CD = {length:.3g}</text>'
+        )
     for (begin, end_), lane in zip(bars, lanes, strict=True):
         y = axis + 14 + LANE * lane
         x = sorted((at(float(value[begin])), at(float(value[end_]))))
@@ -116,6 +122,9 @@ def _picture(
         text = f"{escape(name)} {number}" if on_left else f"{number} {escape(name)}"
         anchor, place = ("end", end - 4) if on_left else ("start", end + 4)
         parts.append(f'<text x="{place:g}" y="{y + 4:g}" text-anchor="{anchor}">{text}</text>')
+    parts.append(
+        f'<text x="{width / 2:g}" y="{height - 14:g}" text-anchor="middle" font-size="12" fill="{SOFT}">{said}</text>'
+    )
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -126,7 +135,9 @@ def _marks(low: float, high: float) -> list[float]:
     rough = (high - low) / 6
     unit = 10.0 ** np.floor(np.log10(rough))
     step = unit * next(one for one in (1, 2, 2.5, 5, 10) if one * unit >= rough * (1 - 1e-9))
-    return [float(f"{step * n:.12g}") for n in range(int(np.floor(low / step + 1e-9)), int(np.ceil(high / step - 1e-9)) + 1)]
+    return [
+        float(f"{step * n:.12g}") for n in range(int(np.floor(low / step + 1e-9)), int(np.ceil(high / step - 1e-9)) + 1)
+    ]
 
 
 def _bars(apart: NDArray[np.bool_]) -> list[tuple[int, int]]:
