@@ -137,7 +137,7 @@ class Medians(Varying):
     @cached_property
     def errors(self) -> Floats:
         """Standard errors of the medians."""
-        return np.sqrt((self.draws**2).mean(axis=0))
+        return np.asarray(np.sqrt((self.draws**2).mean(axis=0)))
 
     @cached_property
     def standard_errors(self) -> Floats:

@@ -8,15 +8,16 @@ by leaving out hard tasks.
 *Errors.* α̂_i − α̂_j = Σ_t of what task t contributes, U_it − U_jt = L⁺ w_t r_t (r: residuals, L: the Laplacian of the
 normal equations); the standard error is that of a sum of independent contributions, one of each cluster:
 n/(n − 1) Σ_c (U_ic − U_jc)², n the number of clusters of the system that has fewer (of weights, (Σw)²/Σw²). With all
-cells there and equal weights it is that of the paired t test. Trials within a task are averaged: how they scatter is part of e.
+cells there and equal weights it is that of the paired t test. Trials within a task are averaged: how they scatter is
+part of e.
 
-*All differences at once.* Signs of clusters are drawn: where differences of equal systems are as likely to be −d as d in
-each cluster, whatever the other differences are, every choice of signs is as likely as the one that was seen, and the
-largest |Σ_c d_c|/√Σ_c d_c² of the pairs that are equal exceeds the quantile of its law under drawn signs with
-probability 1 − level at most, for any number of tasks (Fisher 1935; Romano, Annals of Statistics 17, 1989; all pairs by
-step-down: Romano and Wolf, JASA 100, 2005); without symmetry it holds as the number of clusters grows. The statistic is
-a function of Student's t alone: with n clusters t² = (n − 1) u²/(n − u²). With missing cells d_c = U_ic − U_jc + h_c (α̂_i − α̂_j),
-h_c the cluster's share of the weights, and the statistic is at most √n.
+*All differences at once.* Signs of clusters are drawn. Where the differences of equal systems are jointly as likely to
+be −d as d in each cluster, every choice of signs is as likely as the one that was seen, and the largest
+|Σ_c d_c|/√Σ_c d_c² of the pairs that are equal exceeds the quantile of its law under drawn signs with probability
+1 − level at most, for any number of tasks (Fisher 1935; Romano, Annals of Statistics 17, 1989; all pairs by step-down:
+Romano and Wolf, JASA 100, 2005); without that symmetry it holds as the number of clusters grows. The statistic is a
+function of Student's t alone: with n clusters t² = (n − 1) u²/(n − u²). With missing cells d_c = U_ic − U_jc +
+h_c (α̂_i − α̂_j), h_c the cluster's share of the weights, and the statistic is at most √n.
 """
 
 from __future__ import annotations
@@ -156,11 +157,11 @@ class OverTasks(Varying):
     def _same(self) -> Flags:
         same = self.component[:, None] == self.component
         np.fill_diagonal(same, False)
-        return same
+        return np.asarray(same, bool)
 
     @cached_property
     def pair_errors(self) -> Floats:
-        """√Σ d² of each pair, which the difference is divided by: inf where it is not determined, or nothing differs."""
+        """√Σ d² of each pair, by which its difference is divided; inf where that is unknown, or nothing differs."""
         gap = self.value[:, None] - self.value
         short = 1.0 / self.tasks_of_pairs - (self.share**2).sum(axis=1)[:, None]
         square = _squares(self._null) + gap**2 * np.where(short > 1e-12, short, 0.0)
@@ -211,7 +212,7 @@ class OverTasks(Varying):
 
 def _factor(n: Floats) -> Floats:
     """n/(n − 1), inf for one cluster."""
-    return np.divide(n, n - 1, out=np.full(n.shape, np.inf), where=n > 1 + 1e-9)
+    return np.asarray(np.divide(n, n - 1, out=np.full(n.shape, np.inf), where=n > 1 + 1e-9))
 
 
 def _squares(x: Floats) -> Floats:

@@ -185,7 +185,8 @@ class ScoreBoard:
         half = joint.together(float(quantile(most, self.level)), first, second)  # type: ignore[attr-defined]
         p_value = alone["p_value"]
         known = ~np.isnan(p_value)
-        p_max = np.where(known & (gap != 0), np.maximum((1.0 + reached) / (1.0 + len(most)), p_value), np.where(known, 1.0, np.nan))  # fmt: skip
+        p_max = np.maximum((1.0 + reached) / (1.0 + len(most)), p_value)
+        p_max = np.where(known, np.where(gap != 0, p_max, 1.0), np.nan)
         names = pa.array(self.table.systems)
         columns = {"p_value": p_value, "p_max_t": p_max, "p_holm": _holm(p_value)}
         return pa.table(
@@ -216,8 +217,10 @@ class ScoreBoard:
         p_sign = sign_test(count[0], count[2])
         return {
             **dict(zip(("wins", "ties", "losses"), count, strict=True)),
-            **{"p_sign": p_sign, "p_sign_holm": _holm(p_sign)},
-            **{"p_wilcoxon": p_wilcoxon, "p_wilcoxon_holm": _holm(p_wilcoxon)},
+            "p_sign": p_sign,
+            "p_sign_holm": _holm(p_sign),
+            "p_wilcoxon": p_wilcoxon,
+            "p_wilcoxon_holm": _holm(p_wilcoxon),
         }
 
     def averages(self) -> pa.Table:
@@ -298,7 +301,7 @@ class ScoreBoard:
         own = self.order[group[self.order] == 0]
         apart = self.above[np.ix_(own, own)]
         pairs, next_ = len(own) * (len(own) - 1) // 2, int(np.diagonal(apart, 1).sum())
-        text = "{apart:,} of {pairs:pairs}{of} can be told apart, all at once; of neighbours in the order {next:,} of {gaps:,}"
+        text = "{apart:,} of {pairs:pairs}{of} can be told apart, all at once; of neighbours {next:,} of {gaps:,}"
         named |= {"apart": int(apart.sum()), "pairs": pairs, "next": next_, "gaps": len(own) - 1}
         said.append(Note("pairs", text, **named))
         tiers = self.rank_sets("tiers", systems=[self.table.systems[i] for i in own])["tier"].to_pylist()
@@ -313,8 +316,8 @@ class ScoreBoard:
         )
         if (test := self.friedman) is not None:
             text = (
-                "Friedman's test that all systems are alike, on {blocks:,} {what}: χ² = {chi:.4g} on {freedom}, {p}; how much "
-                "these agree (Kendall's W, 0 to 1): {w:.2f}"
+                "Friedman's test that all systems are alike, on {blocks:,} {what}: χ² = {chi:.4g} on {freedom}, {p}; "
+                "how much these agree (Kendall's W, 0 to 1): {w:.2f}"
             )
             named = {"blocks": test.tasks, "what": "clusters" if self.table.clustered else "tasks"}
             named |= {"chi": test.chi_square, "freedom": test.systems - 1, "w": test.concordance}
@@ -366,8 +369,8 @@ def rank_scores(
 
     Missing cells are neither zero nor ignored: systems are compared on tasks that they share (module ``over_tasks``).
 
-    Errors: InputError for rows that are no scores (``ScoreTable.of``); UsageError for a way, level or number that is not
-    allowed, and for weights with Bradley–Terry.
+    Errors: InputError for rows that are no scores (``ScoreTable.of``); UsageError for a way, level or number that is
+    not allowed, and for weights with Bradley–Terry.
 
     >>> import concordant as cc
     >>> rows = {"system": ["a", "a", "b", "b"], "task": [1, 2, 1, 2], "score": [0.5, 0.75, 0.25, 0.5]}
@@ -395,10 +398,13 @@ def _fitted(table: ScoreTable, by: str, asked: dict[str, Any]) -> tuple[Varying,
     level = asked["level"]
     if by == "bradley-terry":
         if len(np.unique(table.weight)) > 1:
-            raise UsageError("Bradley–Terry takes each task as one judgment, and tasks have weights here; take ", Setting("by", "win-rate"))  # fmt: skip
+            why = "Bradley–Terry takes each task as one judgment, and tasks have weights here; take "
+            raise UsageError(why, Setting("by", "win-rate"))
         prefs = orders(table)
         if lost := sorted({*table.systems} - {*prefs.items.tolist()}):
-            raise UsageError(f"no task compares {few(lost)} with another system; leave {'it' if len(lost) == 1 else 'them'} out")  # fmt: skip
+            raise UsageError(
+                f"no task compares {few(lost)} with another system; leave out what is compared with nothing"
+            )
         board = rank(prefs, "bradley-terry", interval="sandwich", level=level)
         rows = np.argsort(board.item)
         error = np.sqrt(np.diagonal(board.covariance().matrix))
@@ -410,7 +416,8 @@ def _fitted(table: ScoreTable, by: str, asked: dict[str, Any]) -> tuple[Varying,
     score = table.better if by == "mean" else shares_beaten(table.better)
     if by == "borda":
         score = score * (np.bincount(table.component)[table.component] - 1)[:, None]
-    if (alone := np.isnan(score).all(axis=1)).any():
+    alone = np.asarray(np.isnan(score).all(axis=1))
+    if alone.any():
         score = np.where(alone[:, None] & ~np.isnan(table.better), 0.5, score)
     found = OverTasks.of(table, score, **asked)
     freedom = np.maximum(found.effective - 1, 1e-9)
@@ -437,18 +444,20 @@ def _notes(table: ScoreTable, by: str, joint: Varying) -> list[str]:
         notes.append(Note("few tasks", text, clusters=table.clusters, what=what, once=2 ** (table.clusters - 1)))
     if table.lower.any() and not table.lower.all() and by in ("mean", "median"):
         text = (
-            "lower is better on {lower:,} of {tasks:tasks}, whose scores count with a minus: a {by} of such a mixture has "
-            "no unit; {ask} needs none"
+            "lower is better on {lower:,} of {tasks:tasks}, whose scores count with a minus: a {by} of such a mixture "
+            "has no unit; {ask} needs none"
         )
-        notes.append(Note("mixed directions", text, lower=int(table.lower.sum()), tasks=len(table.tasks), by=by, ask=Setting("by", "win-rate")))  # fmt: skip
+        lower, tasks = int(table.lower.sum()), len(table.tasks)
+        notes.append(Note("mixed directions", text, lower=lower, tasks=tasks, by=by, ask=Setting("by", "win-rate")))
     with np.errstate(all="ignore"):
         spread = np.nan_to_num(np.nanstd(table.score, axis=0))
     if by == "mean" and len(spread) > 2 and spread.max() > 10 * (usual := float(np.median(spread))) > 0:
         text = (
-            "the scores on {task} spread {times:.0f} times as wide as on the median task and rule the mean; {ask} weighs "
-            "tasks alike"
+            "the scores on {task} spread {times:.0f} times as wide as on the median task and rule the mean; {ask} "
+            "weighs tasks alike"
         )
-        notes.append(Note("wide task", text, task=table.tasks[int(spread.argmax())], times=float(spread.max() / usual), ask=Setting("by", "win-rate")))  # fmt: skip
+        times, task = float(spread.max() / usual), table.tasks[int(spread.argmax())]
+        notes.append(Note("wide task", text, task=task, times=times, ask=Setting("by", "win-rate")))
     if isinstance(joint, OverTasks) and by == "mean" and (table.trials > 1).any():
         notes.append(_of_trials(table, joint))
     return notes
@@ -464,7 +473,8 @@ def _of_trials(table: ScoreTable, joint: OverTasks) -> Note:
     square = joint.standard_errors[np.isfinite(joint.standard_errors)] ** 2
     of = min(of_trials / float(square.mean()), 1.0) if len(square) and square.mean() > 0 else 0.0
     text = (
-        "{cells:cells} {cells:holds|hold} several trials, which are averaged; trials make {of:.0%} of the variance of the "
-        "differences: with endless trials standard errors would be {less:.0%} smaller, the rest is which tasks there are"
+        "{cells:cells} {cells:holds|hold} several trials, which are averaged; trials make {of:.0%} of the variance of "
+        "the differences: with endless trials standard errors would be {less:.0%} smaller, the rest is which tasks "
+        "there are"
     )
     return Note("trials", text, cells=int(several.sum()), of=of, less=1 - float(np.sqrt(1 - of)))

@@ -62,7 +62,7 @@ class ScoreTable:
         missing, a label that is, a score that is no number, a trial that is there twice, weights or clusters of a task
         that differ; for fewer than two systems.
         """
-        table = rows if isinstance(rows, pa.Table) or isinstance(rows, Mapping) else pa.table(rows)
+        table = rows if isinstance(rows, pa.Table | Mapping) else pa.table(rows)
         names = table.column_names if isinstance(table, pa.Table) else list(table)
         if missing := [name for name in ("system", "task", "score") if name not in names]:
             raise InputError(
@@ -115,7 +115,8 @@ class ScoreTable:
         )
         grid = np.ix_(rows, columns)
         return replace(
-            self, systems=tuple(np.array(self.systems)[rows].tolist()), tasks=tuple(np.array(self.tasks)[columns].tolist()),
+            self, systems=tuple(np.array(self.systems)[rows].tolist()),
+            tasks=tuple(np.array(self.tasks)[columns].tolist()),
             score=self.score[grid], trials=self.trials[grid], within=self.within[grid], weight=self.weight[columns],
             cluster=np.unique(self.cluster[columns], return_inverse=True)[1], lower=self.lower[columns],
             notes=(*self.notes, note),
@@ -136,8 +137,8 @@ class ScoreTable:
         cells, held = self.score.size, int((self.trials > 0).sum())
         if held < cells:
             text = (
-                "{missing:cells} of {cells:,} {missing:is|are} missing: systems are compared on the tasks that they have "
-                "in common (system and task effects by least squares), so a system gains nothing by leaving out hard tasks"
+                "{missing:cells} of {cells:,} {missing:is|are} missing: systems are compared on the tasks that they "
+                "share (system and task effects by least squares), so nobody gains by leaving out hard tasks"
             )
             notes.append(Note("missing cells", text, missing=cells - held, cells=cells, rows=empty))
         named = [name for name in self.tasks if LOSSES.search(name)]
@@ -171,7 +172,7 @@ class ScoreTable:
         graph = coo_array((np.ones(len(row)), (row, k + column)), shape=(k + n, k + n))
         found = connected_components(graph, directed=False)[1][:k]
         order = np.argsort(-np.bincount(found), kind="stable")
-        return np.argsort(order)[found].astype(np.int64)
+        return np.asarray(np.argsort(order)[found], np.int64)
 
     def summed(self, of_tasks: Floats) -> Floats:
         """Add up columns of tasks by cluster; shape (…, clusters)."""
@@ -252,7 +253,7 @@ def _of_tasks(value: Floats, task: Ints, tasks: Sequence[str], what: str) -> Flo
     np.minimum.at(low, task, value)
     np.maximum.at(high, task, value)
     if (several := np.flatnonzero(low < high)).size:
-        named = few([tasks[one] for one in several])
+        named = few([tasks[one] for one in several.tolist()])
         raise InputError(f"{len(several):,} of {len(tasks):,} tasks have several {what}: {named}; a task has one")
     return low
 
@@ -263,6 +264,6 @@ def _once(cell: Ints, trial: Ints, systems: Sequence[str], tasks: Sequence[str])
     if len(again := found[times > 1]):
         system, task = divmod(int(again[0]) // width, len(tasks))
         raise InputError(
-            f"{len(again):,} trials are there more than once (first: system {systems[system]!r}, task {tasks[task]!r}); "
-            "a system has a score for each task and trial"
+            f"{len(again):,} trials are there more than once (first: system {systems[system]!r}, task "
+            f"{tasks[task]!r}); a system has one score for each task and trial"
         )

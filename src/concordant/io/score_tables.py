@@ -1,9 +1,9 @@
 """Read scores of systems on tasks: rows of system, task, score, or a table with a column for each task or system.
 
-*Long*: a row is a score; the columns are known by their usual names, or named. *Systems by tasks*: the first column (or the
-one named) holds the systems, each other column of numbers is a task. *Tasks by systems*: the other way round, where the
-first column is called task, dataset, benchmark and the like, or by request. Columns that are no scores, by their words or
-by their names (an average, a rank, a size), are left out, and that is said.
+*Long*: a row is a score; the columns are known by their usual names, or named. *Systems by tasks*: the first column
+(or the one named) holds the systems, each other column of numbers is a task. *Tasks by systems*: the other way round,
+where the first column is called task, dataset, benchmark and the like, or by request. Columns that are no scores, by
+their words or by their names (an average, a rank, a size), are left out, and that is said.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def read_scores(
 
     Parameters
     ----------
-    source : a path (.csv .tsv .jsonl .json .parquet .feather .arrow, texts also .gz; ``file.duckdb::table``) or a table:
-        Arrow, pandas, polars, a mapping of columns.
+    source : a path (.csv .tsv .jsonl .json .parquet .feather .arrow, texts also .gz; ``file.duckdb::table``) or a
+        table: Arrow, pandas, polars, a mapping of columns.
     columns : which column is what: system, task, score, trial, weight, cluster, metric; those not given are found by
         their usual names (a cluster is not).
     layout : 'long', 'systems-by-tasks' (a column for each task) or 'tasks-by-systems'; None, the columns decide.
@@ -114,7 +114,8 @@ def scores_of(
     if layout is None and not long and (asked := {"task", "score"} & {*given}) and "system" not in given:
         lacks = [role for role in ("system", "task", "score") if role not in roles]
         raise UsageError(
-            f"{log.name}: with {few(sorted(asked))} named, a row is a score, and no column of the {few(lacks)} is found; name it: ",
+            f"{log.name}: with {few(sorted(asked))} named, a row is a score, and no column of the {few(lacks)} is "
+            "found; name it: ",
             Setting("columns", key=lacks[0]),
         )
     if layout == "long" and not long:
@@ -214,8 +215,8 @@ def _scores(log: Log, cells: _Cells, column: str) -> Floats:
     if cells.wrong.any():
         row = int(np.flatnonzero(cells.wrong)[0])
         raise InputError(
-            f"{log.name}: {int(cells.wrong.sum()):,} of {len(cells.wrong):,} cells of {column!r} are no numbers (first: row "
-            f"{row + 1:,}: {cells.words[cells.code[row]]!r}); a missing score is empty, - or n/a"
+            f"{log.name}: {int(cells.wrong.sum()):,} of {len(cells.wrong):,} cells of {column!r} are no numbers ("
+            f"first: row {row + 1:,}: {cells.words[cells.code[row]]!r}); a missing score is empty, - or n/a"
         )
     return cells.values
 
@@ -228,7 +229,8 @@ def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table
         kinds = sorted(one for one in names.unique().to_pylist() if one is not None)
         if metric is None and len(kinds) > 1:
             raise UsageError(
-                f"{log.name}: scores of {len(kinds):,} metrics ({few(kinds)}; column {roles['metric']!r}); say which one with ",
+                f"{log.name}: scores of {len(kinds):,} metrics ({few(kinds)}; column {roles['metric']!r}); say which "
+                "one with ",
                 Setting("metric", kinds[0]),
             )
         if metric is not None and metric not in kinds:
@@ -289,7 +291,8 @@ def _wide(
     beside = [column for column in (trial, given.get("weight"), given.get("cluster")) if column]
     if layout == "systems-by-tasks" and (odd := {"weight", "cluster"} & {*given}):
         raise UsageError(
-            f"{log.name}: rows are systems here, and {few(sorted(odd))} belong to tasks; give rows of system, task, score"
+            f"{log.name}: rows are systems here, and {few(sorted(odd))} belong to tasks; give rows of system, task, "
+            "score"
         )
     notes: list[str] = []
     chosen = [c for c in wanted or log.columns if c != names and c not in beside]
@@ -311,8 +314,8 @@ def _wide(
                 )
     if not chosen:
         raise InputError(
-            f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or a "
-            "column holds names and the others numbers"
+            f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or "
+            "a column holds names and the others numbers"
         )
     if percent := [c for c in chosen if cells[c].percent]:
         notes.append(_percent(percent))

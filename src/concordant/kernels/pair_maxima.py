@@ -11,9 +11,9 @@ from concordant.kernels.compiled import compiled, reordered
 def pair_maxima(draws, weight, floor, most):  # type: ignore[no-untyped-def]
     """Write max over i, j of (z_i − z_j) w_ij of each draw z to ``most``; one below ``floor`` may be too small.
 
-    ``draws`` (draws, items), ``weight`` (items, items), at least 0. The row of i holds nothing above (z_i − min z) max_j
-    w_ij, so it is looked at where that is above what other rows hold. The row where it is largest comes first, and with
-    an infinite floor alone.
+    ``draws`` (draws, items), ``weight`` (items, items), at least 0. The row of i holds nothing above (z_i − min z)
+    max_j w_ij, so it is looked at where that is above what other rows hold. The row where it is largest comes first,
+    and with an infinite floor alone.
     """
     count, items = draws.shape
     widest = np.empty(items)
@@ -32,7 +32,7 @@ def pair_maxima(draws, weight, floor, most):  # type: ignore[no-untyped-def]
 
 @reordered
 def _row_maximum(values, own, weight):  # type: ignore[no-untyped-def]
-    """At least 0. Numbers from 0 on are in the order of their bits as integers, which processors compare many at a time."""
+    """At least 0. Numbers from 0 on are ordered as their bits read as integers, of which processors compare many."""
     found = np.int64(0)
     for j in range(len(values)):
         bits = np.float64((own - values[j]) * weight[j]).view(np.int64)

@@ -49,11 +49,11 @@ def scores(options: ScoresOptions) -> None:
         else:
             write(table, output)
         options.say("wrote", f"wrote {output}: {k:,} systems", path=output)
-    for name, make in ((options.pairs, board.contrasts), (options.averages, board.averages)):
-        if name is not None:
+    for path, make in ((options.pairs, board.contrasts), (options.averages, board.averages)):
+        if path is not None:
             found = make()
-            write(found, name)
-            options.say("wrote", f"wrote {name}: {len(found):,} rows", path=name)
+            write(found, path)
+            options.say("wrote", f"wrote {path}: {len(found):,} rows", path=path)
     if plot is not None and drawn is not None:
         put_file(plot, lambda name: Path(name).write_text(drawn, encoding="utf-8"), option="--plot")
         options.say("wrote", f"wrote {plot}", path=plot)

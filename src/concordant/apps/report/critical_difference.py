@@ -86,7 +86,8 @@ def _picture(
     height = rows + LINE * half + 2 * MARGIN
     width = 2 * side + WIDTH
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
+        f'viewBox="0 0 {width:g} {height:g}" '
         f'font-family="system-ui, sans-serif" font-size="13" fill="{INK}" role="img">',
         f"<title>{escape(title + of)}</title>",
         f'<rect width="{width:g}" height="{height:g}" fill="white"/>',
@@ -106,21 +107,21 @@ def _picture(
         parts.append(
             f'<text x="{min(end, side + WIDTH) + 6:.1f}" y="42" font-size="11" fill="{BLUE}">CD = {length:.3g}</text>'
         )
-    for (begin, end_), lane in zip(bars, lanes, strict=True):
+    for (begin, last_), lane in zip(bars, lanes, strict=True):
         y = axis + 14 + LANE * lane
-        x = sorted((at(float(value[begin])), at(float(value[end_]))))
+        x = sorted((at(float(value[begin])), at(float(value[last_]))))
         parts.append(
             f'<path d="M{x[0] - 3:.1f} {y}H{x[1] + 3:.1f}" stroke="{BLUE}" stroke-width="4" stroke-linecap="round"/>'
         )
     for i, name in enumerate(names):
         on_left = i < half
         y = rows + LINE * (i if on_left else shown - 1 - i) + 10
-        x, end = at(float(value[i])), side - 6 if on_left else side + WIDTH + 6
-        parts.append(f'<path d="M{x:.1f} {axis}V{y:g}H{end:g}" stroke="{SOFT}" stroke-width=".8" fill="none"/>')
+        x, stop = at(float(value[i])), side - 6 if on_left else side + WIDTH + 6
+        parts.append(f'<path d="M{x:.1f} {axis}V{y:g}H{stop:g}" stroke="{SOFT}" stroke-width=".8" fill="none"/>')
         parts.append(f'<circle cx="{x:.1f}" cy="{axis}" r="2.5"/>')
         number = f'<tspan fill="{SOFT}" font-size="11">{value[i]:.3g}</tspan>'
         text = f"{escape(name)} {number}" if on_left else f"{number} {escape(name)}"
-        anchor, place = ("end", end - 4) if on_left else ("start", end + 4)
+        anchor, place = ("end", stop - 4) if on_left else ("start", stop + 4)
         parts.append(f'<text x="{place:g}" y="{y + 4:g}" text-anchor="{anchor}">{text}</text>')
     parts.append(
         f'<text x="{width / 2:g}" y="{height - 14:g}" text-anchor="middle" font-size="12" fill="{SOFT}">{said}</text>'
