@@ -109,9 +109,9 @@ def _picture(
         )
     for (begin, last_), lane in zip(bars, lanes, strict=True):
         y = axis + 14 + LANE * lane
-        x = sorted((at(float(value[begin])), at(float(value[last_]))))
+        span = sorted((at(float(value[begin])), at(float(value[last_]))))
         parts.append(
-            f'<path d="M{x[0] - 3:.1f} {y}H{x[1] + 3:.1f}" stroke="{BLUE}" stroke-width="4" stroke-linecap="round"/>'
+            f'<path d="M{span[0] - 3:.1f} {y}H{span[1] + 3:.1f}" stroke="{BLUE}" stroke-width="4" stroke-linecap="round"/>'
         )
     for i, name in enumerate(names):
         on_left = i < half
