@@ -153,6 +153,11 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--by": COLUMNS, "--names": COLUMNS, "--alpha": FLOATS, "--min-judgments": INTS, "--max-depth": INTS}
     | {"--structure": ["plackett-luce", "borda", "x"], "--ties": ["half", "davidson", "x"], "--prior": FLOATS}
     | {"--pool": FLAG, "--seed": INTS, "--quiet": FLAG},
+    "scores": {f"--{role}": COLUMNS for role in ("system", "task", "score", "trial", "weight", "cluster", "metric")}
+    | {"--layout": ["long", "systems-by-tasks", "tasks-by-systems", "x"], "--tasks": [*COLUMNS, "x,y", "x,x", ","]}
+    | {"--lower-is-better": FLAG, "--lower": COLUMNS, "--by": ["median", "win-rate", "borda", "bradley-terry", "x"]}
+    | {"--level": FLOATS, "--top": INTS, "--resamples": ["100", *INTS], "--seed": INTS, "--rows": INTS, "--quiet": FLAG}
+    | {"--nemenyi": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -211,6 +216,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
+    "scores": ("output", "pairs", "averages", "plot"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -228,6 +234,7 @@ READS: dict[str, tuple[str, ...]] = {
     "compare": ("log", "propensities"),
     "explain": ("log", "features"),
     "tree": ("log",),
+    "scores": ("file",),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -564,6 +571,16 @@ def _score(random: Random, case: Case) -> None:
     _output(random, case)
 
 
+def _scores(random: Random, case: Case) -> None:
+    case.arguments.append(_log(random, case, ["scores.csv", *TABLES, "votes.csv", "votes.json"]))
+    _output(random, case)
+    for option in ("--pairs", "--averages"):
+        if random.random() < 0.3:
+            _output(random, case, option)
+    if random.random() < 0.3:
+        case.arguments += ["--plot", random.choice(["p.svg", "p.png", "no/such/p.svg", "votes.csv", ""])]
+
+
 def _evaluate(random: Random, case: Case) -> None:
     if random.random() < 0.2:
         case.arguments += [_log(random, case), "--split", random.choice(["random", "random", "cluster", "time"])]
@@ -652,6 +669,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "tree": _tree,
     "fit": _fit,
     "score": _score,
+    "scores": _scores,
     "evaluate": _evaluate,
     "audit": _audit,
     "counterexample": _counterexample,
