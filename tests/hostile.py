@@ -572,7 +572,17 @@ def _score(random: Random, case: Case) -> None:
 
 
 def _scores(random: Random, case: Case) -> None:
-    case.arguments.append(_log(random, case, ["scores.csv", *TABLES, "votes.csv", "votes.json"]))
+    if random.random() < 0.6:
+        cells = [f"s{a},t{b},{(7 * a + 3 * b) % 5},{1 + b % 2},{b // 3}" for a in range(4) for b in range(8)]
+        wide = [f"s{a}," + ",".join(str((7 * a + 3 * b) % 5) for b in range(8)) for a in range(4)]
+        long = random.random() < 0.5
+        head = "system,task,score,weight,x" if long else ",".join(["model", *(f"t{b}" for b in range(8))])
+        case.files["systems.csv"] = "\n".join([head, *(cells if long else wide), ""]).encode()
+        if random.random() < 0.7:
+            case.files["systems.csv"] = broken(random, case.files["systems.csv"])
+        case.arguments.append("systems.csv")
+    else:
+        case.arguments.append(_log(random, case, ["scores.csv", *TABLES, "votes.csv", "votes.json"]))
     _output(random, case)
     for option in ("--pairs", "--averages"):
         if random.random() < 0.3:

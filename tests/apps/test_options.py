@@ -127,7 +127,9 @@ def files() -> dict[str, bytes]:
     made["labels.csv"] = _rows(
         "query,item,label", [(q, i, (3 * at + at // 4) % 4) for at, (q, i, *_) in enumerate(rows)]
     )
-    systems = [(f"s{a}", f"t{b}", f"g{b // 2}", round(1 + a % 3 + RANDOM.normal(), 2)) for a in range(5) for b in range(14)]
+    systems = [
+        (f"s{a}", f"t{b}", f"g{b // 2}", round(1 + a % 3 + RANDOM.normal(), 2)) for a in range(5) for b in range(14)
+    ]
     made["systems.csv"] = _rows(
         "system,task,family,score,weight,seed", [(*row, 1 + int(row[1][1:]) % 3, 1) for row in systems]
     )

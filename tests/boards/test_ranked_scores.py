@@ -41,7 +41,9 @@ def real(kind: str, which: tuple[str, int]) -> tuple[dict[str, list[Any]], list[
             for arm, found in line.items():
                 if (name, per_query) == which and isinstance(found, dict):
                     for query, value in zip(line["queries"], found["ndcg"], strict=True):
-                        for column, cell in zip(("system", "task", "score", "trial"), (arm, query, value, split), strict=True):
+                        for column, cell in zip(
+                            ("system", "task", "score", "trial"), (arm, query, value, split), strict=True
+                        ):
                             rows[column].append(cell)
     return rows, sorted(set(rows["system"]))
 
@@ -197,8 +199,10 @@ def least_squares(
     effect = bread @ x.T @ (w * y)
     left = w * (y - x @ effect)
     parts = np.array([x[cluster[task] == c].T @ left[cluster[task] == c] for c in np.unique(cluster)])
-    return effect[:k], (bread @ parts.T @ parts @ bread)[:k, :k], np.array(
-        [len(np.unique(cluster[task[system == i]])) for i in range(k)]
+    return (
+        effect[:k],
+        (bread @ parts.T @ parts @ bread)[:k, :k],
+        np.array([len(np.unique(cluster[task[system == i]])) for i in range(k)]),
     )
 
 
@@ -310,7 +314,10 @@ def test_every_way_to_average_is_what_it_says() -> None:
     score = rng.integers(0, 5, (6, 9)).astype(float)
     table = {row["system"]: row for row in cc.rank_scores(rows_of(score)).averages().to_pylist()}
     for i in range(6):
-        wins = [[1.0 if a > b else 0.5 if a == b else 0.0 for b in np.delete(score[:, t], i)] for t, a in enumerate(score[i])]
+        wins = [
+            [1.0 if a > b else 0.5 if a == b else 0.0 for b in np.delete(score[:, t], i)]
+            for t, a in enumerate(score[i])
+        ]
         row = table[f"s{i:03}"]
         given = (row["mean"], row["median"], row["win_rate"], row["borda"])
         assert given == pytest.approx((score[i].mean(), np.median(score[i]), np.mean(wins), np.sum(wins) / 9))
@@ -333,7 +340,9 @@ def test_win_rates_are_means_of_shares() -> None:
     board = cc.rank_scores(rows_of(score), by="win-rate")
     assert board.contrasts()["p_max_t"].to_pylist() == pytest.approx(rates.contrasts()["p_max_t"].to_pylist())
     points = cc.rank_scores(rows_of(score), by="borda")
-    assert points.to_arrow()["score"].to_pylist() == pytest.approx([4 * s for s in board.to_arrow()["score"].to_pylist()])
+    assert points.to_arrow()["score"].to_pylist() == pytest.approx(
+        [4 * s for s in board.to_arrow()["score"].to_pylist()]
+    )
     scaled = cc.rank_scores(rows_of(np.exp(3 * score)), by="win-rate")
     assert scaled.to_arrow().equals(board.to_arrow())  # only the order on each task counts
 
@@ -388,7 +397,10 @@ def test_losses_are_noticed_by_their_names() -> None:
         ({"weight": [1.0, 2, 2, 2]}, "1 of 2 tasks have several weights"),
         ({"weight": [1.0, 0, 1, 0]}, "no weight above 0"),
         ({"cluster": ["x", "y", "z", "y"]}, "1 of 2 tasks have several clusters"),
-        ({"task": [1, 1, 1, 2], "trial": [1, 1, 1, 1]}, "1 trials are there more than once (first: system 'a', task '1')"),
+        (
+            {"task": [1, 1, 1, 2], "trial": [1, 1, 1, 1]},
+            "1 trials are there more than once (first: system 'a', task '1')",
+        ),
         ({"score": [1.0, 2, None, None]}, "fewer than two systems"),
     ],
 )

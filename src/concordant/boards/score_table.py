@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 MOST = 3000
 """Systems of one table: all pairs of them are compared."""
+LARGEST = 1e140
 LOSSES = re.compile(
     r"(^|[\W_])(loss|losses|ppl|perplexity|nll|bpb|bits|error|err|rmse|mse|mae|mape|wer|cer|ter|latency|seconds|ms|cost"
     r"|fid|toxicity|regret)([\W_]|$)",
@@ -73,6 +74,10 @@ class ScoreTable:
         columns = as_columns({name: table[name] for name in held if name in names})
         label = {name: _labels(columns[name], name) for name in ("system", "task", "cluster") if name in columns}
         score = _numbers(columns["score"], "score")
+        if (beyond := int((np.abs(score) > LARGEST).sum())) > 0:
+            raise InputError(
+                f"{beyond:,} of {len(score):,} scores are beyond {LARGEST:g}, whose squares are no numbers"
+            )
         there = ~np.isnan(score)
         empty = len(score) - int(there.sum())
         (systems, system), (tasks, task) = label["system"], label["task"]
