@@ -5,29 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from seeds import seed
 
 import concordant as cc
 from concordant.apps.commands import cli
 from concordant.apps.report.critical_difference import _bars, _lanes, _marks, critical_difference
+from seeds import seed
 
 
-@pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def _table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(seed(0))
     lines = ["model," + ",".join(f"t{t}" for t in range(20))]
     for s in range(6):
         lines.append(f"m{s}," + ",".join(f"{v:.3f}" for v in rng.normal(size=20) + 2 * (s >= 4)))
     (tmp_path / "wide.csv").write_text("\n".join(lines) + "\n")
-    return tmp_path
 
 
 def called(*arguments: str, status: int = 0) -> Result:
@@ -36,7 +34,7 @@ def called(*arguments: str, status: int = 0) -> Result:
     return result
 
 
-def test_rows_go_into_a_pipe_and_sentences_to_stderr(table: Path) -> None:
+def test_rows_go_into_a_pipe_and_sentences_to_stderr() -> None:
     result = called("wide.csv")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
     assert {row["system"] for row in rows[:2]} == {"m4", "m5"} and [row["tier"] for row in rows] == list("112222")
@@ -45,7 +43,7 @@ def test_rows_go_into_a_pipe_and_sentences_to_stderr(table: Path) -> None:
     assert "the best by mean score is one of 2 of 6 systems" in result.stderr
 
 
-def test_everything_is_written(table: Path) -> None:
+def test_everything_is_written() -> None:
     names = ("all.json", "pairs.csv", "averages.csv", "p.svg")
     flags = ("--output", "--pairs", "--averages", "--plot")
     result = called("wide.csv", *[word for pair in zip(flags, names, strict=True) for word in pair], "--top", "3")
@@ -59,12 +57,12 @@ def test_everything_is_written(table: Path) -> None:
     assert Path("p.svg").read_text() == critical_difference(board)
 
 
-def test_the_first_few_are_marked(table: Path) -> None:
+def test_the_first_few_are_marked() -> None:
     rows = list(csv.DictReader(io.StringIO(called("wide.csv", "--top", "2").stdout)))
     assert [row["may_be_top_2"] for row in rows] == ["true", "true", *["false"] * 4]
 
 
-def test_lower_is_better(table: Path) -> None:
+def test_lower_is_better() -> None:
     up, down = (
         list(csv.DictReader(io.StringIO(called("wide.csv", *more).stdout))) for more in ([], ["--lower-is-better"])
     )
@@ -74,7 +72,7 @@ def test_lower_is_better(table: Path) -> None:
     assert "--lower-is-better is of all tasks" in refused.stderr
 
 
-def test_a_note_names_options_as_they_are_typed(table: Path) -> None:
+def test_a_note_names_options_as_they_are_typed() -> None:
     Path("loss.csv").write_text("model,loss,mem\na,1,2\nb,2,3\n")
     assert "if so, say --lower loss" in called("loss.csv").stderr
     Path("m.csv").write_text("model,task,metric,score\na,x,acc,1\na,x,f1,2\n")
@@ -82,7 +80,7 @@ def test_a_note_names_options_as_they_are_typed(table: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["median", "win-rate", "borda", "bradley-terry"])
-def test_every_way_has_a_picture(table: Path, by: str) -> None:
+def test_every_way_has_a_picture(by: str) -> None:
     called("wide.csv", "--by", by, "--plot", "p.svg")
     text = Path("p.svg").read_text()
     assert all(f"m{s}" in text for s in range(6)) and "A bar joins systems" in text
@@ -103,7 +101,7 @@ def test_marks_are_round_and_hold_all() -> None:
     assert _marks(3.0, 3.0) == [3.0]
 
 
-def test_nemenyi_is_drawn_at_mean_ranks(table: Path) -> None:
+def test_nemenyi_is_drawn_at_mean_ranks() -> None:
     board = cc.rank_scores(cc.read_scores("wide.csv"))
     drawn = critical_difference(board, nemenyi=True)
     test = board.friedman

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from seeds import seed
 
 from concordant.boards.block_tests import Friedman, sign_test, signed_ranks
+from seeds import seed
 
 
 @pytest.mark.parametrize("grades", [0, 3])

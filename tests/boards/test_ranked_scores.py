@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from seeds import seed
 
 import concordant as cc
 from concordant.boards.averages import medians, shares_beaten
 from concordant.boards.over_tasks import OverTasks
 from concordant.errors import InputError, UsageError
+from seeds import seed
 
 Floats = NDArray[np.float64]
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"

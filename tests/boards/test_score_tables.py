@@ -80,7 +80,7 @@ def test_one_metric_is_chosen(tmp_path: Path) -> None:
     text = "model,dataset,metric,value\na,x,acc,1\nb,x,acc,2\na,x,f1,3\nb,x,f1,4\n"
     file = written(tmp_path, "m.csv", text)
     assert cells(cc.read_scores(file, metric="f1")) == {("a", "x"): 3, ("b", "x"): 4}
-    with pytest.raises(UsageError, match="2 metrics .'acc', 'f1'"):
+    with pytest.raises(UsageError, match="2 metrics"):
         cc.read_scores(file)
     with pytest.raises(UsageError, match="no metric 'f2'"):
         cc.read_scores(file, metric="f2")

@@ -86,10 +86,21 @@ def _with_top(board: ScoreBoard, top: int) -> pa.Table:
 
 
 def _shown(table: pa.Table, board: ScoreBoard) -> pa.Table:
-    """The columns of a terminal: those that say something."""
-    dull = {"trials"} if board.table.trials.max() == 1 else set()
-    if not board.joint.group.any():
-        dull.add("component")
-    if board.table.full:
-        dull.add("tasks")
-    return table.select([name for name in table.column_names if name not in dull])
+    """What a terminal shows: few columns, so that names have room."""
+    marks = next(name for name in table.column_names if name.startswith("may_be"))
+    rows = table.to_pylist()
+    told = {
+        "component": [row["component"] for row in rows],
+        "tier": [row["tier"] for row in rows],
+        "rank": [row["rank"] for row in rows],
+        "ranks": [f"{row['rank_lower']}–{row['rank_upper']}" for row in rows],
+        marks: ["yes" if row[marks] else "" for row in rows],
+        "system": [row["system"] for row in rows],
+        "score": [row["score"] for row in rows],
+        f"{100 * board.level:g}%_interval": [
+            None if row["lower"] is None else f"{row['lower']:.4f} … {row['upper']:.4f}" for row in rows
+        ],
+        "tasks": [row["tasks"] for row in rows],
+    }
+    dull = [name for name in ("component", "tasks") if len(set(told[name])) == 1]
+    return pa.table({name: column for name, column in told.items() if name not in dull})

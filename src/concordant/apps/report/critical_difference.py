@@ -111,7 +111,8 @@ def _picture(
         y = axis + 14 + LANE * lane
         span = sorted((at(float(value[begin])), at(float(value[last_]))))
         parts.append(
-            f'<path d="M{span[0] - 3:.1f} {y}H{span[1] + 3:.1f}" stroke="{BLUE}" stroke-width="4" stroke-linecap="round"/>'
+            f'<path d="M{span[0] - 3:.1f} {y}H{span[1] + 3:.1f}" stroke="{BLUE}" stroke-width="4" '
+            'stroke-linecap="round"/>'
         )
     for i, name in enumerate(names):
         on_left = i < half
