@@ -211,7 +211,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "neutral": "tree results.csv.gz --by neutral --by date --min-judgments 900 --max-depth 1",
     },
     "scores": {
-        "rankers": "scores systems.csv --by win-rate --pairs pairs.csv --averages averages.csv --plot p.svg -o all.json",
+        "rankers": "scores systems.csv --by win-rate --pairs two.csv --averages ways.csv --plot p.svg -o all.json",
     },
     "rank": {
         "two-sides": "rank simple.csv",

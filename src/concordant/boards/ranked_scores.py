@@ -294,6 +294,9 @@ class ScoreBoard:
         named: dict[str, Any] = {"level": level, "of": of, "way": self.way, "systems": int((group == 0).sum())}
         if len(first) == 1:
             said = [Note("first", "with {level:g}% confidence {best} is the best{of} by {way}", best=first[0], **named)]
+        elif len(first) == named["systems"]:
+            text = "which of {systems:systems}{of} is the best by {way} is open: none is surely not ({level:g}%)"
+            said = [Note("first", text, may=len(first), **named)]
         else:
             text = "with {level:g}% confidence the best{of} by {way} is one of {may} of {systems:systems}: {listed}"
             listed = ", ".join(first[:8]) + (f" and {len(first) - 8} more" if len(first) > 8 else "")
@@ -321,7 +324,7 @@ class ScoreBoard:
             )
             named = {"blocks": test.tasks, "what": "clusters" if self.table.clustered else "tasks"}
             named |= {"chi": test.chi_square, "freedom": test.systems - 1, "w": test.concordance}
-            said.append(Note("friedman", text, p=p_said(test.f_p_value), **named))
+            said.append(Note("friedman", text, p=p_said(test.p_value), **named))
         return said
 
     @cached_property
@@ -438,10 +441,10 @@ def _notes(table: ScoreTable, by: str, joint: Varying) -> list[str]:
         notes.append(Note("components", text, groups=int(joint.group.max()) + 1))
     if isinstance(joint, OverTasks) and table.clusters < 6:
         text = (
-            "{clusters} {what} are too few to tell systems apart at 95%: even if one is better on all of them, chance "
-            "does that once in {once}; six are needed, at least"
-        )
-        notes.append(Note("few tasks", text, clusters=table.clusters, what=what, once=2 ** (table.clusters - 1)))
+            "{clusters:CLUSTERS} {clusters:is|are} too few to tell systems apart at 95%: that one is better on all of them "
+            "happens by chance in {chance:.0%} of such tables; six are needed, at least"
+        ).replace("CLUSTERS", what)
+        notes.append(Note("few tasks", text, clusters=table.clusters, chance=2.0 ** (1 - table.clusters)))
     if table.lower.any() and not table.lower.all() and by in ("mean", "median"):
         text = (
             "lower is better on {lower:,} of {tasks:tasks}, whose scores count with a minus: a {by} of such a mixture "

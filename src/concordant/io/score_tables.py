@@ -315,7 +315,7 @@ def _wide(
     if not chosen:
         raise InputError(
             f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or "
-            "a column holds names and the others numbers"
+            "a column holds names and the others numbers; votes between systems are for concordant rank"
         )
     if percent := [c for c in chosen if cells[c].percent]:
         notes.append(_percent(percent))
