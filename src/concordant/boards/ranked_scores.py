@@ -441,8 +441,8 @@ def _notes(table: ScoreTable, by: str, joint: Varying) -> list[str]:
         notes.append(Note("components", text, groups=int(joint.group.max()) + 1))
     if isinstance(joint, OverTasks) and table.clusters < 6:
         text = (
-            "{clusters:CLUSTERS} {clusters:is|are} too few to tell systems apart at 95%: that one is better on all of them "
-            "happens by chance in {chance:.0%} of such tables; six are needed, at least"
+            "{clusters:CLUSTERS} {clusters:is|are} too few to tell systems apart at 95%: that one is better on all of "
+            "them happens by chance in {chance:.0%} of such tables; six are needed, at least"
         ).replace("CLUSTERS", what)
         notes.append(Note("few tasks", text, clusters=table.clusters, chance=2.0 ** (1 - table.clusters)))
     if table.lower.any() and not table.lower.all() and by in ("mean", "median"):
