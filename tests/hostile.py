@@ -158,6 +158,14 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--lower-is-better": FLAG, "--lower": COLUMNS, "--by": ["median", "win-rate", "borda", "bradley-terry", "x"]}
     | {"--level": FLOATS, "--top": INTS, "--resamples": ["100", *INTS], "--seed": INTS, "--rows": INTS, "--quiet": FLAG}
     | {"--nemenyi": FLAG},
+    "judges": READING
+    | {"--judge": COLUMNS, "--covariate": COLUMNS, "--id": COLUMNS, "--these": FLAG, "--level": FLOATS}
+    | {
+        "--replicates": ["0", "20", "x"],
+        "--ranking": ["r.csv", "r", ""],
+        "--per-vote": ["v.csv", "x"],
+        "--quiet": FLAG,
+    },
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -217,6 +225,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
     "scores": ("output", "pairs", "averages", "plot"),
+    "judges": ("output", "ranking", "per_vote"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -235,6 +244,7 @@ READS: dict[str, tuple[str, ...]] = {
     "explain": ("log", "features"),
     "tree": ("log",),
     "scores": ("file",),
+    "judges": ("log", "model_judge"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -535,6 +545,12 @@ def _tree(random: Random, case: Case) -> None:
         case.arguments += ["--picture", random.choice(["tree.svg", "tree.png", "no/such/tree.svg", "votes.csv", ""])]
 
 
+def _judges(random: Random, case: Case) -> None:
+    _rank(random, case)
+    case.arguments += ["--judge", random.choice(["worker", *COLUMNS])] if random.random() < 0.6 else []
+    case.arguments += ["--model-judge", _log(random, case)] if random.random() < 0.4 else []
+
+
 def _audit(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.2:
@@ -677,6 +693,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "compare": _compare,
     "explain": _explain,
     "tree": _tree,
+    "judges": _judges,
     "fit": _fit,
     "score": _score,
     "scores": _scores,

@@ -213,6 +213,10 @@ COMMANDS: dict[str, dict[str, str]] = {
     "scores": {
         "rankers": "scores systems.csv --by win-rate --pairs two.csv --averages ways.csv --plot p.svg -o all.json",
     },
+    "judges": {
+        "workers": "judges votes.csv --ranking ranking.csv --per-vote per-vote.csv -o judges.csv",
+        "model": "judges votes.csv --model-judge gpt4.csv --id id",
+    },
     "rank": {
         "two-sides": "rank simple.csv",
         "leaderboard": "rank votes.csv",
@@ -660,6 +664,19 @@ def boards() -> Any:
     assert type(board) is cc.ScoreBoard
     drawn = re.findall(r">([^<>]+)<", cc.critical_difference(board))
     return {"said": str(board), "rows": board.to_arrow(), "pairs": board.contrasts(), "drawn": drawn}
+
+
+@call("rank")
+def judges() -> Any:
+    votes = cc.read("votes.csv", cluster="worker", columns={"query": "prompt"})
+    found = cc.judges(votes)
+    pairs = cc.read("simple.csv", home="left")
+    ids = cc.Preferences.from_comparisons(
+        pairs.items.take(pairs.winner), pairs.items.take(pairs.loser), cluster=[*range(pairs.distinct)]
+    )
+    both = cc.prediction_powered(ids, ids, these=True)
+    assert type(found) is cc.Judges and type(both) is cc.PredictionPowered
+    return [found.to_arrow(), found.random, found.alpha, ranked(found.ranking()), both.to_arrow()]
 
 
 @call("rank")
