@@ -157,6 +157,11 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--by": COLUMNS, "--names": COLUMNS, "--alpha": FLOATS, "--min-judgments": INTS, "--max-depth": INTS}
     | {"--structure": ["plackett-luce", "borda", "x"], "--ties": ["half", "davidson", "x"], "--prior": FLOATS}
     | {"--pool": FLAG, "--seed": INTS, "--quiet": FLAG},
+    "scores": {f"--{role}": COLUMNS for role in ("system", "task", "score", "trial", "weight", "cluster", "metric")}
+    | {"--layout": ["long", "systems-by-tasks", "tasks-by-systems", "x"], "--tasks": [*COLUMNS, "x,y", "x,x", ","]}
+    | {"--lower-is-better": FLAG, "--lower": COLUMNS, "--by": ["median", "win-rate", "borda", "bradley-terry", "x"]}
+    | {"--level": FLOATS, "--top": INTS, "--resamples": ["100", *INTS], "--seed": INTS, "--rows": INTS, "--quiet": FLAG}
+    | {"--nemenyi": FLAG},
     "judges": READING
     | {"--judge": COLUMNS, "--covariate": COLUMNS, "--id": COLUMNS, "--these": FLAG, "--level": FLOATS}
     | {
@@ -223,6 +228,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
+    "scores": ("output", "pairs", "averages", "plot"),
     "judges": ("output", "ranking", "per_vote"),
     "fit": ("model",),
     "evaluate": (),
@@ -241,6 +247,7 @@ READS: dict[str, tuple[str, ...]] = {
     "compare": ("log", "propensities"),
     "explain": ("log", "features"),
     "tree": ("log",),
+    "scores": ("file",),
     "judges": ("log", "model_judge"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
@@ -584,6 +591,26 @@ def _score(random: Random, case: Case) -> None:
     _output(random, case)
 
 
+def _scores(random: Random, case: Case) -> None:
+    if random.random() < 0.6:
+        cells = [f"s{a},t{b},{(7 * a + 3 * b) % 5},{1 + b % 2},{b // 3}" for a in range(4) for b in range(8)]
+        wide = [f"s{a}," + ",".join(str((7 * a + 3 * b) % 5) for b in range(8)) for a in range(4)]
+        long = random.random() < 0.5
+        head = "system,task,score,weight,x" if long else ",".join(["model", *(f"t{b}" for b in range(8))])
+        case.files["systems.csv"] = "\n".join([head, *(cells if long else wide), ""]).encode()
+        if random.random() < 0.7:
+            case.files["systems.csv"] = broken(random, case.files["systems.csv"])
+        case.arguments.append("systems.csv")
+    else:
+        case.arguments.append(_log(random, case, ["scores.csv", *TABLES, "votes.csv", "votes.json"]))
+    _output(random, case)
+    for option in ("--pairs", "--averages"):
+        if random.random() < 0.3:
+            _output(random, case, option)
+    if random.random() < 0.3:
+        case.arguments += ["--plot", random.choice(["p.svg", "p.png", "no/such/p.svg", "votes.csv", ""])]
+
+
 def _evaluate(random: Random, case: Case) -> None:
     if random.random() < 0.2:
         case.arguments += [_log(random, case), "--split", random.choice(["random", "random", "cluster", "time"])]
@@ -673,6 +700,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "judges": _judges,
     "fit": _fit,
     "score": _score,
+    "scores": _scores,
     "evaluate": _evaluate,
     "audit": _audit,
     "counterexample": _counterexample,

@@ -102,6 +102,14 @@ def prepare(folder: Path) -> None:
     _write(folder / "tuesday.csv", rows[800:1400])
     _clicks(folder, documents["train"])
     _orders(folder)
+    cells = [(a, b) for a in range(6) for b in range(15) if (a + b) % 11]
+    _write(
+        folder / "systems.csv",
+        [
+            {"system": f"s{a}", "task": f"t{b}", "score": (7 * a * a + 3 * b) % 10 + 2 * a, "weight": 1 + b % 2}
+            for a, b in cells
+        ],
+    )
     with open(folder / "votes.csv") as file:
         models = sorted({row[side] for row in csv.DictReader(file) for side in ("left", "right")})
     sizes = [{"item": name, "size": found[1]} for name in models if (found := re.search(r"(\d+)B", name))]
@@ -201,6 +209,9 @@ COMMANDS: dict[str, dict[str, str]] = {
     "tree": {
         "prompts": "tree votes.csv --by prompt --cluster worker --max-depth 1 --picture tree.svg -o tree.json",
         "neutral": "tree results.csv.gz --by neutral --by date --min-judgments 900 --max-depth 1",
+    },
+    "scores": {
+        "rankers": "scores systems.csv --by win-rate --pairs two.csv --averages ways.csv --plot p.svg -o all.json",
     },
     "judges": {
         "workers": "judges votes.csv --ranking ranking.csv --per-vote per-vote.csv -o judges.csv",
@@ -645,6 +656,14 @@ def trees() -> Any:
     assert type(tree) is cc.RankingTree
     drawn = re.findall(r">([^<>]+)<", cc.tree_picture(tree))
     return {"said": str(tree), "tests": tree.tests().to_pylist(), "first": ranked(tree.ranking(1)), "drawn": drawn}
+
+
+@call("scores")
+def boards() -> Any:
+    board = cc.rank_scores(cc.read_scores("systems.csv"), resamples=500)
+    assert type(board) is cc.ScoreBoard
+    drawn = re.findall(r">([^<>]+)<", cc.critical_difference(board))
+    return {"said": str(board), "rows": board.to_arrow(), "pairs": board.contrasts(), "drawn": drawn}
 
 
 @call("rank")

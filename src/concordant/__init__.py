@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from concordant.apps.export.card import model_card
     from concordant.apps.export.export import export_model
     from concordant.apps.models.saving import load_model, save_model
+    from concordant.apps.report.critical_difference import critical_difference
     from concordant.apps.report.report import Report, report
     from concordant.apps.report.tree_picture import tree_picture
     from concordant.auditing.audit import audit
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
     from concordant.boards.judges import Judges, judges
     from concordant.boards.prediction_powered import PredictionPowered, prediction_powered
+    from concordant.boards.ranked_scores import ScoreBoard, rank_scores
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.io.ingest import Store
     from concordant.io.read import read
+    from concordant.io.score_tables import read_scores
     from concordant.learning.features.matrix import Features
     from concordant.learning.features.normalising import Normaliser
     from concordant.learning.features.reading import read_features, read_judged
@@ -100,6 +103,7 @@ _HOMES = {
     "Ranking": "ranking.rank",
     "RankingTree": "ranking.trees",
     "Report": "apps.report.report",
+    "ScoreBoard": "boards.ranked_scores",
     "Store": "io.ingest",
     "UsageError": "errors",
     "auc": "losses.metrics.auc",
@@ -112,6 +116,7 @@ _HOMES = {
     "click_positions": "ranking.click_models",
     "compare": "losses.metrics.metrics",
     "consistency_bound": "abstention.bounds",
+    "critical_difference": "apps.report.critical_difference",
     "cross_validate": "ranking.cross_validation",
     "discounted": "preferences.times",
     "err": "losses.metrics.err",
@@ -133,10 +138,12 @@ _HOMES = {
     "prediction_powered": "boards.prediction_powered",
     "rank": "ranking.rank",
     "rank_over_time": "ranking.over_time",
+    "rank_scores": "boards.ranked_scores",
     "ranking_tree": "ranking.trees",
     "read": "io.read",
     "read_features": "learning.features.reading",
     "read_judged": "learning.features.reading",
+    "read_scores": "io.score_tables",
     "reciprocal_rank": "losses.metrics.relevant",
     "report": "apps.report.report",
     "sampled_abstention_loss": "abstention.losses",
@@ -176,6 +183,7 @@ __all__ = [
     "Ranking",
     "RankingTree",
     "Report",
+    "ScoreBoard",
     "Store",
     "UsageError",
     "auc",
@@ -188,6 +196,7 @@ __all__ = [
     "click_positions",
     "compare",
     "consistency_bound",
+    "critical_difference",
     "cross_validate",
     "discounted",
     "err",
@@ -209,10 +218,12 @@ __all__ = [
     "prediction_powered",
     "rank",
     "rank_over_time",
+    "rank_scores",
     "ranking_tree",
     "read",
     "read_features",
     "read_judged",
+    "read_scores",
     "reciprocal_rank",
     "report",
     "sampled_abstention_loss",

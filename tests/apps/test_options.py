@@ -127,6 +127,16 @@ def files() -> dict[str, bytes]:
     made["labels.csv"] = _rows(
         "query,item,label", [(q, i, (3 * at + at // 4) % 4) for at, (q, i, *_) in enumerate(rows)]
     )
+    systems = [
+        (f"s{a}", f"t{b}", f"g{b // 2}", round(1 + a % 3 + RANDOM.normal(), 2)) for a in range(5) for b in range(14)
+    ]
+    made["systems.csv"] = _rows(
+        "system,task,family,score,weight,seed", [(*row, 1 + int(row[1][1:]) % 3, 1) for row in systems]
+    )
+    wide = [(f"s{a}", *(row[3] for row in systems if row[0] == f"s{a}")) for a in range(5)]
+    made["wide.csv"] = _rows(",".join(["name", *(f"t{b}" for b in range(14))]), wide)
+    metrics = [(*row[:2], metric, row[3] * sign) for row in systems for metric, sign in (("acc", 1), ("loss", -1))]
+    made["metrics.csv"] = _rows("model,dataset,metric,value", metrics)
     made["one-list.csv"] = _rows("item,score", [(item, (7 * at) % 4) for at, item in enumerate(ITEMS)])
     made["one-labels.csv"] = _rows("item,label", [(item, int(at % 2)) for at, item in enumerate(ITEMS)])
     made["orders.soc"] = SOC.encode()
@@ -186,6 +196,13 @@ INPUTS: dict[str, dict[str, list[str]]] = {
         "numbers": ["timed.csv", "--by", "x", "--min-judgments", "5"],
         "names": ["timed.csv", "--by", "worker", "--min-judgments", "5", "--alpha", "0.99"],
         "pooled": ["counted.csv", "--by", "query", "--min-judgments", "5", "--pool"],
+    },
+    "scores": {
+        "long": ["systems.csv", "--pairs", "pairs.csv"],
+        "wide": ["wide.csv", "--averages", "averages.csv"],
+        "metrics": ["metrics.csv", "--metric", "acc", "--plot", "p.svg"],
+        "Bradley–Terry": ["wide.csv", "--by", "bradley-terry"],
+        "median": ["systems.csv", "--by", "median"],
     },
     "judges": {name: LOGS[name] for name in ("comparisons", "sides", "counted comparisons")}
     | {"people and a model": ["people.csv", "--model-judge", "said.csv"]},
@@ -248,7 +265,18 @@ VALUES: dict[str, list[str]] = {
     "structure": ["plackett-luce", "borda", "cascade"],
     "prior": ["0.5", "auto"],
     "reference": ["a"],
-    "by": ["worker", "query"],
+    "by": ["worker", "query", "win-rate", "median", "borda", "bradley-terry"],
+    "system": ["task", "dataset"],
+    "task": ["family", "metric", "system"],
+    "trial": ["family", "seed"],
+    "metric": ["loss"],
+    "layout": ["tasks-by-systems", "long"],
+    "tasks": ["t0,t1,t2,t3,t4,t5,t6"],
+    "lower": ["t3"],
+    "resamples": ["300"],
+    "pairs": ["pairs.csv"],
+    "averages": ["averages.csv"],
+    "plot": ["p.svg"],
     "names": ["x"],
     "alpha": ["0.999"],
     "max_depth": ["1"],
@@ -535,6 +563,14 @@ SAME: dict[str, dict[str, str]] = {
         "--alpha": "few judgments: nothing is divided",
         "--names": "few judgments: nothing is divided",
         "--by": "few judgments: nothing is divided",
+    },
+    "scores": {
+        "--layout": "says what is found without it",
+        "--system": "names the column that is found without it",
+        "--task": "names the column that is found without it",
+        "--resamples": "the critical value is the same to the last pair",
+        "--trial": "a column of ones: one trial a cell",
+        "--weight": "names the column that is found without it",
     },
     "judges": {
         "--judge": "names the column that is found without it",

@@ -51,7 +51,7 @@ def _on_edges(at: Mapping[str, Any]) -> bool:
 
 RULES = (
     # tables on a terminal
-    Rule("rank compare audit", "rows", lambda at: at["terminal"] is False,
+    Rule("rank compare audit scores", "rows", lambda at: at["terminal"] is False,
          "it is for the table on a terminal, and stdout is none"),
     Rule("rank", "rows", lambda at: at["qrels"] is not None, "with --qrels what is shown is how the runs are judged"),
     Rule("rank", "metrics", lambda at: at["qrels"] is None, "it is for --qrels"),
@@ -89,6 +89,8 @@ RULES = (
          lambda at: at["moving"], "abilities that move are those of bradley-terry, with intervals by its curvature"),
     Rule("compare", "pair", lambda at: at["ranks"] or at["top"], "the ranks of items are asked for"),
     Rule("compare", "ranks", lambda at: at["top"], "--top {top} asks for another set"),
+    Rule("scores", "nemenyi", lambda at: at["plot"] is None, "it is for --plot"),
+    Rule("scores", "resamples seed", lambda at: at["by"] == "bradley-terry", "Bradley–Terry draws nothing anew"),
     Rule("compare", "rows", lambda at: at["pair"], "each pair is said in a line"),
     Rule("ingest", "unranked", lambda at: at["unranked"] is not None,
          "a store keeps the rankings as they were made", "say it where they are read, by rank, fit, audit or report"),
