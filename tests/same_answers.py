@@ -304,6 +304,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "by-prompt": "audit gpt4.csv --query prompt --surrogate ranknet --surrogate difference-graph:hinge"
         " --replicates 0",
         "exact": "audit orders.toi --exact --replicates 20 --surrogate linear --ties paper",
+        "fragility": "audit votes.csv --fragility --top 3 --replicates 0 --surrogate linear -o fragile.json",
     },
     "counterexample": {
         "ranknet": "counterexample ranknet -o against-ranknet",
@@ -632,6 +633,13 @@ def properties() -> Any:
     votes = cc.read("votes.csv")
     found = cc.explain(votes, {"item": votes.items.tolist(), "letters": [len(name) for name in votes.items]})
     return [found.coefficients, found.items.slice(0, 5), found.spread]
+
+
+@call("audit")
+def fragile() -> Any:
+    found = cc.fragility(cc.read("votes.csv", cluster="worker"))
+    assert type(found) is cc.Fragility
+    return [found.table, found.witness]
 
 
 @call("rank")

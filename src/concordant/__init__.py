@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from concordant.auditing.findings import Audit
     from concordant.auditing.suboptimality import suboptimality
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
+    from concordant.boards.fragility import Fragility, fragility
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.io.ingest import Store
     from concordant.io.read import read
@@ -83,6 +84,7 @@ _HOMES = {
     "EdgeRanker": "learning.rankers.edges",
     "FeatureFile": "learning.features.streamed",
     "Features": "learning.features.matrix",
+    "Fragility": "boards.fragility",
     "Graphs": "preferences.graphs",
     "InputError": "errors",
     "Judged": "learning.rankers.judged",
@@ -114,6 +116,7 @@ _HOMES = {
     "explain": "ranking.explaining",
     "export_model": "apps.export.export",
     "find_counterexample": "auditing.counterexamples",
+    "fragility": "boards.fragility",
     "kendall_tau": "losses.metrics.pairwise",
     "load_model": "apps.models.saving",
     "mean_targets": "learning.targets.mean_targets",
@@ -155,6 +158,7 @@ __all__ = [
     "EdgeRanker",
     "FeatureFile",
     "Features",
+    "Fragility",
     "Graphs",
     "InputError",
     "Judged",
@@ -186,6 +190,7 @@ __all__ = [
     "explain",
     "export_model",
     "find_counterexample",
+    "fragility",
     "kendall_tau",
     "load_model",
     "mean_targets",

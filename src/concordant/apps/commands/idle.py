@@ -58,6 +58,9 @@ RULES = (
     Rule("rank", "rows", lambda at: at["folder"], "executors write {output}, and no table is shown"),
     Rule("audit", "ask", lambda at: at["shown"] is False and at["ask"],
          "the pairs to ask stand on a terminal and in a .json file", "leave it out, or add --output F.json"),
+    Rule("audit", "pair", lambda at: not at["fragility"], "only --fragility asks for two items",
+         "leave it out, or add --fragility"),
+    Rule("audit", "top", lambda at: at["pair"] and not at["replicates"], "--pair asks for two items"),
     # columns of a log
     Rule("rank compare ingest evaluate explain report", "neutral", lambda at: not at["home"],
          "it says where the home side has no advantage", "add --home"),

@@ -177,6 +177,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
       concordant audit votes.csv --query prompt -o audit.json
       concordant audit votes.csv --surrogate ranknet --surrogate difference-graph
       concordant audit elections.soc --exact
+      concordant audit votes.csv --fragility --top 3 --replicates 0
     """
 
     log: str = argument()
@@ -221,6 +222,12 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
         type=ONE,
     )
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
+    fragility: bool = flag(
+        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one query."
+    )
+    pair: tuple[str, str] | None = option(
+        "A B", "With --fragility: whether A or B is ahead, in the place of the top.", nargs=2, type=str
+    )
     pool: bool = flag("One population over all queries.")
     output: str | None = option(
         "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.", "-o"
