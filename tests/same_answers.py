@@ -197,6 +197,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "tiers": "compare pairs.csv --pool --ranks tiers",
         "top": "compare food.csv --top 2 -o top.json",
         "unknown": "compare food.csv --pair a b",
+        "prompts": "compare votes.csv --by prompt --values 2 10 --cluster worker --fail-if-worse 'Dolly v2 (3B)'",
     },
     "tree": {
         "prompts": "tree votes.csv --by prompt --cluster worker --max-depth 1 --picture tree.svg -o tree.json",
@@ -633,6 +634,14 @@ def properties() -> Any:
     votes = cc.read("votes.csv")
     found = cc.explain(votes, {"item": votes.items.tolist(), "letters": [len(name) for name in votes.items]})
     return [found.coefficients, found.items.slice(0, 5), found.spread]
+
+
+@call("rank")
+def changed_boards() -> Any:
+    votes = cc.read("votes.csv")
+    change = cc.board_changes(cc.rank(votes), cc.rank(votes + votes))
+    assert type(change) is cc.BoardChange
+    return [change.table, change.shared, change.lines()]
 
 
 @call("audit")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from concordant.auditing.findings import Audit
     from concordant.auditing.suboptimality import suboptimality
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
+    from concordant.boards.changes import BoardChange, board_changes
     from concordant.boards.fragility import Fragility, fragility
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.io.ingest import Store
@@ -77,6 +78,7 @@ _HOMES = {
     "AggregationRanker": "learning.rankers.aggregation",
     "Audit": "auditing.findings",
     "Batch": "preferences.graphs",
+    "BoardChange": "boards.changes",
     "BoostedRanker": "learning.rankers.boosted",
     "CannotRank": "errors",
     "ConcordantError": "errors",
@@ -106,6 +108,7 @@ _HOMES = {
     "audit": "auditing.audit",
     "average_precision": "losses.metrics.relevant",
     "bipartite_abstention_loss": "abstention.losses",
+    "board_changes": "boards.changes",
     "certificate": "abstention.certificates",
     "click_positions": "ranking.click_models",
     "compare": "losses.metrics.metrics",
@@ -151,6 +154,7 @@ __all__ = [
     "AggregationRanker",
     "Audit",
     "Batch",
+    "BoardChange",
     "BoostedRanker",
     "CannotRank",
     "ConcordantError",
@@ -180,6 +184,7 @@ __all__ = [
     "audit",
     "average_precision",
     "bipartite_abstention_loss",
+    "board_changes",
     "certificate",
     "click_positions",
     "compare",

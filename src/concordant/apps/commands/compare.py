@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from concordant.apps.commands.compare_boards import compare_boards
 from concordant.apps.commands.options import CompareOptions
 from concordant.apps.commands.output import check_output, print_csv, remarks, show_table, write
 from concordant.apps.commands.progress import Progress, tell
@@ -35,9 +36,12 @@ def compare(options: CompareOptions) -> None:
     """Print sentences or a table on a terminal, CSV into a pipe; notes go to stderr."""
     output, terminal = options.output, sys.stdout.isatty()
     member = structure(options.structure)
+    options.settle(boards=options.new is not None or options.by is not None)
     options.settle(terminal=terminal, alone=options.interval == "hessian", forgets="covariates" not in member.options)
     if options.interval == "none":
         raise UsageError("--interval none leaves nothing to compare by; allowed: auto, hessian, sandwich, bootstrap")
+    if options.new is not None or options.by is not None:
+        return compare_boards(options)
     if output is not None:
         check_output(output, options.log)
     kind = "top" if options.top else options.ranks
