@@ -449,8 +449,7 @@ def divided(prefs: Preferences, by: str, kept: Any, more: Sequence[str] = ()) ->
     """
     if not isinstance(prefs, Comparisons) or prefs.clusters is None or prefs.cluster is None:
         raise UsageError(f"boards are compared by comparisons, not {prefs.kind or 'nothing'} with a column {by!r}")
-    labels = prefs.by_cluster(by).clusters if prefs.cluster_columns else prefs.clusters
-    assert labels is not None
+    labels = (prefs.by_cluster(by).clusters if prefs.cluster_columns else None) or prefs.clusters
     way = prefs.cluster_columns.index(by) if prefs.cluster_columns else 0
     take = np.array([bool(kept(str(label))) for label in labels.tolist()], bool)
     rows = np.flatnonzero(take[prefs.cluster_ways[way]])

@@ -41,7 +41,8 @@ def compare(options: CompareOptions) -> None:
     if options.interval == "none":
         raise UsageError("--interval none leaves nothing to compare by; allowed: auto, hessian, sandwich, bootstrap")
     if options.new is not None or options.by is not None:
-        return compare_boards(options)
+        compare_boards(options)
+        return
     if output is not None:
         check_output(output, options.log)
     kind = "top" if options.top else options.ranks

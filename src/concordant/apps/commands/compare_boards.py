@@ -32,7 +32,7 @@ def compare_boards(options: CompareOptions) -> None:
         check_output(output, options.log)
         if options.new is not None:
             check_output(output, options.new)
-    (old, told), (new, more) = _parts(options) if options.by is not None else _logs(options)
+    (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
     with Progress(options.quiet, "comparing"):
         found = board_changes(old, new, shared=options.shared, seed=options.seed)
         names = {str(item): item for item in found.table["item"].to_pylist()}
@@ -74,10 +74,9 @@ def _logs(options: CompareOptions) -> tuple[Board, Board]:
     return board_of(options), board_of(options, log=options.new)
 
 
-def _parts(options: CompareOptions) -> tuple[Board, Board]:
+def _parts(options: CompareOptions, by: str) -> tuple[Board, Board]:
     """The boards of two parts of a log."""
-    by, values, since = options.by, options.values, options.since
-    assert by is not None
+    values, since = options.values, options.since
     if by in options.cluster:
         raise UsageError(f"--by {by} and --cluster {by}: a column divides judgments, or says who judged")
     if (values is None) == (since is None):
