@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
     from concordant.boards.changes import BoardChange, board_changes
     from concordant.boards.fragility import Fragility, fragility
+    from concordant.boards.judges import Judges, judges
+    from concordant.boards.prediction_powered import PredictionPowered, prediction_powered
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.io.ingest import Store
     from concordant.io.read import read
@@ -90,10 +92,12 @@ _HOMES = {
     "Graphs": "preferences.graphs",
     "InputError": "errors",
     "Judged": "learning.rankers.judged",
+    "Judges": "boards.judges",
     "ListRanker": "learning.rankers.lists",
     "NoMaximumLikelihood": "errors",
     "Normaliser": "learning.features.normalising",
     "Paths": "ranking.over_time",
+    "PredictionPowered": "boards.prediction_powered",
     "Preferences": "preferences.preferences",
     "QueryRankers": "learning.rankers.per_query",
     "RankBoostRanker": "learning.rankers.boosting",
@@ -120,6 +124,7 @@ _HOMES = {
     "export_model": "apps.export.export",
     "find_counterexample": "auditing.counterexamples",
     "fragility": "boards.fragility",
+    "judges": "boards.judges",
     "kendall_tau": "losses.metrics.pairwise",
     "load_model": "apps.models.saving",
     "mean_targets": "learning.targets.mean_targets",
@@ -131,6 +136,7 @@ _HOMES = {
     "pairwise_abstention_loss": "abstention.losses",
     "pairwise_loss": "losses.metrics.pairwise",
     "precision": "losses.metrics.relevant",
+    "prediction_powered": "boards.prediction_powered",
     "rank": "ranking.rank",
     "rank_over_time": "ranking.over_time",
     "ranking_tree": "ranking.trees",
@@ -166,10 +172,12 @@ __all__ = [
     "Graphs",
     "InputError",
     "Judged",
+    "Judges",
     "ListRanker",
     "NoMaximumLikelihood",
     "Normaliser",
     "Paths",
+    "PredictionPowered",
     "Preferences",
     "QueryRankers",
     "RankBoostRanker",
@@ -196,6 +204,7 @@ __all__ = [
     "export_model",
     "find_counterexample",
     "fragility",
+    "judges",
     "kendall_tau",
     "load_model",
     "mean_targets",
@@ -207,6 +216,7 @@ __all__ = [
     "pairwise_abstention_loss",
     "pairwise_loss",
     "precision",
+    "prediction_powered",
     "rank",
     "rank_over_time",
     "ranking_tree",

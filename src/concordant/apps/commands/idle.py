@@ -62,6 +62,11 @@ RULES = (
     Rule("audit", "pair", lambda at: not at["fragility"], "only --fragility asks for two items",
          "leave it out, or add --fragility"),
     Rule("audit", "top", lambda at: at["pair"] and not at["replicates"], "--pair asks for two items"),
+    # people and a judge model
+    Rule("judges", "judge length covariates ranking per_vote replicates", lambda at: at["model_judge"] is not None,
+         "people and a judge model are put together, and people are not told apart"),
+    Rule("judges", "id these", lambda at: at["model_judge"] is None, "it is about a judge model",
+         "add --model-judge FILE"),
     # columns of a log
     Rule("rank compare ingest evaluate explain report", "neutral", lambda at: not at["home"],
          "it says where the home side has no advantage", "add --home"),
