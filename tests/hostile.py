@@ -244,7 +244,7 @@ WRITES: dict[str, tuple[str, ...]] = {
 """Parameters of each command that name what it writes: files, folders, stores."""
 READS: dict[str, tuple[str, ...]] = {
     "rank": ("log", "more", "propensities", "qrels"),
-    "compare": ("log", "propensities"),
+    "compare": ("log", "new", "propensities"),
     "explain": ("log", "features"),
     "tree": ("log",),
     "scores": ("file",),
@@ -540,6 +540,9 @@ def _compare(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.5:
         case.arguments += ["--pair", random.choice(["a", "b", "A", "1", *CELLS]), random.choice(["b", "c", "2", "a"])]
+    elif random.random() < 0.3:
+        case.arguments += ["--by", random.choice(COLUMNS), "--since", random.choice(["b", "2", "2026-01-02", ""])]
+        case.arguments += random.choice([[], ["--fail-if-worse", "a"], ["--shared", "common"], ["--shared", "x"]])
 
 
 def _tree(random: Random, case: Case) -> None:
@@ -560,6 +563,8 @@ def _audit(random: Random, case: Case) -> None:
     if random.random() < 0.2:
         _output(random, case, "--edges")
     case.arguments += ["--replicates", "20"]
+    if random.random() < 0.2:
+        case.arguments += ["--fragility", *random.choice([[], ["--pair", "a", "b"], ["--pool"]])]
 
 
 def _explain(random: Random, case: Case) -> None:

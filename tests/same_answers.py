@@ -205,6 +205,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "tiers": "compare pairs.csv --pool --ranks tiers",
         "top": "compare food.csv --top 2 -o top.json",
         "unknown": "compare food.csv --pair a b",
+        "prompts": "compare votes.csv --by prompt --values 2 10 --cluster worker --fail-if-worse 'Dolly v2 (3B)'",
     },
     "tree": {
         "prompts": "tree votes.csv --by prompt --cluster worker --max-depth 1 --picture tree.svg -o tree.json",
@@ -319,6 +320,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "by-prompt": "audit gpt4.csv --query prompt --surrogate ranknet --surrogate difference-graph:hinge"
         " --replicates 0",
         "exact": "audit orders.toi --exact --replicates 20 --surrogate linear --ties paper",
+        "fragility": "audit votes.csv --fragility --top 3 --replicates 0 --surrogate linear -o fragile.json",
     },
     "counterexample": {
         "ranknet": "counterexample ranknet -o against-ranknet",
@@ -647,6 +649,21 @@ def properties() -> Any:
     votes = cc.read("votes.csv")
     found = cc.explain(votes, {"item": votes.items.tolist(), "letters": [len(name) for name in votes.items]})
     return [found.coefficients, found.items.slice(0, 5), found.spread]
+
+
+@call("rank")
+def changed_boards() -> Any:
+    votes = cc.read("votes.csv")
+    change = cc.board_changes(cc.rank(votes), cc.rank(votes + votes))
+    assert type(change) is cc.BoardChange
+    return [change.table, change.shared, change.lines()]
+
+
+@call("audit")
+def fragile() -> Any:
+    found = cc.fragility(cc.read("votes.csv", cluster="worker"))
+    assert type(found) is cc.Fragility
+    return [found.table, found.witness]
 
 
 @call("rank")

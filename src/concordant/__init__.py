@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from concordant.auditing.findings import Audit
     from concordant.auditing.suboptimality import suboptimality
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
+    from concordant.boards.changes import BoardChange, board_changes
+    from concordant.boards.fragility import Fragility, fragility
     from concordant.boards.judges import Judges, judges
     from concordant.boards.prediction_powered import PredictionPowered, prediction_powered
     from concordant.boards.ranked_scores import ScoreBoard, rank_scores
@@ -81,6 +83,7 @@ _HOMES = {
     "AggregationRanker": "learning.rankers.aggregation",
     "Audit": "auditing.findings",
     "Batch": "preferences.graphs",
+    "BoardChange": "boards.changes",
     "BoostedRanker": "learning.rankers.boosted",
     "CannotRank": "errors",
     "ConcordantError": "errors",
@@ -88,6 +91,7 @@ _HOMES = {
     "EdgeRanker": "learning.rankers.edges",
     "FeatureFile": "learning.features.streamed",
     "Features": "learning.features.matrix",
+    "Fragility": "boards.fragility",
     "Graphs": "preferences.graphs",
     "InputError": "errors",
     "Judged": "learning.rankers.judged",
@@ -112,6 +116,7 @@ _HOMES = {
     "audit": "auditing.audit",
     "average_precision": "losses.metrics.relevant",
     "bipartite_abstention_loss": "abstention.losses",
+    "board_changes": "boards.changes",
     "certificate": "abstention.certificates",
     "click_positions": "ranking.click_models",
     "compare": "losses.metrics.metrics",
@@ -123,6 +128,7 @@ _HOMES = {
     "explain": "ranking.explaining",
     "export_model": "apps.export.export",
     "find_counterexample": "auditing.counterexamples",
+    "fragility": "boards.fragility",
     "judges": "boards.judges",
     "kendall_tau": "losses.metrics.pairwise",
     "load_model": "apps.models.saving",
@@ -161,6 +167,7 @@ __all__ = [
     "AggregationRanker",
     "Audit",
     "Batch",
+    "BoardChange",
     "BoostedRanker",
     "CannotRank",
     "ConcordantError",
@@ -168,6 +175,7 @@ __all__ = [
     "EdgeRanker",
     "FeatureFile",
     "Features",
+    "Fragility",
     "Graphs",
     "InputError",
     "Judged",
@@ -192,6 +200,7 @@ __all__ = [
     "audit",
     "average_precision",
     "bipartite_abstention_loss",
+    "board_changes",
     "certificate",
     "click_positions",
     "compare",
@@ -203,6 +212,7 @@ __all__ = [
     "explain",
     "export_model",
     "find_counterexample",
+    "fragility",
     "judges",
     "kendall_tau",
     "load_model",

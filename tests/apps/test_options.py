@@ -191,6 +191,10 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"bootstrap": ["counted.csv", "--interval", "bootstrap"], "hessian": ["votes.csv", "--interval", "hessian"]},
     "compare": {name: LOGS[name] for name in ("counted comparisons", "sides", "PrefLib", "store")}
     | {"pair": ["counted.csv", "--pair", "a", "b"], "tiers": ["counted.csv", "--ranks", "tiers"]}
+    | {
+        "two boards": ["timed.csv", "votes.csv", "--pool"],
+        "periods": ["timed.csv", "--by", "date", "--since", "2026-02-11"],
+    }
     | {"top": ["counted.csv", "--top", "2"], "one population": ["votes.csv", "--pool", "--interval", "hessian"]},
     "tree": {
         "numbers": ["timed.csv", "--by", "x", "--min-judgments", "5"],
@@ -209,7 +213,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]}
-    | {"propensities": ["selections.csv", "--structure", "inverse-propensity", "--replicates", "0"]},
+    | {"propensities": ["selections.csv", "--structure", "inverse-propensity", "--replicates", "0"]}
+    | {"fragile": ["timed.csv", "--surrogate", "ranknet", "--fragility", "--replicates", "0", "-o", "f.json"]},
     "report": {name: [*LOGS[name], "--no-audit", "-o", "o.html"] for name in ("sides", "PrefLib", "store")}
     | {"features": ["votes.csv", *F, "-o", "o.html", "--no-audit"], "audit": ["sides.csv", "-o", "o.html"]}
     | {"model": ["votes.csv", "-m", "model", "-o", "o.html", "--no-audit"]}
@@ -324,6 +329,10 @@ VALUES: dict[str, list[str]] = {
     "top": ["2"],
     "pair": ["a b", "b c"],
     "ranks": ["tiers", "alone"],
+    "values": ["2026-01-02 2026-02-11", "u v"],
+    "since": ["2026-02-01", "0"],
+    "shared": ["none", "common"],
+    "fail_if_worse": ["a"],
     "ask": ["1", "0"],
     "group": ["worker"],
     "output": ["out.csv", "out.json", "out"],

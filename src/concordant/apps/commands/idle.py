@@ -12,6 +12,7 @@ A rule speaks of the options (by their names) and of the facts that a command st
 - ``votes``: evaluate judges by judgments, not by labels; ``model``: a model's scores
 - ``conventions``, ``bounded``: a metric of evaluate has conventions, an interval
 - ``reads_data``: an experiment does; ``known``: the counterexample is one of the papers
+- ``boards``: two boards are compared
 - ``alone``: there are no intervals, or such as take every judgment by itself, whoever made it
 - ``fitted``: the structure is, by a likelihood that a summary covers
 - ``forgets``: the structure knows nothing of covariates
@@ -58,6 +59,9 @@ RULES = (
     Rule("rank", "rows", lambda at: at["folder"], "executors write {output}, and no table is shown"),
     Rule("audit", "ask", lambda at: at["shown"] is False and at["ask"],
          "the pairs to ask stand on a terminal and in a .json file", "leave it out, or add --output F.json"),
+    Rule("audit", "pair", lambda at: not at["fragility"], "only --fragility asks for two items",
+         "leave it out, or add --fragility"),
+    Rule("audit", "top", lambda at: at["pair"] and not at["replicates"], "--pair asks for two items"),
     # people and a judge model
     Rule("judges", "judge length covariates ranking per_vote replicates", lambda at: at["model_judge"] is not None,
          "people and a judge model are put together, and people are not told apart"),
@@ -87,6 +91,12 @@ RULES = (
     Rule("rank", "half_life", lambda at: at["moving"], "--moving says by itself how fast old judgments fade"),
     Rule("rank", "structure interval replicates quasi reference across_components cluster",
          lambda at: at["moving"], "abilities that move are those of bradley-terry, with intervals by its curvature"),
+    Rule("compare", "pair ranks top interval replicates min_judgments", lambda at: at["boards"],
+         "two boards are compared item by item, with the standard errors of the sandwich"),
+    Rule("compare", "shared fail_if_worse", lambda at: at["boards"] is False, "there is one board",
+         "leave it out, or name a second log, or divide this one (--by)"),
+    Rule("compare", "values since", lambda at: not at["by"], "no column divides the log", "add --by COLUMN"),
+    Rule("compare", "by", lambda at: at["new"], "there are two logs"),
     Rule("compare", "pair", lambda at: at["ranks"] or at["top"], "the ranks of items are asked for"),
     Rule("compare", "ranks", lambda at: at["top"], "--top {top} asks for another set"),
     Rule("scores", "nemenyi", lambda at: at["plot"] is None, "it is for --plot"),

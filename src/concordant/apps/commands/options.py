@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import click
 
+from concordant.apps.commands.compare_options import BoardOptions
 from concordant.apps.commands.experiment_options import CounterexampleOptions, ReproduceOptions
 from concordant.apps.commands.explain_options import ExplainOptions
 from concordant.apps.commands.fit_options import FitOptions
@@ -133,18 +134,25 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
     )
 
 
-class CompareOptions(RankOptions):
-    """Is A better than B? Compare items of LOG: the difference of their scores, its interval and p-value.
+class CompareOptions(RankOptions, BoardOptions):
+    """Is A better than B? Compare items of LOG, or the board of LOG with that of NEW: what changed, and why.
 
     With --pair two items, with the probability that a vote prefers the first; without it all pairs, their p-values also
     adjusted for their number: by the largest |t| (p_max_t) and by Holm. An empty p-value: the votes do not determine
     the difference. --ranks and --top say which ranks the votes leave open, each with a guarantee of its own.
 
-    LOG is read and ranked as by concordant rank, with the same options.
+    With NEW, or with parts of LOG (--by), what changed from one board to the other: the difference of each item's
+    score, its interval and p-values, and what moved it. NEW may hold all votes of LOG and more: then these are counted
+    once. With --fail-if-worse the exit status is 1 where an item is worse. See docs/changes.md.
+
+    Logs are read and ranked as by concordant rank, with the same options.
 
     \b
     Examples:
       concordant compare votes.csv --pair "GPT 4" command
+      concordant compare last-week.csv today.csv --cluster worker --fail-if-worse "GPT 4"
+      concordant compare votes.csv --by prompt --values 2 10
+      concordant compare votes.csv --by date --since 2026-03-01
       concordant compare votes.csv --cluster worker -o differences.csv
       concordant compare votes.csv --ranks tiers
       concordant compare votes.csv --top 3
@@ -178,6 +186,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
       concordant audit votes.csv --query prompt -o audit.json
       concordant audit votes.csv --surrogate ranknet --surrogate difference-graph
       concordant audit elections.soc --exact
+      concordant audit votes.csv --fragility --top 3 --replicates 0
     """
 
     log: str = argument()
@@ -222,6 +231,12 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
         type=ONE,
     )
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
+    fragility: bool = flag(
+        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one query."
+    )
+    pair: tuple[str, str] | None = option(
+        "A B", "With --fragility: whether A or B is ahead, in the place of the top.", nargs=2, type=str
+    )
     output: str | None = option(
         "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.", "-o"
     )
