@@ -153,6 +153,9 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--by": COLUMNS, "--names": COLUMNS, "--alpha": FLOATS, "--min-judgments": INTS, "--max-depth": INTS}
     | {"--structure": ["plackett-luce", "borda", "x"], "--ties": ["half", "davidson", "x"], "--prior": FLOATS}
     | {"--pool": FLAG, "--seed": INTS, "--quiet": FLAG},
+    "look": READING
+    | {"--top": INTS, "--ranks": FLAG, "--direct": FLAG, "--ask": INTS, "--level": FLOATS, "--pool": FLAG}
+    | {"--rows": INTS, "--quiet": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -207,7 +210,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
 }
 COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    **dict.fromkeys(("compare", "look", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
     "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
@@ -228,6 +231,7 @@ READS: dict[str, tuple[str, ...]] = {
     "compare": ("log", "propensities"),
     "explain": ("log", "features"),
     "tree": ("log",),
+    "look": ("log",),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -650,6 +654,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "compare": _compare,
     "explain": _explain,
     "tree": _tree,
+    "look": _rank,
     "fit": _fit,
     "score": _score,
     "evaluate": _evaluate,

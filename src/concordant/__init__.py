@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from concordant.auditing.audit import audit
     from concordant.auditing.counterexamples import find_counterexample
     from concordant.auditing.findings import Audit
+    from concordant.auditing.looking import look
     from concordant.auditing.suboptimality import suboptimality
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
@@ -116,6 +117,7 @@ _HOMES = {
     "find_counterexample": "auditing.counterexamples",
     "kendall_tau": "losses.metrics.pairwise",
     "load_model": "apps.models.saving",
+    "look": "auditing.looking",
     "mean_targets": "learning.targets.mean_targets",
     "minimise": "losses.minimise",
     "ndcg": "losses.metrics.ndcg",
@@ -188,6 +190,7 @@ __all__ = [
     "find_counterexample",
     "kendall_tau",
     "load_model",
+    "look",
     "mean_targets",
     "minimise",
     "model_card",

@@ -183,6 +183,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
         "names": ["timed.csv", "--by", "worker", "--min-judgments", "5", "--alpha", "0.99"],
         "pooled": ["counted.csv", "--by", "query", "--min-judgments", "5", "--pool"],
     },
+    "look": {"comparisons": ["votes.csv"], "sides": ["sides.csv"], "store": ["s.store"]}
+    | {"one population": ["votes.csv", "--pool", "-o", "o.json"], "ranks": ["votes.csv", "--ranks", "--direct"]},
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]}
@@ -425,7 +427,7 @@ def run(*arguments: str) -> Run:
             Options.of = of  # type: ignore[method-assign]
         changed = {name: sign for name, sign in _hashes().items() if before.get(name) != sign}
         output = {"stdout": hashlib.sha256(out.text()).hexdigest(), **changed}
-        if status == 0 and arguments[0] == "audit":  # whose summary is part of what it finds
+        if status == 0 and arguments[0] in ("audit", "look"):  # whose summary is part of what it finds
             output["stderr"] = hashlib.sha256(err.text()).hexdigest()
         if status == 0 and "new.store" in changed:  # whose bytes hold the time and random names
             output = {"new.store": fingerprint(Store("new.store").preferences())}
@@ -511,6 +513,7 @@ SAME: dict[str, dict[str, str]] = {
         "--names": "few judgments: nothing is divided",
         "--by": "few judgments: nothing is divided",
     },
+    "look": {"--direct": "few votes: nothing is excluded", "--level": "few votes: nothing is excluded"},
     "compare": {
         "--ties": "the log has no ties",
         "--pool": "the log is one query",

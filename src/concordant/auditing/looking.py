@@ -55,6 +55,9 @@ POINTS = np.sqrt(SPREAD) * ndtri(0.5 + (np.arange(32) + 0.5) / 64)
 """|N(0, ρ²)| in 32 points of equal probability."""
 HELD = 1 << 21
 """Numbers of a stack of matrices held at once."""
+JUDGES = Note(
+    "judges alike", "votes of one judge are taken as independent of each other; where judges differ, this is too sure"
+)
 FAR = 3.0
 """When votes are shared out no difference is taken for larger: few votes say so by chance."""
 
@@ -194,8 +197,10 @@ class Look:
         """Return the rows as a pandas data frame (pandas must be installed)."""
         return as_pandas(self.to_arrow(ranks=ranks))
 
-    def lines(self) -> list[str]:
-        """Say in a sentence how the first places stand."""
+    def lines(self, *, ranks: bool = False) -> list[str]:
+        """Say in a sentence how the first places stand, or what the ranks promise."""
+        if ranks:
+            return [f"With {100 * self.level:g}% confidence the ranks of all items lie in their ranges, at every look."]
         batch, level = self.batch, f"{100 * self.level:g}% confidence at every look"
         asked = batch.sizes > self.top
         what = "the first" if self.top == 1 else f"the first {self.top}"
@@ -303,13 +308,13 @@ def look(source: Preferences | Batch, *, top: int = 1, level: float = 0.95, dire
     prefs = batch.prefs
     if not 0.5 < level < 1:
         raise UsageError(f"the level lies between 0.5 and 1, not {level}")
+    if not len(batch.graphs.first):
+        raise InputError(f"no pair of items is compared in {len(batch):,} queries, so there is nothing to look at")
     if not isinstance(prefs, Comparisons):
         raise UsageError(f"looking while votes come in is for votes between two items, not for {prefs.kind}")
     if prefs.weighted or prefs.covariates is not None:
         what = "votes of unequal strength (weights, grades)" if prefs.weighted else "covariates of votes"
         raise UsageError(f"looking while votes come in knows no {what}: one vote counts as one")
-    if not len(batch.graphs.first):
-        raise InputError(f"no pair of items is compared in {len(batch):,} queries, so there is nothing to look at")
     if (largest := int(batch.sizes.max())) > LARGEST:
         raise UsageError(f"a query has {largest:,} items; all pairs are looked at, of at most {LARGEST:,} items")
     check_tops((top,), batch.sizes)
@@ -326,11 +331,5 @@ def look(source: Preferences | Batch, *, top: int = 1, level: float = 0.95, dire
         better = better_pairs(stack.evidence, level)
         lower[stack.nodes], upper[stack.nodes] = 1 + better.sum(axis=2), n - better.sum(axis=1)
     settled = np.bincount(batch.owner, among, len(batch)) <= top
-    return Look(batch, top, level, direct, place, p_value, among, lower, upper, settled, stacks, _notes(prefs))
-
-
-def _notes(prefs: Preferences) -> tuple[Note, ...]:
-    if prefs.cluster is None:
-        return ()
-    text = "votes of one judge are taken as independent of each other; where judges differ, this is too sure"
-    return (Note("judges alike", text),)
+    notes = () if prefs.cluster is None else (JUDGES,)
+    return Look(batch, top, level, direct, place, p_value, among, lower, upper, settled, stacks, notes)

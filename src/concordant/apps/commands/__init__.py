@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": "Say whether one item is better than another, and which ranks the log leaves open.",
     "explain": "Say why items win: coefficients of their properties, with standard errors.",
     "tree": "Say for whom the ranking differs: groups of judges or prompts, each with its own ranking.",
+    "look": "May the first place be named while votes come in? Look after any vote; which pairs to ask next.",
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
     "score": "Score and rank items by a model that fit has kept.",
     "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",
