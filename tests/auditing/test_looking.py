@@ -73,7 +73,7 @@ def test_direct_evidence_has_mean_one_between_equals_and_less_with_ties() -> Non
         evidence = np.exp(by_direct_votes(won))[:, 0, 1]
         assert (binom(n, np.arange(n + 1)) * 0.5**n * evidence).sum() == pytest.approx(1.0, rel=1e-12)
     counts = [(w, t, 12 - w - t) for w in range(13) for t in range(13 - w)]  # a third of the votes are ties
-    won = np.array([[[0, w + t / 2], [l + t / 2, 0]] for w, t, l in counts])
+    won = np.array([[[0, w + t / 2], [lost + t / 2, 0]] for w, t, lost in counts])
     share = np.array([math.factorial(12) / math.prod(map(math.factorial, one)) for one in counts]) / 3.0**12
     assert share.sum() == pytest.approx(1.0) and (share * np.exp(by_direct_votes(won))[:, 0, 1]).sum() < 0.95
 

@@ -142,7 +142,7 @@ def _stacks(batch: Batch, direct: bool) -> Iterator[Stack]:
             share = 1.0 / (1.0 + np.exp(s[:, None, :] - s[:, :, None]))
             hessian = -(won + won.swapaxes(1, 2)) * share * (1.0 - share)
             np.einsum("gii->gi", hessian)[:] = 1.0 - hessian.sum(axis=2)
-            covariance = np.linalg.inv(hessian)
+            covariance = np.asarray(np.linalg.inv(hessian), np.float64)
             evidence = by_direct_votes(won) if direct else by_model(s, covariance)
             yield Stack(graph, nodes, s, covariance, evidence)
 
