@@ -19,7 +19,7 @@ Two likelihoods:
 
 i belongs to the first k if at most k − 1 are better. Of these E_ij the k − 1 largest may be right; the mean of the
 other n − k is evidence against i (means of martingales are martingales), and i is out from k/α on. With probability
-1 − α none of the true first k is ever out; nothing more is to be paid for the number of items.
+1 − α none of the true first k is ever out: the mean is what the number of items costs.
 
 Sources: Ville 1939; Robbins, Ann. Math. Statist. 41, 1970 (mixtures); Vovk and Wang, Ann. Statist. 49, 2021 (means,
 several hypotheses); Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Ann. Statist. 52, 2024 (normal approximation).
