@@ -52,6 +52,7 @@ def exact_ends(
     """
     prefs = batch.prefs
     plain = isinstance(prefs, Comparisons) and not prefs.weighted and not prefs.tied
+    plain &= scores.options.get("ties") != "cumulative"
     if not plain or found.method != "hessian" or prior > LARGEST_PRIOR:
         return found
     winner, loser = batch.edges.winner, batch.edges.loser

@@ -17,6 +17,7 @@ from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.fusion_options import FusionOptions
 from concordant.apps.commands.given import HELP, Options, argument, command, flag, option
 from concordant.apps.commands.idle import RULES
+from concordant.apps.commands.judges_options import JudgesOptions
 from concordant.apps.commands.look_options import LookOptions
 from concordant.apps.commands.shared_options import (
     ONE,
@@ -474,6 +475,7 @@ OPTIONS: dict[str, type[Options]] = {
     "explain": ExplainOptions,
     "tree": TreeOptions,
     "look": LookOptions,
+    "judges": JudgesOptions,
     "fit": FitOptions,
     "score": ScoreOptions,
     "evaluate": EvaluateOptions,
