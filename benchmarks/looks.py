@@ -32,7 +32,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 DATA = Path(cc.__file__).parent / "apps" / "data" / "llmfao" / "crowd-comparisons.csv"
 ARENA = Path(__file__).parent.parent.parent / "shared" / "data" / "arena_judges" / "human.jsonl.gz"
 ITEMS, EVERY, MOST = 20, 100, 50_000
-Ask = Callable[[Look, np.random.Generator], tuple[Ints, Ints, Ints, Ints]]
+Ask = Callable[[Look, np.random.Generator], tuple[Ints, ...]]
 Stop = Callable[[Look], tuple[Bools, Bools]]
 
 
