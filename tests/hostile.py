@@ -162,6 +162,9 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--lower-is-better": FLAG, "--lower": COLUMNS, "--by": ["median", "win-rate", "borda", "bradley-terry", "x"]}
     | {"--level": FLOATS, "--top": INTS, "--resamples": ["100", *INTS], "--seed": INTS, "--rows": INTS, "--quiet": FLAG}
     | {"--nemenyi": FLAG},
+    "look": READING
+    | {"--top": INTS, "--ranks": FLAG, "--direct": FLAG, "--ask": INTS, "--level": FLOATS, "--pool": FLAG}
+    | {"--rows": INTS, "--quiet": FLAG},
     "judges": READING
     | {"--judge": COLUMNS, "--covariate": COLUMNS, "--id": COLUMNS, "--these": FLAG, "--level": FLOATS}
     | {
@@ -224,7 +227,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
 }
 COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    **dict.fromkeys(("compare", "look", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
     "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
@@ -248,6 +251,7 @@ READS: dict[str, tuple[str, ...]] = {
     "explain": ("log", "features"),
     "tree": ("log",),
     "scores": ("file",),
+    "look": ("log",),
     "judges": ("log", "model_judge"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
@@ -702,6 +706,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "compare": _compare,
     "explain": _explain,
     "tree": _tree,
+    "look": _rank,
     "judges": _judges,
     "fit": _fit,
     "score": _score,

@@ -207,6 +207,11 @@ COMMANDS: dict[str, dict[str, str]] = {
         "unknown": "compare food.csv --pair a b",
         "prompts": "compare votes.csv --by prompt --values 2 10 --cluster worker --fail-if-worse 'Dolly v2 (3B)'",
     },
+    "look": {
+        "first": "look votes.csv --ask 50 -o look.json",
+        "ranks": "look food.csv --ranks --direct",
+        "orders": "look pairs.csv --pool --top 2",
+    },
     "tree": {
         "prompts": "tree votes.csv --by prompt --cluster worker --max-depth 1 --picture tree.svg -o tree.json",
         "neutral": "tree results.csv.gz --by neutral --by date --min-judgments 900 --max-depth 1",
@@ -649,6 +654,12 @@ def properties() -> Any:
     votes = cc.read("votes.csv")
     found = cc.explain(votes, {"item": votes.items.tolist(), "letters": [len(name) for name in votes.items]})
     return [found.coefficients, found.items.slice(0, 5), found.spread]
+
+
+@call("audit")
+def looks() -> Any:
+    found = cc.look(cc.read("votes.csv"), top=3)
+    return [found.to_arrow(), found.to_arrow(ranks=True), found.ask(200), found.lines()]
 
 
 @call("rank")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from concordant.auditing.audit import audit
     from concordant.auditing.counterexamples import find_counterexample
     from concordant.auditing.findings import Audit
+    from concordant.auditing.looking import look
     from concordant.auditing.suboptimality import suboptimality
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
     from concordant.boards.changes import BoardChange, board_changes
@@ -132,6 +133,7 @@ _HOMES = {
     "judges": "boards.judges",
     "kendall_tau": "losses.metrics.pairwise",
     "load_model": "apps.models.saving",
+    "look": "auditing.looking",
     "mean_targets": "learning.targets.mean_targets",
     "minimise": "losses.minimise",
     "ndcg": "losses.metrics.ndcg",
@@ -216,6 +218,7 @@ __all__ = [
     "judges",
     "kendall_tau",
     "load_model",
+    "look",
     "mean_targets",
     "minimise",
     "model_card",

@@ -208,6 +208,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
         "Bradley–Terry": ["wide.csv", "--by", "bradley-terry"],
         "median": ["systems.csv", "--by", "median"],
     },
+    "look": {"comparisons": ["votes.csv"], "sides": ["sides.csv"], "store": ["s.store"]}
+    | {"one population": ["votes.csv", "--pool", "-o", "o.json"], "ranks": ["votes.csv", "--ranks", "--direct"]},
     "judges": {name: LOGS[name] for name in ("comparisons", "sides", "counted comparisons")}
     | {"people and a model": ["people.csv", "--model-judge", "said.csv"]},
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
@@ -476,7 +478,7 @@ def run(*arguments: str) -> Run:
             Options.of = of  # type: ignore[method-assign]
         changed = {name: sign for name, sign in _hashes().items() if before.get(name) != sign}
         output = {"stdout": hashlib.sha256(out.text()).hexdigest(), **changed}
-        if status == 0 and arguments[0] == "audit":  # whose summary is part of what it finds
+        if status == 0 and arguments[0] in ("audit", "look"):  # whose summary is part of what it finds
             output["stderr"] = hashlib.sha256(err.text()).hexdigest()
         if status == 0 and "new.store" in changed:  # whose bytes hold the time and random names
             output = {"new.store": fingerprint(Store("new.store").preferences())}
@@ -581,6 +583,7 @@ SAME: dict[str, dict[str, str]] = {
         "--trial": "a column of ones: one trial a cell",
         "--weight": "names the column that is found without it",
     },
+    "look": {"--direct": "few votes: nothing is excluded", "--level": "few votes: nothing is excluded"},
     "judges": {
         "--judge": "names the column that is found without it",
         "--id": "names the column that is found without it",

@@ -20,6 +20,7 @@ COMMANDS = {
     "explain": "Say why items win: coefficients of their properties, with standard errors.",
     "tree": "Say for whom the ranking differs: groups of judges or prompts, each with its own ranking.",
     "scores": "Rank systems by scores on tasks: who may be the best, tiers, which differences are more than chance.",
+    "look": "May the first place be named while votes come in? Look after any vote; which pairs to ask next.",
     "judges": "Say who judges reliably, by a coin, or by what stands first; people beside a judge model.",
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
     "score": "Score and rank items by a model that fit has kept.",

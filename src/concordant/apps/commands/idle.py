@@ -52,7 +52,7 @@ def _on_edges(at: Mapping[str, Any]) -> bool:
 
 RULES = (
     # tables on a terminal
-    Rule("rank compare audit scores", "rows", lambda at: at["terminal"] is False,
+    Rule("rank compare audit scores look", "rows", lambda at: at["terminal"] is False,
          "it is for the table on a terminal, and stdout is none"),
     Rule("rank", "rows", lambda at: at["qrels"] is not None, "with --qrels what is shown is how the runs are judged"),
     Rule("rank", "metrics", lambda at: at["qrels"] is None, "it is for --qrels"),

@@ -19,6 +19,7 @@ from concordant.apps.commands.fusion_options import FusionOptions
 from concordant.apps.commands.given import HELP, Options, argument, command, flag, option
 from concordant.apps.commands.idle import RULES
 from concordant.apps.commands.judges_options import JudgesOptions
+from concordant.apps.commands.look_options import LookOptions
 from concordant.apps.commands.scores_options import ScoresOptions
 from concordant.apps.commands.shared_options import (
     ONE,
@@ -488,6 +489,7 @@ OPTIONS: dict[str, type[Options]] = {
     "explain": ExplainOptions,
     "tree": TreeOptions,
     "scores": ScoresOptions,
+    "look": LookOptions,
     "judges": JudgesOptions,
     "fit": FitOptions,
     "score": ScoreOptions,
