@@ -18,6 +18,8 @@ from concordant.io.log.formats import Log, locate, located
 from concordant.io.log.headers import sniffed
 from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
+from concordant.io.published.published import SCORES
+from concordant.io.published.recognise import of_folder, recognised, refusal, tabled
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
 from concordant.io.wide import TABLES
@@ -141,7 +143,12 @@ def read_as_made(
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
         prefs, total = read_as_log(Path(source), given, settings)
         return Reading(prefs, total, Path(source).name, {})
+    if isinstance(source, str | os.PathLike):
+        _refuse_results(Path(source))
     log = source if isinstance(source, Log) else _located(source)
+    local = engine in (None, "duckdb", "memory") and master is None
+    if local and not set(columns or {}) & PLAYED:
+        log, kind = _as_published(log, kind, [*(columns or {}).values(), *_listed(cluster), *covariates, time])
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home, time)
         why = f"{log.name} is a PrefLib file, which holds counts of orders"
@@ -157,16 +164,21 @@ def read_as_made(
         columns = {"rating": "score", **(columns or {})}
     if time is not None and counter.session is not None:
         raise UsageError(f"{log.name}: times are read on one machine, not by the engine spark; leave out the engine")
-    layout = find_layout(
-        log.columns,
-        name=log.name,
-        kind=kind,
-        given=columns,
-        cluster=cluster,
-        covariates=covariates,
-        home=home,
-        time=time,
-    )
+    try:
+        layout = find_layout(
+            log.columns,
+            name=log.name,
+            kind=kind,
+            given=columns,
+            cluster=cluster,
+            covariates=covariates,
+            home=home,
+            time=time,
+        )
+    except InputError:
+        if local and kind is None and not columns and (found := tabled(log)) is not None:
+            raise refusal(found, log.name) from None
+        raise
     if clicks != "all" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
     try:
@@ -197,6 +209,38 @@ def layout_of(log: Log, **options: Any) -> Layout | None:
     return find_layout(
         columns, name=log.name, kind=kind, given=given, cluster=cluster, covariates=covariates, home=home
     )
+
+
+PLAYED = frozenset({"winner", "loser", "left", "right", "outcome", "item", "items", "rank", "rating", "clicked"})
+"""Roles whose columns say who won: where one is given, a file is read as it is told, not as it was published."""
+
+
+def _listed(names: str | Sequence[str] | None) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names or ()
+
+
+def _as_published(log: Log, kind: str | None, keep: Sequence[Any]) -> tuple[Log, str | None]:
+    """Return a log of a published layout as the usual table that it stands for, and its kind; others as they are.
+
+    Errors (InputError): scores, which are no votes.
+    """
+    found = recognised(log, [name for name in keep if isinstance(name, str)])
+    if found is None or kind not in (None, found.kind):
+        if found is not None and found.kind == SCORES:
+            raise refusal(found, log.name)
+        return log, kind
+    if found.kind == SCORES:
+        raise refusal(found, log.name)
+    table = replace(from_object(found.table), name=log.name, told=(*log.told, *found.told))
+    return table, found.kind
+
+
+def _refuse_results(path: Path) -> None:
+    """Refuse a folder of results of evaluations, which are scores."""
+    if path.is_dir() and any(one.is_dir() or one.suffix.lower() in (".json", ".eval") for one in path.iterdir()):
+        found = of_folder(path)
+        if found is not None:
+            raise refusal(found, path.name)
 
 
 def _located(source: Any) -> Log:

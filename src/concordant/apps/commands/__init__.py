@@ -15,6 +15,7 @@ from concordant.apps.commands.saying import Watch, as_json, said_as, say, watche
 from concordant.apps.commands.standard import standard_streams
 
 COMMANDS = {
+    "doctor": "Say what a file is, what it supports, what stops it, and what to run next.",
     "rank": "Rank the items of a preference log, per query, with intervals.",
     "compare": "Say whether one item is better than another, and which ranks the log leaves open.",
     "explain": "Say why items win: coefficients of their properties, with standard errors.",
@@ -133,7 +134,9 @@ def _leave_pandas_out(arguments: list[str]) -> None:
 def _run(arguments: list[str] | None, watch: Watch) -> int:
     """Run the command and return its exit status."""
     try:
-        _call(arguments, watch)
+        status = _call(arguments, watch)
+        if isinstance(status, int):  # of a command that answers by it
+            return status
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.exceptions.NoArgsIsHelpError as problem:
@@ -154,11 +157,11 @@ def _run(arguments: list[str] | None, watch: Watch) -> int:
     return 0
 
 
-def _call(arguments: list[str] | None, watch: Watch) -> None:
+def _call(arguments: list[str] | None, watch: Watch) -> Any:
     try:
         if arguments is None:
             _leave_pandas_out(sys.argv[1:])
-        cli.main(arguments, prog_name="concordant", standalone_mode=False)
+        return cli.main(arguments, prog_name="concordant", standalone_mode=False)
     except BaseException:
         if watch.caught is not None:  # whatever a library made of the signal
             raise Stopped from None

@@ -166,7 +166,7 @@ def _foo_results(value: Any) -> list[Any] | None:
 
 
 def _is_foo(value: Any) -> bool:
-    return isinstance(value, dict) and "provider" in value and {"success", "score"} & set(value) and "prompt" in value
+    return isinstance(value, dict) and {"provider", "prompt"} <= set(value) and bool({"success", "score"} & set(value))
 
 
 def _promptfoo(head: Head) -> bool:
@@ -357,7 +357,7 @@ def _helm_value(found: Any, scenario: str) -> tuple[str, float] | None:
 def _read_helm(log: Log, head: Head, scores: Scores) -> None:
     system, scenario = _helm_run(log, scores)
     found = [one for _, one in records(log, head.form)]
-    whole = [(scenario, None, found)]
+    whole: list[tuple[str, Any, Any]] = [(scenario, None, found)]
     if head.has("instance_id"):
         whole = [(f"{scenario}/{one.get('instance_id')}", one.get("train_trial_index"), one.get("stats") or ())
                  for one in found]  # fmt: skip

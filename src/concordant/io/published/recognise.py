@@ -46,9 +46,14 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
                 return _scores([(log, head)], layout, log.name)
             if (found := games(log, head)) is not None:
                 return found
-    if log.format not in TABLES or (log.format == "json" and (head is None or head.form == "document")):
+    if log.format not in TABLES:
         return None
-    log = with_columns(log)
+    if log.format != "json":
+        log = with_columns(log)
+    elif head is None or head.form == "document":
+        return None
+    else:
+        log = replace(log, columns=tuple(head.first), array=head.form == "array")
     readers = (lambda one: one_hot(one, keep), wmt_rankings, mqm, spaced_scores)
     return next((found for read in readers if (found := read(log)) is not None), None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ SYSTEM = ("system", "system_id", "system_name", "model", "model_name", "model_id
           "submission", "classifier", "learner", "estimator", "agent", "team", "solver")  # fmt: skip
 TASK = ("task", "task_id", "task_name", "dataset", "dataset_name", "benchmark", "problem", "question_id", "question",
         "instance_id", "instance", "sample_id", "example_id", "prompt_id", "query_id", "query", "qid", "topic",
-        "global_seg_id", "seg_id", "segment_id", "segment", "item", "test", "scenario")  # fmt: skip
+        "global_seg_id", "seg_id", "segment_id", "segment", "test", "scenario")  # fmt: skip
 SCORE = ("score", "value", "main_score", "accuracy", "acc", "metric_value", "result", "performance", "correct",
          "success", "mqm_avg_score", "raw_score", "f1", "ndcg", "mrr", "map")  # fmt: skip
 TRIAL = ("trial", "seed", "run", "run_id", "epoch", "fold", "repetition", "repeat", "rep", "attempt", "rater",
@@ -40,8 +41,8 @@ NO_TASK = re.compile(
 EMPTY = ("", "-", "–", "—", "n/a", "na", "nan", "none", "null", "?")
 LINK = re.compile(r"^\[([^\]]+)\]\([^)]*\)$|^<a [^>]*>([^<]+)</a>$", re.IGNORECASE)
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-LOOK, WIDEST, SAME = 400, 5_000, 0.1
-"""Rows that are looked at before a table is read, columns of one that may be wide, share of rows named as another."""
+LOOK, WIDEST, MOST, SAME = 400, 5_000, 1_000_000, 0.1
+"""Rows that are looked at before a table is read; the most columns and rows; share of rows named as another."""
 WEIGHTS = (("non-translation", 25.0), ("major", 5.0), ("minor", 1.0))
 
 
@@ -126,52 +127,79 @@ def long_table(log: Log) -> Published | None:
 
 
 # -- wide tables -------------------------------------------------------------------------------------------------------
-def wide_table(log: Log) -> Published | None:
-    """Read a wide table of scores; None where its cells are none."""
-    if not 3 <= len(log.columns) <= WIDEST or len(set(log.columns)) < len(log.columns):
+@dataclass(frozen=True)
+class _Wide:
+    """The columns of a wide table: of names, of tasks, and those that are neither; rows named as another one."""
+
+    table: pa.Table
+    names: str
+    again: int
+    tasks: tuple[str, ...]
+    sums: tuple[str, ...]
+    others: tuple[str, ...]
+    across: bool
+    """Whether a row is a task, and a column a system."""
+
+
+def _wide(log: Log) -> _Wide | None:
+    if not 2 <= len(log.columns) <= WIDEST or len(set(log.columns)) < len(log.columns):
         return None
     if {plain(name) for name in log.columns} & {*ALIASES["item"]}:
         return None  # features of items
     table = arrow_table(log, list(log.columns))
-    if not 2 <= len(table) <= 1_000_000:
+    if not 2 <= len(table) <= MOST:
         return None
     first = {name: [_cell(one) for one in _column(table.slice(0, LOOK), name, log.as_json)] for name in log.columns}
     numeric = [name for name, cells in first.items() if None not in cells and any(one == one for one in cells)]
-    texts = [name for name in log.columns if name not in numeric]
-    named = _names_of_rows(log, table, texts)
+    named = _names_of_rows(log, table, [name for name in log.columns if name not in numeric])
     if named is None:
         return None
     names, again = named
     numeric = [name for name in numeric if name != names]
-    across = plain(names) in TASK and names not in SYSTEM
-    left = [] if across else [name for name in numeric if NO_TASK.search(_words(name))]
-    tasks = [name for name in numeric if name not in left]
-    others = [name for name in texts if name != names] + left
-    if len(tasks) < 2:
+    across = plain(names) in TASK and plain(names) not in SYSTEM
+    sums = () if across else tuple([name for name in numeric if NO_TASK.search(_words(name))])
+    tasks = tuple([name for name in numeric if name not in sums])
+    others = tuple([name for name in log.columns if name not in (names, *numeric)])
+    return _Wide(table, names, again, tasks, sums, others, across)
+
+
+def sums_of(log: Log) -> tuple[str, int, tuple[str, ...]] | None:
+    """Return, of a table that has a system a row and no scores on tasks, the names, their number, and the numbers."""
+    found = _wide(log)
+    if found is None or len(found.tasks) > 1 or found.across or not (found.sums or found.tasks):
         return None
-    rows = [_text(one) for one in _column(table, names, log.as_json)]
+    return found.names, len(found.table), (*found.tasks, *found.sums)
+
+
+def wide_table(log: Log) -> Published | None:
+    """Read a wide table of scores; None where its cells are none."""
+    wide = _wide(log)
+    if wide is None or len(wide.tasks) < 2:
+        return None
+    rows = [_text(one) for one in _column(wide.table, wide.names, log.as_json)]
     scores = Scores(log.name)
-    for column in tasks:
-        for row, value in zip(rows, _column(table, column, log.as_json), strict=True):
+    for column in wide.tasks:
+        for row, value in zip(rows, _column(wide.table, column, log.as_json), strict=True):
             cell = _cell(value)
             if cell is None:
                 raise InputError(
                     f"{log.name}: the column {shown(column)} holds {str(value)[:40]!r} for {shown(row)}, and numbers "
                     "elsewhere"
                 )
-            pair = (column, row) if across else (row, column)
+            pair = (column, row) if wide.across else (row, column)
             scores.add(*pair, None if cell != cell else cell, missing="cells are empty")
     found = scores.published("wide table of scores")
-    said = "{log}: a row is a task, a column a system" if across else "{log}: a row is a system, a column a task"
-    notes = [Note("wide scores", said, log=log.name)]
-    if again:
+    text = "{log}: a row is a task, a column a system" if wide.across else "{log}: a row is a system, a column a task"
+    notes = [Note("wide scores", text, log=log.name)]
+    if wide.again:
         text = "{log}: {rows:rows} {rows:bears|bear} the name of another; they are read as runs of the same"
-        notes.append(Note("names again", text, log=log.name, rows=again))
-    if others:
+        notes.append(Note("names again", text, log=log.name, rows=wide.again))
+    if left := (*wide.sums, *wide.others):
         text = "{log}: left out, as no scores on a task: {names}"
-        notes.append(Note("columns left out", text, log=log.name, names=few(others, 12)))
-    where = (("task" if across else "system", names), ("system" if across else "task", few(tasks, 6)))
-    return Published(found.layout, SCORES, found.table, (*notes, *found.told), where)
+        notes.append(Note("columns left out", text, log=log.name, names=few(left, 12)))
+    where = ("task", "system") if wide.across else ("system", "task")
+    columns = ((where[0], wide.names), (where[1], few(wide.tasks, 6)))
+    return Published(found.layout, SCORES, found.table, (*notes, *found.told), columns)
 
 
 def _words(name: str) -> str:

@@ -106,7 +106,9 @@ def wmt_rankings(log: Log) -> Published | None:
 
     A row is a ranking by a judge; the pairs of languages are the queries.
     """
-    numbered = sorted(int(found[1]) for name in log.columns if (found := RANKED.fullmatch(name)))
+    if log.format not in ("csv", "tsv"):
+        return None
+    numbered = sorted(int(one[1]) for name in log.columns if (one := RANKED.fullmatch(name)))
     if not numbered or not {"srclang", "trglang", *(f"system{one}Id" for one in numbered)} <= set(log.columns):
         return None
     judge = next((name for name in log.columns if plain(name) in ("judge_id", "judgeid")), None)
@@ -115,7 +117,7 @@ def wmt_rankings(log: Log) -> Published | None:
     wanted += [f"system{one}{what}" for one in numbered for what in ("Id", "rank")]
     found, rows = choose(log, None, None, None).count_rows({name: name for name in wanted})
     texts = {name: flat(found[name]).dictionary_decode().to_pylist() for name in wanted}
-    columns: dict[str, list[Any]] = {name: [] for name in ("query", "judgment", "judge", "segment", "item", "rank")}
+    columns: dict[str, list[Any]] = {name: [] for name in ("query", "judgment", "judge_id", "segment", "item", "rank")}
     order = range(len(rows))
     for row in order:
         pair = f"{texts['srclang'][row]}-{texts['trglang'][row]}"
