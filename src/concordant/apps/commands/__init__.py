@@ -134,9 +134,7 @@ def _leave_pandas_out(arguments: list[str]) -> None:
 def _run(arguments: list[str] | None, watch: Watch) -> int:
     """Run the command and return its exit status."""
     try:
-        status = _call(arguments, watch)
-        if isinstance(status, int):  # of a command that answers by it
-            return status
+        _call(arguments, watch)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.exceptions.NoArgsIsHelpError as problem:
@@ -157,11 +155,11 @@ def _run(arguments: list[str] | None, watch: Watch) -> int:
     return 0
 
 
-def _call(arguments: list[str] | None, watch: Watch) -> Any:
+def _call(arguments: list[str] | None, watch: Watch) -> None:
     try:
         if arguments is None:
             _leave_pandas_out(sys.argv[1:])
-        return cli.main(arguments, prog_name="concordant", standalone_mode=False)
+        cli.main(arguments, prog_name="concordant", standalone_mode=False)
     except BaseException:
         if watch.caught is not None:  # whatever a library made of the signal
             raise Stopped from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
@@ -14,6 +13,7 @@ from concordant.apps.commands.output import check_output, plain, write_json
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.saying import one_line
 from concordant.apps.doctor.examine import examine
+from concordant.errors import InputError
 
 
 def doctor(options: DoctorOptions) -> None:
@@ -24,7 +24,7 @@ def doctor(options: DoctorOptions) -> None:
     write = command_of("rank").option  # type: ignore[attr-defined]
     with Progress(options.quiet, f"looking at {options.file}"):
         seen = examine(options.file, list(COMMANDS), write)
-    if output is not None:
+    if output is not None and seen.usable:
         write_json(seen.to_dict(), output)
         options.say("wrote", f"wrote {output}", path=output)
     if options.json:
@@ -33,5 +33,4 @@ def doctor(options: DoctorOptions) -> None:
         for line in seen.lines():
             click.echo(one_line(line))
     if not seen.usable:
-        sys.stdout.flush()
-        raise click.exceptions.Exit(2)
+        raise InputError(f"{options.file}: {seen.what}: {' '.join(seen.stops)}")

@@ -7,7 +7,7 @@ import re
 import shlex
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -319,7 +319,8 @@ class _Look:
 
     def judged(self, log: Log) -> None:
         """Look at graded labels, relevance judgments or runs."""
-        seen, table = self.seen, log.table
+        held = ("query", "rating", "label", "judgment")
+        seen, table = self.seen, arrow_table(log, [name for name in held if name in log.columns])
         queries = len(table["query"].unique()) if "query" in log.columns else 1
         seen.numbers |= {"rows": len(table), "queries": queries}
         seen.found.append(("rows", f"{len(table):,} of {counted(queries, 'queries')}"))
@@ -362,7 +363,7 @@ class _Look:
                 self.suggest(f"concordant doctor {shlex.quote(str(one))}", "look at one of its files")
             return self.stopped(problem.said(self.write))
         if log.format in ("letor", "qrels", "run"):
-            return self.judged(replace(log, parts=()))
+            return self.judged(log)
         return self.table(log)
 
 

@@ -80,8 +80,8 @@ class Scores:
     def add(self, system: Any, task: Any, score: Any, trial: Any = None, missing: str = "have no score") -> None:
         """Take a score; one that is none is counted as ``missing``."""
         value = number(score)
-        if value is None:
-            self.missing[missing] += 1
+        if value is None or system is None or task is None:
+            self.missing[missing if value is None else "name no system or no task"] += 1
             return
         self.system.append(str(system))
         self.task.append(str(task))

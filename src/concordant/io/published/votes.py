@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from concordant.errors import InputError, counted, few
 from concordant.io.engines.counting import choose
@@ -17,7 +16,7 @@ from concordant.io.published.documents import Head, records
 from concordant.io.published.published import Published
 from concordant.preferences.layouts import plain
 from concordant.preferences.notes import Note
-from concordant.preferences.values import flat, numbers
+from concordant.preferences.values import flat, numbers, texts
 
 ONE_HOT = {"winner_model_a": "model_a", "winner_model_b": "model_b", "winner_tie": "tie"}
 GAMES = {"question_id", "model_1", "model_2", "g1_winner"}
@@ -46,22 +45,11 @@ def one_hot(log: Log, keep: Sequence[str] = ()) -> Published | None:
             "in a submission, are no votes"
         )
     names = np.array(list(ONE_HOT.values()), object)[values.argmax(axis=0)]
-    table = pa.table({**found, "winner": pa.array(names, pa.large_string()), "count": pa.array(rows.astype(np.int64))})
     if log.as_json:
-        table = _plain_texts(table, [*found])
+        found = {name: texts(column, as_json=True) for name, column in found.items()}
+    table = pa.table({**found, "winner": pa.array(names, pa.large_string()), "count": pa.array(rows.astype(np.int64))})
     roles = (("first system", "model_a"), ("second system", "model_b"), ("outcome", ", ".join(ONE_HOT)))
     return Published("Kaggle's LMSYS columns", "comparisons", table, (), roles)
-
-
-def _plain_texts(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Return the columns, JSON texts of an engine, as the texts they stand for."""
-    for name in columns:
-        words = pc.dictionary_encode(table[name]).combine_chunks()
-        texts = [None if one is None else one[1:-1] if one[:1] == '"' else one for one in words.dictionary.to_pylist()]
-        table = table.set_column(
-            table.column_names.index(name), name, pa.array(texts, pa.large_string()).take(words.indices)
-        )
-    return table
 
 
 def games(log: Log, head: Head) -> Published | None:
@@ -85,7 +73,7 @@ def games(log: Log, head: Head) -> Published | None:
         same = {"model_1": "model_a", "model_2": "model_b", "tie": "tie"}[said[0]] if len({*said}) == 1 else "tie"
         judge = one.get("judge")
         judge = judge[0] if isinstance(judge, list) and judge else judge
-        row = (one.get("model_1"), one.get("model_2"), same, one["question_id"], judge, one.get("turn"))
+        row = (one.get("model_1"), one.get("model_2"), same, one.get("question_id"), judge, one.get("turn"))
         for values, value in zip(columns.values(), row, strict=True):
             values.append(None if value is None else str(value))
     if not columns["winner"]:
@@ -116,18 +104,18 @@ def wmt_rankings(log: Log) -> Published | None:
     wanted = ["srclang", "trglang", *(name for name in (judge, segment) if name)]
     wanted += [f"system{one}{what}" for one in numbered for what in ("Id", "rank")]
     found, rows = choose(log, None, None, None).count_rows({name: name for name in wanted})
-    texts = {name: flat(found[name]).dictionary_decode().to_pylist() for name in wanted}
+    cells = {name: flat(found[name]).dictionary_decode().to_pylist() for name in wanted}
     columns: dict[str, list[Any]] = {name: [] for name in ("query", "judgment", "judge_id", "segment", "item", "rank")}
     order = range(len(rows))
     for row in order:
-        pair = f"{texts['srclang'][row]}-{texts['trglang'][row]}"
+        pair = f"{cells['srclang'][row]}-{cells['trglang'][row]}"
         for time in range(int(rows[row])):
             for one in numbered:
-                item, rank = texts[f"system{one}Id"][row], texts[f"system{one}rank"][row]
+                item, rank = cells[f"system{one}Id"][row], cells[f"system{one}rank"][row]
                 if item is None or rank is None or rank.strip() == "-1":
                     continue
-                cells = (pair, f"{row + 1}.{time}", judge and texts[judge][row], segment and texts[segment][row])
-                for values, value in zip(columns.values(), (*cells, item, rank), strict=True):
+                where = (pair, f"{row + 1}.{time}", judge and cells[judge][row], segment and cells[segment][row])
+                for values, value in zip(columns.values(), (*where, item, rank), strict=True):
                     values.append(value)
     table = pa.table({name: pa.array(values, pa.large_string()) for name, values in columns.items()})
     table = table.select([name for name in table.column_names if table[name].null_count < len(table)])
