@@ -23,12 +23,24 @@ from concordant.preferences.layouts import plain
 from concordant.preferences.values import decode, instant
 
 TIMES = ("tstamp", "timestamp", "time", "date", "datetime", "created_at", "created", "submitted_at", "judged_at", "day")
-IDS = ("id", "uuid", "vote_id", "battle_id", "row_id", "event_id", "judgment_id", "question_id", "conversation_id",
-       "comparison_id", "response_id", "uid", "key", "query_id", "prompt_id", "num", "index")  # fmt: skip
+ROWS = (
+    "id",
+    "uuid",
+    "uid",
+    "vote_id",
+    "battle_id",
+    "row_id",
+    "event_id",
+    "judgment_id",
+    "comparison_id",
+    "response_id",
+)
+QUERIES = ("question_id", "conversation_id", "query_id", "prompt_id", "key", "num", "index")
+"""Names of columns that name rows where so many of their values differ: half, and nearly all."""
 GROUPS = ("language", "lang", "category", "topic", "task_type", "domain", "level", "kind", "country", "group")
 MOST = 2_000
 """Columns that are looked at."""
-NEARLY = 0.9
+HALF, NEARLY = 0.5, 0.9
 EPOCH = (631_152_000, 4_102_444_800)
 """Seconds since 1970 of the years 1990 to 2100: numbers between them are taken for times."""
 
@@ -89,7 +101,7 @@ def looks_of(log: Log, used: Sequence[str] = ()) -> Looks | None:
     for place, name in enumerate(columns):
         found.filled[name], found.distinct[name] = counts[2 * place], counts[2 * place + 1]
     free = [name for name in columns if name not in used and found.filled[name]]
-    found.identities = tuple(name for name in columns if plain(name) in IDS and _names_rows(found, name))
+    found.identities = tuple(name for name in columns if plain(name) in (*ROWS, *QUERIES) and _names_rows(found, name))
     some = [name for name in free if found.distinct[name] > 1 and name not in found.identities]
     found.judge = next((name for name in some if plain(name) in JUDGES), None)
     found.prompt = next((name for name in some if plain(name) in PROMPTS and name != found.judge), None)
@@ -99,11 +111,12 @@ def looks_of(log: Log, used: Sequence[str] = ()) -> Looks | None:
 
 
 def _names_rows(found: Looks, name: str) -> bool:
-    if found.filled[name] < 2 or found.distinct[name] < 0.8 * found.filled[name]:
+    share = HALF if plain(name) in ROWS else NEARLY
+    if found.filled[name] < 2 or found.distinct[name] < 0.8 * share * found.filled[name]:
         return False
     ((exact,),) = found.ask(name, "SELECT count(DISTINCT {column}) FROM {source}")
     found.distinct[name] = exact
-    return bool(exact >= NEARLY * found.filled[name])
+    return bool(exact >= share * found.filled[name])
 
 
 def said_of(found: Looks, numbers: dict[str, Any]) -> list[tuple[str, str]]:

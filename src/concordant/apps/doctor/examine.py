@@ -20,6 +20,7 @@ from concordant.apps.doctor.support import paired, recurring, supports
 from concordant.errors import ConcordantError, InputError, Setting, UsageError, counted, few, shown
 from concordant.io.engines.counting import with_columns
 from concordant.io.engines.memory import arrow_table
+from concordant.io.layouts import UNUSED
 from concordant.io.log.formats import ENDINGS, Log, locate
 from concordant.io.log.headers import sniffed
 from concordant.io.published.published import SCORES, Published
@@ -81,8 +82,12 @@ class _Look:
     def stopped(self, why: str) -> None:
         """Say why no more can be seen."""
         self.seen.what = self.seen.what or "nothing that can be read"
-        self.seen.stops.append(why.removeprefix(f"{self.seen.name}: "))
+        self.seen.stops.append(self.plainly(why))
         self.seen.usable = bool(self.seen.commands)
+
+    def plainly(self, said: str) -> str:
+        """Return what was said of the file without its name."""
+        return said.removeprefix(f"{self.seen.name}: ")
 
     def suggest(self, command: str, purpose: str) -> None:
         """Name a command to run next, where there is such a command."""
@@ -156,7 +161,7 @@ class _Look:
             if log is None or columns:
                 raise
             reading = read_log(self.given, on_error="skip", **asked)
-            seen.stops.append(problem.said(self.write).removeprefix(f"{seen.name}: "))
+            seen.stops.append(self.plainly(problem.said(self.write)))
             options.append("--on-error skip")
         prefs = reading.preferences
         seen.what = f"{KINDS[str(prefs.kind)]} ({prefs.kind}){layout}"
@@ -172,7 +177,9 @@ class _Look:
         seen.supports, stops = supports(prefs.pool() if pooled else prefs, seen.numbers)
         seen.stops += stops
         seen.usable = not stops
-        seen.notes += [note.said(self.write) if isinstance(note, Note) else note for note in reading.notes]
+        for note in reading.notes:
+            if not isinstance(note, Note) or note.code != UNUSED:  # the commands name such columns
+                seen.notes.append(self.plainly(note.said(self.write) if isinstance(note, Note) else note))
         clusters: list[str] = []
         if isinstance(prefs, Comparisons):
             clusters = [] if looks is None else [name for name in (looks.judge, looks.prompt) if name]
@@ -183,9 +190,9 @@ class _Look:
     def described(self, prefs: Preferences) -> bool:
         """Say what judgments there are; return whether one ranking over all queries is what is wanted."""
         seen, facts = self.seen, prefs.summary()
-        said = counted(len(prefs), "judgments")
+        said = f"{len(prefs):,}"
         if (ties := facts.get("ties")) is not None:
-            said += f", {counted(ties, 'ties')} ({ties / max(len(prefs), 1):.0%})"
+            said += f", of them {counted(ties, 'ties')} ({ties / max(len(prefs), 1):.0%})"
         elif "entries" in facts:
             said += f" ({UNITS[str(prefs.kind)]}) of {counted(facts['entries'], 'entries')}"
         seen.found += [("judgments", said), ("items", _some(prefs.items.tolist()))]
@@ -193,7 +200,7 @@ class _Look:
             return False
         middle, pooled = float(np.median(prefs.judgments)), recurring(prefs)
         seen.numbers["judgments a query"] = middle
-        seen.found.append(("queries", f"{len(prefs.queries):,}, with {middle:g} judgments each in the middle"))
+        seen.found.append(("queries", f"{len(prefs.queries):,}, median {middle:g} judgments each"))
         if pooled:
             hardly = isinstance(prefs, Comparisons) and middle <= 2
             why = "each query has hardly a judgment of its own" if hardly else "the same items stand in many queries"
@@ -228,7 +235,7 @@ class _Look:
         """Look at scores of systems on tasks."""
         seen, table, systems, tasks = self.seen, found.table, found.systems, found.tasks
         seen.what = f"{found.size} ({found.layout})"
-        seen.notes += [str(note) for note in found.told]
+        seen.notes += [self.plainly(note) for note in found.told]
         seen.numbers |= {"kind": SCORES, "layout": found.layout, "systems": systems, "tasks": tasks}
         if found.columns:
             seen.numbers["columns"] = dict(found.columns)
@@ -261,7 +268,7 @@ class _Look:
         except UsageError as error:  # grades, of which it is not said which side they prefer
             seen.what, seen.usable = "votes, of which one thing has to be said", True
             seen.found.append(("columns", few(log.columns, 20)))
-            seen.stops.append(error.said(self.write).removeprefix(f"{seen.name}: "))
+            seen.stops.append(self.plainly(error.said(self.write)))
             return None
         if (found := tabled(log)) is not None:
             return self.scores(found)
@@ -281,9 +288,7 @@ class _Look:
             purpose = "learn to score such items; LOG is the file of judgments of them"
             return self.suggest(f"concordant fit LOG --features {self.quoted} --model model", purpose)
         if (sums := sums_of(log)) is not None:
-            seen.what = (
-                f"a leaderboard: {counted(sums[1], 'systems')} by the column {shown(sums[0])}, no scores by task"
-            )
+            seen.what = f"a leaderboard of {counted(sums[1], 'systems')} ({shown(sums[0])}), without scores by task"
             return self.stopped(
                 f"{few(sums[2], 6)} {'sums' if len(sums[2]) == 1 else 'sum'} up what is asked for here: scores of each "
                 "system on each task, or votes between systems. A mean alone does not say how sure it is."

@@ -166,9 +166,10 @@ def _wide(log: Log) -> _Wide | None:
 def sums_of(log: Log) -> tuple[str, int, tuple[str, ...]] | None:
     """Return, of a table that has a system a row and no scores on tasks, the names, their number, and the numbers."""
     found = _wide(log)
-    if found is None or len(found.tasks) > 1 or found.across or not (found.sums or found.tasks):
+    if found is None or len(found.tasks) > 1 or plain(found.names) not in (*SYSTEM, "name", "key"):
         return None
-    return found.names, len(found.table), (*found.tasks, *found.sums)
+    numbers = (*found.tasks, *found.sums)
+    return (found.names, len(found.table), numbers) if numbers else None
 
 
 def wide_table(log: Log) -> Published | None:
