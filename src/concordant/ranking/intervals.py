@@ -21,6 +21,7 @@ from concordant.ranking.bootstrap import bootstrap
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import quasi_errors
 from concordant.ranking.curvature import Curvature
+from concordant.ranking.few_judgments import exact_ends
 from concordant.ranking.names import INTERVALS as METHODS
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends
 from concordant.ranking.scores import Scores
@@ -158,6 +159,8 @@ def _bounds_of(
     errors = partial(score_intervals, batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
     against_firm = errors()
     found = against_firm if gauge is None else errors(gauge=gauge)
+    zero = Gauge.of(batch.node_start, linked) if gauge is None else gauge
+    found = exact_ends(found, batch, scores, zero, curvature.prior)
     open_ = separated_items(batch, member, linked, options, gauge, found.method)
     found = _one_sided(found, open_, scores.value)
     ranks = rank_intervals(
