@@ -116,8 +116,10 @@ def test_one_vote_a_query_is_pooled(tmp_path: Path) -> None:
     )
     (tmp_path / "arena.csv").write_text(text)
     seen = look(tmp_path / "arena.csv")
-    assert seen.commands[0][0] == f"concordant rank {tmp_path / 'arena.csv'} --pool"
-    assert any("hardly a judgment of its own" in note for note in seen.notes)
+    pooled = len(cc.read(tmp_path / "arena.csv").queries) == 1  # by itself
+    assert seen.commands[0][0] == f"concordant rank {tmp_path / 'arena.csv'}{'' if pooled else ' --pool'}"
+    assert any("together" in note if pooled else "hardly a judgment of its own" in note for note in seen.notes)
+    assert seen.numbers["components"] == [1]
     documents = Preferences.from_comparisons([*"aceg"], [*"bdfh"], query=[1, 1, 2, 2])
     assert not recurring(documents)
 

@@ -49,6 +49,7 @@ EPOCH = (631_152_000, 4_102_444_800)
 class Looks:
     """What columns look like; ``distinct`` is exact for those that name rows, else about right."""
 
+    log: Log
     rows: int
     again: int
     """Rows that equal an earlier one in every column."""
@@ -62,11 +63,9 @@ class Looks:
     groups: tuple[str, ...] = ()
     half_life: str = ""
     """About a tenth of the time there is, as an option of rank."""
-    log: Log | None = None
 
     def ask(self, column: str, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement in which ``{column}`` is the column and ``{source}`` the log."""
-        assert self.log is not None
         return duckdb.ask(
             self.log,
             [column],
@@ -97,7 +96,7 @@ def looks_of(log: Log, used: Sequence[str] = ()) -> Looks | None:
         ((rows, different, *counts),) = duckdb.ask(log, columns, duckdb.Settings(), statement)
     except (library.Error, MemoryError):
         return None
-    found = Looks(rows, rows - different, log=log)
+    found = Looks(log, rows, rows - different)
     for place, name in enumerate(columns):
         found.filled[name], found.distinct[name] = counts[2 * place], counts[2 * place + 1]
     free = [name for name in columns if name not in used and found.filled[name]]
@@ -133,7 +132,7 @@ def said_of(found: Looks, numbers: dict[str, Any]) -> list[tuple[str, str]]:
         numbers[what] = {"column": name, "different": different, "least": least, "median": middle, "most": most}
         each = f"{least:,}" if least == most else f"{least:,} to {most:,}, median {middle:g}"
         said.append((what, f"{different:,}, by the column {shown(name)}: {each} judgments each"))
-    if found.time is not None and (span := _span(found)) is not None:
+    if found.time is not None and (span := _span(found, found.time)) is not None:
         numbers["time"] = {"column": found.time, "from": span[0], "to": span[1]}
         found.half_life = span[2]
         said.append(("time", f"{span[0]} to {span[1]}, by the column {shown(found.time)}"))
@@ -158,11 +157,10 @@ def said_of(found: Looks, numbers: dict[str, Any]) -> list[tuple[str, str]]:
     return said
 
 
-def _span(found: Looks) -> tuple[str, str, str] | None:
+def _span(found: Looks, time: str) -> tuple[str, str, str] | None:
     """Return the first and the last time, and a tenth of what lies between."""
-    assert found.time is not None
     ((least, most, low, high),) = found.ask(
-        found.time,
+        time,
         "SELECT min({column})::VARCHAR, max({column})::VARCHAR, min(try_cast({column}::VARCHAR AS DOUBLE)), "
         "max(try_cast({column}::VARCHAR AS DOUBLE)) FROM {source}",
     )
@@ -175,6 +173,6 @@ def _span(found: Looks) -> tuple[str, str, str] | None:
     if None in ends:
         return None
     first, last = (str(end)[:30] for end in ends)
-    days = [instant(one) for one in (first, last)]
-    between = days[1] - days[0] if None not in days else 0
+    begin, end = instant(first), instant(last)
+    between = 0 if begin is None or end is None else end - begin
     return first, last, f"{max(round(between / 10), 1)}d" if between else ""

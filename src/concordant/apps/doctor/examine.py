@@ -157,6 +157,13 @@ class _Look:
         options = [f"--{role} {shlex.quote(name)}" for role, name in (columns or {}).items()]
         try:
             reading = read_log(self.given, **asked)
+        except UsageError as problem:  # grades without a scale, rankings of which it is not said what they leave out
+            if columns:
+                raise
+            seen.what, seen.usable = "judgments, of which one thing has to be said", True
+            seen.found += [("columns", few(log.columns, 20))] if log is not None else []
+            seen.stops.append(self.plainly(problem.said(self.write)))
+            return
         except InputError as problem:
             if log is None or columns:
                 raise
@@ -257,19 +264,20 @@ class _Look:
 
     # -- other tables --------------------------------------------------------------------------------------------------
     def table(self, log: Log) -> None:
-        """Look at a table of no published layout: votes, scores, features, or columns that nobody knows."""
-        seen, names = self.seen, {plain(name): name for name in log.columns}
+        """Look at a table of no published layout: a log, or another."""
         try:
             layout_of(log)
-            return self.votes(log=log)
+        except UsageError:
+            pass  # which is said below
         except InputError as error:
             if "no layout fits" not in str(error):
                 raise
-        except UsageError as error:  # grades, of which it is not said which side they prefer
-            seen.what, seen.usable = "votes, of which one thing has to be said", True
-            seen.found.append(("columns", few(log.columns, 20)))
-            seen.stops.append(self.plainly(error.said(self.write)))
-            return None
+            return self.unknown(log)
+        return self.votes(log=log)
+
+    def unknown(self, log: Log) -> None:
+        """Look at a table that is no log: scores, features, or columns that nobody knows."""
+        seen, names = self.seen, {plain(name): name for name in log.columns}
         if (found := tabled(log)) is not None:
             return self.scores(found)
         looks = looks_of(log)

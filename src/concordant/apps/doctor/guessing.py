@@ -55,7 +55,7 @@ class Guess:
 
 def guesses(log: Log, looks: Looks | None) -> Guess:
     """Return what the values of columns suggest: two that share most of their values, and a third that names one."""
-    if looks is None or looks.log is None:
+    if looks is None:
         return Guess()
     values: dict[str, set[str]] = {}
     for name in log.columns[:MOST_COLUMNS]:

@@ -205,9 +205,7 @@ def _deep_cases(value: Any) -> tuple[Mapping[str, Any], list[Any]] | None:
 
 
 def _read_deepeval(log: Log, _: Head, scores: Scores) -> None:
-    found = _deep_cases(document(log))
-    assert found is not None
-    whole, cases = found
+    whole, cases = _deep_cases(document(log)) or ({}, [])
     system = next((found for key in ("model", "Model", "llm") if (found := inner(whole, "hyperparameters", key))), None)
     if system is None:
         system = re.sub(r"^\.+", "", Path(log.paths[0]).name).split(".")[0]

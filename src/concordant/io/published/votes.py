@@ -96,7 +96,7 @@ def wmt_rankings(log: Log) -> Published | None:
     """
     if log.format not in ("csv", "tsv"):
         return None
-    numbered = sorted(int(one[1]) for name in log.columns if (one := RANKED.fullmatch(name)))
+    numbered = sorted(int(match[1]) for match in map(RANKED.fullmatch, log.columns) if match)
     if not numbered or not {"srclang", "trglang", *(f"system{one}Id" for one in numbered)} <= set(log.columns):
         return None
     judge = next((name for name in log.columns if plain(name) in ("judge_id", "judgeid")), None)
