@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -175,9 +176,9 @@ def read_as_made(
             home=home,
             time=time,
         )
-    except InputError:
-        if local and kind is None and not columns and (found := tabled(log)) is not None:
-            raise refusal(found, log.name) from None
+    except InputError as error:
+        if local and kind is None and not columns and "no layout fits" in str(error):
+            _refuse_scores(log)
         raise
     if clicks != "all" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
@@ -235,11 +236,20 @@ def _as_published(log: Log, kind: str | None, keep: Sequence[Any]) -> tuple[Log,
     return table, found.kind
 
 
+def _refuse_scores(log: Log) -> None:
+    """Refuse a table of scores, where it can be read as one."""
+    found = None
+    with suppress(InputError):
+        found = tabled(log)
+    if found is not None:
+        raise refusal(found, log.name) from None
+
+
 def _refuse_results(path: Path) -> None:
     """Refuse a folder of results of evaluations, which are scores."""
-    if path.is_dir() and any(one.is_dir() or one.suffix.lower() in (".json", ".eval") for one in path.iterdir()):
-        found = of_folder(path)
-        if found is not None:
+    if os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK):
+        inside = (one.is_dir() or one.suffix.lower() in (".json", ".eval") for one in path.iterdir())
+        if any(inside) and (found := of_folder(path)) is not None:
             raise refusal(found, path.name)
 
 

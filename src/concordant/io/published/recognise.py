@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import zipfile
@@ -25,8 +26,8 @@ from concordant.io.published.votes import games, one_hot, wmt_rankings
 
 TABLES = ("csv", "tsv", "json", "parquet", "arrow")
 BESIDE = (".json", ".jsonl", ".eval")
-MOST = 1 << 20
-"""Files of a folder that are looked at."""
+MOST = 50_000
+"""Files and folders inside a folder that are looked at."""
 
 
 def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
@@ -174,9 +175,7 @@ def of_folder(folder: Path) -> Published | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for number, path in enumerate(sorted(folder.rglob("*"))):
-        if number >= MOST:
-            return
+    for path in sorted(itertools.islice(folder.rglob("*"), MOST)):
         endings = [one.lower() for one in path.suffixes[-2:]]
         ending = endings[-2] if endings[-1:] == [".gz"] and len(endings) > 1 else (endings[-1] if endings else "")
         if ending in BESIDE and path.is_file() and not path.name.startswith("_") and path.stat().st_size:
