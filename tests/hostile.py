@@ -153,6 +153,14 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--by": COLUMNS, "--names": COLUMNS, "--alpha": FLOATS, "--min-judgments": INTS, "--max-depth": INTS}
     | {"--structure": ["plackett-luce", "borda", "x"], "--ties": ["half", "davidson", "x"], "--prior": FLOATS}
     | {"--pool": FLAG, "--seed": INTS, "--quiet": FLAG},
+    "judges": READING
+    | {"--judge": COLUMNS, "--covariate": COLUMNS, "--id": COLUMNS, "--these": FLAG, "--level": FLOATS}
+    | {
+        "--replicates": ["0", "20", "x"],
+        "--ranking": ["r.csv", "r", ""],
+        "--per-vote": ["v.csv", "x"],
+        "--quiet": FLAG,
+    },
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -213,6 +221,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
+    "judges": ("output", "ranking", "per_vote"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -231,6 +240,7 @@ READS: dict[str, tuple[str, ...]] = {
     "compare": ("log", "propensities"),
     "explain": ("log", "features"),
     "tree": ("log",),
+    "judges": ("log", "model_judge"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -531,6 +541,12 @@ def _tree(random: Random, case: Case) -> None:
         case.arguments += ["--picture", random.choice(["tree.svg", "tree.png", "no/such/tree.svg", "votes.csv", ""])]
 
 
+def _judges(random: Random, case: Case) -> None:
+    _rank(random, case)
+    case.arguments += ["--judge", random.choice(["worker", *COLUMNS])] if random.random() < 0.6 else []
+    case.arguments += ["--model-judge", _log(random, case)] if random.random() < 0.4 else []
+
+
 def _audit(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.2:
@@ -659,6 +675,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "compare": _compare,
     "explain": _explain,
     "tree": _tree,
+    "judges": _judges,
     "fit": _fit,
     "score": _score,
     "evaluate": _evaluate,

@@ -203,6 +203,10 @@ COMMANDS: dict[str, dict[str, str]] = {
         "prompts": "tree votes.csv --by prompt --cluster worker --max-depth 1 --picture tree.svg -o tree.json",
         "neutral": "tree results.csv.gz --by neutral --by date --min-judgments 900 --max-depth 1",
     },
+    "judges": {
+        "workers": "judges votes.csv --ranking ranking.csv --per-vote per-vote.csv -o judges.csv",
+        "model": "judges votes.csv --model-judge gpt4.csv --id id",
+    },
     "rank": {
         "two-sides": "rank simple.csv",
         "leaderboard": "rank votes.csv",
@@ -642,6 +646,19 @@ def trees() -> Any:
     assert type(tree) is cc.RankingTree
     drawn = re.findall(r">([^<>]+)<", cc.tree_picture(tree))
     return {"said": str(tree), "tests": tree.tests().to_pylist(), "first": ranked(tree.ranking(1)), "drawn": drawn}
+
+
+@call("rank")
+def judges() -> Any:
+    votes = cc.read("votes.csv", cluster="worker", columns={"query": "prompt"})
+    found = cc.judges(votes)
+    pairs = cc.read("simple.csv", home="left")
+    ids = cc.Preferences.from_comparisons(
+        pairs.items.take(pairs.winner), pairs.items.take(pairs.loser), cluster=[*range(pairs.distinct)]
+    )
+    both = cc.prediction_powered(ids, ids, these=True)
+    assert type(found) is cc.Judges and type(both) is cc.PredictionPowered
+    return [found.to_arrow(), found.random, found.alpha, ranked(found.ranking()), both.to_arrow()]
 
 
 @call("rank")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from concordant.auditing.findings import Audit
     from concordant.auditing.suboptimality import suboptimality
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
+    from concordant.boards.judges import Judges, judges
+    from concordant.boards.prediction_powered import PredictionPowered, prediction_powered
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.io.ingest import Store
     from concordant.io.read import read
@@ -86,10 +88,12 @@ _HOMES = {
     "Graphs": "preferences.graphs",
     "InputError": "errors",
     "Judged": "learning.rankers.judged",
+    "Judges": "boards.judges",
     "ListRanker": "learning.rankers.lists",
     "NoMaximumLikelihood": "errors",
     "Normaliser": "learning.features.normalising",
     "Paths": "ranking.over_time",
+    "PredictionPowered": "boards.prediction_powered",
     "Preferences": "preferences.preferences",
     "QueryRankers": "learning.rankers.per_query",
     "RankBoostRanker": "learning.rankers.boosting",
@@ -114,6 +118,7 @@ _HOMES = {
     "explain": "ranking.explaining",
     "export_model": "apps.export.export",
     "find_counterexample": "auditing.counterexamples",
+    "judges": "boards.judges",
     "kendall_tau": "losses.metrics.pairwise",
     "load_model": "apps.models.saving",
     "mean_targets": "learning.targets.mean_targets",
@@ -125,6 +130,7 @@ _HOMES = {
     "pairwise_abstention_loss": "abstention.losses",
     "pairwise_loss": "losses.metrics.pairwise",
     "precision": "losses.metrics.relevant",
+    "prediction_powered": "boards.prediction_powered",
     "rank": "ranking.rank",
     "rank_over_time": "ranking.over_time",
     "ranking_tree": "ranking.trees",
@@ -158,10 +164,12 @@ __all__ = [
     "Graphs",
     "InputError",
     "Judged",
+    "Judges",
     "ListRanker",
     "NoMaximumLikelihood",
     "Normaliser",
     "Paths",
+    "PredictionPowered",
     "Preferences",
     "QueryRankers",
     "RankBoostRanker",
@@ -186,6 +194,7 @@ __all__ = [
     "explain",
     "export_model",
     "find_counterexample",
+    "judges",
     "kendall_tau",
     "load_model",
     "mean_targets",
@@ -197,6 +206,7 @@ __all__ = [
     "pairwise_abstention_loss",
     "pairwise_loss",
     "precision",
+    "prediction_powered",
     "rank",
     "rank_over_time",
     "ranking_tree",

@@ -136,6 +136,10 @@ def files() -> dict[str, bytes]:
             for shift, q in enumerate(QUERIES)
             for place, at in enumerate(places, 1)
         )
+    battles = [(at, one, other, won, "left" if (x > 0) ^ (at % 4 == 0) else "right")
+               for at, (one, other, won, _, _, x, _) in enumerate(sides)]  # fmt: skip
+    made["people.csv"] = _rows("id,left,right,winner", [row[:4] for row in battles[:40]])
+    made["said.csv"] = _rows("id,left,right,winner", [(*row[:3], row[4]) for row in battles])
     made["x.qrels"] = b"".join(f"{q} 0 {i} {at % 3}\n".encode() for at, (q, i, *_) in enumerate(rows))
     return made
 
@@ -184,6 +188,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
         "names": ["timed.csv", "--by", "worker", "--min-judgments", "5", "--alpha", "0.99"],
         "pooled": ["counted.csv", "--by", "query", "--min-judgments", "5", "--pool"],
     },
+    "judges": {name: LOGS[name] for name in ("comparisons", "sides", "counted comparisons")}
+    | {"people and a model": ["people.csv", "--model-judge", "said.csv"]},
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]}
@@ -248,6 +254,12 @@ VALUES: dict[str, list[str]] = {
     "alpha": ["0.999"],
     "max_depth": ["1"],
     "picture": ["tree.svg"],
+    "judge": ["worker", "query"],
+    "length": ["left right"],
+    "ranking": ["ranking.csv"],
+    "per_vote": ["per-vote.csv"],
+    "model_judge": ["said.csv"],
+    "id": ["id"],
     "time": ["date", "x"],
     "half_life": ["3w"],
     "at": ["2026-02-11"],
@@ -511,6 +523,11 @@ SAME: dict[str, dict[str, str]] = {
         "--alpha": "few judgments: nothing is divided",
         "--names": "few judgments: nothing is divided",
         "--by": "few judgments: nothing is divided",
+    },
+    "judges": {
+        "--judge": "names the column that is found without it",
+        "--id": "names the column that is found without it",
+        "--replicates": "alpha is said, not written",
     },
     "compare": {
         "--ties": "the log has no ties",

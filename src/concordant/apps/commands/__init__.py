@@ -20,6 +20,7 @@ COMMANDS = {
     "compare": "Say whether one item is better than another, and which ranks the log leaves open.",
     "explain": "Say why items win: coefficients of their properties, with standard errors.",
     "tree": "Say for whom the ranking differs: groups of judges or prompts, each with its own ranking.",
+    "judges": "Say who judges reliably, by a coin, or by what stands first; people beside a judge model.",
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
     "score": "Score and rank items by a model that fit has kept.",
     "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",

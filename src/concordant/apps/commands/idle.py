@@ -58,6 +58,11 @@ RULES = (
     Rule("rank", "rows", lambda at: at["folder"], "executors write {output}, and no table is shown"),
     Rule("audit", "ask", lambda at: at["shown"] is False and at["ask"],
          "the pairs to ask stand on a terminal and in a .json file", "leave it out, or add --output F.json"),
+    # people and a judge model
+    Rule("judges", "judge length covariates ranking per_vote replicates", lambda at: at["model_judge"] is not None,
+         "people and a judge model are put together, and people are not told apart"),
+    Rule("judges", "id these", lambda at: at["model_judge"] is None, "it is about a judge model",
+         "add --model-judge FILE"),
     # columns of a log
     Rule("rank compare ingest evaluate explain report", "neutral", lambda at: not at["home"],
          "it says where the home side has no advantage", "add --home"),

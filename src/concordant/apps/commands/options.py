@@ -18,6 +18,7 @@ from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.fusion_options import FusionOptions
 from concordant.apps.commands.given import HELP, Options, argument, command, flag, option
 from concordant.apps.commands.idle import RULES
+from concordant.apps.commands.judges_options import JudgesOptions
 from concordant.apps.commands.shared_options import (
     ONE,
     PICKLE,
@@ -474,6 +475,7 @@ OPTIONS: dict[str, type[Options]] = {
     "compare": CompareOptions,
     "explain": ExplainOptions,
     "tree": TreeOptions,
+    "judges": JudgesOptions,
     "fit": FitOptions,
     "score": ScoreOptions,
     "evaluate": EvaluateOptions,
