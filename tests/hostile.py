@@ -225,9 +225,11 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "report": READING | {"--seed": INTS, "--level": FLOATS, "--quiet": FLAG},
     "export": {"--name": COLUMNS, "--license": VALUES, "--no-audit": FLAG, "--quiet": FLAG},
 }
+OPTIONS["doctor"] = {"--json": FLAG, "--quiet": FLAG}
 COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("compare", "look", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    "doctor": ("output",),
     "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
@@ -246,6 +248,7 @@ WRITES: dict[str, tuple[str, ...]] = {
 }
 """Parameters of each command that name what it writes: files, folders, stores."""
 READS: dict[str, tuple[str, ...]] = {
+    "doctor": ("file",),
     "rank": ("log", "more", "propensities", "qrels"),
     "compare": ("log", "new", "propensities"),
     "explain": ("log", "features"),
@@ -701,7 +704,13 @@ def _export(random: Random, case: Case) -> None:
             case.arguments += ["--log", _log(random, case), "--features", _log(random, case, TABLES)]
 
 
+def _doctor(random: Random, case: Case) -> None:
+    case.arguments.append(_log(random, case, random.choice([LOGS, TABLES])))
+    _output(random, case)
+
+
 PARTS: dict[str, Callable[[Random, Case], None]] = {
+    "doctor": _doctor,
     "rank": _rank,
     "compare": _compare,
     "explain": _explain,

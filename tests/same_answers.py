@@ -198,6 +198,7 @@ def _orders(folder: Path) -> None:
 
 # -- the commands ------------------------------------------------------------------------------------------------------
 COMMANDS: dict[str, dict[str, str]] = {
+    "doctor": {"votes": "doctor votes.csv --json -o seen.json", "pairs": "doctor pairs.csv", "nothing": "doctor x.png"},
     "compare": {
         "pairs": "compare votes.csv --cluster worker --pair 'GPT 4' command --pair command 'Code Llama Instruct (7B)'",
         "differences": "compare food.csv --prior 0 -o differences.csv",

@@ -179,6 +179,7 @@ TABLES = {name: LOGS[name] for name in ("counted comparisons", "sides", "clicks"
 F = ["-f", "features.csv"]
 BOOSTED = ["-r", "boosted", "--regressor-options", "leaf_rows=1"]
 INPUTS: dict[str, dict[str, list[str]]] = {
+    "doctor": {"comparisons": ["votes.csv"], "features": ["features.csv"], "store": ["s.store"]},
     "rank": {**LOGS, "clicks by the cascade": ["selections.csv", "--structure", "cascade"]}
     | {"clicks by position": ["selections.csv", "--structure", "position-based"]}
     | {"clicks by propensity": ["selections.csv", "--structure", "inverse-propensity"]}

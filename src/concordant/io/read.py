@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from concordant.io.log.headers import sniffed
 from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
 from concordant.io.noted import notes_of
+from concordant.io.published.published import SCORES
+from concordant.io.published.recognise import of_folder, recognised, refusal, tabled
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
 from concordant.io.votes import Votes, repeated_note
@@ -159,7 +162,12 @@ def read_as_made(
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
         prefs, total = read_as_log(Path(source), given, settings)
         return Reading(prefs, total, Path(source).name, {})
+    if isinstance(source, str | os.PathLike):
+        _refuse_results(Path(source))
     log = source if isinstance(source, Log) else _located(source)
+    local = engine in (None, "duckdb", "memory") and master is None
+    if local and not set(columns or {}) & PLAYED:
+        log, kind = _as_published(log, kind, [*(columns or {}).values(), *_listed(cluster), *covariates, time])
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home, time)
         why = f"{log.name} is a PrefLib file, which holds counts of orders"
@@ -175,16 +183,21 @@ def read_as_made(
         columns = {"rating": "score", **(columns or {})}
     if time is not None and counter.session is not None:
         raise UsageError(f"{log.name}: times are read on one machine, not by the engine spark; leave out the engine")
-    layout = find_layout(
-        log.columns,
-        name=log.name,
-        kind=kind,
-        given=columns,
-        cluster=cluster,
-        covariates=covariates,
-        home=home,
-        time=time,
-    )
+    try:
+        layout = find_layout(
+            log.columns,
+            name=log.name,
+            kind=kind,
+            given=columns,
+            cluster=cluster,
+            covariates=covariates,
+            home=home,
+            time=time,
+        )
+    except InputError as error:
+        if local and kind is None and not columns and "no layout fits" in str(error):
+            _refuse_scores(log)
+        raise
     if clicks != "all" and layout.kind not in ("selections", "choices"):
         raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
     if "id" in layout.roles:
@@ -220,6 +233,47 @@ def layout_of(log: Log, **options: Any) -> Layout | None:
     return find_layout(
         columns, name=log.name, kind=kind, given=given, cluster=cluster, covariates=covariates, home=home
     )
+
+
+PLAYED = frozenset({"winner", "loser", "left", "right", "outcome", "item", "items", "rank", "rating", "clicked"})
+"""Roles whose columns say who won: where one is given, a file is read as it is told, not as it was published."""
+
+
+def _listed(names: str | Sequence[str] | None) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names or ()
+
+
+def _as_published(log: Log, kind: str | None, keep: Sequence[Any]) -> tuple[Log, str | None]:
+    """Return a log of a published layout as the usual table that it stands for, and its kind; others as they are.
+
+    Errors (InputError): scores, which are no votes.
+    """
+    found = recognised(log, [name for name in keep if isinstance(name, str)])
+    if found is None or kind not in (None, found.kind):
+        if found is not None and found.kind == SCORES:
+            raise refusal(found, log.name)
+        return log, kind
+    if found.kind == SCORES:
+        raise refusal(found, log.name)
+    table = replace(from_object(found.table), name=log.name, told=(*log.told, *found.told))
+    return table, found.kind
+
+
+def _refuse_scores(log: Log) -> None:
+    """Refuse a table of scores, where it can be read as one."""
+    found = None
+    with suppress(InputError):
+        found = tabled(log)
+    if found is not None:
+        raise refusal(found, log.name) from None
+
+
+def _refuse_results(path: Path) -> None:
+    """Refuse a folder of results of evaluations, which are scores."""
+    if os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK):
+        inside = (one.is_dir() or one.suffix.lower() in (".json", ".eval") for one in path.iterdir())
+        if any(inside) and (found := of_folder(path)) is not None:
+            raise refusal(found, path.name)
 
 
 def _located(source: Any) -> Log:

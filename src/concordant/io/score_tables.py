@@ -9,6 +9,7 @@ their words or by their names (an average, a rank, a size), are left out, and th
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from concordant.io.engines.counting import choose, with_columns
 from concordant.io.forms import Columns
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
+from concordant.io.published import recognise as published
 from concordant.preferences.layouts import plain
 from concordant.preferences.notes import Note
 from concordant.preferences.values import texts
@@ -67,8 +69,9 @@ def read_scores(
 
     Parameters
     ----------
-    source : a path (.csv .tsv .jsonl .json .parquet .feather .arrow, texts also .gz; ``file.duckdb::table``) or a
-        table: Arrow, pandas, polars, a mapping of columns.
+    source : a path (.csv .tsv .jsonl .json .parquet .feather .arrow, texts also .gz; ``file.duckdb::table``; a file of
+        lm-evaluation-harness, HELM, MTEB, Inspect and the like, or a folder of such, where nothing is named) or a table:
+        Arrow, pandas, polars, a mapping of columns.
     columns : which column is what: system, task, score, trial, weight, cluster, metric; those not given are found by
         their usual names (a cluster is not).
     layout : 'long', 'systems-by-tasks' (a column for each task) or 'tasks-by-systems'; None, the columns decide.
@@ -102,6 +105,11 @@ def scores_of(
         raise UsageError(f"no column of scores can be the {few(unknown)}; known: {', '.join((*NAMES, 'cluster'))}")
     if layout is not None and layout not in LAYOUTS:
         raise UsageError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
+    named = given or layout is not None or tasks is not None or metric is not None
+    if not named and isinstance(source, str | os.PathLike):
+        found = published.scores_of(source, tables=False)
+        if found is not None:
+            return found.table, found.told
     log = with_columns(
         locate(source) if isinstance(source, str) or hasattr(source, "__fspath__") else from_object(source)
     )

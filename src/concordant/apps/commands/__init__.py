@@ -15,6 +15,7 @@ from concordant.apps.commands.saying import Watch, as_json, said_as, say, watche
 from concordant.apps.commands.standard import standard_streams
 
 COMMANDS = {
+    "doctor": "Say what a file is, what it supports, what stops it, and what to run next.",
     "rank": "Rank the items of a preference log, per query, with intervals.",
     "compare": "Say whether one item is better than another, and which ranks the log leaves open.",
     "explain": "Say why items win: coefficients of their properties, with standard errors.",

@@ -15,7 +15,7 @@ from concordant.apps.commands.saying import one_line
 from concordant.auditing.looking import JUDGES
 from concordant.auditing.looking import look as looked
 from concordant.errors import counted
-from concordant.io.layouts import UNUSED
+from concordant.io.noted import UNUSED
 from concordant.io.read import read_log
 from concordant.preferences.notes import Note
 

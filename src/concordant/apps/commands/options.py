@@ -12,6 +12,7 @@ from typing import Any, Literal
 import click
 
 from concordant.apps.commands.compare_options import BoardOptions
+from concordant.apps.commands.doctor_options import DoctorOptions
 from concordant.apps.commands.experiment_options import CounterexampleOptions, ReproduceOptions
 from concordant.apps.commands.explain_options import ExplainOptions
 from concordant.apps.commands.fit_options import FitOptions
@@ -484,6 +485,7 @@ class ExportOptions(ModelOptions, FeatureOptions, LogOptions):
 
 # -- commands ----------------------------------------------------------------------------------------------------------
 OPTIONS: dict[str, type[Options]] = {
+    "doctor": DoctorOptions,
     "rank": RankOptions,
     "compare": CompareOptions,
     "explain": ExplainOptions,
