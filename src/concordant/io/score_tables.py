@@ -70,7 +70,7 @@ def read_scores(
     Parameters
     ----------
     source : a path (.csv .tsv .jsonl .json .parquet .feather .arrow, texts also .gz; ``file.duckdb::table``; a file of
-        lm-evaluation-harness, HELM, MTEB, Inspect and the like, or a folder of such, where nothing is named) or a table:
+        lm-evaluation-harness, HELM, MTEB, Inspect and the like, or a folder of such, if nothing is named) or a table:
         Arrow, pandas, polars, a mapping of columns.
     columns : which column is what: system, task, score, trial, weight, cluster, metric; those not given are found by
         their usual names (a cluster is not).
