@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from concordant.auditing.noise import explained
 from concordant.preferences.frames import as_pandas
+from concordant.ranking.shown import html_lines, html_table, html_words, in_markdown, markdown_rows
 
 TITLES = {
     "ranknet": "ranknet (pairwise logistic)",
@@ -398,6 +399,30 @@ class Audit:
     def to_pandas(self) -> Any:
         """Return ``to_arrow`` as a pandas data frame (pandas must be installed)."""
         return as_pandas(self.to_arrow())
+
+    def to_markdown(self) -> str:
+        """Return the findings as sentences, the losses over all queries as a table, and the notes, in Markdown."""
+        names, rows = self._losses()
+        said = [f"- {in_markdown(line)}" for line in self.summary]
+        notes = [f"- {in_markdown(note)}" for note in self.notes]
+        table = markdown_rows(names, rows, [name for name in names if name not in ("loss", "judged by")])
+        return "\n".join([*said, "", *table, *([""] if notes else []), *notes, ""])
+
+    def _repr_html_(self) -> str:
+        facts, *said = self.summary
+        table = html_table(*self._losses())
+        return f"<div>{html_words(facts)}{html_lines(said)}{table}{html_lines(self.notes)}</div>"
+
+    def _losses(self) -> tuple[list[str], list[list[str]]]:
+        """The losses over all queries as texts under names."""
+        names = ["loss", "judged by", "ranks rightly", "wrongly", "undecided", "mean excess"]
+        rows = [
+            [TITLES.get(row["surrogate"], row["surrogate"]), "pairwise" if row["target"] == "pairwise" else str(row["target"]).upper()]
+            + [f"{row[name]:,}" for name in ("right", "wrong", "undecided")]
+            + ["–" if np.isnan(row["mean_regret"]) else _amount(row["mean_regret"])]
+            for row in self.overall.to_pylist()
+        ]
+        return names, rows
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import AuditOptions
-from concordant.apps.commands.output import check_output, plain, print_csv, show_table, write, write_json
+from concordant.apps.commands.output import check_output, plain, print_csv, show_table, write, write_json, write_text
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line, say
@@ -161,6 +161,8 @@ def audit(options: AuditOptions) -> None:
     if output is not None:
         if output.lower().endswith(".json"):
             write_json({"file": log} | found.to_dict(), output)
+        elif output.lower().endswith(".md"):
+            write_text(found.to_markdown(), output)
         else:
             write(_flat(found.to_arrow()), output)
         options.say("wrote", f"wrote {output}: {counted(len(found.queries), 'queries')}", path=output)

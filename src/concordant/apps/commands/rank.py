@@ -10,7 +10,7 @@ from typing import Any
 
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import RankOptions
-from concordant.apps.commands.output import ENDINGS, check_folder, check_output, is_folder, put_table, show, write
+from concordant.apps.commands.output import ENDINGS, check_folder, check_output, is_folder, put_table, show, write, write_text
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.runs import ENDING as RUN
@@ -104,7 +104,10 @@ def structure_of(options: RankOptions, runs: bool) -> str:
 def _written(board: Ranking, output: str) -> int:
     if output.lower().endswith(RUN):
         return write_run(board, output)
-    write(board.to_arrow(), output)
+    if output.lower().endswith(".md"):
+        write_text(board.to_markdown(), output)
+    else:
+        write(board.to_arrow(), output)
     return len(board)
 
 
