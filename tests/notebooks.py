@@ -1,4 +1,4 @@
-"""The notebooks of the documentation: their cells run in this process; ``python tests/notebooks.py`` writes the outputs.
+"""The notebooks of the documentation: their cells run here; ``python tests/notebooks.py`` writes the outputs.
 
 A cell runs as in Jupyter: the value of its last line is shown, as HTML where it has ``_repr_html_``, else by ``repr``.
 """
@@ -68,7 +68,7 @@ def main() -> None:
         shown = [outputs for _, outputs in run(path.resolve())]
         for cell, outputs in zip([one for one in book["cells"] if one["cell_type"] == "code"], shown, strict=True):
             cell["outputs"] = outputs
-        path.write_text(json.dumps(book, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(book, ensure_ascii=False, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

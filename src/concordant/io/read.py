@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.errors import Idle, InputError, UsageError, refuse_idle
+from concordant.errors import Idle, InputError, Setting, UsageError, refuse_idle
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import FORMS, Reading, find_layout, notes_of
@@ -168,7 +168,9 @@ def read_as_made(
         time=time,
     )
     if clicks != "all" and layout.kind not in ("selections", "choices"):
-        raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
+        raise UsageError(
+            f"{log.name}: ", Setting("clicks", clicks), f" is for selections and choices; this log holds {layout.kind}"
+        )
     try:
         reader = TABLES.get(layout.form) or FORMS[layout.form].read
         reading = reader(counter, layout, clicks, on_error)

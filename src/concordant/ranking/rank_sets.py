@@ -29,7 +29,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from concordant.errors import Idle, UsageError, did_you_mean, whole_number
+from concordant.errors import Idle, Setting, UsageError, did_you_mean, whole_number
 from concordant.progress import steps
 from concordant.ranking.joint import Joint, Replicated
 from concordant.ranking.largest import largest, quantile
@@ -51,7 +51,7 @@ def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.A
     if kind not in KINDS:
         raise UsageError(f"unknown kind of rank set {kind!r}; {did_you_mean(str(kind), KINDS)}")
     if kind == "top" and top is None:
-        raise UsageError("the first how many? Give top a number (top=3, for instance)")
+        raise UsageError("the first how many? Give ", Setting("top", 3), ", for instance")
     if kind != "top" and top is not None:
         raise Idle("top", f"the kind of rank sets is {kind}", "leave it out, or take the kind top")
     group = joint.gauge.group.astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -245,7 +245,9 @@ def as_html(board: Ranking) -> str:
         columns = [*names[:at], "", *names[at:]] if drawn else names
         made.append(html_table(columns, rows if drawn else cells(board, names, start, last), rules))
         if rules:
-            words = f"Between two lines the data cannot say who is better; across a line they can, at {board.level:.0%}."
+            words = (
+                f"Between two lines the data cannot say who is better; across a line they can, at {board.level:.0%}."
+            )
             made.append(html_words(words))
         if last < end:
             made.append(html_words(f"… {end - last:,} more rows of this query"))
@@ -278,8 +280,8 @@ def _drawn(board: Ranking, start: int, last: int) -> list[str]:
     return made
 
 
-def as_markdown(board: Ranking, rows: int | None = None) -> str:
-    """What ``Ranking.to_markdown`` returns."""
+def as_markdown(board: Ranking, rows: int | None = None, said: Callable[[str], str] = str) -> str:
+    """What ``Ranking.to_markdown`` returns, each note as ``said`` has it."""
     if rows is None:
         shown, more = portions(board, max(len(board), 1), max(len(board.queries), 1))
     else:
@@ -296,8 +298,10 @@ def as_markdown(board: Ranking, rows: int | None = None) -> str:
     heads = several + names
     lines = list(markdown_rows(heads, made(), [name for name in heads if name not in LEFT]))
     left = sum(end - last for _, last, end in shown)
-    lines += [""] * bool(left or more) + [f"… {left:,} more rows"] * bool(left) + [f"… {more:,} more queries"] * bool(more)
-    notes = [f"- {in_markdown(note)}" for note in remarks(board)]
+    lines += (
+        [""] * bool(left or more) + [f"… {left:,} more rows"] * bool(left) + [f"… {more:,} more queries"] * bool(more)
+    )
+    notes = [f"- {in_markdown(said(note))}" for note in remarks(board)]
     return "\n".join([*lines, *([""] if notes else []), *notes, ""])
 
 

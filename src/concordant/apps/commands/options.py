@@ -223,7 +223,9 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
     pool: bool = flag("One population over all queries.")
     output: str | None = option(
-        "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.", "-o"
+        "F",
+        "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query; .md the findings.",
+        "-o",
     )
     edges: str | None = option("F", "Write every net preference and how sure its direction is to F.")
     seed: int = option(None, SEED, default=0)

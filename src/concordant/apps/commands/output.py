@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.feather
@@ -157,11 +156,10 @@ def _as_markdown(table: pa.Table, *, first: bool) -> bytes:
 
 
 def _for_people(value: Any) -> str:
-    if value is None or value != value:
-        return "–"
+    if value is None or isinstance(value, bool):
+        return "–" if value is None else "yes" if value else "no"
     if isinstance(value, float):
-        usual = value == 0 or 1e-4 <= abs(value) < 1e6
-        return f"{value:.4f}" if usual else f"{value:.3g}".replace("inf", "∞").replace("-", "−", 1)
+        return f"{value:.4f}" if value == 0 or abs(value) >= 5e-5 else f"{value:.1e}"
     return json.dumps(plain(value), ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
@@ -269,8 +267,7 @@ def show_table(table: pa.Table, rows: int = 40) -> None:
             name.replace("_", " "), justify="left" if words else "right", overflow="fold", min_width=longest
         )
     for row in table.slice(0, rows).select(shown).to_pylist():
-        cells = (f"{x:.4f}" if isinstance(x, float) else "–" if x is None else one_line(str(x)) for x in row.values())
-        view.add_row(*[Text(cell) for cell in cells])
+        view.add_row(*[Text(one_line(_for_people(value))) for value in row.values()])
     console = Console()
     console.print(view)
     if len(table) > rows:

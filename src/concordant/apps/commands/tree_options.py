@@ -35,7 +35,9 @@ class TreeOptions(TextOptions, ClusteredLog):
     prior: float | None = option("V", "Of the rankings of the groups, as of concordant rank (the tests have none).")
     pool: bool = flag("One ranking over all queries.")
     output: str | None = option(
-        "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl the rankings of the groups.", "-o"
+        "F",
+        "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl, .md the rankings of the groups.",
+        "-o",
     )
     picture: str | None = option("F", "Draw the tree with the first items of each group: .svg.")
     seed: int = option(None, "Of the permutations by which a column is tested where few judged.", default=0)
