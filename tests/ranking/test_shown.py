@@ -16,7 +16,7 @@ from concordant.ranking.shown import KINDS, tiers
 EVIL = ["<script>alert(1)</script>", "a|b", "*c*\n", "d&amp;"]
 
 
-def strong(prefs=None):
+def strong():
     """Four items, each of which beats the next by far."""
     pairs = [(0, 1), (1, 2), (2, 3), (1, 0), (2, 1), (3, 2)]
     return cc.Preferences.from_comparisons(
@@ -149,7 +149,8 @@ def test_pictures_refuse_in_a_sentence(monkeypatch):
         cc.rank(strong()).plot()
 
 
-def test_paths_and_curves(pyplot):
+@pytest.mark.usefixtures("pyplot")
+def test_paths_and_curves():
     when = np.arange(60) / 10
     winner = np.where(when < 3, "a", "b")
     paths = cc.rank_over_time(cc.Preferences.from_comparisons(winner, np.where(winner == "a", "b", "a"), time=when))

@@ -224,7 +224,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     pool: bool = flag("One population over all queries.")
     output: str | None = option(
         "F",
-        "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query; .md the findings.",
+        "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row a query; .md the findings.",
         "-o",
     )
     edges: str | None = option("F", "Write every net preference and how sure its direction is to F.")
