@@ -46,7 +46,7 @@ def test_values(tmp_path):
     table = pa.table({"x": [0.5, None, float("inf")], "y": [True, False, None], "z": ["a\nb", "<i>", "é"]})
     write(table, str(tmp_path / "x.md"))
     assert (tmp_path / "x.md").read_text(encoding="utf-8").splitlines() == [
-        "| x | y | z |", "|---:|---:|---|", "| 0.5000 | yes | a\\\\nb |", "| – | no | \\<i\\> |", "| inf | – | é |",
+        "| x | y | z |", "|---:|---|---|", "| 0.5000 | yes | a\\\\nb |", "| – | no | \\<i\\> |", "| inf | – | é |",
     ]  # fmt: skip
     write_parts([table, table], str(tmp_path / "twice.md"))
     assert len((tmp_path / "twice.md").read_text(encoding="utf-8").splitlines()) == 2 + 6

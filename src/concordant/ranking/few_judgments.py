@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
+from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.ragged import Ragged
@@ -40,18 +41,22 @@ FAR = 40.0
 CLOSE = 1e-8
 
 
-def exact_ends(found: Intervals, batch: Batch, scores: Scores, gauge: Gauge, prior: float) -> Intervals:
+def exact_ends(
+    found: Intervals, batch: Batch, scores: Scores, linked: Connectivity, gauge: Gauge, prior: float
+) -> Intervals:
     """Put exact limits in the place of those of firm items with fewer than ten wins or losses.
 
     Judgments have to be plain: comparisons without ties and weights, one draw each (``method`` hessian); else, and
-    with a prior above 0.1, ``found`` is returned as it is.
+    with a prior above 0.1, ``found`` is returned as it is. Judgments between items that the data do not limit against
+    each other say nothing of either.
     """
     prefs = batch.prefs
     plain = isinstance(prefs, Comparisons) and not prefs.weighted and not prefs.tied
     if not plain or found.method != "hessian" or prior > LARGEST_PRIOR:
         return found
-    holder, winner, loser = batch.edges.holder, batch.edges.winner, batch.edges.loser
-    number = batch.multiplicity[holder].astype(np.float64)
+    winner, loser = batch.edges.winner, batch.edges.loser
+    within = linked.block[winner] == linked.block[loser]
+    number = np.where(within, batch.multiplicity[batch.edges.holder], 0.0)
     nodes, value = len(scores.value), scores.value
     wins, losses = np.bincount(winner, number, nodes), np.bincount(loser, number, nodes)
     few = np.minimum(wins, losses)
@@ -60,7 +65,7 @@ def exact_ends(found: Intervals, batch: Batch, scores: Scores, gauge: Gauge, pri
         return found
     lead = _leads(batch, scores)
     node, other = np.concatenate([winner, loser]), np.concatenate([value[loser] - lead, value[winner] + lead])
-    kept = np.flatnonzero(own[node])
+    kept = np.flatnonzero(own[node] & np.append(within, within))
     kept = kept[np.argsort(node[kept], kind="stable")]
     number = np.concatenate([number, number])[kept]
     chosen = np.flatnonzero(own)

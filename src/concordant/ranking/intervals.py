@@ -160,7 +160,7 @@ def _bounds_of(
     against_firm = errors()
     found = against_firm if gauge is None else errors(gauge=gauge)
     zero = Gauge.of(batch.node_start, linked) if gauge is None else gauge
-    found = exact_ends(found, batch, scores, zero, curvature.prior)
+    found = exact_ends(found, batch, scores, linked, zero, curvature.prior)
     open_ = separated_items(batch, member, linked, options, gauge, found.method)
     found = _one_sided(found, open_, scores.value)
     ranks = rank_intervals(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from concordant.apps.commands.options import CompareOptions
-from concordant.apps.commands.output import check_output, print_csv, remarks, show_table, write
+from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.saying import one_line
@@ -21,6 +21,7 @@ from concordant.preferences.notes import Note
 from concordant.ranking.comparing import Contrast
 from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.rank import Ranking
+from concordant.ranking.shown import remarks
 from concordant.ranking.structures import structure
 
 SHOWN = (

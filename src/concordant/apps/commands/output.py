@@ -149,8 +149,8 @@ def _lines(part: pa.Table, ending: str, *, first: bool) -> bytes:
 def _as_markdown(table: pa.Table, *, first: bool) -> bytes:
     """A table for people, with its head if it is the first part: four decimals, – for what is missing."""
     rows = ([_for_people(value) for value in row.values()] for row in table.to_pylist())
-    words = {field.name for field in table.schema if pa.types.is_string(field.type) or pa.types.is_nested(field.type)}
-    right = [name for name in table.column_names if name not in words]
+    number = (pa.types.is_integer, pa.types.is_floating)
+    right = [field.name for field in table.schema if any(kind(field.type) for kind in number)]
     lines = markdown_rows(table.column_names, rows, right) if first else markdown_lines(rows)
     return "".join(f"{line}\n" for line in lines).encode()
 
