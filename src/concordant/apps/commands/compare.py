@@ -109,7 +109,7 @@ def _notes(board: Ranking, table: pa.Table, kind: str | None, top: int | None) -
     if kind == "top":
         text = (
             "with {level:g}% confidence the first " + ("is" if top == 1 else "{top} are") + " among the {marked:items} "
-            "marked true (standard errors: {how})"
+            "marked (standard errors: {how})"
         )
         marked = int(pc.sum(table["among_first"]).as_py() or 0)
         return [Note("rank sets", text, level=level, how=how, marked=marked, top=top)]
