@@ -292,7 +292,7 @@ class BoostedRanker(LinearRanker):
             raise UsageError(f"categories: a column is named twice: {self.categories!r}")
         if listed and (self.log or self.missing not in ("keep", "raise")):
             raise UsageError(
-                "categories are codes: they take no logarithm, and need ", Setting("missing", "keep"), " or ",
+                "categories are codes: they need ", Setting("log", False), " and ", Setting("missing", "keep"), " or ",
                 Setting("missing", "raise"),
             )  # fmt: skip
 
