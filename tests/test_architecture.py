@@ -55,6 +55,7 @@ INSIDE_FUNCTIONS = {
     ("preferences/sampling.py", "concordant.kernels.draws"): "start-up time: Numba, for many draws only",
     ("preferences/frames.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("ranking/best_orders.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
+    ("ranking/largest.py", "concordant.kernels.pair_maxima"): "start-up time: Numba, for many items only",
     ("ranking/luce_terms.py", "concordant.kernels.tier_events"): "start-up time: Numba, for lists with tiers only",
     ("ranking/bootstrap.py", "concordant.kernels.tier_events"): "start-up time: Numba, for replicates of lists only",
     ("ranking/tied_terms.py", "concordant.kernels.tied_choices"): "start-up time: Numba, for ties as outcomes only",

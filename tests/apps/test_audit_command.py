@@ -287,3 +287,21 @@ def test_an_interrupt_leaves_nothing_half_written(capsys, monkeypatch, votes, tm
     assert (status, out, err.strip()) == (130, "", "interrupted")
     assert output.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.parquet", "votes.csv"]
+
+
+def test_fragility_is_a_section(capsys, tmp_path):
+    path, output = tmp_path / "votes.csv", tmp_path / "audit.json"
+    path.write_text("winner,loser,count\n1,2,30\n2,1,20\n2,3,25\n3,2,24\n1,3,25\n3,1,3\n")
+    asked = ("--replicates", "0", "--surrogate", "ranknet", "--fragility")
+    status, _, err = call(capsys, path, *asked, "-o", output)
+    assert (status, "How little changes the first place of 1:" in err) == (0, True)
+    found = json.loads(output.read_text())["fragility"]
+    assert [row["change"] for row in found["fewest"]] == ["removed", "flipped", "added", "removed"]
+    removed = [row for row in found["witness"] if row["change"] == "removed" and row["unit"] == "judgments"]
+    assert sum(row["times"] for row in removed) == found["fewest"][0]["fewest"]
+    assert "who is among the first 2" in call(capsys, path, *asked, "--top", "2")[2]
+    assert "that 2 is ahead of 3" in call(capsys, path, *asked, "--pair", "3", "2")[2]
+    status, _, err = call(capsys, path, "--pair", "3", "2")
+    assert (status, "only --fragility asks for two items" in err) == (2, True)
+    status, _, err = call(capsys, path, *asked, "--pair", "3", "x")
+    assert (status, "'x' is no item with a rank in this log" in err) == (2, True)

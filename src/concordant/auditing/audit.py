@@ -31,6 +31,7 @@ from concordant.preferences.connectivity import Differences
 from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note, added_up, of_queries
+from concordant.preferences.pooling import scattered_notes
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
@@ -455,6 +456,7 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         facts=prefs.facts,
         notes=(
             *left_out(queries, surrogates),
+            *scattered_notes(prefs),
             *added_up((note for part in parts for note in part.notes), len(prefs.queries)),
         ),
     )

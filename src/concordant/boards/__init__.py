@@ -1,1 +1,1 @@
-"""Evaluations of systems: scores on tasks, judges beside people, what changed between two boards, what would change one."""
+"""Evaluations of systems: scores on tasks, judges beside people, what changed between boards, what would change one."""

@@ -46,21 +46,22 @@ def exact_ends(
 ) -> Intervals:
     """Put exact limits in the place of those of firm items with fewer than ten wins or losses.
 
-    Judgments have to be plain: comparisons without ties and weights, one draw each (``method`` hessian); else, and
-    with a prior above 0.1, ``found`` is returned as it is. Judgments between items that the data do not limit against
-    each other say nothing of either.
+    Judgments of a graph have to be plain: comparisons without ties and weights, one draw each (``method`` hessian);
+    else, and with a prior above 0.1, the limits are left as they are. Judgments between items that the data do not
+    limit against each other say nothing of either.
     """
-    prefs = batch.prefs
-    plain = isinstance(prefs, Comparisons) and not prefs.weighted and not prefs.tied
-    if not plain or found.method != "hessian" or prior > LARGEST_PRIOR:
+    if not isinstance(batch.prefs, Comparisons) or found.method != "hessian" or prior > LARGEST_PRIOR:
         return found
     winner, loser = batch.edges.winner, batch.edges.loser
+    other_than_one = batch.edges.tie | (batch.edges.strength != 1)
+    plain = np.bincount(batch.graph[batch.edges.holder], other_than_one, len(batch)) == 0
     within = linked.block[winner] == linked.block[loser]
     number = np.where(within, batch.multiplicity[batch.edges.holder], 0.0)
     nodes, value = len(scores.value), scores.value
     wins, losses = np.bincount(winner, number, nodes), np.bincount(loser, number, nodes)
     few = np.minimum(wins, losses)
-    own = (few > 0) & (few < FEW) & np.isfinite(found.lower) & np.isfinite(found.upper) & (gauge.weight < 1)
+    own = (few > 0) & (few < FEW) & np.isfinite(found.lower) & np.isfinite(found.upper)
+    own &= (gauge.weight < 1) & plain[batch.owner]
     if not own.any():
         return found
     lead = _leads(batch, scores)

@@ -209,7 +209,7 @@ def lack_of_fit(batch: Batch, scores: Scores, *, seed: int = 0) -> Floats:
     parts = batch.node_groups.most(blocks) + 1
     free = graphs.pairs.sizes - (graphs.sizes - parts) - fitted.extras
     prefs = batch.prefs
-    plain = isinstance(prefs, Comparisons) and prefs.weight is None and prefs.cluster is None
+    plain = isinstance(prefs, Comparisons) and not prefs.weighted and prefs.cluster is None
     open_ = (free > 0) & (batch.judgments >= FEWEST)
     if not plain and fitted.prior > FIXED_PRIOR:  # what a strong prior leaves unexplained is no lack of fit
         how = {name: scores.options[name] for name in ("ties", "covariates") if name in scores.options}
@@ -514,7 +514,7 @@ def contradictions(batch: Batch, value: Floats) -> Contradictions:
     loser = np.where(up, graphs.second[found], graphs.first[found])
     wins, losses = (f(graphs.wins[found], graphs.losses[found]) for f in (np.maximum, np.minimum))
     prefs = batch.prefs
-    if isinstance(prefs, Comparisons) and prefs.weight is None and prefs.cluster is None:
+    if isinstance(prefs, Comparisons) and not prefs.weighted and prefs.cluster is None:
         tail = binomial_tail(wins, wins + losses)
     elif len(found):
         tests = edge_tests(batch)

@@ -18,6 +18,7 @@ from concordant.preferences.frames import as_pandas, as_polars
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note, added_up
+from concordant.preferences.pooling import scattered_notes
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
@@ -531,6 +532,7 @@ def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitte
         notes=(
             *(note for note in prefs.notes if not (of_lists and getattr(note, "code", "") == "not ranked")),
             *chosen,
+            *scattered_notes(prefs),
             *_population(prefs, parts),
             *added_up((note for part in parts for note in part.notes), len(prefs.queries)),
             *said,

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.compare import items_named
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import AuditOptions
@@ -22,8 +23,10 @@ from concordant.apps.commands.saying import one_line, say
 from concordant.auditing.audit import asked_for, audited
 from concordant.auditing.findings import Audit
 from concordant.auditing.settings import AuditSettings
+from concordant.boards.fragility import Fragility, fragility
 from concordant.errors import UsageError, counted
 from concordant.io.read import read_log
+from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import structure
 
 YES = {True: "yes", False: "no", None: None}
@@ -166,13 +169,18 @@ def audit(options: AuditOptions) -> None:
     if reading.rejects:
         tell([f"skipped: {reading.report()}"])
     options.say_notes(reading.notes)
-    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    prefs = reading.preferences
     with Progress(quiet, "auditing"):
         asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}
-        found = audited(prefs, AuditSettings(**asked | {"structure_options": click_options(options) or None}))
+        asked |= {"structure_options": click_options(options) or None}
+        fragile = _fragility(prefs, options) if options.fragility else None
+        if fragile and not options.replicates:
+            asked["top"] = None  # it says how many are asked about below
+        found = audited(prefs, AuditSettings(**asked))
     if output is not None:
         if output.lower().endswith(".json"):
-            write_json({"file": log} | found.to_dict(), output)
+            more = {} if fragile is None else {"fragility": fragile.to_dict()}
+            write_json({"file": log} | found.to_dict() | more, output)
         elif output.lower().endswith(".md"):
             write_text(found.to_markdown(worded), output)
         else:
@@ -186,12 +194,17 @@ def audit(options: AuditOptions) -> None:
     elif output is None:
         print_csv(_flat(found.to_arrow()))
     if not quiet or sys.stdout.isatty():
-        for line in found.summary:
+        for line in (*found.summary, *(fragile.lines() if fragile else ())):
             if sys.stdout.isatty():
                 click.echo(one_line(line))
             else:
                 say("summary", line)
-    options.say_notes(found.notes)
+    options.say_notes([*found.notes, *(fragile.notes if fragile else ())])
+
+
+def _fragility(prefs: Preferences, options: AuditOptions) -> Fragility:
+    pair = items_named(prefs.items, options.pair or ())
+    return fragility(prefs, top=options.top or 1, pair=(pair[0], pair[1]) if pair else None)
 
 
 def _flat(table: pa.Table) -> pa.Table:

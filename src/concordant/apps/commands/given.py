@@ -207,6 +207,8 @@ class _Command(click.Command):
         one = own.get(name) or own.get(called)
         if one is None:
             return called.replace("_", " ") + ("" if setting.value is None else f" {setting.value}")
+        if one.is_flag and one.secondary_opts and setting.value is not None:
+            return max(one.opts if setting.value else one.secondary_opts, key=len)
         if one.is_flag or setting.value is None:
             return _flag(one)
         values = setting.value if isinstance(setting.value, tuple) else (setting.value,)

@@ -36,6 +36,8 @@ class Counter:
     settings: duckdb.Settings
     session: Any = None
     """The Spark session, where the engine is spark."""
+    votes: Any = None
+    """What is known of the votes by their ids (``io.votes.Votes``), where a column holds such."""
 
     def count_rows(self, roles: Mapping[str, str]) -> tuple[dict[str, pa.Array], NDArray[Any]]:
         """Count equal rows: the distinct values of each role and the number of rows of each distinct tuple."""

@@ -1,0 +1,217 @@
+"""``concordant judges``: read, measure those who judged, or put people and a judge model together; notes to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from concordant.apps.commands.given import worded
+from concordant.apps.commands.judges_options import JudgesOptions
+from concordant.apps.commands.output import check_output, print_csv, show_table, write
+from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.saying import one_line
+from concordant.boards.judges import judges as measured
+from concordant.boards.judges import with_length
+from concordant.boards.prediction_powered import PredictionPowered, prediction_powered
+from concordant.errors import InputError, Setting, UsageError, few
+from concordant.io.engines.counting import with_columns
+from concordant.io.forms import Reading
+from concordant.io.log.formats import locate
+from concordant.io.noted import JUDGES, PROMPTS, UNUSED
+from concordant.io.read import layout_of, read_log
+from concordant.io.store.catalogue import is_store
+from concordant.preferences.layouts import Layout, plain
+from concordant.preferences.notes import Note
+
+IDS = ("id", "num", "comparison_id", "battle_id", "pair_id", "conversation_id", "question_id", "uid", "uuid", "index")
+"""Columns that may name each comparison."""
+SIDES = tuple((f"{what}_a", f"{what}_b") for what in ("response", "answer", "output", "text", "length", "len"))
+"""Columns of what was compared, or of how long it is."""
+SHOWN = {
+    "judges": ("judge", "votes", "reliability", "by_coin", "weight", "first", "length", "agreement"),
+    "items": ("item", "score", "people", "bias", "power", "decided"),
+}
+"""Columns of the tables on a terminal; of what has an interval it stands behind the number."""
+
+
+def judges(options: JudgesOptions) -> None:
+    """Print sentences and a table on a terminal, CSV into a pipe; notes go to stderr."""
+    options.settle(terminal=sys.stdout.isatty())
+    if options.engine == "spark":
+        raise UsageError("executors of Spark compare no judges; leave out --engine spark")
+    files = {"--output": options.output}
+    if options.model_judge is None:
+        files |= {"--ranking": options.ranking, "--per-vote": options.per_vote}
+    named: dict[str, str] = {}
+    for option, name in files.items():
+        if name is not None:
+            check_output(name, options.log, option=option)
+            if (other := named.setdefault(os.path.realpath(name), option)) != option:
+                raise UsageError(f"{other} and {option} both name {name}; name another file")
+    if options.model_judge is None:
+        _measure(options)
+    else:
+        _together(options, options.model_judge)
+
+
+# -- who judged --------------------------------------------------------------------------------------------------------
+def _measure(options: JudgesOptions) -> None:
+    log, told = options.log, []
+    asked = asked_of(options, covariates=options.covariates)
+    if is_store(Path(log)):
+        judge, lengths = options.judge, None
+        if options.length is not None or options.covariates:
+            raise UsageError(f"{log} is a store, which keeps no columns but its own; give the log itself")
+    else:
+        columns, layout = _looked_at(log, asked)
+        judge = options.judge or _one_of(columns, log)
+        lengths = options.length or _pair_of(columns)
+        if "query" not in layout.roles and (prompt := _named(columns, PROMPTS)) and prompt != judge:
+            asked["columns"] |= {"query": prompt}
+            text = "{log}: votes are on the same pair where {prompt!r} is the same, too ({ask} names another column)"
+            told.append(Note("query", text, log=log, prompt=prompt, ask=Setting("query")))
+        if layout.sided:
+            asked["home"] = "left"
+        elif lengths is not None:
+            raise UsageError(f"{log} names winner and loser, and not which side had which text; leave out --length")
+        else:
+            told.append(Note("no sides", "{log}: nothing says which item stood first", log=log))
+        asked["cluster"] = judge if lengths is None else (judge, *lengths)
+    with Progress(options.quiet, f"reading {log}"):
+        reading = read_log(log, **asked)
+    prefs = reading.preferences
+    if lengths is not None:
+        prefs = with_length(prefs, str(judge), lengths)
+        text = "length: that of {first!r} less that of {second!r}, as a share of both"
+        told.append(Note("length", text, first=lengths[0], second=lengths[1]))
+    with Progress(options.quiet, "measuring the judges"):
+        several = bool(getattr(prefs, "cluster_columns", ()))
+        found = measured(prefs, judge if several else None, level=options.level, replicates=options.replicates,
+                         seed=options.seed)  # fmt: skip
+    table = found.to_arrow()
+    _show(options, table, found.lines(), [*_told(options, reading), *told, *found.notes], "judges")
+    if options.ranking is not None:
+        board = found.ranking(level=options.level)
+        write(board.to_arrow(), options.ranking)
+        options.say("wrote", f"wrote {options.ranking}: {len(board.items):,} items", path=options.ranking)
+    if options.per_vote is not None:
+        write(found.votes_table(), options.per_vote)
+        options.say("wrote", f"wrote {options.per_vote}: {found.prefs.distinct:,} votes", path=options.per_vote)
+
+
+def _looked_at(log: str, asked: dict[str, Any]) -> tuple[list[str], Layout]:
+    """The columns of a log, and how it would be read. Errors: UsageError for a log without columns."""
+    source = locate(log)
+    layout = layout_of(source, columns=asked["columns"], kind=asked["kind"])
+    if layout is None:
+        raise UsageError(f"{log} is a PrefLib file, which does not say who judged")
+    return list(with_columns(source).columns), layout
+
+
+def _named(columns: Iterable[str], names: Iterable[str]) -> str | None:
+    return next((column for column in columns if plain(column) in names), None)
+
+
+def _one_of(columns: list[str], log: str) -> str:
+    """The one column that is called as columns of judges are."""
+    found = [column for column in columns if plain(column) in JUDGES]
+    if len(found) != 1:
+        which = f"{few(found)} are called so" if found else f"its columns are {few(columns, 20)}"
+        raise UsageError(f"{log}: which column says who judged? {which} (", Setting("judge"), " names it)")
+    return found[0]
+
+
+def _pair_of(columns: list[str]) -> tuple[str, str] | None:
+    known = {plain(column): column for column in columns}
+    return next(((known[a], known[b]) for a, b in SIDES if a in known and b in known), None)
+
+
+# -- people and a judge model ------------------------------------------------------------------------------------------
+def _together(options: JudgesOptions, judge: str) -> None:
+    asked = asked_of(options)
+    if is_store(Path(options.log)) or is_store(Path(judge)):
+        raise UsageError("comparisons are matched by a column of ids, and a store keeps none; give the logs themselves")
+    columns, layout = _looked_at(options.log, asked)
+    theirs, _ = _looked_at(judge, asked)
+    if layout.kind == "ratings":
+        if options.id:
+            raise UsageError("ratings are matched by query and item; leave out --id")
+        people, found = _read(options, judge, asked)
+    else:
+        known = {plain(column): column for column in columns if column in theirs}
+        tried = [options.id] if options.id else [(known[name],) for name in IDS if name in known]
+        if not tried:
+            raise UsageError(
+                f"{options.log} and {judge} have no column in common that names a comparison (such as {IDS[0]}, "
+                f"{IDS[1]}, question_id): name it by --id; both have {few(known.values()) or 'none'}"
+            )
+        home = "left" if layout.sided else None
+        clusters = [ids[0] if len(ids) == 1 else ids for ids in tried]
+        ways = [asked | {"cluster": cluster, "home": home} for cluster in clusters]
+        people, found = _first([partial(_read, options, judge, way) for way in ways])
+    _show(options, found.to_arrow(), found.lines(), [*_told(options, people), *found.notes], "items")
+
+
+def _first(ways: list[Callable[[], tuple[Reading, PredictionPowered]]]) -> tuple[Reading, PredictionPowered]:
+    """What the first way gives that matches the comparisons. Errors: that of the first, where none does."""
+    failed = []
+    for way in ways:
+        try:
+            return way()
+        except InputError as error:
+            failed.append(error)
+    raise failed[0]
+
+
+def _read(options: JudgesOptions, judge: str, asked: dict[str, Any]) -> tuple[Reading, PredictionPowered]:
+    with Progress(options.quiet, "reading"):
+        people, model = (read_log(name, **asked) for name in (options.log, judge))
+    with Progress(options.quiet, "putting both together"):
+        found = prediction_powered(people.preferences, model.preferences, level=options.level, these=options.these)
+    return people, found
+
+
+# -- both --------------------------------------------------------------------------------------------------------------
+def _told(options: JudgesOptions, reading: Reading) -> Iterator[str]:
+    if reading.rejects:
+        yield f"skipped: {reading.report()}"
+    yield f"{options.log}: {reading.preferences.facts}"
+    yield from (note for note in reading.notes if not isinstance(note, Note) or note.code != UNUSED)
+
+
+def _show(options: JudgesOptions, table: pa.Table, lines: Iterable[str], notes: list[str], what: str) -> None:
+    terminal = sys.stdout.isatty()
+    if options.output is not None:
+        write(table, options.output)
+        options.say("wrote", f"wrote {options.output}: {len(table):,} {what}", path=options.output)
+    if terminal:
+        for line in lines:
+            click.echo(one_line(worded(line)))
+        show_table(_shown(table, SHOWN[what]), 40)
+    else:
+        if options.output is None:
+            print_csv(table)
+        options.say_notes(lines)
+    options.say_notes(notes)
+
+
+def _shown(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """The table of a terminal."""
+    found: dict[str, Any] = {}
+    ends = {"reliability": "", "score": "", "people": "people_"}
+    for name in names:
+        middle, prefix = ("people_score" if name == "people" else name), ends.get(name, f"{name}_")
+        if f"{prefix}lower" in table.column_names:
+            rows = zip(*(table[one].to_pylist() for one in (middle, f"{prefix}lower", f"{prefix}upper")), strict=True)
+            found[name] = ["–" if one is None else f"{one:.2f} ({low:.2f} … {high:.2f})" for one, low, high in rows]
+        elif name in table.column_names:
+            found[name] = [f"{one:.2f}" if isinstance(one, float) else one for one in table[name].to_pylist()]
+    return pa.table(found)
