@@ -84,7 +84,7 @@ INSIDE_FUNCTIONS = {
     ("auditing/transitivity.py", "concordant.kernels.paths"): "start-up time: Numba, for many paths only",
     ("auditing/shapes.py", "concordant.kernels.paths"): "start-up time: Numba, for large components only",
     ("abstention/near_pairs.py", "concordant.kernels.near_pairs"): "start-up time: Numba, for many points only",
-    ("abstention/risk_coverage.py", "matplotlib"): "optional: the extra figures",
+    ("ranking/shown.py", "matplotlib"): "optional: the extra figures",
     ("io/engines/counting.py", "concordant.io.engines.spark"): "optional: the extra spark",
     ("apps/export/export.py", "concordant.apps.export.onnx"): "optional: the extra onnx",
     ("apps/reproduction/abstention.py", "concordant.apps.reproduction.cifar"): "optional: the extra torch",

@@ -395,7 +395,7 @@ def test_options_of_another_kind() -> None:
 def test_a_limit_that_is_too_small_is_said(tmp_path: Path) -> None:
     table = pa.table({"winner": pa.array(range(300_000)), "loser": pa.array(range(1, 300_001))})
     pa.parquet.write_table(table, tmp_path / "v.parquet")
-    with pytest.raises(InputError, match="counting needs more memory than memory_limit=1MB; raise it"):
+    with pytest.raises(InputError, match="counting needs more memory than the limit of 1MB; raise memory_limit"):
         read(tmp_path / "v.parquet", memory_limit="1MB")
 
 

@@ -132,7 +132,7 @@ def find_layout(
     if home is not None:
         _check_home(home, found, name)
     elif "neutral" in found:
-        raise UsageError(f"{name}: neutral says where nobody is at home; it needs home='left' or 'right'")
+        raise UsageError(f"{name}: neutral says where nobody is at home; it needs ", Setting("home"), ": left or right")
     return Layout(chosen, found, covariates, home, _side_names(found), form, _scale(found, scale, name), outcomes)
 
 

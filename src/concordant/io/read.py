@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.errors import Idle, InputError, UsageError, refuse_idle
+from concordant.errors import Idle, InputError, Setting, UsageError, refuse_idle
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import FORMS, Reading, find_layout
@@ -199,7 +199,9 @@ def read_as_made(
             _refuse_scores(log)
         raise
     if clicks != "all" and layout.kind not in ("selections", "choices"):
-        raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
+        raise UsageError(
+            f"{log.name}: ", Setting("clicks", clicks), f" is for selections and choices; this log holds {layout.kind}"
+        )
     if "id" in layout.roles:
         if layout.form != "comparisons":
             raise UsageError(f"{log.name}: an id tells comparisons apart, one in a row; this log holds {layout.kind}")

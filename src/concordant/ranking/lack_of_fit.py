@@ -558,12 +558,15 @@ def misfit_notes(p_value: Floats, contradicted: pa.Table) -> tuple[Note, ...]:
         if len(p_value) == 1:
             p = float(p_value[0])
             said = "p = {p:.2g}" if p >= TINY else f"p < {TINY:g}"
-            text = f"the scores are right where one scale explains all pairs; here none does (lack of fit: {said})"
+            text = (
+                f"the scores are right where one score for each item explains all pairs; here it does not "
+                f"(lack of fit: {said})"
+            )
             numbers: dict[str, Any] = {"p": p}
         else:
             text = (
-                "the scores are right where one scale explains all pairs; in {queries:,} of {tested:,} queries tested "
-                "none seems to (lack of fit: p ≤ {level:g}, where chance gives about {chance:,})"
+                "the scores are right where one score for each item explains all pairs; in {queries:,} of {tested:,} "
+                "queries tested it seems not to (lack of fit: p ≤ {level:g}, where chance gives about {chance:,})"
             )
             tested, bad = int((~np.isnan(p_value)).sum()), int((p_value <= NOISE).sum())
             numbers = {"queries": bad, "tested": tested, "level": NOISE, "chance": round(NOISE * tested)}

@@ -42,6 +42,7 @@ from concordant.ranking.rank_intervals import among_others, anywhere, places
 from concordant.ranking.ranked_lists import touches
 from concordant.ranking.residuals import standardised
 from concordant.ranking.scores import Scores
+from concordant.ranking.shown import Shown
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
 
@@ -53,7 +54,7 @@ BLOCK = 2_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking(Answers):
+class Ranking(Answers, Shown):
     """Items in order of their scores, per query and component; immutable.
 
     Rows stand by query, component, rank, item. Ranks restart in each component, because scores of two components

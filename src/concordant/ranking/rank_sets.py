@@ -30,7 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from concordant.errors import Idle, UsageError, did_you_mean, whole_number
+from concordant.errors import Idle, Setting, UsageError, did_you_mean, whole_number
 from concordant.progress import steps
 from concordant.ranking.joint import Varying
 from concordant.ranking.largest import critical, quantile
@@ -52,7 +52,7 @@ def rank_sets(joint: Varying, kind: str, top: int | None, nodes: Ints, items: pa
     if kind not in KINDS:
         raise UsageError(f"unknown kind of rank set {kind!r}; {did_you_mean(str(kind), KINDS)}")
     if kind == "top" and top is None:
-        raise UsageError("the first how many? Give top a number (top=3, for instance)")
+        raise UsageError("the first how many? Give ", Setting("top", 3), ", for instance")
     if kind != "top" and top is not None:
         raise Idle("top", f"the kind of rank sets is {kind}", "leave it out, or take the kind top")
     group = joint.group.astype(np.int64)

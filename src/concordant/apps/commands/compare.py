@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from concordant.apps.commands.compare_boards import compare_boards
 from concordant.apps.commands.options import CompareOptions
-from concordant.apps.commands.output import check_output, print_csv, remarks, show_table, write
+from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.saying import one_line
@@ -23,6 +23,7 @@ from concordant.preferences.notes import Note
 from concordant.ranking.comparing import Contrast
 from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.rank import Ranking
+from concordant.ranking.shown import remarks
 from concordant.ranking.structures import structure
 
 SHOWN = (
@@ -119,7 +120,7 @@ def _notes(board: Ranking, table: pa.Table, kind: str | None, top: int | None) -
     if kind == "top":
         text = (
             "with {level:g}% confidence the first " + ("is" if top == 1 else "{top} are") + " among the {marked:items} "
-            "marked true (standard errors: {how})"
+            "marked (standard errors: {how})"
         )
         marked = int(pc.sum(table["among_first"]).as_py() or 0)
         return [Note("rank sets", text, level=level, how=how, marked=marked, top=top)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from concordant.apps.commands.options import CompareOptions
-from concordant.apps.commands.output import check_output, print_csv, remarks, show_table, write
+from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.saying import one_line
@@ -20,6 +20,7 @@ from concordant.errors import UsageError, few
 from concordant.io.store.catalogue import is_store
 from concordant.ranking.comparing import p_said
 from concordant.ranking.rank import Ranking
+from concordant.ranking.shown import remarks
 
 SHOWN = ("item", "old", "new", "difference", "standard_error", "p_max_t", "rank_old", "rank_new")
 """Columns on a terminal; what moved the items that moved is said in sentences."""

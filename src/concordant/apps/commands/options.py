@@ -240,7 +240,9 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
         "A B", "With --fragility: whether A or B is ahead, in the place of the top.", nargs=2, type=str
     )
     output: str | None = option(
-        "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.", "-o"
+        "F",
+        "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row a query; .md the findings.",
+        "-o",
     )
     edges: str | None = option("F", "Write every net preference and how sure its direction is to F.")
     seed: int = option(None, SEED, default=0)

@@ -9,9 +9,19 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import RankOptions
-from concordant.apps.commands.output import ENDINGS, check_folder, check_output, is_folder, put_table, show, write
+from concordant.apps.commands.output import (
+    ENDINGS,
+    check_folder,
+    check_output,
+    is_folder,
+    put_table,
+    show,
+    write,
+    write_text,
+)
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.runs import ENDING as RUN
@@ -26,6 +36,7 @@ from concordant.ranking.click_models import click_positions
 from concordant.ranking.comparing import p_said
 from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
+from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
 
 
@@ -105,7 +116,10 @@ def structure_of(options: RankOptions, runs: bool) -> str:
 def _written(board: Ranking, output: str) -> int:
     if output.lower().endswith(RUN):
         return write_run(board, output)
-    write(board.to_arrow(), output)
+    if output.lower().endswith(".md"):
+        write_text(as_markdown(board, said=worded), output)
+    else:
+        write(board.to_arrow(), output)
     return len(board)
 
 

@@ -14,7 +14,7 @@ from concordant.losses.names import MARGIN_FUNCTIONS
 from concordant.preferences.layouts import KINDS
 
 ONE = click.IntRange(min=1)
-TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl"
+TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl or .md"
 
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}

@@ -34,7 +34,9 @@ class TreeOptions(TextOptions, ClusteredLog):
     ties: Literal["half", "any-order", "davidson", "cumulative"] | None = option(None, "As of concordant rank.")
     prior: float | None = option("V", "Of the rankings of the groups, as of concordant rank (the tests have none).")
     output: str | None = option(
-        "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl the rankings of the groups.", "-o"
+        "F",
+        "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl, .md the rankings of the groups.",
+        "-o",
     )
     picture: str | None = option("F", "Draw the tree with the first items of each group: .svg.")
     seed: int = option(None, "Of the permutations by which a column is tested where few judged.", default=0)
