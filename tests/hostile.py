@@ -110,6 +110,10 @@ COLUMNS = [
 READING: dict[str, list[str]] = {
     **{f"--{role}": COLUMNS for role in ROLES},
     "--scale": [*("-3:3", "7:1", "1:5", "1:2", "-3:2", "0:0", "x", "", ":", "a,b", "a,a", "é,b, ,c", "3,2,1"), *VALUES],
+    "--outcomes": [*("1=left,2=right", "left=tie", "a=b=left", "=tie", "x=", "=", ",", "left=up"), *VALUES],
+    "--tie-values": ["tie", "0,both", ",", "left,right", "a\nb", *VALUES],
+    "--pool": [],
+    "--no-pool": [],
     "--kind": ["comparisons", "selections", "choices", "orders", "ratings", "labels", "x", ""],
     "--clicks": ["all", "first", "last", "skip", "raise", "x"],
     "--on-error": ["skip", "raise", "x"],
@@ -153,6 +157,14 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--by": COLUMNS, "--names": COLUMNS, "--alpha": FLOATS, "--min-judgments": INTS, "--max-depth": INTS}
     | {"--structure": ["plackett-luce", "borda", "x"], "--ties": ["half", "davidson", "x"], "--prior": FLOATS}
     | {"--pool": FLAG, "--seed": INTS, "--quiet": FLAG},
+    "scores": {f"--{role}": COLUMNS for role in ("system", "task", "score", "trial", "weight", "cluster", "metric")}
+    | {"--layout": ["long", "systems-by-tasks", "tasks-by-systems", "x"], "--tasks": [*COLUMNS, "x,y", "x,x", ","]}
+    | {"--lower-is-better": FLAG, "--lower": COLUMNS, "--by": ["median", "win-rate", "borda", "bradley-terry", "x"]}
+    | {"--level": FLOATS, "--top": INTS, "--resamples": ["100", *INTS], "--seed": INTS, "--rows": INTS, "--quiet": FLAG}
+    | {"--nemenyi": FLAG},
+    "look": READING
+    | {"--top": INTS, "--ranks": FLAG, "--direct": FLAG, "--ask": INTS, "--level": FLOATS, "--pool": FLAG}
+    | {"--rows": INTS, "--quiet": FLAG},
     "judges": READING
     | {"--judge": COLUMNS, "--covariate": COLUMNS, "--id": COLUMNS, "--these": FLAG, "--level": FLOATS}
     | {
@@ -213,12 +225,15 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "report": READING | {"--seed": INTS, "--level": FLOATS, "--quiet": FLAG},
     "export": {"--name": COLUMNS, "--license": VALUES, "--no-audit": FLAG, "--quiet": FLAG},
 }
+OPTIONS["doctor"] = {"--json": FLAG, "--quiet": FLAG}
 COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("compare", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    **dict.fromkeys(("compare", "look", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    "doctor": ("output",),
     "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
     "tree": ("output", "picture"),
+    "scores": ("output", "pairs", "averages", "plot"),
     "judges": ("output", "ranking", "per_vote"),
     "fit": ("model",),
     "evaluate": (),
@@ -233,10 +248,13 @@ WRITES: dict[str, tuple[str, ...]] = {
 }
 """Parameters of each command that name what it writes: files, folders, stores."""
 READS: dict[str, tuple[str, ...]] = {
+    "doctor": ("file",),
     "rank": ("log", "more", "propensities", "qrels"),
-    "compare": ("log", "propensities"),
+    "compare": ("log", "new", "propensities"),
     "explain": ("log", "features"),
     "tree": ("log",),
+    "scores": ("file",),
+    "look": ("log",),
     "judges": ("log", "model_judge"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
@@ -529,6 +547,9 @@ def _compare(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.5:
         case.arguments += ["--pair", random.choice(["a", "b", "A", "1", *CELLS]), random.choice(["b", "c", "2", "a"])]
+    elif random.random() < 0.3:
+        case.arguments += ["--by", random.choice(COLUMNS), "--since", random.choice(["b", "2", "2026-01-02", ""])]
+        case.arguments += random.choice([[], ["--fail-if-worse", "a"], ["--shared", "common"], ["--shared", "x"]])
 
 
 def _tree(random: Random, case: Case) -> None:
@@ -549,6 +570,8 @@ def _audit(random: Random, case: Case) -> None:
     if random.random() < 0.2:
         _output(random, case, "--edges")
     case.arguments += ["--replicates", "20"]
+    if random.random() < 0.2:
+        case.arguments += ["--fragility", *random.choice([[], ["--pair", "a", "b"], ["--pool"]])]
 
 
 def _explain(random: Random, case: Case) -> None:
@@ -578,6 +601,26 @@ def _score(random: Random, case: Case) -> None:
     if random.random() < 0.2:
         case.arguments += ["--judged-features", _log(random, case, TABLES)]
     _output(random, case)
+
+
+def _scores(random: Random, case: Case) -> None:
+    if random.random() < 0.6:
+        cells = [f"s{a},t{b},{(7 * a + 3 * b) % 5},{1 + b % 2},{b // 3}" for a in range(4) for b in range(8)]
+        wide = [f"s{a}," + ",".join(str((7 * a + 3 * b) % 5) for b in range(8)) for a in range(4)]
+        long = random.random() < 0.5
+        head = "system,task,score,weight,x" if long else ",".join(["model", *(f"t{b}" for b in range(8))])
+        case.files["systems.csv"] = "\n".join([head, *(cells if long else wide), ""]).encode()
+        if random.random() < 0.7:
+            case.files["systems.csv"] = broken(random, case.files["systems.csv"])
+        case.arguments.append("systems.csv")
+    else:
+        case.arguments.append(_log(random, case, ["scores.csv", *TABLES, "votes.csv", "votes.json"]))
+    _output(random, case)
+    for option in ("--pairs", "--averages"):
+        if random.random() < 0.3:
+            _output(random, case, option)
+    if random.random() < 0.3:
+        case.arguments += ["--plot", random.choice(["p.svg", "p.png", "no/such/p.svg", "votes.csv", ""])]
 
 
 def _evaluate(random: Random, case: Case) -> None:
@@ -661,14 +704,22 @@ def _export(random: Random, case: Case) -> None:
             case.arguments += ["--log", _log(random, case), "--features", _log(random, case, TABLES)]
 
 
+def _doctor(random: Random, case: Case) -> None:
+    case.arguments.append(_log(random, case, random.choice([LOGS, TABLES])))
+    _output(random, case)
+
+
 PARTS: dict[str, Callable[[Random, Case], None]] = {
+    "doctor": _doctor,
     "rank": _rank,
     "compare": _compare,
     "explain": _explain,
     "tree": _tree,
+    "look": _rank,
     "judges": _judges,
     "fit": _fit,
     "score": _score,
+    "scores": _scores,
     "evaluate": _evaluate,
     "audit": _audit,
     "counterexample": _counterexample,

@@ -102,6 +102,14 @@ def prepare(folder: Path) -> None:
     _write(folder / "tuesday.csv", rows[800:1400])
     _clicks(folder, documents["train"])
     _orders(folder)
+    cells = [(a, b) for a in range(6) for b in range(15) if (a + b) % 11]
+    _write(
+        folder / "systems.csv",
+        [
+            {"system": f"s{a}", "task": f"t{b}", "score": (7 * a * a + 3 * b) % 10 + 2 * a, "weight": 1 + b % 2}
+            for a, b in cells
+        ],
+    )
     with open(folder / "votes.csv") as file:
         models = sorted({row[side] for row in csv.DictReader(file) for side in ("left", "right")})
     sizes = [{"item": name, "size": found[1]} for name in models if (found := re.search(r"(\d+)B", name))]
@@ -190,6 +198,7 @@ def _orders(folder: Path) -> None:
 
 # -- the commands ------------------------------------------------------------------------------------------------------
 COMMANDS: dict[str, dict[str, str]] = {
+    "doctor": {"votes": "doctor votes.csv --json -o seen.json", "pairs": "doctor pairs.csv", "nothing": "doctor x.png"},
     "compare": {
         "pairs": "compare votes.csv --cluster worker --pair 'GPT 4' command --pair command 'Code Llama Instruct (7B)'",
         "differences": "compare food.csv --prior 0 -o differences.csv",
@@ -197,10 +206,19 @@ COMMANDS: dict[str, dict[str, str]] = {
         "tiers": "compare pairs.csv --pool --ranks tiers",
         "top": "compare food.csv --top 2 -o top.json",
         "unknown": "compare food.csv --pair a b",
+        "prompts": "compare votes.csv --by prompt --values 2 10 --cluster worker --fail-if-worse 'Dolly v2 (3B)'",
+    },
+    "look": {
+        "first": "look votes.csv --ask 50 -o look.json",
+        "ranks": "look food.csv --ranks --direct",
+        "orders": "look pairs.csv --pool --top 2",
     },
     "tree": {
         "prompts": "tree votes.csv --by prompt --cluster worker --max-depth 1 --picture tree.svg -o tree.json",
         "neutral": "tree results.csv.gz --by neutral --by date --min-judgments 900 --max-depth 1",
+    },
+    "scores": {
+        "rankers": "scores systems.csv --by win-rate --pairs two.csv --averages ways.csv --plot p.svg -o all.json",
     },
     "judges": {
         "workers": "judges votes.csv --ranking ranking.csv --per-vote per-vote.csv -o judges.csv",
@@ -308,6 +326,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "by-prompt": "audit gpt4.csv --query prompt --surrogate ranknet --surrogate difference-graph:hinge"
         " --replicates 0",
         "exact": "audit orders.toi --exact --replicates 20 --surrogate linear --ties paper",
+        "fragility": "audit votes.csv --fragility --top 3 --replicates 0 --surrogate linear -o fragile.json",
     },
     "counterexample": {
         "ranknet": "counterexample ranknet -o against-ranknet",
@@ -638,6 +657,27 @@ def properties() -> Any:
     return [found.coefficients, found.items.slice(0, 5), found.spread]
 
 
+@call("audit")
+def looks() -> Any:
+    found = cc.look(cc.read("votes.csv"), top=3)
+    return [found.to_arrow(), found.to_arrow(ranks=True), found.ask(200), found.lines()]
+
+
+@call("rank")
+def changed_boards() -> Any:
+    votes = cc.read("votes.csv")
+    change = cc.board_changes(cc.rank(votes), cc.rank(votes + votes))
+    assert type(change) is cc.BoardChange
+    return [change.table, change.shared, change.lines()]
+
+
+@call("audit")
+def fragile() -> Any:
+    found = cc.fragility(cc.read("votes.csv", cluster="worker"))
+    assert type(found) is cc.Fragility
+    return [found.table, found.witness]
+
+
 @call("rank")
 def trees() -> Any:
     votes = cc.read("results.csv.gz", cluster=["date", "neutral"])
@@ -645,6 +685,14 @@ def trees() -> Any:
     assert type(tree) is cc.RankingTree
     drawn = re.findall(r">([^<>]+)<", cc.tree_picture(tree))
     return {"said": str(tree), "tests": tree.tests().to_pylist(), "first": ranked(tree.ranking(1)), "drawn": drawn}
+
+
+@call("scores")
+def boards() -> Any:
+    board = cc.rank_scores(cc.read_scores("systems.csv"), resamples=500)
+    assert type(board) is cc.ScoreBoard
+    drawn = re.findall(r">([^<>]+)<", cc.critical_difference(board))
+    return {"said": str(board), "rows": board.to_arrow(), "pairs": board.contrasts(), "drawn": drawn}
 
 
 @call("rank")

@@ -25,18 +25,24 @@ if TYPE_CHECKING:
     from concordant.apps.export.card import model_card
     from concordant.apps.export.export import export_model
     from concordant.apps.models.saving import load_model, save_model
+    from concordant.apps.report.critical_difference import critical_difference
     from concordant.apps.report.report import Report, report
     from concordant.apps.report.tree_picture import tree_picture
     from concordant.auditing.audit import audit
     from concordant.auditing.counterexamples import find_counterexample
     from concordant.auditing.findings import Audit
+    from concordant.auditing.looking import look
     from concordant.auditing.suboptimality import suboptimality
     from concordant.auditing.uniform_suboptimality import uniform_suboptimality
+    from concordant.boards.changes import BoardChange, board_changes
+    from concordant.boards.fragility import Fragility, fragility
     from concordant.boards.judges import Judges, judges
     from concordant.boards.prediction_powered import PredictionPowered, prediction_powered
+    from concordant.boards.ranked_scores import ScoreBoard, rank_scores
     from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
     from concordant.io.ingest import Store
     from concordant.io.read import read
+    from concordant.io.score_tables import read_scores
     from concordant.learning.features.matrix import Features
     from concordant.learning.features.normalising import Normaliser
     from concordant.learning.features.reading import read_features, read_judged
@@ -78,6 +84,7 @@ _HOMES = {
     "AggregationRanker": "learning.rankers.aggregation",
     "Audit": "auditing.findings",
     "Batch": "preferences.graphs",
+    "BoardChange": "boards.changes",
     "BoostedRanker": "learning.rankers.boosted",
     "CannotRank": "errors",
     "ConcordantError": "errors",
@@ -85,6 +92,7 @@ _HOMES = {
     "EdgeRanker": "learning.rankers.edges",
     "FeatureFile": "learning.features.streamed",
     "Features": "learning.features.matrix",
+    "Fragility": "boards.fragility",
     "Graphs": "preferences.graphs",
     "InputError": "errors",
     "Judged": "learning.rankers.judged",
@@ -100,6 +108,7 @@ _HOMES = {
     "Ranking": "ranking.rank",
     "RankingTree": "ranking.trees",
     "Report": "apps.report.report",
+    "ScoreBoard": "boards.ranked_scores",
     "Store": "io.ingest",
     "UsageError": "errors",
     "auc": "losses.metrics.auc",
@@ -108,19 +117,23 @@ _HOMES = {
     "audit": "auditing.audit",
     "average_precision": "losses.metrics.relevant",
     "bipartite_abstention_loss": "abstention.losses",
+    "board_changes": "boards.changes",
     "certificate": "abstention.certificates",
     "click_positions": "ranking.click_models",
     "compare": "losses.metrics.metrics",
     "consistency_bound": "abstention.bounds",
+    "critical_difference": "apps.report.critical_difference",
     "cross_validate": "ranking.cross_validation",
     "discounted": "preferences.times",
     "err": "losses.metrics.err",
     "explain": "ranking.explaining",
     "export_model": "apps.export.export",
     "find_counterexample": "auditing.counterexamples",
+    "fragility": "boards.fragility",
     "judges": "boards.judges",
     "kendall_tau": "losses.metrics.pairwise",
     "load_model": "apps.models.saving",
+    "look": "auditing.looking",
     "mean_targets": "learning.targets.mean_targets",
     "minimise": "losses.minimise",
     "ndcg": "losses.metrics.ndcg",
@@ -133,10 +146,12 @@ _HOMES = {
     "prediction_powered": "boards.prediction_powered",
     "rank": "ranking.rank",
     "rank_over_time": "ranking.over_time",
+    "rank_scores": "boards.ranked_scores",
     "ranking_tree": "ranking.trees",
     "read": "io.read",
     "read_features": "learning.features.reading",
     "read_judged": "learning.features.reading",
+    "read_scores": "io.score_tables",
     "reciprocal_rank": "losses.metrics.relevant",
     "report": "apps.report.report",
     "sampled_abstention_loss": "abstention.losses",
@@ -154,6 +169,7 @@ __all__ = [
     "AggregationRanker",
     "Audit",
     "Batch",
+    "BoardChange",
     "BoostedRanker",
     "CannotRank",
     "ConcordantError",
@@ -161,6 +177,7 @@ __all__ = [
     "EdgeRanker",
     "FeatureFile",
     "Features",
+    "Fragility",
     "Graphs",
     "InputError",
     "Judged",
@@ -176,6 +193,7 @@ __all__ = [
     "Ranking",
     "RankingTree",
     "Report",
+    "ScoreBoard",
     "Store",
     "UsageError",
     "auc",
@@ -184,19 +202,23 @@ __all__ = [
     "audit",
     "average_precision",
     "bipartite_abstention_loss",
+    "board_changes",
     "certificate",
     "click_positions",
     "compare",
     "consistency_bound",
+    "critical_difference",
     "cross_validate",
     "discounted",
     "err",
     "explain",
     "export_model",
     "find_counterexample",
+    "fragility",
     "judges",
     "kendall_tau",
     "load_model",
+    "look",
     "mean_targets",
     "minimise",
     "model_card",
@@ -209,10 +231,12 @@ __all__ = [
     "prediction_powered",
     "rank",
     "rank_over_time",
+    "rank_scores",
     "ranking_tree",
     "read",
     "read_features",
     "read_judged",
+    "read_scores",
     "reciprocal_rank",
     "report",
     "sampled_abstention_loss",

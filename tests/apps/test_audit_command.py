@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -183,7 +184,7 @@ def test_long_names_of_queries_do_not_push_columns_out(capsys, monkeypatch, tmp_
     path.write_text("query,winner,loser\nqid:10002-and-more,a,b\nqid:10032-and-more,c,d\n")
     shown = table(on_a_terminal(capsys, monkeypatch, 80, path, "--replicates", "0"), "query")
     assert shown[0].endswith("exact")
-    assert all(line.endswith("True") for line in shown[1:])
+    assert all(line.endswith("yes") for line in shown[1:])
 
 
 def test_tables_of_one_query_fit_80_columns_and_say_how_the_order_was_found(capsys, monkeypatch, tmp_path):
@@ -191,13 +192,13 @@ def test_tables_of_one_query_fit_80_columns_and_say_how_the_order_was_found(caps
     path = tmp_path / "votes.csv"
     path.write_text(f"winner,loser\n{long},b\nb,c\nc,{long}\nb,d\nb,d\nd,b\n")
     out = on_a_terminal(capsys, monkeypatch, 80, path, "--replicates", "10")
-    facts = {line[:27].strip(): line[27:].strip() for line in table(out, "fact")}
+    facts = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in table(out, "fact"))
     assert facts["best order found by"] == "dynamic programming, exact"
     assert facts["cycles are"] == "within sampling noise"
-    assert facts["items in the Smith set"] == "4"
-    assert facts["low noise"] == "false"
-    surrogates = table(out, "surrogate")
-    assert "consistent" in surrogates[0]
+    assert facts["first that beat all others (Smith)"] == "4"
+    assert facts["leads add up (low noise)"] == facts["without cycles"] == "no"
+    surrogates = table(out, "loss")
+    assert "excess" in surrogates[0] and "True" not in out and "False" not in out
     assert surrogates[1].split()[0] == "default" and any(row.startswith("ranksvm ") for row in surrogates)
     assert any(line.startswith("difference-graph ") for line in surrogates)
     asked = table(out, "#")
@@ -286,3 +287,21 @@ def test_an_interrupt_leaves_nothing_half_written(capsys, monkeypatch, votes, tm
     assert (status, out, err.strip()) == (130, "", "interrupted")
     assert output.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.parquet", "votes.csv"]
+
+
+def test_fragility_is_a_section(capsys, tmp_path):
+    path, output = tmp_path / "votes.csv", tmp_path / "audit.json"
+    path.write_text("winner,loser,count\n1,2,30\n2,1,20\n2,3,25\n3,2,24\n1,3,25\n3,1,3\n")
+    asked = ("--replicates", "0", "--surrogate", "ranknet", "--fragility")
+    status, _, err = call(capsys, path, *asked, "-o", output)
+    assert (status, "How little changes the first place of 1:" in err) == (0, True)
+    found = json.loads(output.read_text())["fragility"]
+    assert [row["change"] for row in found["fewest"]] == ["removed", "flipped", "added", "removed"]
+    removed = [row for row in found["witness"] if row["change"] == "removed" and row["unit"] == "judgments"]
+    assert sum(row["times"] for row in removed) == found["fewest"][0]["fewest"]
+    assert "who is among the first 2" in call(capsys, path, *asked, "--top", "2")[2]
+    assert "that 2 is ahead of 3" in call(capsys, path, *asked, "--pair", "3", "2")[2]
+    status, _, err = call(capsys, path, "--pair", "3", "2")
+    assert (status, "only --fragility asks for two items" in err) == (2, True)
+    status, _, err = call(capsys, path, *asked, "--pair", "3", "x")
+    assert (status, "'x' is no item with a rank in this log" in err) == (2, True)

@@ -127,6 +127,16 @@ def files() -> dict[str, bytes]:
     made["labels.csv"] = _rows(
         "query,item,label", [(q, i, (3 * at + at // 4) % 4) for at, (q, i, *_) in enumerate(rows)]
     )
+    systems = [
+        (f"s{a}", f"t{b}", f"g{b // 2}", round(1 + a % 3 + RANDOM.normal(), 2)) for a in range(5) for b in range(14)
+    ]
+    made["systems.csv"] = _rows(
+        "system,task,family,score,weight,seed", [(*row, 1 + int(row[1][1:]) % 3, 1) for row in systems]
+    )
+    wide = [(f"s{a}", *(row[3] for row in systems if row[0] == f"s{a}")) for a in range(5)]
+    made["wide.csv"] = _rows(",".join(["name", *(f"t{b}" for b in range(14))]), wide)
+    metrics = [(*row[:2], metric, row[3] * sign) for row in systems for metric, sign in (("acc", 1), ("loss", -1))]
+    made["metrics.csv"] = _rows("model,dataset,metric,value", metrics)
     made["one-list.csv"] = _rows("item,score", [(item, (7 * at) % 4) for at, item in enumerate(ITEMS)])
     made["one-labels.csv"] = _rows("item,label", [(item, int(at % 2)) for at, item in enumerate(ITEMS)])
     made["orders.soc"] = SOC.encode()
@@ -169,6 +179,7 @@ TABLES = {name: LOGS[name] for name in ("counted comparisons", "sides", "clicks"
 F = ["-f", "features.csv"]
 BOOSTED = ["-r", "boosted", "--regressor-options", "leaf_rows=1"]
 INPUTS: dict[str, dict[str, list[str]]] = {
+    "doctor": {"comparisons": ["votes.csv"], "features": ["features.csv"], "store": ["s.store"]},
     "rank": {**LOGS, "clicks by the cascade": ["selections.csv", "--structure", "cascade"]}
     | {"clicks by position": ["selections.csv", "--structure", "position-based"]}
     | {"clicks by propensity": ["selections.csv", "--structure", "inverse-propensity"]}
@@ -181,18 +192,32 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"bootstrap": ["counted.csv", "--interval", "bootstrap"], "hessian": ["votes.csv", "--interval", "hessian"]},
     "compare": {name: LOGS[name] for name in ("counted comparisons", "sides", "PrefLib", "store")}
     | {"pair": ["counted.csv", "--pair", "a", "b"], "tiers": ["counted.csv", "--ranks", "tiers"]}
+    | {
+        "two boards": ["timed.csv", "votes.csv", "--pool"],
+        "periods": ["timed.csv", "--by", "date", "--since", "2026-02-11"],
+    }
     | {"top": ["counted.csv", "--top", "2"], "one population": ["votes.csv", "--pool", "--interval", "hessian"]},
     "tree": {
         "numbers": ["timed.csv", "--by", "x", "--min-judgments", "5"],
         "names": ["timed.csv", "--by", "worker", "--min-judgments", "5", "--alpha", "0.99"],
         "pooled": ["counted.csv", "--by", "query", "--min-judgments", "5", "--pool"],
     },
+    "scores": {
+        "long": ["systems.csv", "--pairs", "pairs.csv"],
+        "wide": ["wide.csv", "--averages", "averages.csv"],
+        "metrics": ["metrics.csv", "--metric", "acc", "--plot", "p.svg"],
+        "Bradley–Terry": ["wide.csv", "--by", "bradley-terry"],
+        "median": ["systems.csv", "--by", "median"],
+    },
+    "look": {"comparisons": ["votes.csv"], "sides": ["sides.csv"], "store": ["s.store"]}
+    | {"one population": ["votes.csv", "--pool", "-o", "o.json"], "ranks": ["votes.csv", "--ranks", "--direct"]},
     "judges": {name: LOGS[name] for name in ("comparisons", "sides", "counted comparisons")}
     | {"people and a model": ["people.csv", "--model-judge", "said.csv"]},
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]}
-    | {"propensities": ["selections.csv", "--structure", "inverse-propensity", "--replicates", "0"]},
+    | {"propensities": ["selections.csv", "--structure", "inverse-propensity", "--replicates", "0"]}
+    | {"fragile": ["timed.csv", "--surrogate", "ranknet", "--fragility", "--replicates", "0", "-o", "f.json"]},
     "report": {name: [*LOGS[name], "--no-audit", "-o", "o.html"] for name in ("sides", "PrefLib", "store")}
     | {"features": ["votes.csv", *F, "-o", "o.html", "--no-audit"], "audit": ["sides.csv", "-o", "o.html"]}
     | {"model": ["votes.csv", "-m", "model", "-o", "o.html", "--no-audit"]}
@@ -248,7 +273,18 @@ VALUES: dict[str, list[str]] = {
     "structure": ["plackett-luce", "borda", "cascade"],
     "prior": ["0.5", "auto"],
     "reference": ["a"],
-    "by": ["worker", "query"],
+    "by": ["worker", "query", "win-rate", "median", "borda", "bradley-terry"],
+    "system": ["task", "dataset"],
+    "task": ["family", "metric", "system"],
+    "trial": ["family", "seed"],
+    "metric": ["loss"],
+    "layout": ["tasks-by-systems", "long"],
+    "tasks": ["t0,t1,t2,t3,t4,t5,t6"],
+    "lower": ["t3"],
+    "resamples": ["300"],
+    "pairs": ["pairs.csv"],
+    "averages": ["averages.csv"],
+    "plot": ["p.svg"],
     "names": ["x"],
     "alpha": ["0.999"],
     "max_depth": ["1"],
@@ -269,6 +305,8 @@ VALUES: dict[str, list[str]] = {
     "ties": ["davidson", "paper", "cumulative"],
     "grade": ["grade"],
     "scale": ["-2:2", "-3:3"],
+    "outcomes": ["left=right,right=left", "1=left,2=right,0=tie"],
+    "tie_values": ["left", "0,both,"],
     "clicks": ["first"],
     "unranked": ["last", "missing"],
     "k": ["1"],
@@ -294,6 +332,10 @@ VALUES: dict[str, list[str]] = {
     "top": ["2"],
     "pair": ["a b", "b c"],
     "ranks": ["tiers", "alone"],
+    "values": ["2026-01-02 2026-02-11", "u v"],
+    "since": ["2026-02-01", "0"],
+    "shared": ["none", "common"],
+    "fail_if_worse": ["a"],
     "ask": ["1", "0"],
     "group": ["worker"],
     "output": ["out.csv", "out.json", "out"],
@@ -437,7 +479,7 @@ def run(*arguments: str) -> Run:
             Options.of = of  # type: ignore[method-assign]
         changed = {name: sign for name, sign in _hashes().items() if before.get(name) != sign}
         output = {"stdout": hashlib.sha256(out.text()).hexdigest(), **changed}
-        if status == 0 and arguments[0] == "audit":  # whose summary is part of what it finds
+        if status == 0 and arguments[0] in ("audit", "look"):  # whose summary is part of what it finds
             output["stderr"] = hashlib.sha256(err.text()).hexdigest()
         if status == 0 and "new.store" in changed:  # whose bytes hold the time and random names
             output = {"new.store": fingerprint(Store("new.store").preferences())}
@@ -449,7 +491,19 @@ def options_of(command: str) -> list[click.Option]:
     return [one for one in COMMANDS[command].params if isinstance(one, click.Option)]
 
 
-SHARED = {*ROLES, "kind", "cluster", "clicks", "unranked", "on_error", "engine", "master", "memory_limit", "threads"}
+SHARED = {
+    *ROLES,
+    "kind",
+    "cluster",
+    "clicks",
+    "unranked",
+    "pool",
+    "on_error",
+    "engine",
+    "master",
+    "memory_limit",
+    "threads",
+}
 """Options of reading a log. One function reads every log, for whichever command: rank shows what it makes of them on
 every kind of input, other commands do on their first inputs."""
 FORMATS = ("Parquet", "JSON lines", "qrels", "folder", "database")
@@ -494,6 +548,7 @@ SAME: dict[str, dict[str, str]] = {
         "--seed": "nothing was drawn here, or nothing that shows",
         "--on-error": "every row can be understood",
         "--clicks": "no list has more than one click",
+        "--pool": "the log is one query, or its queries are apart without it",
         "--engine": "engines count alike, to the bit",
         "--memory-limit": "bounds the work, not the result",
         "--threads": "bounds the work, not the result",
@@ -505,7 +560,6 @@ SAME: dict[str, dict[str, str]] = {
     "rank": {
         "--ties": "the log has no ties",
         "--across-components": "comparisons connect all items",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--interval": "every query is judged once: nothing to draw from",
         "--summary": "it is said, not written",
@@ -516,13 +570,21 @@ SAME: dict[str, dict[str, str]] = {
     },
     "tree": {
         "--ties": "the log has no ties",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--max-depth": "few judgments: nothing is divided twice",
         "--alpha": "few judgments: nothing is divided",
         "--names": "few judgments: nothing is divided",
         "--by": "few judgments: nothing is divided",
     },
+    "scores": {
+        "--layout": "says what is found without it",
+        "--system": "names the column that is found without it",
+        "--task": "names the column that is found without it",
+        "--resamples": "the critical value is the same to the last pair",
+        "--trial": "a column of ones: one trial a cell",
+        "--weight": "names the column that is found without it",
+    },
+    "look": {"--direct": "few votes: nothing is excluded", "--level": "few votes: nothing is excluded"},
     "judges": {
         "--judge": "names the column that is found without it",
         "--id": "names the column that is found without it",
@@ -530,7 +592,6 @@ SAME: dict[str, dict[str, str]] = {
     },
     "compare": {
         "--ties": "the log has no ties",
-        "--pool": "the log is one query",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--level": "few items: the sets are the same",
         "--interval": "few items: the sets are the same",
@@ -544,6 +605,7 @@ SAME: dict[str, dict[str, str]] = {
         "--weight": "few items: the sets are the same",
         "--count": "few items: the sets are the same",
     },
+    "evaluate": {"--structure": "of comparisons plackett-luce is bradley-terry"},
     "fit": {
         "--in-memory": "F is read into memory without it, too",
         "--stream": "F on disk or in memory: the model is the same",
@@ -570,7 +632,6 @@ SAME: dict[str, dict[str, str]] = {
         "--structure": "every surrogate is right by it, too: the table has verdicts only",
         "--order": "every surrogate is right by it, too: the table has verdicts only",
         "--level": "nothing is near the border",
-        "--pool": "the log is one query",
     },
     "counterexample": {"--phi": "says what is taken without it"},
     "export": {"--held-out-features": "names the features that are taken without it"},
@@ -653,7 +714,8 @@ def test_pairs_of_options(number: int) -> None:
 def test_a_column_that_is_not_there_is_never_ignored(command: str, what: str) -> None:
     base = INPUTS[command][what]
     for option in options_of(command):
-        if option.name in {*ROLES, "cluster", "covariates", "neutral", "label", "feature_item", "feature_query"}:
+        named = {*ROLES, "cluster", "covariates", "neutral", "label", "feature_item", "feature_query"}
+        if option.name in named - {"tie_values"}:
             flag = max(option.opts, key=len)
             found = run(*command.split(), *base, flag, "no such column")
             assert found.status == 2 and len(found.output) == 1, f"{command}, {what}: {flag}: {found.said}"

@@ -190,7 +190,7 @@ def test_nothing_is_shown_before_two_seconds_nor_when_quiet_nor_into_a_pipe(log:
     piped = subprocess.run([sys.executable, "-c", code, "rank", log], capture_output=True, text=True, check=True)
     assert re.fullmatch(
         r"\S+: comparisons, 1 query, 60 items, 30,000 judgments, [\d,]+ distinct, 0 ties\n"
-        r"note: the scores are right where one scale explains all pairs; .*\n",
+        r"note: the scores are right where one score for each item explains all pairs; .*\n",
         piped.stderr,
     )
 

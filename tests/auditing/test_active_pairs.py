@@ -205,7 +205,7 @@ def test_reasons_tell_what_the_votes_say() -> None:
 def test_low_noise_needs_a_pair_with_an_item_between() -> None:
     prefs = Preferences.from_comparisons(["a", "b", "b", "c"], ["b", "a", "c", "b"], count=[6, 4, 6, 4])
     row = next(r for r in pairs_to_ask(prefs).to_arrow().to_pylist() if {r["better"], r["worse"]} == {"a", "c"})
-    assert row["reason"] == "decides place 1 against 3; never judged, and low noise needs it"
+    assert row["reason"] == "decides place 1 against 3; never judged, though a chain of preferences links them"
     fork = Preferences.from_comparisons(
         ["a", "b", "b", "c"], ["b", "a", "c", "b"], count=[6, 4, 4, 6]
     )  # a and c over b

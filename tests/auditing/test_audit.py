@@ -481,9 +481,9 @@ def test_the_default_of_a_target_is_what_its_gate_takes():
     assert pairs.settings["default"] == "difference-graph" and lists.settings["default"] == "ndcg-pairwise"
     by_name = {row["surrogate"]: row for row in lists.surrogates.to_pylist()}
     assert by_name["difference-graph"]["regret"] > 0.05 and by_name["ranknet"]["consistent"] is False
-    assert lists.summary[1].startswith("By NDCG (at most 1) the order of the usual pairwise loss (logistic) is worth")
+    assert lists.summary[1].startswith("By NDCG (at most 1) the order of scores learnt from pairs in the usual way")
     assert (
-        "that is more than noise. With enough judgments the gate of fit takes ndcg-pairwise and loses nothing"
+        "that is more than chance. With enough judgments the gate of fit takes ndcg-pairwise and loses nothing"
         in (lists.summary[1])
     )
     assert not any("(by NDCG)" in line for line in lists.summary)
@@ -508,7 +508,7 @@ def test_of_many_minimisers_the_worst_is_charged_by_a_list_target():
         ({"target": 5}, "unknown target 5"),
         (
             {"target": "ndcg", "ties": "paper"},
-            "ties does nothing here: no surrogate asked for is judged by the pairwise",
+            "ties does nothing here: nothing asked for is judged by the pairwise",
         ),
         ({"target": "pairwise", "surrogates": ["linear"], "structure": "borda"}, "structure does nothing here"),
     ],

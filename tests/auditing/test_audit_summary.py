@@ -32,7 +32,7 @@ def log(rows):
 def test_what_noise_may_have_made_is_not_told_as_a_finding():
     few = log([row for q in range(9) for row in votes(q, ab=1, bc=1, ca=1, ad=2, db=1)])
     lines = said(few)
-    assert line(lines, "rank wrongly").startswith("Not shown to be more than sampling noise, see below: with infinite")
+    assert line(lines, "rank wrongly").startswith("Not shown to be more than chance, see below: with infinite")
     assert "in none of 9 queries with cycles" in line(lines, "The cycles are more than")
     assert not any("Not shown" in one for one in said(few, replicates=0))
 
@@ -40,7 +40,7 @@ def test_what_noise_may_have_made_is_not_told_as_a_finding():
 def test_what_is_more_than_noise_is_told_plainly():
     sure = log([row for q in range(3) for row in votes(q, ab=60, bc=60, ca=50)])
     lines = said(sure)
-    assert line(lines, "The cycles are").startswith("The cycles are more than sampling noise in all 3 queries")
+    assert line(lines, "The cycles are").startswith("The cycles are more than chance in all 3 queries")
     assert "3 of them also when so many tests are allowed for" in line(lines, "The cycles are")
     worse = log(votes(0, ab=199, ac=500, bc=87, ca=214))  # docs/inconsistency.md
     lines = said(worse)
@@ -113,7 +113,7 @@ def test_what_is_left_out_is_said():
     place = found.surrogates.column_names.index("status")
     large = found.surrogates.set_column(place, "status", [["left out: too large", "attained"]])
     (note,) = left_out(found.queries, large)
-    assert note == "the query has too many items and preferences: no minimiser, hence no verdict, of ranksvm (1)"
+    assert note == "the query has too many items and preferences: nothing is said of ranksvm (1)"
     assert left_out(found.queries, found.surrogates) == []
 
 
@@ -147,19 +147,24 @@ def test_a_surrogate_left_out_is_not_held_against_it(monkeypatch):
 @pytest.mark.parametrize(
     ("times", "says"),
     [
-        (3, "would contradict 1 more than need be; that is within noise: use the default of fit."),
+        (
+            3,
+            "1 more than need be; on judgments held out that is no more than chance: use the default of fit.",
+        ),
         (
             100,
-            "would contradict 1 more than need be; that is more than noise. With enough judgments the gate",
+            "1 more than need be; on judgments held out that is more than chance. With enough judgments the gate",
         ),
     ],
 )
 def test_the_verdict_is_one_sentence(times, says):
     """Theorem 3's votes: 300 of them have three judgments that the pairwise loss contradicts for nothing."""
     found = said(log(votes("q", ab=25 * times, bc=times, ac=50 * times, ca=24 * times)))
-    assert says in found[1] and found[1].startswith("Of a hundred judgments the usual pairwise loss (logistic)")
+    assert says in found[1] and found[1].startswith(
+        "Of a hundred judgments, scores learnt from pairs in the usual way (logistic loss)"
+    )
     untried = said(log(votes("q", ab=25, bc=1, ac=50, ca=24)), replicates=0)
-    assert "whether that is noise was not tried" in untried[1]
+    assert "whether that is more than chance was not tried" in untried[1]
 
 
 def test_the_verdict_where_nothing_is_wrong():

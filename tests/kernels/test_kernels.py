@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import concordant as cc
 from concordant.kernels import compiled as compiling
 from concordant.kernels import draws as kernels
+from concordant.kernels.pair_maxima import pair_maxima
 from concordant.learning.targets import log_odds
 from concordant.learning.targets.log_odds import LogOddsTargets
 from concordant.learning.targets.mean_targets import Targets, mean_targets, mean_targets_of_orders
@@ -22,6 +23,9 @@ from concordant.preferences import sampling
 from concordant.preferences.counted import declare
 from concordant.preferences.labels import Labels
 from concordant.preferences.sampling import draw_subsets, label_keys
+from concordant.ranking import largest as largest_file
+from concordant.ranking.largest import critical
+from concordant.ranking.largest import largest as largest_differences
 from concordant.ranking.structures import structure
 
 FIELDS = ("start", "value", "error", "weight", "drawn", "zero", "exact")
@@ -256,3 +260,31 @@ def test_help_does_not_load_numba() -> None:
         )
         done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
         assert done.stdout.strip().splitlines()[-1] == "False", words
+
+
+# -- the largest of all pairs ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("items", [2, 3, 17, 60])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_maxima_by_rows_are_those_of_all_pairs(items: int, symmetric: bool) -> None:
+    rng = np.random.default_rng(items)
+    draws = rng.normal(size=(40, items))
+    weight = np.where(rng.random((items, items)) < 0.3, 0.0, rng.exponential(size=(items, items)))
+    weight = (weight + weight.T) / 2 if symmetric else weight
+    plain = np.maximum(((draws[:, :, None] - draws[:, None, :]) * weight).max(axis=(1, 2)), 0.0)
+    most = np.empty(40)
+    pair_maxima(draws, weight, 0.0, most)
+    np.testing.assert_array_equal(most, plain)
+    for floor in (np.median(plain), np.inf):
+        pair_maxima(draws, weight, floor, most)
+        assert (most <= plain).all()
+        np.testing.assert_array_equal(most[plain > floor], plain[plain > floor])
+
+
+def test_the_critical_value_needs_not_all_draws_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    draws, weight = rng.normal(size=(300, 25)), rng.exponential(size=(25, 25))
+    group = np.zeros(25, np.int64)
+    slow = critical(draws, weight, group, 0.95), largest_differences(draws, weight, group)
+    monkeypatch.setattr(largest_file, "LOOKED_AT", 0)
+    assert critical(draws, weight, group, 0.95) == pytest.approx(slow[0], rel=1e-12)
+    np.testing.assert_allclose(largest_differences(draws, weight, group), slow[1], rtol=1e-12)

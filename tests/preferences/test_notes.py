@@ -61,14 +61,17 @@ def test_notes_of_a_ranking_do_not_depend_on_its_blocks(monkeypatch, block):
     winner, loser, query = ["a", "b", "x", "c", "c"], ["b", "a", "c", "x", "y"], [1, 1, 2, 2, 3]
     prefs = cc.Preferences.from_comparisons(winner, loser, query=query)
     notes = {note.code: note for note in cc.rank(prefs, ties="davidson").notes}
-    assert notes["no ties"] == "no ties in 3 of 3 graphs: Davidson's ν is 0 there and the fit plain Bradley–Terry"
+    assert notes["no ties"] == (
+        "no ties in 3 of 3 graphs: nothing is to be learned of them, and the scores are those of plain Bradley–Terry "
+        "(ν = 0)"
+    )
     assert notes["kept finite by the prior"].items == ("y",)
 
 
 def test_an_item_of_two_queries_is_named_once():
     prefs = cc.Preferences.from_comparisons(["a", "b"], ["c", "c"], query=[1, 2])
     note = next(note for note in cc.rank(prefs).notes if note.items)
-    assert note.items == ("c",) and "keeps the scores of 'c' finite" in note
+    assert note.items == ("c",) and "set the scores of 'c' no limit" in note
 
 
 # -- parameters of functions, options of commands ----------------------------------------------------------------------

@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import concordant as cc
-from concordant.apps.commands.output import remarks, write
+from concordant.apps.commands.output import write
 from concordant.errors import UsageError
 from concordant.preferences.preferences import counted_comparisons, counted_lists
 from concordant.ranking import rank as ranking
 from concordant.ranking.flags import FLAGS, LABELS, SUPPORTS, code_of
+from concordant.ranking.shown import remarks
 from concordant.ranking.structures import STRUCTURES
 from conftest import shared_data
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 import concordant as cc
-from concordant.apps.commands.output import remarks
 from concordant.preferences.preferences import counted_comparisons, counted_lists
 from concordant.ranking.rank_intervals import among_others
+from concordant.ranking.shown import remarks
 from seeds import seed
 
 FIRM = [(a, b, 100_000) for a in "xyz" for b in "xyz" if a != b]

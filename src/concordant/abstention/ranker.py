@@ -55,7 +55,12 @@ def check_params(given: Any) -> None:
     if share is not None and not (_is_number(share) and 0 <= share <= 1):
         raise UsageError(f"share must be a number from 0 to 1, not {share!r}")
     if given.by == "risk" and not auto:
-        raise UsageError("gamma is for abstention by distance; by='risk' declines what has an estimated risk > cost")
+        raise UsageError(
+            Setting("gamma"),
+            " is for abstention by distance; ",
+            Setting("by", "risk"),
+            " declines what has an estimated risk above the cost",
+        )
     if share is not None and not auto:
         raise UsageError(
             Setting("share"), " bounds what is chosen by held-out judgments, and ", Setting("gamma"), " was given"

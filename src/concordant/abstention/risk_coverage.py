@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
-from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.errors import InputError, UsageError
 from concordant.io.log.disk import check_replaced
+from concordant.ranking.shown import canvas, html_table, html_words
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-12
@@ -171,25 +172,41 @@ class RiskCoverage:
         axes.plot(self.coverage[seen], self.risk[seen], **style)
         axes.set(xlabel="coverage: share of pairs ordered", ylabel="risk: share of them in the wrong order")
 
-    def plot(self, path: str | Path, *others: RiskCoverage) -> Path:
-        """Write the curve, and others beside it, as a figure by the ending of the path (.svg, .png, .pdf).
+    def plot(self, path: str | Path | None = None, *others: RiskCoverage, axes: Any = None) -> Any:
+        """Draw the curve, and others beside it, by Matplotlib; return the axes, or the path of the figure written.
+
+        ``path``: a figure by its ending (.svg, .png, .pdf). ``axes``: where to draw; not given: a new figure.
 
         Errors: ConcordantError where Matplotlib is not installed, UsageError for another ending or no such folder.
         """
-        target = Path(path)
-        if target.suffix not in (".svg", ".png", ".pdf"):
+        target = None if path is None else Path(path)
+        if target is not None and target.suffix not in (".svg", ".png", ".pdf"):
             raise UsageError(f"{target}: unknown ending {target.suffix!r} of a figure; allowed: .svg, .png, .pdf")
-        if not target.parent.is_dir():
+        if target is not None and not target.parent.is_dir():
             raise UsageError(f"{target}: there is no folder {target.parent}")
-        check_replaced(target)
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ConcordantError("figures need Matplotlib: pip install 'concordant[figures]'") from None
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-        axes = figure.subplots()
+        if target is not None:
+            check_replaced(target)
+        axes = canvas(axes, 6.4, 4.0, shown=target is None)
         for curve in (self, *others):
             curve.draw(axes)
         axes.legend(frameon=False)
-        figure.savefig(target)
+        if target is None:
+            return axes
+        axes.figure.savefig(target)
         return target
+
+    def _repr_html_(self) -> str:
+        seen = np.isfinite(self.risk)
+        coverage, risk = self.coverage[seen], self.risk[seen]
+        most = max(float(risk.max(initial=0.0)), 1e-12)
+        points = " ".join(f"{10 + 280 * x:.1f},{110 - 100 * y / most:.1f}" for x, y in zip(coverage, risk))
+        line = f'<polyline points="{points}" fill="none" stroke="#1f77b4" stroke-width="2"/>'
+        frame = '<path d="M10,10V110H290" fill="none" stroke="currentColor"/>'
+        svg = f'<svg width="300" height="120" role="img" aria-label="risk over coverage">{frame}{line}</svg>'
+        words = (
+            f"risk over coverage by {self.by}: of {self.pairs:,} pairs a share of {self.risk[0]:.3f} is in the wrong "
+            f"order where all are ordered; mean over all shares (AURC) {self.aurc:.4f}"
+        )
+        rows = [[f"{share:.0%}", f"{self.at(share):.4f}"] for share in (1.0, 0.9, 0.75, 0.5)]
+        table = html_table(["pairs ordered", "of them in the wrong order"], rows)
+        return f"<div>{html_words(words)}{svg}{table}</div>"

@@ -89,7 +89,7 @@ def reasons(
         told = [_boundary(top, int(place[a]), int(place[b]))]
         told += _open(fit.links, a, b, label)
         if judged[i] == 0:
-            told.append("never judged, and low noise needs it" if needed[i] else "never judged")
+            told.append("never judged, though a chain of preferences links them" if needed[i] else "never judged")
         elif share[i] < 0.5:
             told.append("the votes so far contradict the ranking")
         elif share[i] == 0.5:

@@ -31,6 +31,7 @@ from concordant.preferences.connectivity import Differences
 from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note, added_up, of_queries
+from concordant.preferences.pooling import scattered_notes
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
@@ -54,7 +55,7 @@ def left_out(queries: pa.Table, surrogates: pa.Table) -> list[Note]:
         if (status == ended.word).any():
             names, counts = np.unique(name[status == ended.word], return_counts=True)
             each = ", ".join(f"{one} ({count:,})" for one, count in zip(names.tolist(), counts.tolist(), strict=True))
-            text = why + ": no minimiser, hence no verdict, of {each}"
+            text = why + ": nothing is said of {each}"
             which = np.arange(len(queries)) < counts.max()
             notes.extend(of_queries("no minimiser", which, text, each=each))
     short = np.array(["too large" in method for method in queries["optimal_method"].to_pylist()], bool)
@@ -262,9 +263,9 @@ def _refuse_idle(wanted: _Wanted) -> None:
     members = wanted.judged.values()
     targets = {wanted.target_of(chosen) for chosen in members}
     if "pairwise" not in targets:
-        refuse_idle(given, {"ties": "heavier"}, "no surrogate asked for is judged by the pairwise loss")
+        refuse_idle(given, {"ties": "heavier"}, "nothing asked for is judged by the pairwise loss")
     if targets == {"pairwise"} and all(chosen.member.reads != "scores" for chosen in members):
-        why = "every surrogate asked for is judged by the pairwise loss, none by NDCG or ERR"
+        why = "all that was asked for is judged by the pairwise loss, nothing by NDCG or ERR"
         refuse_idle(given, {"structure": None, "structure_options": None, "order": "all", "subsets": 32}, why)
     if asked.order == "all":
         why = "all judgments of a query are aggregated at once"
@@ -379,8 +380,7 @@ def _judged(
     if wanted.default:
         tried = default_scorer.candidates(batch, {one.name: judged[one.name] for one in wanted.default}, charge)
     text = (
-        "{queries:was|were} searched for the best order with less success than a surrogate had: its order is the best "
-        "known"
+        "{queries:has|have} a better order by one of the losses than by the search: that one is taken as the best known"
     )
     return judged, tried, best, of_queries("surrogate ahead", ahead, text) if ahead.any() else ()
 
@@ -456,6 +456,7 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         facts=prefs.facts,
         notes=(
             *left_out(queries, surrogates),
+            *scattered_notes(prefs),
             *added_up((note for part in parts for note in part.notes), len(prefs.queries)),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from concordant.auditing.noise import explained
 from concordant.preferences.frames import as_pandas
+from concordant.ranking.shown import LEFT, html_lines, html_table, html_words, in_markdown, markdown_rows
 
 TITLES = {
     "ranknet": "ranknet (pairwise logistic)",
@@ -49,25 +50,32 @@ def _verdict(audit: Audit, rows: list[dict[str, Any]]) -> list[str]:
     if usual is None or not usual["right"] + usual["wrong"] or all(row["pairs"] == row["level_pairs"] for row in rows):
         return []
     if not usual["wrong"]:
-        the = "The" if lists is None else f"By {lists} the"
-        return [f"{the} usual pairwise loss (logistic) orders these judgments as well as any: use the default of fit."]
+        by = "S" if lists is None else f"By {lists}, s"
+        return [
+            f"{by}cores learnt from pairs in the usual way (logistic loss) order these judgments as well as any: "
+            "use the default of fit."
+        ]
     lost = _number(usual["mean_regret"])
     many = f"{100 * lost:.2g}" if lost >= 0.00095 else "fewer than 0.1"
-    said = f"Of a hundred judgments the usual pairwise loss (logistic) would contradict {many} more than need be; "
+    said = (
+        f"Of a hundred judgments, scores learnt from pairs in the usual way (logistic loss) would contradict {many} "
+        "more than need be; "
+    )
     if lists is not None:
         less = f"is worth {_amount(lost)} less than the best"
-        said = f"By {lists} (at most 1) the order of the usual pairwise loss (logistic) {less}; "
+        said = f"By {lists} (at most 1) the order of scores learnt from pairs in the usual way (logistic loss) {less}; "
     held = [] if audit.held_out is None else audit.held_out.to_pylist()
     tried = [row for row in held if row["surrogate"] == "ranknet" and row["standard_error"]]
     if not tried:
         return [
-            f"{said}whether that is noise was not tried. The default of fit tries it, on held-out judgments: use it."
+            f"{said}whether that is more than chance was not tried. The default of fit tries it, on held-out "
+            "judgments: use it."
         ]
     contradicted = lost * sum(row["judgments"] for row in rows)
     seen = lists is not None or contradicted > SURE**2  # Σd ≤ Σd², so z² ≤ Σd
     if seen and tried[0]["mean"] > SURE * tried[0]["standard_error"]:
-        return [f"{said}that is more than noise. {_way_out(audit)}"]
-    return [f"{said}that is within noise: use the default of fit."]
+        return [f"{said}on judgments held out that is more than chance. {_way_out(audit)}"]
+    return [f"{said}on judgments held out that is no more than chance: use the default of fit."]
 
 
 def _way_out(audit: Audit) -> str:
@@ -106,9 +114,13 @@ def _population(rows: list[dict[str, Any]]) -> str:
         if row["pairs"] == row["level_pairs"]:
             return "No item is preferred to another, on balance: every order is as good as any other."
         cycle = "" if row["cycle"] is None else f" (a shortest cycle: {' > '.join(map(str, _closed(row['cycle'])))})"
-        said = "have no cycle" if row["acyclic"] else f"run in cycles{cycle}"
-        low = {"true": "holds", "false": "fails", "undetermined": "cannot be decided: a pair it needs was never judged"}
-        return f"The mean preferences {said}; the low-noise condition {low[row['low_noise']]}."
+        said = "have no cycle" if row["acyclic"] else f"run in cycles{cycle}, so that no order agrees with all"
+        low = {
+            "true": "leads add up along every chain (low noise)",
+            "false": "leads do not add up along every chain (no low noise)",
+            "undetermined": "whether leads add up along every chain (low noise) is open: a pair was never judged",
+        }
+        return f"On balance the preferences {said}; {low[row['low_noise']]}."
     cyclic = sum(not row["acyclic"] for row in rows)
     states = {
         "true": "holds in {:,}",
@@ -118,7 +130,8 @@ def _population(rows: list[dict[str, Any]]) -> str:
     counts = {word: sum(row["low_noise"] == word for row in rows) for word in states}
     parts = [text.format(counts[word]) for word, text in states.items() if counts[word]]
     return (
-        f"The mean preferences run in cycles {_of(cyclic, len(rows))}; the low-noise condition "
+        f"On balance the preferences run in cycles {_of(cyclic, len(rows))}; that leads add up along every chain (low "
+        f"noise) "
         f"{' and '.join(parts) if len(parts) < 3 else ', '.join(parts[:2]) + ' and ' + parts[2]}."
     )
 
@@ -136,16 +149,16 @@ def _best(rows: list[dict[str, Any]]) -> str:
     if len(rows) == 1:
         open_ = "proven best" if exact else f"not proven best: the least may be {_amount(gap[0])} lower"
         return (
-            f"The best order found contradicts {_amount(loss[0])} a judgment (each pair it puts the wrong way round, a "
-            f"tie half); {open_} ({rows[0]['optimal_method']})."
+            f"The best order found contradicts {_amount(loss[0])} pairs a judgment (those it puts the wrong way round, "
+            f"ties half); {open_} ({rows[0]['optimal_method']})."
         )
     open_ = f"proven best {_of(exact, len(rows))}"
     if exact < len(rows):
         open_ += f", elsewhere the least may be {_amount(gap.sum() / (len(rows) - exact))} lower on average"
     methods = ", ".join(f"{method} {number:,}" for method, number in found.most_common())
     return (
-        f"The best orders found contradict {_amount(loss.mean())} a judgment on average (each pair put the wrong way "
-        f"round, a tie half); {open_} ({methods})."
+        f"The best orders found contradict {_amount(loss.mean())} pairs a judgment on average (those put the wrong "
+        f"way round, ties half); {open_} ({methods})."
     )
 
 
@@ -169,7 +182,7 @@ def _losses(audit: Audit, queries: int, beyond_noise: bool | None) -> list[str]:
     if wrong:
         where = "" if queries == 1 else ", by queries and mean excess loss"
         each = [f"{_title(row, audit.settings)} {_wrong(row, queries)}" for row in wrong]
-        caution = "Not shown to be more than sampling noise, see below: w" if beyond_noise is False else "W"
+        caution = "Not shown to be more than chance, see below: w" if beyond_noise is False else "W"
         lines.append(f"{caution}{begin[1:]}, losses that would rank wrongly{where}: {', '.join(each)}.")
     right = [row for row in table if not row["wrong"] and not row["undecided"]]
     if right:
@@ -220,18 +233,21 @@ def _noise(rows: list[dict[str, Any]]) -> list[str]:
         row = rows[0]
         if real:
             shown = " > ".join(map(str, _closed(row["significant_cycle"])))
-            return [f"The cycles are more than sampling noise (p = {row['cycle_p_value']:.2g}): {shown}."]
-        return [f"Sampling alone could have made the cycles (p = {row['cycle_p_value']:.2g}): no order is refuted."]
+            return [f"The cycles are more than chance (p = {row['cycle_p_value']:.2g}): {shown}."]
+        return [
+            f"Chance alone could have made the cycles (p = {row['cycle_p_value']:.2g}): that no order fits is not "
+            "shown."
+        ]
     corrected = int((~explained(np.array([row["cycle_p_value"] for row in rows]))).sum())
     many = f", {corrected:,} of them also when so many tests are allowed for" if real else ""
     expected = np.array([row["cycle_expected"] for row in rows], float)
     known = expected[~np.isnan(expected)]
     shown = (
-        f"; acyclic populations near these data would show some in {known.mean():.0%} of queries" if len(known) else ""
+        f"; preferences without cycles, near these, would show some by chance in {known.mean():.0%} of queries"
+        if len(known)
+        else ""
     )
-    return [
-        f"The cycles are more than sampling noise {_of(len(real), len(cyclic), 'queries with cycles')}{many}{shown}."
-    ]
+    return [f"The cycles are more than chance {_of(len(real), len(cyclic), 'queries with cycles')}{many}{shown}."]
 
 
 def _held_out(table: pa.Table) -> list[str]:
@@ -243,11 +259,11 @@ def _held_out(table: pa.Table) -> list[str]:
     groups = {
         "worse": [row for z, row in sure if z > SURE],
         "better": [row for z, row in sure if z < -SURE],
-        "level within noise": [row for z, row in sure if abs(z) <= SURE],
+        "no difference beyond chance": [row for z, row in sure if abs(z) <= SURE],
     }
     said = []
     for word, members in groups.items():
-        if members and word != "level within noise":
+        if members and word != "no difference beyond chance":
             each = (f"{row['surrogate']} ({row['mean']:+.4f} ± {row['standard_error']:.4f})" for row in members)
             said.append(f"{word}: {', '.join(each)}")
         elif members:
@@ -255,7 +271,7 @@ def _held_out(table: pa.Table) -> list[str]:
     if not said:
         return []
     return [
-        f"Fitted to half of the judgments, tried on the rest, against the best order of that half: {'; '.join(said)}."
+        f"Fitted to half of the judgments and tried on the rest, beside the best order of that half: {'; '.join(said)}."
     ]
 
 
@@ -268,14 +284,27 @@ def _top(settling: pa.Table, settings: Mapping[str, Any], queries: int) -> list[
         settled = sum(row["status"] == "settled" for row in rows)
         return [f"{what.capitalize()} is settled at {level} {_of(settled, len(rows))}."]
     row = rows[0]
-    if row["status"] in ("settled", "no such top", "equal scores at the boundary") or row["probability"] is None:
+    if row["status"] in SAID:
+        return [SAID[row["status"]].format(what=what.capitalize(), level=level)]
+    if row["probability"] is None:
         return [f"{what.capitalize()}: {row['status']}."]
-    sure = f"{_rounded(row['more'])} to be sure at {level} whatever the truth is within the noise"
     if not np.isfinite(row["more_if_as_seen"]):
         needed = "no realistic number of judgments like these would settle it"
     else:
-        needed = f"to settle it takes about {_rounded(row['more_if_as_seen'])} more if the gap is as seen, {sure}"
+        leads = "whoever leads" if top == 1 else f"whichever {top} lead"
+        needed = (
+            f"about {_rounded(row['more_if_as_seen'])} more judgments settle it if the lead is as seen; after "
+            f"{_rounded(row['more'])} more, {leads} then is right with {level}"
+        )
     return [f"{what.capitalize()} is right with probability {row['probability']:.2f}; {needed}."]
+
+
+SAID = {
+    "settled": "{what} is settled at {level}.",
+    "no such top": "{what}: there are too few connected items for it.",
+    "equal scores at the boundary": "{what} is shared by equal scores: who has it is open.",
+}
+"""What is said of a top that needs no number, by its status."""
 
 
 def _rounded(number: float) -> str:
@@ -398,6 +427,34 @@ class Audit:
     def to_pandas(self) -> Any:
         """Return ``to_arrow`` as a pandas data frame (pandas must be installed)."""
         return as_pandas(self.to_arrow())
+
+    def to_markdown(self, said: Callable[[str], str] = str) -> str:
+        """Return the findings as sentences, the losses over all queries as a table, and the notes, in Markdown.
+
+        ``said``: how a note is written.
+        """
+        names, rows = self._losses()
+        found = [f"- {in_markdown(line)}" for line in self.summary]
+        table = markdown_rows(names, rows, [name for name in names if name not in LEFT])
+        notes = [f"- {in_markdown(said(note))}" for note in self.notes]
+        return "\n".join([*found, "", *table, *([""] if notes else []), *notes, ""])
+
+    def _repr_html_(self) -> str:
+        facts, *said = self.summary
+        table = html_table(*self._losses())
+        return f"<div>{html_words(facts)}{html_lines(said)}{table}{html_lines(self.notes)}</div>"
+
+    def _losses(self) -> tuple[list[str], list[list[str]]]:
+        """The losses over all queries as texts under names."""
+        names = ["loss", "judged by", "ranks rightly", "wrongly", "undecided", "mean excess"]
+        rows = [
+            [TITLES.get(row["surrogate"], row["surrogate"])]
+            + ["pairwise" if row["target"] == "pairwise" else str(row["target"]).upper()]
+            + [f"{row[name]:,}" for name in ("right", "wrong", "undecided")]
+            + ["–" if np.isnan(row["mean_regret"]) else _amount(row["mean_regret"])]
+            for row in self.overall.to_pylist()
+        ]
+        return names, rows
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)

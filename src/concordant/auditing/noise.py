@@ -129,7 +129,7 @@ def _replicated(batch: Batch, net: Differences, place: Nodes, replicates: int, s
     number[(number < FEWEST) & (number < replicates)] = 0
     best = condorcet(net)
     prefs = batch.prefs
-    parametric = isinstance(prefs, Comparisons) and prefs.cluster is None and prefs.weight is None
+    parametric = isinstance(prefs, Comparisons) and prefs.cluster is None and not prefs.weighted
     pieces = steps("graphs", zip(Atoms.of(batch, seed), _pairs(batch, net), net.edges.slices, strict=True), len(net))
     for graph, (atoms, pairs, edges) in enumerate(pieces):
         drawn = min(int(number[graph]), 1) if len(atoms.count) == 1 else int(number[graph])  # all would be alike

@@ -405,15 +405,15 @@ def _notes(
         *of_queries(
             "items apart",
             cut,
-            "{queries:has|have} items ({apart:,} in all) that nothing connects with the largest component: more "
-            "judgments on the same pairs will never place them, and what is said is about the others",
+            "{queries:has|have} items ({apart:,} in all) that no chain of judgments connects with the largest group: "
+            "more judgments on the same pairs will never place them, and what is said is about the others",
             apart=int(outside.sum()),
         ),
         *of_queries(
             "unlimited at the boundary",
             np.asarray(unlimited.any(axis=1)),
-            "{queries:has|have} an item at the boundary that never lost or never won: its score rests on the prior and "
-            "the numbers are rough",
+            "{queries:has|have} an item next to the cut that never lost or never won: its score rests on the prior, a "
+            "pull to the middle, and the numbers are rough",
         ),
         *of_queries(
             "nearest drawn",

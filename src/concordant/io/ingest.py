@@ -11,15 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
+
 from concordant import __version__
-from concordant.errors import InputError, Setting, UsageError, few
+from concordant.errors import Idle, InputError, Setting, UsageError, few
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import Reading
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
 from concordant.io.read import layout_of, read_as_made
-from concordant.io.store.catalogue import Catalogue, Content, Facts, Ingestion, is_store, read_catalogue
+from concordant.io.store.catalogue import Catalogue, Content, Facts, Ingestion, is_store, kept_ids, read_catalogue
 from concordant.io.store.commits import HERE, check_place, commit, confirm, now, told
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import MARK, KnownFiles, beside, known_files, load
@@ -41,6 +43,7 @@ from concordant.io.store.stored import (
     settled,
     words,
 )
+from concordant.io.votes import Ids, Votes
 from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.preferences import Comparisons, Preferences
 
@@ -219,7 +222,8 @@ class _Intake:
     def _tried(self) -> Taken | None:
         old = read_catalogue(self.path) if self.path.exists() else None
         there = old.contents if old else ()
-        looked = [look(part, there, grown=self.grown) for part in self._files()]
+        votes = self._votes(old)
+        looked = [look(part, there, grown=self.grown or votes is not None) for part in self._files()]
         fresh, had = self._sorted_out(looked, there)
         if old is not None and looked and not fresh:
             return Taken(self.name, known=had) if self._confirmed(old) else None
@@ -228,22 +232,51 @@ class _Intake:
         options = self.options if self.exported is None else self.exported.options(self.options)
         if old is not None and self.prefs is None:
             agree_columns(old.facts, options.get("cluster") is not None, covariates_of(options), self.name)
-        reading = self._read(log, options)
+        reading = self._read(log, options, votes)
         unchanged(looked)
         prefs = reading.preferences
+        if votes is not None and votes.had and not len(prefs) and old is not None:
+            said = f"{self.name} (all {votes.had:,} votes, by their ids)"
+            return Taken(self.name, reading.rows, known=(*had, said)) if self._confirmed(old) else None
         refuse_crossed(prefs, "a store")
+        if isinstance(prefs, Comparisons) and prefs.share is not None:
+            raise UsageError(f"{self.name}: a store keeps no shares of a win (outcomes between 0 and 1); read the log")
         contents = [self._content(file.sha256, file.bytes, file.log.name) for file in fresh]
         if not looked:
             contents = [self._content(fingerprint(prefs), 0, self.name)]
             if old is not None and (said := self._sorted(contents[0], there)):
                 return Taken(self.name, known=(said,)) if self._confirmed(old) else None
-        change = partial(self._added, reading=reading, contents=contents)
-        if commit(self.path, change, by=__version__, wait=self.wait) is None:
+        change = partial(self._added, reading=reading, contents=contents, seen=None if votes is None else there)
+        ids = None if votes is None or votes.new is None else votes.new.table()
+        if commit(self.path, change, by=__version__, wait=self.wait, ids=ids) is None:
             return None
         taken = Taken(self.name, reading.rows, len(prefs), 0.0, had, prefs.facts, reading.report(), reading.notes)
         if self.exported is None:
             return taken
         return replace(taken, exported=self.exported.judgments, carried=len(self.exported.contents))
+
+    def _votes(self, old: Catalogue | None) -> Votes | None:
+        """Return the votes that the store has by their ids, where a column of ids is named. Errors: UsageError."""
+        asked = (self.options.get("columns") or {}).get("id")
+        kept = [] if old is None else kept_ids(old)
+        if asked is None:
+            if kept:
+                raise UsageError(
+                    f"{self.path} knows its votes by their ids; name the column of the ids of {self.name} (",
+                    Setting("columns", key="id"),
+                    "), so that no vote is counted twice",
+                )
+            return None
+        if self.again:
+            raise Idle("again", "votes that have an id are counted once")
+        if old is not None and len(kept) < len(old.batches):
+            raise UsageError(
+                f"{self.path} took in logs without the ids of their votes, so which it has is not known; make the "
+                "store anew, with ",
+                Setting("columns", asked, "id"),
+            )
+        target = Path(os.path.realpath(self.path))
+        return Votes(Ids.joined(Ids.of_table(parquet.read_table(checked(target, one))) for one in kept))
 
     def _confirmed(self, old: Catalogue) -> bool:
         """Return whether the store is still what it was when something was known; refuse one that is not whole."""
@@ -353,9 +386,9 @@ class _Intake:
             log = replace(fresh[0].log, name=log.name, parts=tuple([file.log for file in fresh]))
         return log
 
-    def _read(self, log: Log, options: Mapping[str, Any]) -> Reading:
+    def _read(self, log: Log, options: Mapping[str, Any], votes: Votes | None) -> Reading:
         if self.prefs is None:
-            return read_as_made(log, **options)
+            return read_as_made(log, **options, votes=votes)
         if self.prefs.kind is None:
             raise InputError(f"{self.name}: there are no judgments")
         return Reading(self.prefs, len(self.prefs), self.name, {})
@@ -370,9 +403,14 @@ class _Intake:
         return named_in(prefs, None if self.prefs is not None else reading.roles, self.options.get("home"))
 
     def _added(
-        self, old: Catalogue | None, reading: Reading, contents: Sequence[Content]
+        self, old: Catalogue | None, reading: Reading, contents: Sequence[Content], seen: Sequence[Content] | None
     ) -> tuple[Catalogue, Preferences] | None:
-        """Return the catalogue with one more batch, or None where some of it is there already."""
+        """Return the catalogue with one more batch, or None where some of it is there already.
+
+        ``seen``: the contents of which the ids of votes were known.
+        """
+        if seen is not None and (() if old is None else old.contents) != seen:
+            return None  # another log came in meanwhile, perhaps with votes of this one
         prefs, named = reading.preferences, self._named(reading)
         carried = () if self.exported is None else self.exported.contents
         if self.exported is not None:

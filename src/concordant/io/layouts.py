@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,15 @@ import pyarrow as pa
 from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter
 from concordant.io.forms import Columns, Form, Reading, places, some
-from concordant.io.log.formats import Log
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
-from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Scale, plain
+from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import (
+    Comparisons,
+    Preferences,
     counted_comparisons,
     counted_lists,
     with_cluster_columns,
@@ -30,7 +32,7 @@ from concordant.preferences.preferences import (
 from concordant.preferences.values import Reason, Reject, Verdict, say
 from concordant.progress import stage
 
-__all__ = ["FORMS", "Columns", "Form", "Reading", "find_layout", "notes_of"]
+__all__ = ["FORMS", "Columns", "Form", "Reading", "find_layout"]
 
 
 CONTRACT_PAIRS = 4
@@ -64,74 +66,8 @@ ROLE_NAMES = {
 }
 
 
-UNUSED = "unused cluster"
-"""The code of the note that speaks of such columns."""
-JUDGES = frozenset(
-    f"{who}{end}"
-    for who in ("worker", "annotator", "rater", "judge", "voter", "user", "labeler", "labeller", "evaluator", "grader")
-    for end in ("", "_id", "_name")
-) | {"participant", "participant_id", "respondent", "respondent_id"}
-PROMPTS = frozenset(
-    {"prompt", "prompt_id", "question", "question_id", "instruction", "conversation_id", "task", "task_id"}
-)
-"""Names, in plain spelling, of columns that say who judged and what was asked."""
-
-
-def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
-    """Say what a log was taken for without being asked."""
-    said = [*log.told]
-    if log.trimmed:
-        text = "{log}: every field after the first begins with a space; fields are read trimmed"
-        said.append(Note("read trimmed", text, log=log.name))
-    if "weight" in roles and "weight" not in given:
-        text = (
-            "{log}: the column {column!r} is read as the strength of each comparison (weight); name it as the count "
-            "({count}) where it says how often a row was seen"
-        )
-        count = Setting("columns", key="count")
-        said.append(Note("read as weight", text, log=log.name, column=roles["weight"], count=count))
-    if "grade" in roles:
-        text = (
-            "{log}: the column {column!r} is read as grades from {left!r} ({first}) to {right!r} ({last}); the "
-            "strength of a preference is its steps from a tie, that of a tie 1"
-        )
-        grades = Scale.of(given["scale"]).grades
-        ends = {"first": grades[0], "last": grades[-1], "left": roles["left"], "right": roles["right"]}
-        said.append(Note("read as grades", text, log=log.name, column=roles["grade"], **ends))
-    elif found := [
-        c for c in log.columns if plain(c) in ALIASES["grade"] and "left" in roles and c not in roles.values()
-    ]:
-        text = "{log}: the column {column!r} looks like grades and is not used: {ask} and a scale read it"
-        ask = Setting("columns", found[0], key="grade")
-        said.append(Note("unused grades", text, log=log.name, column=found[0], ask=ask))
-    return (*said, *_unused_clusters(log, roles))
-
-
-def _unused_clusters(log: Log, roles: Mapping[str, str]) -> list[Note]:
-    """Say which column of comparisons looks like what judgments depend on, and is not used."""
-    if not {"winner", "left"} & set(roles):
-        return []
-    used = {plain(column) for column in roles.values()}
-    found = {}
-    for names, what in ((JUDGES, "who judged"), (PROMPTS, "what was asked")):
-        like = next((column for column in log.columns if plain(column) in names), None)
-        if like is not None and not used & names:
-            found[like] = what
-    if not found:
-        return []
-    return [unused_clusters(log.name, found, tuple(roles[role] for role in CLUSTERS if role in roles))]
-
-
-def unused_clusters(log: str, found: Mapping[str, str], there: tuple[str, ...] = ()) -> Note:
-    """Return the note on columns (and what they look like) that are not used beside those that are ``there``."""
-    text = (
-        "{log}: {columns:the column {names} looks|the columns {names} look} like {what} and {columns:is|are} not used: "
-        "{ask} allows for judgments that depend on each other"
-    )
-    return Note(
-        UNUSED, text, log=log, columns=len(found), names=" and ".join(map(shown, found)),
-        what=" and ".join(found.values()), ask=Setting("cluster", (*there, *found)), found=tuple(found.items()),
-    )  # fmt: skip
+MEANINGS = ("outcomes", "tie_values")
+"""What is said of values, beside the columns."""
 
 
 def find_layout(
@@ -154,12 +90,15 @@ def find_layout(
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}; known: {', '.join(KINDS)} (labels are ratings)")
     given = {} if given is None else given
-    items, scale = (given.get(name) if isinstance(given, Mapping) else None for name in ("items", "scale"))
+    said = given if isinstance(given, Mapping) else {}
+    items, scale, *means = (said.get(name) for name in ("items", "scale", *MEANINGS))
     roles = _given_roles(columns, given, name)
     roles |= _cluster_roles(columns, cluster, name)
     if items is not None:
         if scale is not None:
             raise Idle("scale", "no column holds grades of two sides")
+        if (idle := next((name for name in MEANINGS if said.get(name) is not None), None)) is not None:
+            raise Idle(idle, "no column holds an outcome")
         if covariates or home is not None or time is not None:
             raise UsageError(f"{name}: where columns are items there are no covariates, no home side and no time")
         form, roles = items_layout(columns, name, kind, items, roles)
@@ -179,6 +118,9 @@ def find_layout(
         )
     form, found = next(iter(fitting.items()))
     chosen = FORMS[form].kind
+    if "outcome" not in found and (idle := next((name for name in MEANINGS if said.get(name) is not None), None)):
+        raise Idle(idle, f"{name} has no column that is known to hold outcomes", "name it as the outcome, too")
+    outcomes = None if means == [None, None] else Outcomes.of(*means)
     if chosen != "comparisons":
         if covariates or home or "neutral" in roles:
             raise UsageError(f"{name}: covariates, home and neutral belong to comparisons, this log holds {chosen}")
@@ -190,8 +132,8 @@ def find_layout(
     if home is not None:
         _check_home(home, found, name)
     elif "neutral" in found:
-        raise UsageError(f"{name}: neutral says where nobody is at home; it needs home='left' or 'right'")
-    return Layout(chosen, found, covariates, home, _side_names(found), form, _scale(found, scale, name))
+        raise UsageError(f"{name}: neutral says where nobody is at home; it needs ", Setting("home"), ": left or right")
+    return Layout(chosen, found, covariates, home, _side_names(found), form, _scale(found, scale, name), outcomes)
 
 
 def _scale(roles: Mapping[str, str], scale: str | None, name: str) -> Scale | None:
@@ -221,7 +163,7 @@ def _given_roles(columns: Sequence[str], given: Mapping[str, str], name: str) ->
     if not isinstance(given, Mapping):
         raise UsageError(f"columns= is a mapping of roles to columns, not {type(given).__name__}")
     for role, column in given.items():
-        if role in ("items", "scale"):
+        if role in ("items", "scale", *MEANINGS):
             continue
         known = role if role in ALIASES else ROLE_NAMES.get(role)
         if known is None:
@@ -462,7 +404,11 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
     found, rows = counter.count_rows(roles)
     total = int(rows.sum(dtype=np.int64))
     some(log, total)
-    raw = dict(found) if len(rows) <= MANY else None
+    if (column := roles.pop("id", None)) is not None:
+        found, rows = counter.votes.once(found, rows, log.name, column, as_json=log.as_json)
+        if not len(rows):
+            return Reading(Preferences(), total, log.name, layout.roles)
+    raw = dict(found) if len(rows) <= MANY or column is not None else None
     with stage("checking rows"):
         checked = check_comparisons(found, rows, layout, as_json=log.as_json)
     rejects: tuple[Reject, ...] = ()
@@ -477,10 +423,24 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         if on_error == "raise" or checked.empty:
             raise InputError(say(log.name, rejects))
         del raw
+    if column is not None:
+        counter.votes.settle(checked.verdict.fine)
     pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
     with stage("adding up judgments"):
         prefs = with_cluster_columns(counted_comparisons(**checked.arguments), layout.clusters)
-    return Reading(prefs, total, log.name, roles, rejects)
+    if checked.shared:
+        prefs = _shared(prefs, log.name, layout)
+    return Reading(prefs, total, log.name, dict(layout.roles), rejects)
+
+
+def _shared(prefs: Preferences, name: str, layout: Layout) -> Preferences:
+    """Say that outcomes were read as shares of a win. Errors (UsageError): shares beside times."""
+    assert isinstance(prefs, Comparisons)
+    if prefs.share is not None and prefs.time is not None:
+        raise UsageError(f"{name}: outcomes between 0 and 1 are shares of a win, which no model of times reads")
+    text = "{log}: the column {column!r} is read as the share of a win that {left!r} has, {right!r} having the rest"
+    numbers = {"column": layout.roles["outcome"], "left": layout.roles["left"], "right": layout.roles["right"]}
+    return replace(prefs, told=(*prefs.told, Note("read as shares", text, log=name, **numbers)))
 
 
 def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> list[Sought]:

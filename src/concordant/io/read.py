@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from concordant.errors import Idle, InputError, UsageError, refuse_idle
+from concordant.errors import Idle, InputError, Setting, UsageError, refuse_idle
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
-from concordant.io.layouts import FORMS, Reading, find_layout, notes_of
+from concordant.io.layouts import FORMS, Reading, find_layout
 from concordant.io.log.formats import Log, locate, located
 from concordant.io.log.headers import sniffed
 from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
+from concordant.io.noted import notes_of
+from concordant.io.published.published import SCORES
+from concordant.io.published.recognise import of_folder, recognised, refusal, tabled
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
+from concordant.io.votes import Votes, repeated_note
 from concordant.io.wide import TABLES
 from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
-from concordant.preferences.preferences import Preferences, counted_lists, settle_unranked
+from concordant.preferences.pooling import settle_queries, settle_unranked
+from concordant.preferences.preferences import Preferences, counted_lists
 
 
 def read(
@@ -33,6 +39,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     clicks: str = "all",
     unranked: str | None = None,
+    pool: bool | None = None,
     on_error: str = "raise",
     cluster: str | Sequence[str] | None = None,
     covariates: Sequence[str] = (),
@@ -55,11 +62,15 @@ def read(
     columns : which column plays which role (query, winner, loser, left, right, outcome, grade, weight, count, session,
         judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
         With a column of grades, ``scale`` names these from the strongest preference for the left side to the strongest
-        for the right: '-3:3', '7:1', or all of them with commas between.
+        for the right: '-3:3', '7:1', or all of them with commas between. Of an outcome, ``outcomes`` says what its
+        values mean, '1=left,2=right,0=tie', and ``tie_values`` which are ties, '0,both' (an empty one: missing).
     clicks : what to do with lists with more than one click: keep 'all', 'raise', 'first', 'last' or 'skip' (left out).
     unranked : of orders, what it means that a ranking leaves out items of its query: 'last' (below all that it ranks,
         as on most ballots) or 'missing' (no opinion, as where each judge saw some of the items); None, no opinion, and
         a note says so; where the log itself has both readings that is an error that asks. Of runs None is 'last'.
+    pool : whether all queries are one (True) or each is its own (False). None: each its own, but where the column of
+        the query is another one in nearly every row while the same items recur, as the ``question_id`` of battles
+        between models, all are one, and a note says so; where the column was named that is an error that asks.
     on_error : 'raise', or 'skip', which leaves out exactly the rows that cannot be understood (see ``read_log``).
     cluster : name of a column that becomes part of each judgment (worker, session); several names (worker, prompt) for
         judgments that depend on each other in more than one way.
@@ -85,6 +96,7 @@ def read(
         columns=columns,
         clicks=clicks,
         unranked=unranked,
+        pool=pool,
         on_error=on_error,
         cluster=cluster,
         covariates=covariates,
@@ -97,7 +109,7 @@ def read(
     ).preferences
 
 
-def read_log(source: Any, *, unranked: str | None = None, **options: Any) -> Reading:
+def read_log(source: Any, *, unranked: str | None = None, pool: bool | None = None, **options: Any) -> Reading:
     """Read a log as ``read`` does, with its options, and return the preferences with the report of what was refused.
 
     >>> reading = read_log({"winner": ["a", "a", "b"], "loser": ["b", "a", "c"]}, on_error="skip")
@@ -106,8 +118,13 @@ def read_log(source: Any, *, unranked: str | None = None, **options: Any) -> Rea
     >>> reading.report()
     "table: 1 of 3 rows compare an item with itself (row 2: 'a')."
     """
+    if not isinstance(pool, bool | None):
+        raise UsageError(f"pool must be True, False or None, not {pool!r}")
     reading = read_as_made(source, **options)
-    return replace(reading, preferences=settle_unranked(reading.preferences, unranked, reading.name, reading.usual))
+    prefs = settle_unranked(reading.preferences, unranked, reading.name, reading.usual)
+    named = "query" in (options.get("columns") or {})
+    column = reading.roles.get("query")
+    return replace(reading, preferences=settle_queries(prefs, pool, reading.name, column, named=named))
 
 
 def read_as_made(
@@ -125,8 +142,12 @@ def read_as_made(
     memory_limit: str | None = None,
     threads: int | None = None,
     master: str | None = None,
+    votes: Votes | None = None,
 ) -> Reading:
-    """Read a log as ``read_log`` does, whatever it may mean that a ranking leaves items out: what a store keeps."""
+    """Read a log as ``read_log`` does, whatever its queries mean and what a ranking leaves out: what a store keeps.
+
+    ``votes``: those that the store has by their ids.
+    """
     _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
     if not isinstance(kind, str | None):
         raise UsageError(f"kind must be the name of a kind of log, not {type(kind).__name__}")
@@ -141,7 +162,12 @@ def read_as_made(
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
         prefs, total = read_as_log(Path(source), given, settings)
         return Reading(prefs, total, Path(source).name, {})
+    if isinstance(source, str | os.PathLike):
+        _refuse_results(Path(source))
     log = source if isinstance(source, Log) else _located(source)
+    local = engine in (None, "duckdb", "memory") and master is None
+    if local and not set(columns or {}) & PLAYED:
+        log, kind = _as_published(log, kind, [*(columns or {}).values(), *_listed(cluster), *covariates, time])
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home, time)
         why = f"{log.name} is a PrefLib file, which holds counts of orders"
@@ -157,24 +183,36 @@ def read_as_made(
         columns = {"rating": "score", **(columns or {})}
     if time is not None and counter.session is not None:
         raise UsageError(f"{log.name}: times are read on one machine, not by the engine spark; leave out the engine")
-    layout = find_layout(
-        log.columns,
-        name=log.name,
-        kind=kind,
-        given=columns,
-        cluster=cluster,
-        covariates=covariates,
-        home=home,
-        time=time,
-    )
+    try:
+        layout = find_layout(
+            log.columns,
+            name=log.name,
+            kind=kind,
+            given=columns,
+            cluster=cluster,
+            covariates=covariates,
+            home=home,
+            time=time,
+        )
+    except InputError as error:
+        if local and kind is None and not columns and "no layout fits" in str(error):
+            _refuse_scores(log)
+        raise
     if clicks != "all" and layout.kind not in ("selections", "choices"):
-        raise UsageError(f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}")
+        raise UsageError(
+            f"{log.name}: ", Setting("clicks", clicks), f" is for selections and choices; this log holds {layout.kind}"
+        )
+    if "id" in layout.roles:
+        if layout.form != "comparisons":
+            raise UsageError(f"{log.name}: an id tells comparisons apart, one in a row; this log holds {layout.kind}")
+        counter = replace(counter, votes=votes or Votes())
     try:
         reader = TABLES.get(layout.form) or FORMS[layout.form].read
         reading = reader(counter, layout, clicks, on_error)
         told = notes_of(log, layout.roles, columns or {})
+        told += counter.votes.notes(log.name) if counter.votes else repeated_note(counter, layout, reading.rows)
         reading = replace(reading, usual="last" if runs else None)
-        return replace(reading, preferences=replace(reading.preferences, told=told)) if told else reading
+        return replace(reading, preferences=replace(reading.preferences, told=(*told, *reading.preferences.told)))
     except InputError as error:
         if str(error).startswith(log.name):
             raise
@@ -197,6 +235,47 @@ def layout_of(log: Log, **options: Any) -> Layout | None:
     return find_layout(
         columns, name=log.name, kind=kind, given=given, cluster=cluster, covariates=covariates, home=home
     )
+
+
+PLAYED = frozenset({"winner", "loser", "left", "right", "outcome", "item", "items", "rank", "rating", "clicked"})
+"""Roles whose columns say who won: where one is given, a file is read as it is told, not as it was published."""
+
+
+def _listed(names: str | Sequence[str] | None) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names or ()
+
+
+def _as_published(log: Log, kind: str | None, keep: Sequence[Any]) -> tuple[Log, str | None]:
+    """Return a log of a published layout as the usual table that it stands for, and its kind; others as they are.
+
+    Errors (InputError): scores, which are no votes.
+    """
+    found = recognised(log, [name for name in keep if isinstance(name, str)])
+    if found is None or kind not in (None, found.kind):
+        if found is not None and found.kind == SCORES:
+            raise refusal(found, log.name)
+        return log, kind
+    if found.kind == SCORES:
+        raise refusal(found, log.name)
+    table = replace(from_object(found.table), name=log.name, told=(*log.told, *found.told))
+    return table, found.kind
+
+
+def _refuse_scores(log: Log) -> None:
+    """Refuse a table of scores, where it can be read as one."""
+    found = None
+    with suppress(InputError):
+        found = tabled(log)
+    if found is not None:
+        raise refusal(found, log.name) from None
+
+
+def _refuse_results(path: Path) -> None:
+    """Refuse a folder of results of evaluations, which are scores."""
+    if os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK):
+        inside = (one.is_dir() or one.suffix.lower() in (".json", ".eval") for one in path.iterdir())
+        if any(inside) and (found := of_folder(path)) is not None:
+            raise refusal(found, path.name)
 
 
 def _located(source: Any) -> Log:

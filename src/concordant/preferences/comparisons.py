@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError
 from concordant.preferences.counts import MOST, exact_sum, refuse_beyond
 from concordant.preferences.labels import crossed
-from concordant.preferences.layouts import CLUSTERS, WEAK, Layout, Scale
+from concordant.preferences.layouts import CLUSTERS, WEAK, Layout, Scale, canonical
 from concordant.preferences.values import (
     BEYOND,
     CLEAN,
@@ -26,6 +26,7 @@ from concordant.preferences.values import (
     MISSING,
     NO_LABEL,
     NULL_BYTE,
+    NUMBER,
     WRONG,
     Read,
     Reason,
@@ -50,6 +51,8 @@ class Checked:
     verdict: Verdict
     empty: bool
     """Whether no judgment is left."""
+    shared: bool = False
+    """Whether outcomes are shares of a win."""
 
 
 def refuse_labels(verdict: Verdict, read: Read, role: str) -> None:
@@ -170,8 +173,11 @@ def check_comparisons(
         steps = _steps(columns.pop("grade"), verdict, layout.scale, as_json)
         columns["steps"], arguments["weight"] = np.sign(steps), np.maximum(np.abs(steps), 1).astype(np.float64)
     count = read_integers(columns, verdict, "count", as_json, 1) if "count" in columns else None
+    won = _won(columns, layout, as_json)
     result = _results(columns, verdict, layout, (ours, theirs, names), as_json, elsewhere)
     sign = _signs(result)
+    if won is not None and ((share := np.maximum(won, 1.0 - won)) < 1).any():
+        arguments["share"] = np.where(share > 0.5, share, 1.0)  # that of ties is said by them
     arguments["covariates"] = _covariates(columns, verdict, layout, as_json)
     if "time" in columns:
         arguments["time"], arguments["dated"] = _times(columns.pop("time"), verdict, as_json)
@@ -186,7 +192,7 @@ def check_comparisons(
     fine = verdict.fine
     arguments["count"] = times(rows, count, fine)
     arguments |= {"winner": _named(ours, names), "loser": _named(theirs, names)}
-    return Checked(kept(arguments, fine), verdict, fine is not None and not fine.any())
+    return Checked(kept(arguments, fine), verdict, fine is not None and not fine.any(), won is not None)
 
 
 def _common(first: Any, second: Any, one: str, other: str) -> tuple[Ints, Ints, pa.Array | None]:
@@ -268,6 +274,30 @@ def _times(column: Any, verdict: Verdict, as_json: bool) -> tuple[NDArray[np.flo
     return np.asarray(read.values), dated
 
 
+def _parts(words: list[str], layout: Layout) -> dict[str, float]:
+    """Return the part of a win that the left side has by each word, where outcomes are such: some between 0 and 1."""
+    known = {} if layout.outcomes is None else dict(layout.outcomes.signs)
+    numbers = {word: canonical(word) for word in words}
+    found = {word: float(text) for word, text in numbers.items() if NUMBER.fullmatch(text) and text not in known}
+    fractions = any(0 < part < 1 for part in found.values()) and all(0 <= part <= 1 for part in found.values())
+    return found if fractions else {}
+
+
+def _won(columns: Columns, layout: Layout, as_json: bool) -> NDArray[np.float64] | None:
+    """Return the part of a win that the left side has in each row, 1 where it is not said; None without such parts."""
+    if not layout.sided or "outcome" not in columns or "grade" in layout.roles:
+        return None
+    read = texts(columns["outcome"], as_json=as_json)
+    if pa.types.is_null(read.type):
+        return None
+    words = read.dictionary.to_pylist()
+    parts = _parts(words, layout)
+    if not parts:
+        return None
+    by_word = np.array([*(parts.get(word, 1.0) for word in words), 1.0])
+    return np.asarray(by_word[pc.fill_null(read.indices, len(words)).to_numpy(zero_copy_only=False)])
+
+
 Result = NDArray[np.int8] | tuple[NDArray[np.int64], NDArray[np.int64]] | None
 
 
@@ -322,7 +352,9 @@ def _outcomes(
         said = pc.fill_null(outcome.indices, -1).to_numpy(zero_copy_only=False)
         words = outcome.dictionary.to_pylist()
     hint = _allowed(layout)
-    verdict.refuse(said < 0, Reason("have no outcome", "outcome", hint))
+    means = layout.outcomes.sign if layout.outcomes is not None else lambda _: None
+    if means(None) is None:
+        verdict.refuse(said < 0, Reason("have no outcome", "outcome", hint))
     lefts, rights = layout.side_names
     own = {layout.roles[side].strip().lower() for side in ("left", "right")}
     nothing = np.int8(2)
@@ -349,6 +381,12 @@ def _outcomes(
         as_item = values
     weak = np.array([*(word.strip().lower() in WEAK - own for word in words), False])
     by_word[weak & known] = nothing
+    parts = _parts(words, layout)
+    for place, one in enumerate([*words, None]):
+        if one in parts:
+            by_word[place], known[place] = np.sign(parts[one] - 0.5), False
+        elif (sign := means(one)) is not None:
+            by_word[place], known[place] = sign, False
     by_side, item, is_item = by_word[said], as_item[said], known[said]
     named = np.where(is_item & (item == ours), 1, np.where(is_item & (item == theirs), -1, nothing)).astype(np.int8)
     verdict.refuse(verdict.not_yet((by_side != nothing) & is_item & (named != by_side)), AMBIGUOUS)
@@ -370,7 +408,11 @@ def _integer(word: str) -> int | None:
 def _allowed(layout: Layout) -> str:
     lefts, rights = (sorted(names - {"left", "right"}) for names in layout.side_names)
     words = ["left", "right", *lefts, *rights, "tie", "draw", "tie (bothbad)"]
-    return f"Allowed: {', '.join(words)}, or the label of the winning item; graded preferences are read with a scale."
+    words += [] if layout.outcomes is None else [str(layout.outcomes)]
+    return (
+        f"Allowed: {', '.join(words)}, or the label of the winning item; what other values mean is said by outcomes "
+        "(1=left,2=right,0=tie); graded preferences are read with a scale."
+    )
 
 
 def _covariates(columns: Columns, verdict: Verdict, layout: Layout, as_json: bool) -> dict[str, NDArray[np.float64]]:

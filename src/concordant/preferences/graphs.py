@@ -163,10 +163,10 @@ class Batch(Grouped, OnNodes):
 class Edges:
     """The edges of each held judgment, before pairs are added up.
 
-    A comparison has one edge. An order has one for every pair of its items, a tie being half a win each way; a
-    rating list one for every pair rated differently, as strong as the difference; a choice one from the chosen item
-    to every other shown; a selection one from each clicked item to every item above it that the user examined and
-    passed over (the cascade's reading). A list without a click has none.
+    A comparison has one edge, one whose win is shared two. An order has one for every pair of its items, a tie being
+    half a win each way; a rating list one for every pair rated differently, as strong as the difference; a choice one
+    from the chosen item to every other shown; a selection one from each clicked item to every item above it that the
+    user examined and passed over (the cascade's reading). A list without a click has none.
     """
 
     holder: NDArray[np.int64]
@@ -268,7 +268,7 @@ class Graphs(OnNodes):
     def of(cls, batch: Batch, *, covariates: bool = False) -> Graphs:
         """Add up the edges of a batch into pairs; covariates are kept only when asked for."""
         prefs, held = batch.prefs, batch.judgment
-        if isinstance(prefs, Comparisons) and not covariates:
+        if isinstance(prefs, Comparisons) and prefs.share is None and not covariates:
             mass = batch.multiplicity if prefs.weight is None else batch.multiplicity * prefs.weight[held]
             tie = None if prefs.tie is None else prefs.tie[held]
             return cls.from_edges(batch.node_start, *batch.sides(prefs), mass, tie)
@@ -370,13 +370,17 @@ def _edges_of_comparisons(batch: Batch, prefs: Comparisons) -> Edges:
     held = batch.judgment
     strength = np.ones(len(held)) if prefs.weight is None else prefs.weight[held]
     tie = np.zeros(len(held), bool) if prefs.tie is None else prefs.tie[held]
-    return Edges(
-        np.arange(len(held), dtype=np.int64),
-        *batch.sides(prefs),
-        strength,
-        tie,
-        None if prefs.covariates is None else prefs.covariates[held],
-    )
+    covariates = None if prefs.covariates is None else prefs.covariates[held]
+    holder, (winner, loser) = np.arange(len(held), dtype=np.int64), batch.sides(prefs)
+    if prefs.share is None:
+        return Edges(holder, winner, loser, strength, tie, covariates)
+    share = prefs.share[held]
+    place = np.repeat(holder, 1 + (share < 1))  # the loser's part of a win is an edge, too
+    back = np.diff(place, prepend=-1) == 0
+    strength = strength[place] * np.where(back, 1.0 - share[place], share[place])
+    one, other = np.where(back, loser[place], winner[place]), np.where(back, winner[place], loser[place])
+    signed = None if covariates is None else np.where(back[:, None], -covariates[place], covariates[place])
+    return Edges(holder[place], one, other, strength, tie[place], signed)
 
 
 def _edges_of_lists(batch: Batch, prefs: Lists) -> Edges:

@@ -19,6 +19,8 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("model_x", "model_y"),
     ("home_team", "away_team"),
     ("home", "away"),
+    ("system_a", "system_b"),
+    ("system_1", "system_2"),
 )
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -27,7 +29,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "loser": ("loser",),
     "left": tuple(left for left, _ in PAIRS),
     "right": tuple(right for _, right in PAIRS),
-    "outcome": ("winner", "label", "outcome"),
+    "outcome": ("winner", "label", "outcome", "preferred"),
     "left_score": ("left_score", "score_left", "home_score", "score_a", "score1"),
     "right_score": ("right_score", "score_right", "away_score", "score_b", "score2"),
     "left_wins": ("left_wins", "home_wins", "wins_a", "wins1"),
@@ -45,6 +47,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "rating": ("rating",),
     "neutral": ("neutral",),
     "cluster": ("cluster",),
+    "id": (),  # where it is named
 }
 
 CLUSTERS = ("cluster", *(f"cluster_{number}" for number in range(2, 17)))
@@ -114,6 +117,61 @@ class Scale:
         return ", ".join(self.grades)
 
 
+SIDES = {"left": 1, "first": 1, "right": -1, "second": -1, "tie": 0}
+"""What a value of an outcome may be said to mean, and who won then."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What values of an outcome mean that are no usual words; these go before all that is known without being said.
+
+    >>> said = Outcomes.of("1=left, 2=right", "0,both,")
+    >>> [said.sign(word) for word in ("1.0", "2", "Both", "", None, "left")]
+    [1, -1, 0, 0, 0, None]
+    """
+
+    signs: tuple[tuple[str, int], ...]
+    """Of each value: 1 the left side won, -1 the right one, 0 neither."""
+
+    @classmethod
+    def of(cls, outcomes: str | None, tie_values: str | None) -> Outcomes:
+        """Read VALUE=left,VALUE=right,VALUE=tie and the values of ties; an empty one is a missing outcome. Errors:
+        UsageError.
+        """
+        allowed = "outcomes are VALUE=left, VALUE=right or VALUE=tie with commas between (1=left,2=right,0=tie)"
+        found: dict[str, int] = {}
+        pairs = [] if outcomes is None else [one.rpartition("=") for one in _split(outcomes, allowed)]
+        if odd := next((end for _, mark, end in pairs if not mark or end.strip().lower() not in SIDES), None):
+            raise UsageError(f"{allowed}; not {shown(odd)}")
+        means = [(value, SIDES[end.strip().lower()]) for value, _, end in pairs]
+        means += [] if tie_values is None else [(value, 0) for value in _split(tie_values, "tie values are texts")]
+        for value, sign in means:
+            if found.setdefault(canonical(value), sign) != sign:
+                raise UsageError(f"{shown(value.strip())} is said to mean two outcomes")
+        return cls(tuple(found.items()))
+
+    def sign(self, word: str | None) -> int | None:
+        """Return what a value means; None where nothing is said of it."""
+        return dict(self.signs).get(canonical(word or ""))
+
+    def __str__(self) -> str:
+        return ", ".join(shown(value or "") for value, _ in self.signs)
+
+
+def _split(text: object, allowed: str) -> list[str]:
+    if not isinstance(text, str):
+        raise UsageError(f"{allowed}; not {type(text).__name__}")
+    return text.split(",")
+
+
+def canonical(word: str) -> str:
+    """Return a value as values are compared: lower case, single spaces; numbers by what they are (1.0 is 1)."""
+    plain_word = " ".join(word.lower().split())
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", plain_word, re.ASCII):
+        return f"{float(plain_word) + 0.0:.15g}"
+    return plain_word
+
+
 @dataclass(frozen=True)
 class Layout:
     """The kind of a log and the column of each role that was found or given."""
@@ -127,6 +185,8 @@ class Layout:
     """The name of the layout, of which a kind may have several."""
     scale: Scale | None = None
     """Of the grades by which a row says how far one side is preferred."""
+    outcomes: Outcomes | None = None
+    """What values of the outcome mean, where that is said."""
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -238,7 +238,11 @@ def _one_click(
         return clicked
     if clicks in ("all", "raise", "skip") or place is None:
         if clicks in ("first", "last"):
-            raise UsageError(f"clicks={clicks!r} needs a position; a choice from a set has no first: use 'skip'")
+            raise UsageError(
+                Setting("clicks", clicks),
+                " needs a position; a choice from a set has no first: use ",
+                Setting("clicks", "skip"),
+            )
         entries = np.flatnonzero((clicked * stays > 0) & many[owner])
         if place is not None:
             entries = entries[np.lexsort((place[entries], owner[entries]))]

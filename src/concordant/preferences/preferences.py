@@ -16,12 +16,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import Idle, Setting, UsageError, counted, few, whole_number
+from concordant.errors import UsageError, counted, few, whole_number
 from concordant.preferences.counted import APART, Counted, crossed_said, declare, kept, merged, recounted, undeclared
 from concordant.preferences.counts import Integers, exact_sum, float_codes, joined, none_if, same, tally_rows
 from concordant.preferences.judgments import clean_comparisons, clean_lists
 from concordant.preferences.labels import Labels, encode_query, look_alikes
-from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged, canonical_lists
 from concordant.preferences.sampling import deal, label_keys
 
@@ -279,6 +278,8 @@ class Comparisons(Preferences):
     """True where the two tied (then winner < loser by code); None when nothing tied."""
     weight: Floats | None = None
     """Strength of the edge; None when all are 1."""
+    share: Floats | None = None
+    """The part of the win that the winner has, in (½, 1], the loser having the rest; None when all are 1 (or ties)."""
     covariates: Floats | None = None
     """Shape (judgments, names), winner minus loser."""
     covariate_names: tuple[str, ...] = ()
@@ -290,7 +291,7 @@ class Comparisons(Preferences):
 
     @property
     def weighted(self) -> bool:
-        return self.weight is not None
+        return self.weight is not None or self.share is not None
 
     @property
     def tied(self) -> bool:
@@ -302,6 +303,7 @@ class Comparisons(Preferences):
             "loser": self.loser[rows],
             "tie": none_if(None if self.tie is None else self.tie[rows], False),
             "weight": none_if(None if self.weight is None else self.weight[rows], 1.0),
+            "share": none_if(None if self.share is None else self.share[rows], 1.0),
             "covariates": None if self.covariates is None else self.covariates[rows],
             "time": None if self.time is None else self.time[rows],
         }
@@ -317,20 +319,21 @@ class Comparisons(Preferences):
             "loser": np.concatenate([ours[self.loser], theirs[other.loser]]),
             "tie": joined(self.tie, other.tie, *number, False),
             "weight": joined(self.weight, other.weight, *number, 1.0),
+            "share": joined(self.share, other.share, *number, 1.0),
             "covariates": joined(self.covariates, other.covariates, *number, 0.0),
             "time": joined(self.time, other.time, *number, 0.0),
         }
 
     def _distinct(self, query: Ints, count: Integers | None) -> tuple[NDArray[Any], Integers, dict[str, Any]]:
         winner, loser, covariates = self.winner, self.loser, self.covariates
-        tie, weight = none_if(self.tie, False), none_if(self.weight, 1.0)
+        tie, weight, share = none_if(self.tie, False), none_if(self.weight, 1.0), none_if(self.share, 1.0)
         if tie is not None:
             swap = tie & (winner > loser)
             winner, loser = np.where(swap, loser, winner), np.where(swap, winner, loser)
             if covariates is not None:
                 covariates = np.where(swap[:, None], -covariates, covariates)
         real = [] if covariates is None else list(covariates.T)
-        real += [column for column in (weight, self.time) if column is not None]
+        real += [column for column in (weight, share, self.time) if column is not None]
         coded = [float_codes(column) for column in real]
         columns: list[tuple[NDArray[Any], int]] = [
             *((query, len(self.queries)), (winner, len(self.items)), (loser, len(self.items))),
@@ -347,10 +350,11 @@ class Comparisons(Preferences):
         cluster = None if self.cluster is None else next(digits).astype(np.int32, copy=False)
         real = [values[next(digits)] for values, _ in coded]
         time = None if self.time is None else real.pop()
+        share = None if share is None else real.pop()
         weight = None if weight is None else real.pop()
         covariates = np.column_stack(real) if real else None
         kept = {"winner": winner, "loser": loser, "tie": tie, "cluster": cluster, "weight": weight}
-        return query, amount, kept | {"covariates": covariates, "time": time}
+        return query, amount, kept | {"covariates": covariates, "time": time, "share": share}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -474,53 +478,6 @@ def with_unranked_last(orders: Lists) -> Lists:
     return replace(made, declared=undeclared(made, orders.declared))
 
 
-def settle_unranked(prefs: Preferences, unranked: str | None, name: str, usual: str | None = None) -> Preferences:
-    """Read the items that rankings leave out as it was asked, or as is ``usual``; else what was not asked is noted.
-
-    Not asked is an error where the log itself has both readings: some rankings leave items out, others name all of
-    them, several in last place, and nothing else is tied, as where not ranked is written out as last. Errors:
-    UsageError; Idle where no ranking leaves anything out.
-    """
-    if unranked is not None:
-        check_unranked(unranked)
-    if not isinstance(prefs, Lists) or prefs.kind != "orders":
-        if unranked is not None:
-            raise Idle("unranked", f"{name} holds {prefs.kind}; only orders leave items out")
-        return prefs
-    out = left_out(prefs)
-    partial, total = int(prefs.count[out > 0].sum(dtype=np.int64)), len(prefs)
-    if partial == 0:
-        if unranked is not None:
-            raise Idle("unranked", f"every ranking of {name} ranks all items of its query")
-        return prefs
-    unranked = unranked or usual
-    if unranked == "last":
-        return with_unranked_last(prefs)
-    if unranked == "missing":
-        return prefs
-    tiers = Ragged.runs(prefs.list_value, prefs.lists.owner)
-    ending = tiers.start[1:] == prefs.list_start[1:][prefs.lists.owner[tiers.first]]
-    holder, tied = prefs.lists.owner[tiers.first], tiers.sizes > 1
-    filled = np.zeros(prefs.distinct, bool)
-    filled[holder[tied & ending & (out[holder] == 0)]] = True
-    says: dict[str, Any] = {"log": name, "partial": partial, "of": total, "last": Setting("unranked", "last")}
-    if filled.any() and not (tied & ~(ending & filled[holder])).any():
-        raise UsageError(
-            f"{name}: {partial:,} of {total:,} rankings leave out items of their query, and "
-            f"{int(prefs.count[filled].sum(dtype=np.int64)):,} others name all of them, several in last place: say "
-            "whether an item that is not ranked is below those that are (",
-            says["last"],
-            ") or nothing is known of it (",
-            Setting("unranked", "missing"),
-            ")",
-        )
-    text = (
-        "{log}: {partial:,} of {of:rankings} {partial:leaves|leave} out items of their query; that is read as no "
-        "opinion ({last} puts them below the ranked)"
-    )
-    return replace(prefs, told=(*prefs.told, Note("not ranked", text, **says)))
-
-
 # -- building and changing preferences -----------------------------------------------------------------------------
 def counted_comparisons(
     winner: Any,
@@ -529,6 +486,7 @@ def counted_comparisons(
     query: Any = None,
     tie: NDArray[np.bool_] | None = None,
     weight: Floats | None = None,
+    share: Floats | None = None,
     count: Integers | None = None,
     cluster: Any = None,
     covariates: Mapping[str, Floats] | None = None,
@@ -549,6 +507,7 @@ def counted_comparisons(
         loser=losers,
         tie=tie,
         weight=weight,
+        share=share,
         covariates=np.column_stack([covariates[name] for name in names]) if names and covariates else None,
         covariate_names=names,
         time=time,

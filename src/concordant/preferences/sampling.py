@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError
+from concordant.errors import Setting, UsageError
 from concordant.preferences.labels import Labels
 from concordant.preferences.ragged import Ragged
 
@@ -107,7 +107,9 @@ def draw_subsets(
     if partition and (longest := int(total.max(initial=0))) > LONGEST:
         raise UsageError(
             f"blocks of random permutations shuffle all judgments of a query, here {longest:,}; at most {LONGEST:,} "
-            "are allowed. Draw the subsets independently (partition=False), which is as good there"
+            "are allowed. Draw the subsets independently (",
+            Setting("partition", False),
+            "), which is as good there",
         )
     whole = total <= k
     draws = np.where(whole, 1, subsets)

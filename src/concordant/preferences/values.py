@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError
 from concordant.preferences.counts import MOST
+from concordant.preferences.messages import labelled, message_label
 from concordant.preferences.notes import Note
 
 
@@ -185,7 +186,7 @@ def labels(column: Any, role: str, *, as_json: bool = False) -> Read:
     Errors (InputError) that no row can be blamed for: another type, a mixture of texts and integers, integers beyond
     64 bits with sign.
     """
-    array = flat(column)
+    array = flat(labelled(column))
     if as_json:
         return _json_labels(array, role)
     kind = array.type
@@ -423,7 +424,7 @@ def _json_values(array: pa.Array) -> list[Any]:
 
 
 def _json_labels(array: pa.Array, role: str) -> Read:
-    values = _json_values(array)
+    values = [one if (label := message_label(one)) is None else label for one in _json_values(array)]
     if not values:
         return Read(pa.nulls(len(array), TEXT), np.full(len(array), MISSING, np.int8))
     kinds = {type(value) for value in values}

@@ -74,8 +74,8 @@ class Answers:
         )  # fmt: skip
         return batch, scores
 
-    def _joint(self, query: Any) -> tuple[Joint, NDArray[np.int64]]:
-        """How the scores of a query vary together, and its nodes in the order of the rows."""
+    def _code_of(self, query: Any) -> int:
+        """The code of a query, which has to be named where there are several. Errors (UsageError): unknown."""
         if query is None and len(self.queries) > 1:
             raise UsageError(
                 f"which query? There are {len(self.queries):,}: {few(self.queries, 4)}; give ", Setting("query")
@@ -83,6 +83,11 @@ class Answers:
         code = 0 if query is None else int(self.queries.codes_of([query])[0])
         if code < 0:
             raise UsageError(f"unknown query {query!r}; there are {len(self.queries):,}: {few(self.queries)}")
+        return code
+
+    def _joint(self, query: Any) -> tuple[Joint, NDArray[np.int64]]:
+        """How the scores of a query vary together, and its nodes in the order of the rows."""
+        code = self._code_of(query)
         held: tuple[int, Joint] | None = vars(self).get("_held")
         if held is None or held[0] != code:
             batch, scores = self._fit_of(np.array([code]))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, triu
 from scipy.sparse.csgraph import connected_components
 
-from concordant.errors import UsageError
+from concordant.errors import Setting, UsageError
 from concordant.kernels.arrays import in_threads
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.counted import refuse_crossed
@@ -339,7 +339,8 @@ def bootstrap(
     if replicates < 2 or replicates * nodes > MOST:
         raise UsageError(
             f"{replicates:,} replicates of {nodes:,} scores: at least 2 replicates are needed and at most {MOST:,} "
-            "numbers kept; take fewer replicates, or interval='hessian' or 'sandwich'"
+            "numbers kept; take fewer replicates, or ",
+            Setting("interval", "sandwich"),
         )
     function = getattr(structure, "function", structure)
     if likelihood is None:  # click rates are absolute: a likelihood too, but of no gauge

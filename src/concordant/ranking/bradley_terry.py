@@ -179,7 +179,10 @@ def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict
     )
     said = _notes(batch, graphs, links, out, prior, False)
     if prior > 0 and total == 1 and graphs.nodes <= LARGE and (found := graded.endless()) is not None:
-        text = "only the prior (precision {prior:g}) keeps the scores of {items} and thresholds finite"
+        text = (
+            "only the prior, a pull to the middle (precision {prior:g}), keeps the scores of {items} and thresholds "
+            "finite"
+        )
         said = (*said, Note("kept finite by the prior", text, prior=prior, **named(batch, found[1])))
     text = "nothing but ties in {of:the comparisons|{graphs:,} of {of:,} graphs}: thresholds are infinite, all scores 0"
     if total and not graded.free.any() and not only.any():
@@ -414,8 +417,12 @@ def _notes(
     notes.extend(separation_note(batch, links, prior))
     zero = "as the prior has them" if mean else "0"
     for code, limit, what in (
-        ("no ties", -np.inf, "Davidson's ν is 0 there and the fit plain Bradley–Terry"),
-        ("nothing but ties", np.inf, f"Davidson's ν is infinite there and all scores are {zero}"),
+        (
+            "no ties",
+            -np.inf,
+            "nothing is to be learned of them, and the scores are those of plain Bradley–Terry (ν = 0)",
+        ),
+        ("nothing but ties", np.inf, f"all scores are {zero} (ν is infinite)"),
     ):
         if number := int((fitted.coefficients.get("ties", np.zeros(0)) == limit).sum()):
             text = code + " in {of:the comparisons|{graphs:,} of {of:,} graphs}: " + what

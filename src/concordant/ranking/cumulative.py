@@ -59,9 +59,12 @@ def levels_of(batch: Batch) -> Ints:
     prefs = batch.prefs
     if prefs.kind not in (None, "comparisons"):
         raise UsageError(CUMULATIVE, f" reads comparisons, not {prefs.kind}")
-    if not isinstance(prefs, Comparisons) or prefs.weight is None:
+    if not isinstance(prefs, Comparisons) or not prefs.weighted:
         return np.ones(1, np.int64)
-    levels = np.unique(prefs.weight if prefs.tie is None else prefs.weight[~prefs.tie])
+    if prefs.share is not None:
+        raise UsageError(CUMULATIVE, " reads grades, not shares of a win")
+    weight = np.ones(prefs.distinct) if prefs.weight is None else prefs.weight
+    levels = np.unique(weight if prefs.tie is None else weight[~prefs.tie])
     if len(levels) and ((levels != np.round(levels)).any() or levels.max() > MOST):
         odd = levels[(levels != np.round(levels)) | (levels > MOST)][0]
         raise UsageError(

@@ -21,7 +21,7 @@ from scipy.special import betainc, betaincinv, ndtr, ndtri
 
 from concordant.preferences.counts import bit_width
 from concordant.preferences.graphs import Batch
-from concordant.preferences.preferences import Lists
+from concordant.preferences.preferences import Comparisons, Lists
 from concordant.preferences.ragged import Ragged
 
 Floats = NDArray[np.float64]
@@ -125,6 +125,9 @@ def _draws(batch: Batch) -> tuple[Whole, Floats, Floats]:
     net = np.where(edges.tie, 0.0, np.where(edges.winner > edges.loser, -edges.strength, edges.strength))
     times = batch.multiplicity[edges.holder].astype(np.float64)
     if prefs.cluster is None:
+        if isinstance(prefs, Comparisons) and prefs.share is not None:  # both parts of a win are one draw
+            _, first, draw = np.unique(edges.holder, return_index=True, return_inverse=True)
+            pair, times, net = pair[first], times[first], np.bincount(draw, net).astype(np.float64)
         kept = net != 0
         return pair[kept], net[kept], times[kept]
     cluster = prefs.cluster[batch.judgment[edges.holder]].astype(np.int64)

@@ -370,7 +370,9 @@ class _Model:
         times = self.batch.multiplicity[edges.holder[self.rows]].astype(float)
         found: Floats = np.zeros_like(inverse)
         if not ways:
-            found = (own * times[:, None]).T @ own * times.sum() / max(times.sum() - 1, 1)
+            _, first, draw = np.unique(edges.holder[self.rows], return_index=True, return_inverse=True)
+            drawn, often = np.stack([np.bincount(draw, column) for column in own.T], axis=1), times[first]
+            found = (drawn * often[:, None]).T @ drawn * often.sum() / max(often.sum() - 1, 1)
         holders = edges.holder[self.rows]
         for number in range(1, len(ways) + 1):
             for chosen in combinations(ways, number):

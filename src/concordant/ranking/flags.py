@@ -63,6 +63,8 @@ class Flag:
     one: str = ""
     many: str = ""
     """What is said of one such item, and of several, where it is not what their support says."""
+    means: str = ""
+    """What the label means, where it is not plain."""
     leads: str = ""
     """What a report says of the first of a ranking, before what keeps its score finite; nothing where this is empty."""
 
@@ -71,7 +73,12 @@ FLAGS = (
     Flag(1, "never compared", False, "it has no score of its own", "they have no score of their own"),
     Flag(2, "never lost", leads="never lost"),
     Flag(4, "never won"),
-    Flag(8, "separated", leads="stands where wins and losses set no limit"),
+    Flag(
+        8,
+        "separated",
+        means=" (all judgments against any other group go one way)",
+        leads="stands where wins and losses set no limit",
+    ),
 )
 LABELS = tuple(", ".join(flag.label for flag in FLAGS if flag.code & codes) for codes in range(1 << len(FLAGS)))
 """The text of each sum of codes, empty for 0."""
@@ -126,4 +133,4 @@ def flag_said(flag: Flag, number: int, unlimited: Unlimited) -> str:
     '1,200 items never compared: they have no score of their own'
     """
     words: Flag | Support = SUPPORTS[unlimited] if flag.needs_prior else flag
-    return f"{counted(number, 'items')} {flag.label}: {words.one if number == 1 else words.many}"
+    return f"{counted(number, 'items')} {flag.label}{flag.means}: {words.one if number == 1 else words.many}"

@@ -195,8 +195,8 @@ def _one_sided(found: Intervals, separated: Separated | None, value: Floats) -> 
     own = ~np.isnan(below) & (np.isfinite(found.lower) | np.isfinite(found.upper))  # or there was too little to go by
     number = int((own & (np.isfinite(below) | np.isfinite(above))).sum())
     text = (
-        "{rows:items} that the data limit on one side {rows:has its|have their} limit where the likelihood, without "
-        "the prior, is {share:.3g} of what it can be"
+        "{rows:items} {rows:has an interval|have intervals} with one end only, as wins or losses are missing: it lies "
+        "where the judgments, without the prior, are {share:.3g} times as likely as they can be"
     )
     return replace(
         found,
@@ -209,7 +209,7 @@ def _one_sided(found: Intervals, separated: Separated | None, value: Floats) -> 
 def _with_quasi(limits: Bounds, batch: Batch, curvature: Curvature, linked: Connectivity) -> Bounds:
     error, worst = quasi_errors(batch, curvature, linked, method=limits.method)
     if np.isnan(worst).all():
-        note = Note("no quasi errors", "no quasi-standard errors: graphs of 2 to 500 connected items have them")
+        note = Note("no quasi errors", "no quasi-standard errors: queries with 2 to 500 connected items have them")
     else:
         text = "quasi-standard errors reproduce those of all differences to within {worst:.1%}"
         note = Note("quasi errors", text, worst=float(np.nanmax(worst)))

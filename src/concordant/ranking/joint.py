@@ -29,6 +29,7 @@ from concordant.ranking.covariance import Meat, covariance
 from concordant.ranking.cumulative import Cuts
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.intervals import IntervalOptions, separated_items, suited
+from concordant.ranking.rank_intervals import levels
 from concordant.ranking.scores import Scores
 from concordant.ranking.separated import Separated
 from concordant.ranking.standard_errors import default_method
@@ -86,8 +87,57 @@ class Fitted:
         return Replicated(*law, np.where(alone, np.nan, drawn.replicates + (scores.value - drawn.scores.value)))
 
 
+class Varying(ABC):
+    """Scores and how they vary together: what statements about ranks ask for, whatever the scores are of."""
+
+    level: float
+
+    @property
+    @abstractmethod
+    def value(self) -> Floats:
+        """The scores."""
+
+    @property
+    @abstractmethod
+    def group(self) -> Ints:
+        """The component of each item, from 0 on."""
+
+    @property
+    @abstractmethod
+    def compared(self) -> Flags:
+        """Which items were compared with another one."""
+
+    @property
+    @abstractmethod
+    def pair_errors(self) -> Floats:
+        """Standard errors of all differences, shape (items, items); inf where not determined and on the diagonal."""
+
+    @property
+    @abstractmethod
+    def draws(self) -> Floats:
+        """How the scores may differ from the truth, shape (draws, items); 0 where no difference is known."""
+
+    separated: Separated | None = None
+    """What is known of items that the data limit on one side."""
+
+    @property
+    def level_of_differences(self) -> float:
+        """The level that differences are compared at: where items are separated these take half of the error."""
+        return self.level
+
+    @property
+    def normal(self) -> bool:
+        """Whether the draws follow a normal or t law."""
+        return True
+
+    @property
+    def size(self) -> int:
+        """Number of items."""
+        return len(self.value)
+
+
 @dataclass(frozen=True, eq=False)
-class Joint(ABC):
+class Joint(Varying):
     """The scores of the items of one query and how they vary together."""
 
     batch: Batch
@@ -102,7 +152,7 @@ class Joint(ABC):
     """Of the structure, as they were given."""
 
     @cached_property
-    def separated(self) -> Separated | None:
+    def separated(self) -> Separated | None:  # type: ignore[override]
         """What is known of items that the data limit on one side, as for the intervals; None where there are none."""
         method = default_method(self.batch, self.scores) if self.method == "bootstrap" else self.method
         used = {name: self.scores.options[name] for name in ("prior",) if name in self.scores.options}
@@ -115,14 +165,24 @@ class Joint(ABC):
         return Cuts.of(held) if self.scores.options.get("ties") == "cumulative" else None
 
     @property
-    def size(self) -> int:
-        """Number of items."""
-        return len(self.batch.item)
-
-    @property
     def value(self) -> Floats:
         """The scores."""
         return self.scores.value
+
+    @property
+    def group(self) -> Ints:
+        """The component of each item."""
+        return self.gauge.group
+
+    @property
+    def compared(self) -> Flags:
+        """Which items were compared with another one."""
+        return self.links.compared
+
+    @property
+    def level_of_differences(self) -> float:
+        """That of ``levels``."""
+        return float(levels(self.batch, self.level, self.separated)[0])
 
     @property
     def coefficients(self) -> tuple[str, ...]:
@@ -138,11 +198,6 @@ class Joint(ABC):
     @abstractmethod
     def matrix(self) -> Floats:
         """Covariance of the scores in their gauge, then of the coefficients; NaN where it is not known."""
-
-    @property
-    @abstractmethod
-    def draws(self) -> Floats:
-        """How the scores may differ from the truth, shape (draws, items); 0 where no difference is known."""
 
     @cached_property
     def block(self) -> Ints:
@@ -185,6 +240,11 @@ class Replicated(Joint):
 
     replicates: Floats
     """Shape (replicates, items)."""
+
+    @property
+    def normal(self) -> bool:
+        """No: replicates follow the law that they have."""
+        return False
 
     @cached_property
     def matrix(self) -> Floats:

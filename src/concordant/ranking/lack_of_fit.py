@@ -209,7 +209,7 @@ def lack_of_fit(batch: Batch, scores: Scores, *, seed: int = 0) -> Floats:
     parts = batch.node_groups.most(blocks) + 1
     free = graphs.pairs.sizes - (graphs.sizes - parts) - fitted.extras
     prefs = batch.prefs
-    plain = isinstance(prefs, Comparisons) and prefs.weight is None and prefs.cluster is None
+    plain = isinstance(prefs, Comparisons) and not prefs.weighted and prefs.cluster is None
     open_ = (free > 0) & (batch.judgments >= FEWEST)
     if not plain and fitted.prior > FIXED_PRIOR:  # what a strong prior leaves unexplained is no lack of fit
         how = {name: scores.options[name] for name in ("ties", "covariates") if name in scores.options}
@@ -514,7 +514,7 @@ def contradictions(batch: Batch, value: Floats) -> Contradictions:
     loser = np.where(up, graphs.second[found], graphs.first[found])
     wins, losses = (f(graphs.wins[found], graphs.losses[found]) for f in (np.maximum, np.minimum))
     prefs = batch.prefs
-    if isinstance(prefs, Comparisons) and prefs.weight is None and prefs.cluster is None:
+    if isinstance(prefs, Comparisons) and not prefs.weighted and prefs.cluster is None:
         tail = binomial_tail(wins, wins + losses)
     elif len(found):
         tests = edge_tests(batch)
@@ -558,12 +558,15 @@ def misfit_notes(p_value: Floats, contradicted: pa.Table) -> tuple[Note, ...]:
         if len(p_value) == 1:
             p = float(p_value[0])
             said = "p = {p:.2g}" if p >= TINY else f"p < {TINY:g}"
-            text = f"the scores are right where one scale explains all pairs; here none does (lack of fit: {said})"
+            text = (
+                f"the scores are right where one score for each item explains all pairs; here it does not "
+                f"(lack of fit: {said})"
+            )
             numbers: dict[str, Any] = {"p": p}
         else:
             text = (
-                "the scores are right where one scale explains all pairs; in {queries:,} of {tested:,} queries tested "
-                "none seems to (lack of fit: p ≤ {level:g}, where chance gives about {chance:,})"
+                "the scores are right where one score for each item explains all pairs; in {queries:,} of {tested:,} "
+                "queries tested it seems not to (lack of fit: p ≤ {level:g}, where chance gives about {chance:,})"
             )
             tested, bad = int((~np.isnan(p_value)).sum()), int((p_value <= NOISE).sum())
             numbers = {"queries": bad, "tested": tested, "level": NOISE, "chance": round(NOISE * tested)}

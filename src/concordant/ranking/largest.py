@@ -17,6 +17,8 @@ Flags = NDArray[np.bool_]
 CACHED = 1 << 18
 """Numbers worked on at a time."""
 SLACK = 1e-9
+LOOKED_AT = 1e8
+"""Items squared × draws from which a compiled loop over rows is quicker, the time to load it included."""
 
 
 def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
@@ -32,6 +34,8 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
     out = np.zeros(count)
     if items < 2 or not weight.any():
         return out
+    if count * items**2 > LOOKED_AT:
+        return _by_rows(draws, weight, 0.0)
     both = np.maximum(weight, weight.T)
     some = np.flatnonzero(both.any(axis=0))
     if len(some) < items:
@@ -53,6 +57,22 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
         least -= u.max(axis=1)[:, None] + SLACK
         out[begin : begin + step] = _among(values, weight, u >= least, most)
     return out
+
+
+def critical(draws: Floats, weight: Floats, group: Ints, level: float) -> float:
+    """Return the quantile of ``largest``. Draws that stay below it are not looked at to the end."""
+    if draws.size * draws.shape[1] <= LOOKED_AT:
+        return float(quantile(largest(draws, weight, group), level))
+    floor = float(quantile(_by_rows(draws, weight, np.inf), level))
+    return float(quantile(_by_rows(draws, weight, floor), level))
+
+
+def _by_rows(draws: Floats, weight: Floats, floor: float) -> Floats:
+    from concordant.kernels.pair_maxima import pair_maxima
+
+    most = np.empty(len(draws))
+    pair_maxima(np.ascontiguousarray(draws), np.ascontiguousarray(weight), floor, most)
+    return most
 
 
 def _among(values: Floats, weight: Floats, candidate: Flags, most: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,7 @@ from concordant.ranking.prediction import covariate_values, paired, probabilitie
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank_intervals import among_others, places, ranks_from_ends
 from concordant.ranking.ranked_lists import touches
+from concordant.ranking.shown import as_html, drawn_paths, html_words
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -164,6 +165,20 @@ class Paths:
     def to_polars(self) -> Any:
         """Return the paths as a polars data frame (polars must be installed)."""
         return as_polars(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        return html_words(repr(self)) + as_html(self.at())
+
+    def plot(self, items: Sequence[Any] | None = None, *, axes: Any = None) -> Any:
+        """Draw the path of each item, with its interval, by Matplotlib (the extra ``figures``); return the axes.
+
+        ``items``: those to draw; not given: the eight that are best at the end. ``axes``: where; else a new figure.
+
+        Errors: ConcordantError without Matplotlib; UsageError for unknown items.
+        """
+        some = self.at().to_arrow()["item"].to_pylist()[:8] if items is None else list(items)
+        self._codes(pa.array(some))
+        return drawn_paths(self.to_arrow().to_pydict(), some, self.level, axes)
 
     # -- one time ----------------------------------------------------------------------------------------------------
     def at(self, when: Any = None, *, min_judgments: int = 0) -> Ranking:

@@ -18,6 +18,7 @@ from concordant.preferences.frames import as_pandas, as_polars
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note, added_up
+from concordant.preferences.pooling import scattered_notes
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
@@ -41,6 +42,7 @@ from concordant.ranking.rank_intervals import among_others, anywhere, places
 from concordant.ranking.ranked_lists import touches
 from concordant.ranking.residuals import standardised
 from concordant.ranking.scores import Scores
+from concordant.ranking.shown import Shown
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
 
@@ -52,7 +54,7 @@ BLOCK = 2_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking(Answers):
+class Ranking(Answers, Shown):
     """Items in order of their scores, per query and component; immutable.
 
     Rows stand by query, component, rank, item. Ranks restart in each component, because scores of two components
@@ -530,6 +532,7 @@ def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitte
         notes=(
             *(note for note in prefs.notes if not (of_lists and getattr(note, "code", "") == "not ranked")),
             *chosen,
+            *scattered_notes(prefs),
             *_population(prefs, parts),
             *added_up((note for part in parts for note in part.notes), len(prefs.queries)),
             *said,

@@ -23,17 +23,18 @@ the order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from concordant.errors import Idle, UsageError, did_you_mean, whole_number
+from concordant.errors import Idle, Setting, UsageError, did_you_mean, whole_number
 from concordant.progress import steps
-from concordant.ranking.joint import Joint, Replicated
-from concordant.ranking.largest import largest, quantile
-from concordant.ranking.rank_intervals import among_others, levels, outermost
+from concordant.ranking.joint import Varying
+from concordant.ranking.largest import critical, quantile
+from concordant.ranking.rank_intervals import among_others, outermost
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,7 +44,7 @@ OWN = 2e9
 """Items squared × draws up to which every item has a critical value of its own."""
 
 
-def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.Array, ranked: Flags) -> pa.Table:
+def rank_sets(joint: Varying, kind: str, top: int | None, nodes: Ints, items: pa.Array, ranked: Flags) -> pa.Table:
     """Return what ``Ranking.rank_sets`` says of some nodes, in their order; ``items`` are their labels.
 
     ``ranked``: which nodes have a rank; of the others nothing is said, nor do they count for the ranks.
@@ -51,10 +52,10 @@ def rank_sets(joint: Joint, kind: str, top: int | None, nodes: Ints, items: pa.A
     if kind not in KINDS:
         raise UsageError(f"unknown kind of rank set {kind!r}; {did_you_mean(str(kind), KINDS)}")
     if kind == "top" and top is None:
-        raise UsageError("the first how many? Give top a number (top=3, for instance)")
+        raise UsageError("the first how many? Give ", Setting("top", 3), ", for instance")
     if kind != "top" and top is not None:
         raise Idle("top", f"the kind of rank sets is {kind}", "leave it out, or take the kind top")
-    group = joint.gauge.group.astype(np.int64)
+    group = joint.group.astype(np.int64)
     never = ~ranked[nodes]
     columns = {"component": group[nodes] + 1, "item": items}
     if kind == "alone":
@@ -77,31 +78,26 @@ def _bounds(lower: Ints, upper: Ints, never: Flags) -> dict[str, pa.Array]:
     return {"rank_lower": pa.array(lower, mask=never), "rank_upper": pa.array(upper, mask=never)}
 
 
-def _together(joint: Joint, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
+def _together(joint: Varying, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
     """Ranks of all nodes; items that the data limit on one side take half of the error, as in the columns."""
-    above = certainly_above(joint, ranked, _level(joint))
+    above = certainly_above(joint, ranked, joint.level_of_differences)
     lower, upper = _open(joint, group)
     return _with_separated(joint, lower + above.sum(axis=0), upper - above.sum(axis=1), group, ranked)
 
 
-def _level(joint: Joint) -> float:
-    """The level that differences are compared at: where items are separated these take half of the error."""
-    return float(levels(joint.batch, joint.level, joint.separated)[0])
-
-
-def _open(joint: Joint, group: Ints) -> tuple[Ints, Ints]:
+def _open(joint: Varying, group: Ints) -> tuple[Ints, Ints]:
     """All ranks of a component, for each of its nodes."""
-    size = np.bincount(group, joint.links.compared).astype(np.int64)[group]
+    size = np.bincount(group, joint.compared).astype(np.int64)[group]
     return np.ones(len(size), np.int64), size
 
 
-def _with_separated(joint: Joint, lower: Ints, upper: Ints, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
+def _with_separated(joint: Varying, lower: Ints, upper: Ints, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
     """Narrow ranks by which separated items surely stand first or last; then count the ranked items only."""
     lower, upper = outermost(lower, upper, joint.separated, joint.level)
-    return among_others(lower, upper, group, joint.links.compared & ~ranked)
+    return among_others(lower, upper, group, joint.compared & ~ranked)
 
 
-def _t(joint: Joint, ranked: Flags) -> tuple[Floats, Floats]:
+def _t(joint: Varying, ranked: Flags) -> tuple[Floats, Floats]:
     """(s_i − s_j)/s.e. of all ordered pairs of the ranked items, −inf where not determined, and 1/s.e., 0 there."""
     error = joint.pair_errors
     known = np.isfinite(error) & ranked[:, None] & ranked
@@ -110,50 +106,54 @@ def _t(joint: Joint, ranked: Flags) -> tuple[Floats, Floats]:
 
 
 def _step_down(
-    joint: Joint, weight: Floats, reject: Callable[[float], Flags], left: Callable[[Flags], Flags], level: float
+    joint: Varying, weight: Floats, reject: Callable[[float], Flags], left: Callable[[Flags], Flags], level: float
 ) -> Flags:
     """Reject hypotheses by ever smaller critical values, those of the hypotheses that are ``left``."""
-    group = joint.gauge.group.astype(np.int64)
+    group = joint.group.astype(np.int64)
     rejected = np.zeros(weight.shape, bool)
     while True:
-        critical = float(quantile(largest(joint.draws, np.where(left(rejected), weight, 0.0), group), level))
-        found = rejected | reject(critical)
+        found = rejected | reject(critical(joint.draws, np.where(left(rejected), weight, 0.0), group, level))
         if (found == rejected).all():
             return rejected
         rejected = found
 
 
-def certainly_above(joint: Joint, ranked: Flags, level: float | None = None) -> Flags:
+def certainly_above(joint: Varying, ranked: Flags, level: float | None = None) -> Flags:
     """Return which items are certainly above which, all statements at once; shape (items, items).
 
     Entry i, j: item i is above item j. ``level``: the joint's where not given.
     """
-    t, weight = _t(joint, ranked)
     level = joint.level if level is None else level
-    return _step_down(joint, weight, lambda critical: t > critical, lambda rejected: ~rejected, level)
+    held: dict[Any, Flags] = vars(joint).setdefault("_certain", {})
+    key = level, ranked.tobytes()
+    if key not in held:
+        t, weight = _t(joint, ranked)
+        held[key] = _step_down(joint, weight, lambda least: t > least, lambda rejected: ~rejected, level)
+    return held[key]
 
 
-def _among_first(joint: Joint, k: int, ranked: Flags) -> Flags:
+def _among_first(joint: Varying, k: int, ranked: Flags) -> Flags:
     """Which items may be among the first k of their component."""
     t, weight = _t(joint, ranked)
 
-    def reject(critical: float) -> Flags:
-        out = (t > critical).sum(axis=0) >= k
+    def reject(least: float) -> Flags:
+        out = (t > least).sum(axis=0) >= k
         return np.asarray(np.broadcast_to(out, t.shape), bool)
 
-    return np.asarray(~_step_down(joint, weight, reject, lambda rejected: ~rejected, _level(joint))[0], bool)
+    out = _step_down(joint, weight, reject, lambda rejected: ~rejected, joint.level_of_differences)[0]
+    return np.asarray(~out, bool)
 
 
-def _first(joint: Joint, ranked: Flags) -> Flags:
+def _first(joint: Varying, ranked: Flags) -> Flags:
     """Which items may be the first of their component: each candidate by the law of its own differences.
 
     Its critical value lies between that of one difference and that of all, so few candidates need draws.
     """
     t, weight = _t(joint, ranked)
-    draws, ahead, level = joint.draws, t.max(axis=0), _level(joint)
-    all_of_them = float(quantile(largest(draws, weight, joint.gauge.group.astype(np.int64)), level))
+    draws, ahead, level = joint.draws, t.max(axis=0), joint.level_of_differences
+    all_of_them = critical(draws, weight, joint.group.astype(np.int64), level)
     out = np.asarray(ahead <= all_of_them, bool)
-    least = 0.0 if isinstance(joint, Replicated) else float(ndtri(level))
+    least = float(ndtri(level)) if joint.normal else 0.0
     for j in steps("candidates", np.flatnonzero(out & (ahead > least)).tolist()):
         others = np.flatnonzero(weight[:, j])
         most = ((draws[:, others] - draws[:, [j]]) * weight[others, j]).max(axis=1)
@@ -161,10 +161,10 @@ def _first(joint: Joint, ranked: Flags) -> Flags:
     return out
 
 
-def _alone(joint: Joint, nodes: Ints, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
+def _alone(joint: Varying, nodes: Ints, group: Ints, ranked: Flags) -> tuple[Ints, Ints]:
     """Ranks of all nodes, each of ``nodes`` by the critical value of its own differences."""
     t, weight = _t(joint, ranked)
-    draws, level = joint.draws, _level(joint)
+    draws, level = joint.draws, joint.level_of_differences
     if float(len(nodes)) * joint.size * len(draws) > OWN:
         raise UsageError(
             f"rank sets of {len(nodes):,} of {joint.size:,} items, each with a critical value of its own, take long: "
@@ -180,8 +180,8 @@ def _alone(joint: Joint, nodes: Ints, group: Ints, ranked: Flags) -> tuple[Ints,
         up, down = np.zeros(len(others), bool), np.zeros(len(others), bool)
         while True:  # hypotheses "other is not above j" and "j is not above other" that are left
             most = np.maximum(_most(scaled[:, ~up]), _most(-scaled[:, ~down]))
-            critical = float(quantile(most, level))
-            more_up, more_down = up | (ahead > critical), down | (-ahead > critical)
+            least = float(quantile(most, level))
+            more_up, more_down = up | (ahead > least), down | (-ahead > least)
             if (more_up == up).all() and (more_down == down).all():
                 break
             up, down = more_up, more_down

@@ -148,7 +148,10 @@ def separation_note(batch: Batch, links: Connectivity, prior: float) -> tuple[No
     nodes = np.flatnonzero(links.separated)
     if len(nodes) == 0 or prior == 0:
         return ()
-    text = "only the prior (precision {prior:g}) keeps the scores of {items} finite: the wins and losses set no limit"
+    text = (
+        "wins and losses set the scores of {items} no limit: only the prior, a pull to the middle (precision "
+        "{prior:g}), keeps them finite"
+    )
     return (Note("kept finite by the prior", text, prior=float(prior), **named(batch, nodes)),)
 
 

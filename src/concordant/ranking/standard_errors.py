@@ -122,8 +122,9 @@ def score_intervals(
             variance[few[batch.owner]] = np.inf
             extra[few[np.asarray(curvature.extra_owner, np.int64)]] = np.inf
             text = (
-                "{graphs:graphs} {graphs:has|have} fewer than two judgments or clusters: the sandwich has no spread to "
-                "go by and {graphs:its|their} intervals are infinite ({ask} would take edges for independent)"
+                "{graphs:queries} {graphs:has|have} fewer than two judgments or clusters: there is no spread between "
+                "them to go by and {graphs:its|their} intervals are infinite ({ask} would take all preferences for "
+                "independent)"
             )
             ask = Setting("interval", "hessian")
             notes.append(Note("too few judgments", text, graphs=int(few.sum()), ask=ask))

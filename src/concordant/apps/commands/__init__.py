@@ -15,10 +15,13 @@ from concordant.apps.commands.saying import Watch, as_json, said_as, say, watche
 from concordant.apps.commands.standard import standard_streams
 
 COMMANDS = {
+    "doctor": "Say what a file is, what it supports, what stops it, and what to run next.",
     "rank": "Rank the items of a preference log, per query, with intervals.",
     "compare": "Say whether one item is better than another, and which ranks the log leaves open.",
     "explain": "Say why items win: coefficients of their properties, with standard errors.",
     "tree": "Say for whom the ranking differs: groups of judges or prompts, each with its own ranking.",
+    "scores": "Rank systems by scores on tasks: who may be the best, tiers, which differences are more than chance.",
+    "look": "May the first place be named while votes come in? Look after any vote; which pairs to ask next.",
     "judges": "Say who judges reliably, by a coin, or by what stands first; people beside a judge model.",
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
     "score": "Score and rank items by a model that fit has kept.",

@@ -94,7 +94,7 @@ def _judged(options: AbstentionOptions, log: str, missing: str, names: Sequence[
     file = options.judged_features or options.features
     if file is None:
         raise UsageError("--judgments needs the features of the items it judges: --judged-features F")
-    prefs = read_log(log).preferences
+    prefs = read_log(log, pool=False).preferences
     features = read_feature_file(file, options, missing=missing, names=names)
     features, _ = labelled_like(features, prefs)
     if options.judged_features is None and set(prefs.items).isdisjoint(features.items):

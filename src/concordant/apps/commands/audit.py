@@ -12,19 +12,26 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.compare import items_named
+from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import AuditOptions
-from concordant.apps.commands.output import check_output, plain, print_csv, show_table, write, write_json
+from concordant.apps.commands.output import check_output, plain, print_csv, show_table, write, write_json, write_text
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line, say
 from concordant.auditing.audit import asked_for, audited
 from concordant.auditing.findings import Audit
 from concordant.auditing.settings import AuditSettings
+from concordant.boards.fragility import Fragility, fragility
 from concordant.errors import UsageError, counted
 from concordant.io.read import read_log
+from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import structure
 
+YES = {True: "yes", False: "no", None: None}
+OPEN = {"true": "yes", "false": "no", "undetermined": "open: a pair was never judged"}
+BEATS = {"fails": "none", "undetermined": "open: a pair was never judged"}
 SHORT = {"infimum not attained": "not attained", "stopped before convergence": "stopped early"}
 """What a minimiser's status is called where there is little room."""
 LONGEST = 28
@@ -35,7 +42,13 @@ def show_audit(found: Audit, rows: int) -> None:
     """Print the tables, an empty line after each: of one query everything, of many the surrogates and some queries."""
     if len(found.queries) > 1:
         some = _table(_query, found.queries.slice(0, rows))
-        tables = [found.overall, some if max(some["parts"].to_pylist()) > 1 else some.drop_columns(["parts"])]
+        losses = found.overall.rename_columns(
+            [
+                {"surrogate": "loss", "target": "judged by", "mean_regret": "excess"}.get(name, name)
+                for name in found.overall.column_names
+            ]
+        )
+        tables = [losses, some if max(some["parts"].to_pylist()) > 1 else some.drop_columns(["parts"])]
     else:
         facts = _facts(found.queries.to_pylist()[0])
         shown = pa.table({"fact": list(facts), "of_this_query": list(facts.values())})
@@ -64,7 +77,7 @@ def _query(row: Mapping[str, Any]) -> dict[str, Any]:
         "judgments": row["judgments"],
         "parts": row["components"],
         "acyclic": row["acyclic"],
-        "low_noise": row["low_noise"],
+        "low_noise": OPEN[row["low_noise"]].partition(":")[0],
         "row_sums": row["row_sum_condition"],
         "optimal_loss": row["optimal_loss"],
         "exact": row["optimal_exact"],
@@ -74,21 +87,23 @@ def _query(row: Mapping[str, Any]) -> dict[str, Any]:
 def _facts(row: Mapping[str, Any]) -> dict[str, str]:
     """What is known of the only query, with the evidence; what does not apply is left out."""
     facts = {
-        "components": row["components"],
-        "acyclic": row["acyclic"],
+        "groups never compared with each other": row["components"] if row["components"] > 1 else None,
+        "without cycles": YES[row["acyclic"]],
         "shortest cycle": _chain(row["cycle"], closed=True),
         "items in the largest cycles": row["largest_component"] if not row["acyclic"] else None,
-        "low noise": row["low_noise"],
-        "worst violated triple": _chain(row["violated_triple"]),
+        "leads add up (low noise)": OPEN[row["low_noise"]],
+        "where they do so least": _chain(row["violated_triple"]),
         "needed, never judged": _chain(row["missing_pair"], " and "),
-        "row-sum condition": row["row_sum_condition"],
-        "Condorcet winner": row["condorcet_winner"] if row["condorcet"] == "holds" else row["condorcet"],
-        "items in the Smith set": row["smith_set"],
-        "optimal loss": f"{row['optimal_loss']:.4f}",
-        "no order is below": f"{row['optimal_lower']:.4f}",
+        "net wins rank rightly (row sums)": YES[row["row_sum_condition"]],
+        "beats every other (Condorcet)": row["condorcet_winner"]
+        if row["condorcet"] == "holds"
+        else BEATS[row["condorcet"]],
+        "first that beat all others (Smith)": row["smith_set"],
+        "best order: pairs wrong a judgment": f"{row['optimal_loss']:.4f}",
+        "any order: at least": f"{row['optimal_lower']:.4f}",
         "best order found by": row["optimal_method"] + (", exact" if row["optimal_exact"] else ", not proven best"),
         "cycles are": row.get("cycles_are"),
-        "p of the cycles": _share(row.get("cycle_p_value")) if not row["acyclic"] else None,
+        "chance makes such cycles, p": _share(row.get("cycle_p_value")) if not row["acyclic"] else None,
         "resamples without cycles": _share(row.get("acyclic_share")),
         "resamples, same winner": _share(row.get("winner_share")),
     }
@@ -99,10 +114,10 @@ def _surrogate(row: Mapping[str, Any]) -> dict[str, Any]:
     pairwise = row["target"] == "pairwise"
     heaviest = None if row["above"] is None else f"{_short(row['above'])} > {_short(row['below'])}"
     return {
-        "surrogate": row["surrogate"],
-        "minimiser": SHORT.get(row["status"], row["status"]),
-        "regret": row["regret"],
-        "consistent": row["consistent"],
+        "loss": row["surrogate"],
+        "minimum": SHORT.get(row["status"], row["status"]),
+        "excess": row["regret"],
+        "right": row["consistent"],
         "flipped": row["flipped"] if pairwise else None,
         "heaviest_flipped": heaviest if pairwise else f"(judged by {row['target'].upper()})",
     }
@@ -154,13 +169,20 @@ def audit(options: AuditOptions) -> None:
     if reading.rejects:
         tell([f"skipped: {reading.report()}"])
     options.say_notes(reading.notes)
-    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    prefs = reading.preferences
     with Progress(quiet, "auditing"):
         asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}
-        found = audited(prefs, AuditSettings(**asked | {"structure_options": click_options(options) or None}))
+        asked |= {"structure_options": click_options(options) or None}
+        fragile = _fragility(prefs, options) if options.fragility else None
+        if fragile and not options.replicates:
+            asked["top"] = None  # it says how many are asked about below
+        found = audited(prefs, AuditSettings(**asked))
     if output is not None:
         if output.lower().endswith(".json"):
-            write_json({"file": log} | found.to_dict(), output)
+            more = {} if fragile is None else {"fragility": fragile.to_dict()}
+            write_json({"file": log} | found.to_dict() | more, output)
+        elif output.lower().endswith(".md"):
+            write_text(found.to_markdown(worded), output)
         else:
             write(_flat(found.to_arrow()), output)
         options.say("wrote", f"wrote {output}: {counted(len(found.queries), 'queries')}", path=output)
@@ -172,12 +194,17 @@ def audit(options: AuditOptions) -> None:
     elif output is None:
         print_csv(_flat(found.to_arrow()))
     if not quiet or sys.stdout.isatty():
-        for line in found.summary:
+        for line in (*found.summary, *(fragile.lines() if fragile else ())):
             if sys.stdout.isatty():
                 click.echo(one_line(line))
             else:
                 say("summary", line)
-    options.say_notes(found.notes)
+    options.say_notes([*found.notes, *(fragile.notes if fragile else ())])
+
+
+def _fragility(prefs: Preferences, options: AuditOptions) -> Fragility:
+    pair = items_named(prefs.items, options.pair or ())
+    return fragility(prefs, top=options.top or 1, pair=(pair[0], pair[1]) if pair else None)
 
 
 def _flat(table: pa.Table) -> pa.Table:

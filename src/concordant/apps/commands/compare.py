@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -11,16 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from concordant.apps.commands.compare_boards import compare_boards
 from concordant.apps.commands.options import CompareOptions
-from concordant.apps.commands.output import check_output, print_csv, remarks, show_table, write
+from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.saying import one_line
 from concordant.errors import UsageError
+from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.ranking.comparing import Contrast
 from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.rank import Ranking
+from concordant.ranking.shown import remarks
 from concordant.ranking.structures import structure
 
 SHOWN = (
@@ -34,9 +37,13 @@ def compare(options: CompareOptions) -> None:
     """Print sentences or a table on a terminal, CSV into a pipe; notes go to stderr."""
     output, terminal = options.output, sys.stdout.isatty()
     member = structure(options.structure)
+    options.settle(boards=options.new is not None or options.by is not None)
     options.settle(terminal=terminal, alone=options.interval == "hessian", forgets="covariates" not in member.options)
     if options.interval == "none":
         raise UsageError("--interval none leaves nothing to compare by; allowed: auto, hessian, sandwich, bootstrap")
+    if options.new is not None or options.by is not None:
+        compare_boards(options)
+        return
     if output is not None:
         check_output(output, options.log)
     kind = "top" if options.top else options.ranks
@@ -68,11 +75,16 @@ def compare(options: CompareOptions) -> None:
     options.say_notes([*remarks(board), *_notes(board, table, kind, options.top)])
 
 
+def items_named(labels: Labels, names: Iterable[str]) -> list[Any]:
+    """Return the items that words of a command line name: numbers where the items are numbers."""
+    whole = pa.types.is_integer(labels.values.type)
+    return [int(name) if whole and name.lstrip("-").isdigit() else name for name in names]
+
+
 def _pairs(board: Ranking, wanted: tuple[tuple[str, str], ...]) -> Iterator[tuple[Any, Contrast]]:
     """Compare the pairs that were named, in every query that has both items."""
-    whole = pa.types.is_integer(board.items.values.type)
     for names in wanted:
-        items = [int(name) if whole and name.lstrip("-").isdigit() else name for name in names]
+        items = items_named(board.items, names)
         codes = board.items.codes_of(pa.array(items))
         queries = [board.queries[code] for code in np.unique(board.query[np.isin(board.item, codes[:1])]).tolist()
                    if (board.item[board.query == code] == codes[1]).any()]  # fmt: skip
@@ -108,7 +120,7 @@ def _notes(board: Ranking, table: pa.Table, kind: str | None, top: int | None) -
     if kind == "top":
         text = (
             "with {level:g}% confidence the first " + ("is" if top == 1 else "{top} are") + " among the {marked:items} "
-            "marked true (standard errors: {how})"
+            "marked (standard errors: {how})"
         )
         marked = int(pc.sum(table["among_first"]).as_py() or 0)
         return [Note("rank sets", text, level=level, how=how, marked=marked, top=top)]

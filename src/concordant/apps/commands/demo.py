@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.options import DemoOptions, command_of
-from concordant.apps.commands.output import output_folder, put_file, remarks, write
+from concordant.apps.commands.output import output_folder, put_file, write
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.report.report import Report, report
@@ -22,6 +22,7 @@ from concordant.io.read import read
 from concordant.preferences.connectivity import majority_agreement, within_agreement
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.ranking.rank import Ranking, rank
+from concordant.ranking.shown import remarks
 
 
 def demo(options: DemoOptions) -> None:

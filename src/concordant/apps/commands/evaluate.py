@@ -152,8 +152,12 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
     with Progress(options.quiet, "evaluating"):
         alone = fitted is not None and fitted.ranker is not None
         valued = fitted.valued(options) if alone and fitted else _read(options.scores, columns)
+        several = valued.query is not None and len(pc.unique(valued.query)) > 1
         with stage(f"reading {options.labels}"):
-            reading = read_log(options.labels, **asked_of(options, engine=None))
+            asked = asked_of(options, engine=None)
+            if several and options.pool is None:
+                asked["pool"] = False  # scores of each query are judged by its own judgments
+            reading = read_log(options.labels, **asked)
         prefs = reading.preferences
         component = np.zeros(len(valued.value), np.int64)
         if "component" in valued.beside:
@@ -162,7 +166,6 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
         if "flag" in valued.beside:
             flags = pc.fill_null(pc.cast(valued.beside["flag"], pa.large_string()), "")
             component[np.asarray(pc.match_substring(flags, "never compared"))] = -1
-        several = valued.query is not None and len(pc.unique(valued.query)) > 1
         known = matched(
             query=valued.query if several else None, item=valued.item, score=valued.value, component=component
         )

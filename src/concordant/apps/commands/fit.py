@@ -228,8 +228,12 @@ def _preferences(
     """Return the features, those that are known already where there are some, the judgments and what to say of them."""
     if options.features is None:
         raise UsageError("--features is missing: a preference log holds no features of its items")
-    file = None if beside is not None else feature_stream(options.features, options)
-    reading = read_log(log, **asked_of(options))
+    rows = beside if beside is not None else feature_stream(options.features, options)
+    if rows is None:
+        with stage(f"reading {options.features}"):
+            rows = read_feature_file(options.features, options, missing=missing)
+    by_query = rows.query is not None  # who scores the rows of a query needs the queries
+    reading = read_log(log, **asked_of(options) | ({"pool": False} if by_query and options.pool is None else {}))
     refuse_crossed(reading.preferences, "a fit")
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     if not options.quiet:
@@ -237,11 +241,9 @@ def _preferences(
             f"{log}: {reading.preferences.facts}",
             *(f"note: {worded(note)}" for note in one_cluster(reading.notes, used=_may_gate(options))),
         ]
-    if file is not None:
-        return file, reading.preferences, told + ([] if options.quiet else as_written(file, reading.preferences))
-    with stage(f"reading {options.features}"):
-        features = read_feature_file(options.features, options, missing=missing) if beside is None else beside
-    features, converted = labelled_like(features, reading.preferences)
+    if isinstance(rows, FeatureFile):
+        return rows, reading.preferences, told + ([] if options.quiet else as_written(rows, reading.preferences))
+    features, converted = labelled_like(rows, reading.preferences)
     told += [] if options.quiet else converted
     return features, reading.preferences, told
 

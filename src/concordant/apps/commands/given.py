@@ -34,7 +34,7 @@ ANYWHERE = frozenset({"quiet", "seed", "spreadsheet_safe"})
 """Options that every way takes: how much is said, a seed, which promises equal output and keeps that promise where
 nothing is drawn, too, and the form of texts in CSV, which is checked before anything else."""
 
-RENAMED = {"log": "log_features", "names": "feature_columns"}
+RENAMED = {"log": "log_features", "names": "feature_columns", "unsafe_pickle": "unsafe_load_pickle"}
 """Options that have another name than the parameters of functions that they set, by the latter."""
 
 
@@ -200,13 +200,15 @@ class _Command(click.Command):
             )
 
     def option(self, setting: Setting) -> str:
-        """Return how a parameter of a function is written here; one that is no option of the command stays as it is."""
+        """Return how a parameter of a function is written here; one that is no option of the command in words."""
         called = setting.key or setting.name
         name = RENAMED.get(called, f"feature_{called}" if setting.of == "features" else called)
         own = {one.name: one for one in self.params if isinstance(one, click.Option)}
         one = own.get(name) or own.get(called)
         if one is None:
-            return str(setting)
+            return called.replace("_", " ") + ("" if setting.value is None else f" {setting.value}")
+        if one.is_flag and one.secondary_opts and setting.value is not None:
+            return max(one.opts if setting.value else one.secondary_opts, key=len)
         if one.is_flag or setting.value is None:
             return _flag(one)
         values = setting.value if isinstance(setting.value, tuple) else (setting.value,)

@@ -12,6 +12,7 @@ A rule speaks of the options (by their names) and of the facts that a command st
 - ``votes``: evaluate judges by judgments, not by labels; ``model``: a model's scores
 - ``conventions``, ``bounded``: a metric of evaluate has conventions, an interval
 - ``reads_data``: an experiment does; ``known``: the counterexample is one of the papers
+- ``boards``: two boards are compared
 - ``alone``: there are no intervals, or such as take every judgment by itself, whoever made it
 - ``fitted``: the structure is, by a likelihood that a summary covers
 - ``forgets``: the structure knows nothing of covariates
@@ -28,7 +29,7 @@ from typing import Any
 from concordant.apps.commands.given import Rule
 from concordant.apps.commands.shared_options import ROLES
 
-READING = "clicks unranked on_error engine memory_limit threads"
+READING = "clicks unranked pool on_error engine memory_limit threads"
 OF_LOGS = f"kind {' '.join(ROLES)} {READING} master"
 OF_JUDGMENTS = f"{' '.join(role for role in ROLES if role not in ('query', 'item'))} {READING}"
 FOR_CARD = f"log held_out labels features held_out_features feature_item feature_query {OF_LOGS} license audit"
@@ -51,13 +52,16 @@ def _on_edges(at: Mapping[str, Any]) -> bool:
 
 RULES = (
     # tables on a terminal
-    Rule("rank compare audit", "rows", lambda at: at["terminal"] is False,
+    Rule("rank compare audit scores look", "rows", lambda at: at["terminal"] is False,
          "it is for the table on a terminal, and stdout is none"),
     Rule("rank", "rows", lambda at: at["qrels"] is not None, "with --qrels what is shown is how the runs are judged"),
     Rule("rank", "metrics", lambda at: at["qrels"] is None, "it is for --qrels"),
     Rule("rank", "rows", lambda at: at["folder"], "executors write {output}, and no table is shown"),
     Rule("audit", "ask", lambda at: at["shown"] is False and at["ask"],
          "the pairs to ask stand on a terminal and in a .json file", "leave it out, or add --output F.json"),
+    Rule("audit", "pair", lambda at: not at["fragility"], "only --fragility asks for two items",
+         "leave it out, or add --fragility"),
+    Rule("audit", "top", lambda at: at["pair"] and not at["replicates"], "--pair asks for two items"),
     # people and a judge model
     Rule("judges", "judge length covariates ranking per_vote replicates", lambda at: at["model_judge"] is not None,
          "people and a judge model are put together, and people are not told apart"),
@@ -87,11 +91,21 @@ RULES = (
     Rule("rank", "half_life", lambda at: at["moving"], "--moving says by itself how fast old judgments fade"),
     Rule("rank", "structure interval replicates quasi reference across_components cluster",
          lambda at: at["moving"], "abilities that move are those of bradley-terry, with intervals by its curvature"),
+    Rule("compare", "pair ranks top interval replicates min_judgments", lambda at: at["boards"],
+         "two boards are compared item by item, with the standard errors of the sandwich"),
+    Rule("compare", "shared fail_if_worse", lambda at: at["boards"] is False, "there is one board",
+         "leave it out, or name a second log, or divide this one (--by)"),
+    Rule("compare", "values since", lambda at: not at["by"], "no column divides the log", "add --by COLUMN"),
+    Rule("compare", "by", lambda at: at["new"], "there are two logs"),
     Rule("compare", "pair", lambda at: at["ranks"] or at["top"], "the ranks of items are asked for"),
     Rule("compare", "ranks", lambda at: at["top"], "--top {top} asks for another set"),
+    Rule("scores", "nemenyi", lambda at: at["plot"] is None, "it is for --plot"),
+    Rule("scores", "resamples seed", lambda at: at["by"] == "bradley-terry", "Bradley–Terry draws nothing anew"),
     Rule("compare", "rows", lambda at: at["pair"], "each pair is said in a line"),
     Rule("ingest", "unranked", lambda at: at["unranked"] is not None,
          "a store keeps the rankings as they were made", "say it where they are read, by rank, fit, audit or report"),
+    Rule("ingest", "pool", lambda at: at["pool"] is not None, "a store keeps the queries as they were",
+         "say it where they are read, by rank, fit, audit or report"),
     Rule("explain", "spread", lambda at: at["effects"] == "none", "there are no random effects"),
     Rule("rank compare fit audit", "propensities clip", lambda at: at["structure"] != "inverse-propensity",
          "only inverse-propensity divides clicks by propensities",

@@ -16,7 +16,7 @@ def ingest(options: IngestOptions) -> None:
     """Take the logs in; after each a line on stderr says that it is in the store, or was."""
     options.settle()
     store, logs, reading = Store(options.store), options.logs, asked_of(options)
-    del reading["unranked"]  # a store keeps the rankings as they were made
+    del reading["unranked"], reading["pool"]  # a store keeps rankings and queries as they were made
     reading |= {"grown": options.grown, "again": options.again, "known": options.known, "wait": options.wait}
     for number, log in enumerate(logs, 1):
         place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""

@@ -24,8 +24,8 @@ from concordant.boards.prediction_powered import PredictionPowered, prediction_p
 from concordant.errors import InputError, Setting, UsageError, few
 from concordant.io.engines.counting import with_columns
 from concordant.io.forms import Reading
-from concordant.io.layouts import JUDGES, PROMPTS, UNUSED
 from concordant.io.log.formats import locate
+from concordant.io.noted import JUDGES, PROMPTS, UNUSED
 from concordant.io.read import layout_of, read_log
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.layouts import Layout, plain

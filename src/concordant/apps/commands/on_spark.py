@@ -50,7 +50,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     if "reference" in asked:
         return False
     log, output, quiet = options.log, options.output, options.quiet
-    if options.unranked is not None or is_store(Path(log)) or locate(log).format == "preflib":
+    if options.unranked is not None or options.id is not None or is_store(Path(log)) or locate(log).format == "preflib":
         return False
     reading = asked_of(options)
     with told(log):
@@ -59,6 +59,8 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             if not judged.by_query:
                 return False
             check_grades(options, judged.checks.layout.roles, judged.name)
+            if options.pool is None and judged.few_each():
+                return False  # perhaps no rankings at all: what reads on one machine settles it
             judged = judged.sized(look=False)  # a look at each query costs more than what it saves from
             skipped = judged.rejects() if "skip" in (options.on_error, options.clicks) else ()
         if refused := judged.checks.stopping(skipped):
@@ -120,8 +122,10 @@ def fit(ranker: Any, options: FitOptions) -> None:
         raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
     if options.unranked is not None:
         raise UsageError("--unranked is read on one machine: leave out --engine spark")
+    if options.pool is not None:
+        raise UsageError("--pool/--no-pool is read on one machine: leave out --engine spark")
     reading = asked_of(options)
-    del reading["unranked"]
+    del reading["unranked"], reading["pool"]
     sizes = {name: reading.pop(name) for name in ("memory_limit", "threads")}
     master = reading.pop("master")
     del reading["engine"]

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import click
 
+from concordant.apps.commands.compare_options import BoardOptions
+from concordant.apps.commands.doctor_options import DoctorOptions
 from concordant.apps.commands.experiment_options import CounterexampleOptions, ReproduceOptions
 from concordant.apps.commands.explain_options import ExplainOptions
 from concordant.apps.commands.fit_options import FitOptions
@@ -18,6 +20,8 @@ from concordant.apps.commands.fusion_options import FusionOptions
 from concordant.apps.commands.given import HELP, Options, argument, command, flag, option
 from concordant.apps.commands.idle import RULES
 from concordant.apps.commands.judges_options import JudgesOptions
+from concordant.apps.commands.look_options import LookOptions
+from concordant.apps.commands.scores_options import ScoresOptions
 from concordant.apps.commands.shared_options import (
     ONE,
     PICKLE,
@@ -122,7 +126,6 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
         "Write what the model of clicks finds of positions to F: how often each is examined (position-based), or how "
         "often readers go on after a click there (dependent-click).",
     )
-    pool: bool = flag("One ranking over all queries.")
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
     seed: int = option(None, SEED, default=0)
     rows: int | None = option(
@@ -133,18 +136,25 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
     )
 
 
-class CompareOptions(RankOptions):
-    """Is A better than B? Compare items of LOG: the difference of their scores, its interval and p-value.
+class CompareOptions(RankOptions, BoardOptions):
+    """Is A better than B? Compare items of LOG, or the board of LOG with that of NEW: what changed, and why.
 
     With --pair two items, with the probability that a vote prefers the first; without it all pairs, their p-values also
     adjusted for their number: by the largest |t| (p_max_t) and by Holm. An empty p-value: the votes do not determine
     the difference. --ranks and --top say which ranks the votes leave open, each with a guarantee of its own.
 
-    LOG is read and ranked as by concordant rank, with the same options.
+    With NEW, or with parts of LOG (--by), what changed from one board to the other: the difference of each item's
+    score, its interval and p-values, and what moved it. NEW may hold all votes of LOG and more: then these are counted
+    once. With --fail-if-worse the exit status is 1 where an item is worse. See docs/changes.md.
+
+    Logs are read and ranked as by concordant rank, with the same options.
 
     \b
     Examples:
       concordant compare votes.csv --pair "GPT 4" command
+      concordant compare last-week.csv today.csv --cluster worker --fail-if-worse "GPT 4"
+      concordant compare votes.csv --by prompt --values 2 10
+      concordant compare votes.csv --by date --since 2026-03-01
       concordant compare votes.csv --cluster worker -o differences.csv
       concordant compare votes.csv --ranks tiers
       concordant compare votes.csv --top 3
@@ -178,6 +188,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
       concordant audit votes.csv --query prompt -o audit.json
       concordant audit votes.csv --surrogate ranknet --surrogate difference-graph
       concordant audit elections.soc --exact
+      concordant audit votes.csv --fragility --top 3 --replicates 0
     """
 
     log: str = argument()
@@ -222,9 +233,16 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
         type=ONE,
     )
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
-    pool: bool = flag("One population over all queries.")
+    fragility: bool = flag(
+        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one query."
+    )
+    pair: tuple[str, str] | None = option(
+        "A B", "With --fragility: whether A or B is ahead, in the place of the top.", nargs=2, type=str
+    )
     output: str | None = option(
-        "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row for each query.", "-o"
+        "F",
+        "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl a row a query; .md the findings.",
+        "-o",
     )
     edges: str | None = option("F", "Write every net preference and how sure its direction is to F.")
     seed: int = option(None, SEED, default=0)
@@ -473,10 +491,13 @@ class ExportOptions(ModelOptions, FeatureOptions, LogOptions):
 
 # -- commands ----------------------------------------------------------------------------------------------------------
 OPTIONS: dict[str, type[Options]] = {
+    "doctor": DoctorOptions,
     "rank": RankOptions,
     "compare": CompareOptions,
     "explain": ExplainOptions,
     "tree": TreeOptions,
+    "scores": ScoresOptions,
+    "look": LookOptions,
     "judges": JudgesOptions,
     "fit": FitOptions,
     "score": ScoreOptions,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.feather
@@ -21,17 +20,12 @@ from concordant.apps.commands.given import say_note
 from concordant.apps.commands.saying import at_the_end, one_line
 from concordant.errors import UsageError
 from concordant.io.log.disk import check_replaced, in_place_of
-from concordant.preferences.notes import Note
-from concordant.preferences.status import Status
-from concordant.ranking.flags import FLAGS, flag_said
-from concordant.ranking.lack_of_fit import rejected
 from concordant.ranking.rank import Ranking
-from concordant.ranking.structures import structure
-from concordant.ranking.summary import term_of
+from concordant.ranking.shown import LEFT, cells, heading, markdown_lines, markdown_rows, portions, remarks
 
 FORMULA = "^('*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
 """What a spreadsheet takes for a formula, or for one after what it leaves out; and what looks as if it were escaped."""
-ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")
+ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl", ".md")
 
 
 def check_output(
@@ -99,6 +93,8 @@ def write(table: pa.Table, name: str) -> None:
             Path(temporary).write_bytes(as_csv(table, "," if ending == ".csv" else "\t"))
         elif ending == ".parquet":
             pa.parquet.write_table(table, temporary, write_page_checksum=True)
+        elif ending == ".md":
+            Path(temporary).write_bytes(_as_markdown(table, first=True))
         elif ending in (".arrow", ".feather"):
             pa.feather.write_feather(table, temporary, compression="uncompressed")
         else:
@@ -142,16 +138,39 @@ def _lines(part: pa.Table, ending: str, *, first: bool) -> bytes:
     if ending in (".csv", ".tsv"):
         text = as_csv(part, "," if ending == ".csv" else "\t")
         return text if first else text[text.index(b"\n") + 1 :]
+    if ending == ".md":
+        return _as_markdown(part, first=first)
     rows = [json.dumps(plain(row), ensure_ascii=False, allow_nan=False) for row in part.to_pylist()]
     if ending == ".jsonl":
         return "".join(f"{row}\n" for row in rows).encode()
     return (("[\n" if first else ",\n") + ",\n".join(rows)).encode()
 
 
+def _as_markdown(table: pa.Table, *, first: bool) -> bytes:
+    """A table for people, with its head if it is the first part: four decimals, – for what is missing."""
+    rows = ([_for_people(value) for value in row.values()] for row in table.to_pylist())
+    number = (pa.types.is_integer, pa.types.is_floating)
+    right = [field.name for field in table.schema if any(kind(field.type) for kind in number)]
+    lines = markdown_rows(table.column_names, rows, right) if first else markdown_lines(rows)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _for_people(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "–" if value is None else "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}" if value == 0 or abs(value) >= 5e-5 else f"{value:.1e}"
+    return json.dumps(plain(value), ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+
+
+def write_text(text: str, name: str) -> None:
+    """Write a text, whole or not at all."""
+    _put(name, lambda temporary: Path(temporary).write_text(text, encoding="utf-8"))
+
+
 def write_json(data: Any, name: str) -> None:
     """Write nested data as one JSON document, whole or not at all."""
-    text = json.dumps(plain(data), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-    _put(name, lambda temporary: Path(temporary).write_text(text, encoding="utf-8"))
+    write_text(json.dumps(plain(data), ensure_ascii=False, allow_nan=False, indent=1) + "\n", name)
 
 
 def put_file(name: str | os.PathLike[str], fill: Callable[[str], object], *, option: str = "--output") -> None:
@@ -233,74 +252,6 @@ def show(board: Ranking, *, rows: int | None, quiet: bool, table: bool) -> None:
             say_note(note)
 
 
-def remarks(board: Ranking) -> list[str]:
-    """What a reader should know before trusting the table."""
-    notes, of = [*_right(board), *board.notes], len(board.queries)
-    if stopped := int((board.status["status"] == Status.STOPPED).sum()):
-        text = "{queries:,} of {of:queries} stopped before convergence"
-        notes.append(Note("queries stopped", text, queries=stopped, of=of))
-    if split := len(np.unique(board.query[(board.component > 1) & (board.rank > 0)])):
-        text = (
-            "{of:the items fall|in {queries:queries} the items fall} into groups that were never compared with each "
-            "other: ranks restart in each (column component)"
-        )
-        notes.append(Note("components", text, queries=split, of=of))
-    notes += _provisional(board)
-    for flag in FLAGS:
-        codes = board.item[board.flag & flag.code > 0]
-        if len(codes) and (flag.needs_prior or structure(board.structure).reads != "exposures"):  # it has said so
-            items = [board.items[i] for i in dict.fromkeys(codes[:5].tolist())]
-            words = flag_said(flag, len(codes), structure(board.structure).unlimited)
-            shown = ", ".join([*map(str, items), *["…"] * (len(codes) > 5)])
-            notes.append(Note(flag.label, words + " ({shown})", items=items, rows=len(codes), shown=shown))
-    if of == 1:
-        for name, value in board.coefficients.items():
-            if not name.startswith("s.e."):
-                error = board.coefficients.get(f"s.e. of {name}", [math.nan])[0]
-                text = "coefficient {term}: {value:.4g}" + (" ± {error:.3g}" if np.isfinite(error) else "")
-                notes.append(
-                    Note("coefficient", text, term=term_of(name), name=name, value=float(value[0]), error=float(error))
-                )
-    return notes
-
-
-def _provisional(board: Ranking) -> list[Note]:
-    """Which items stand apart, by why they do."""
-    least = 0 if board.judged is None else board.judged.least
-    few = board.provisional & ((board.judgments < least) | (board.flag == 0))
-    notes = []
-    for chosen, name, why in (
-        (few, "few judgments", "with fewer than {least:judgments}" if least else "with few judgments"),
-        (board.provisional & ~few, "undecided", "to which the judgments leave more than half of the places"),
-    ):
-        codes = board.item[chosen]
-        if len(codes):
-            items = [board.items[i] for i in dict.fromkeys(codes[:5].tolist())]
-            shown = ", ".join([*map(str, items), *["…"] * (len(codes) > 5)])
-            text = "{rows:items} " + why + " {rows:stands|stand} apart after the ranking ({shown})"
-            notes.append(Note(name, text, items=items, rows=len(codes), shown=shown, least=least))
-    return notes
-
-
-def _right(board: Ranking) -> list[Note]:
-    """What the scores are right for, and whether anything speaks against it; nothing where a test does."""
-    where = structure(board.structure).right
-    if not where or (board.lack_of_fit is not None and rejected(board.lack_of_fit)):
-        return []
-    tested = np.zeros(0) if board.lack_of_fit is None else board.lack_of_fit[~np.isnan(board.lack_of_fit)]
-    text = "the scores are right where {where}"
-    if board.contradicted is not None and len(board.contradicted):
-        if len(tested) == 1:
-            text += " (lack of fit: p = {p:.2g})"
-    elif len(tested) == 1:
-        text += "; nothing speaks against it (lack of fit: p = {p:.2g})"
-    elif len(tested):
-        text += "; nothing speaks against it (lack of fit tested in {tested:queries})"
-    elif board.lack_of_fit is not None or structure(board.structure).expects:
-        text += "; that was not tested"
-    return [Note("right where", text, where=where, p=float(tested[0]) if len(tested) else None, tested=len(tested))]
-
-
 def show_table(table: pa.Table, rows: int = 40) -> None:
     """Print the first rows of a table on a terminal."""
     from rich.console import Console
@@ -316,8 +267,7 @@ def show_table(table: pa.Table, rows: int = 40) -> None:
             name.replace("_", " "), justify="left" if words else "right", overflow="fold", min_width=longest
         )
     for row in table.slice(0, rows).select(shown).to_pylist():
-        cells = (f"{x:.4f}" if isinstance(x, float) else "–" if x is None else one_line(str(x)) for x in row.values())
-        view.add_row(*[Text(cell) for cell in cells])
+        view.add_row(*[Text(one_line(_for_people(value))) for value in row.values()])
     console = Console()
     console.print(view)
     if len(table) > rows:
@@ -330,52 +280,19 @@ def _print_table(board: Ranking, asked: int | None) -> None:
     from rich.text import Text
 
     console = Console()
-    begin = np.flatnonzero(np.diff(board.query, prepend=-1)) if len(board) else np.zeros(0, int)
-    ends = np.append(begin[1:], len(board))
-    split = bool(((board.component > 1) & (board.rank > 0)).any())
-    rows = asked or (60 if len(board) <= 60 and len(begin) == 1 else 20)
-    shown_queries = list(zip(begin, ends))[: max(1, 60 // rows)]
-    arrow = board.to_arrow()
-    for start, end in shown_queries:
-        last = min(end, start + rows)
+    shown, more = portions(board, asked)
+    for start, last, end in shown:
         title = None if len(board.queries) == 1 else Text(one_line(f"query {board.queries[board.query[start]]}"))
         view = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-        for name in (
-            "component",
-            "rank",
-            "ranks",
-            "item",
-            "score",
-            f"{100 * board.level:g}% interval",
-            "judgments",
-            "flag",
-        ):
-            if (name == "component" and not split) or (name == "ranks" and board.interval == "none"):
-                continue
-            if name == "flag" and not board.flag[start:end].any():
-                continue
-            view.add_column(name, justify="left" if name in ("item", "flag") else "right", overflow="fold")
-        for i in range(start, last):
+        names = heading(board, start, end)
+        for name in names:
+            view.add_column(name, justify="left" if name in LEFT else "right", overflow="fold")
+        for i, row in enumerate(cells(board, names, start, last), start):
             if i > start and board.provisional[i] and not board.provisional[i - 1]:
                 view.add_row()
-            row = {name: arrow[name][i].as_py() for name in arrow.column_names}
-            cells: list[Any] = [str(row["component"])] if split else []
-            cells.append("–" if row["rank"] is None else str(row["rank"]))
-            if board.interval != "none":
-                cells.append("–" if row["rank_lower"] is None else f"{row['rank_lower']}–{row['rank_upper']}")
-            cells += [Text(one_line(str(row["item"]))), f"{row['score']:.3f}", _interval(row), f"{row['judgments']:,}"]
-            if board.flag[start:end].any():
-                cells.append(row["flag"])
-            view.add_row(*cells)
+            view.add_row(*[Text(one_line(cell)) for cell in row])
         console.print(view)
         if last < end:
             console.print(f"… {end - last:,} more rows of this query (--rows, or --output F for all)", style="dim")
-    if len(shown_queries) < len(begin):
-        console.print(f"… {len(begin) - len(shown_queries):,} more queries (--output F for all)", style="dim")
-
-
-def _interval(row: dict[str, Any]) -> str:
-    low, high = row["lower"], row["upper"]
-    if math.isnan(low):
-        return "–"
-    return " … ".join("−∞" if x == -math.inf else "∞" if x == math.inf else f"{x:.2f}" for x in (low, high))
+    if more:
+        console.print(f"… {more:,} more queries (--output F for all)", style="dim")

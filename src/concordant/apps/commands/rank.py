@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import RankOptions
-from concordant.apps.commands.output import ENDINGS, check_folder, check_output, is_folder, put_table, show, write
+from concordant.apps.commands.output import (
+    ENDINGS,
+    check_folder,
+    check_output,
+    is_folder,
+    put_table,
+    show,
+    write,
+    write_text,
+)
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.runs import ENDING as RUN
@@ -25,6 +36,7 @@ from concordant.ranking.click_models import click_positions
 from concordant.ranking.comparing import p_said
 from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
+from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
 
 
@@ -104,38 +116,54 @@ def structure_of(options: RankOptions, runs: bool) -> str:
 def _written(board: Ranking, output: str) -> int:
     if output.lower().endswith(RUN):
         return write_run(board, output)
-    write(board.to_arrow(), output)
+    if output.lower().endswith(".md"):
+        write_text(as_markdown(board, said=worded), output)
+    else:
+        write(board.to_arrow(), output)
     return len(board)
 
 
-def board_of(options: RankOptions, *, runs: bool = False) -> tuple[Ranking, list[str]]:
+def board_of(
+    options: RankOptions,
+    *,
+    runs: bool = False,
+    log: str | None = None,
+    by: str | None = None,
+    part: Callable[[Preferences], Preferences] | None = None,
+) -> tuple[Ranking, list[str]]:
     """Read the log and rank it; also what is to be said of it, on a terminal said before it is ranked.
 
-    Of runs, reciprocal rank fusion reads what is there: what a list leaves out comes last by itself.
+    Of runs, reciprocal rank fusion reads what is there: what a list leaves out comes last by itself. ``log``: another
+    than that of the options; ``part``: what is ranked of it, once it is read with another column ``by`` of clusters.
     """
     quiet, name, how = options.quiet, structure_of(options, runs), asked(options)
-    log: Any = (options.log, *options.more) if options.more else options.log
-    reads = asked_of(options)
+    named = log or options.log
+    logs: Any = (named, *options.more) if options.more else named
+    reads = asked_of(options, **({} if by is None else {"cluster": (*options.cluster, by)}))
     if runs:
         how["interval"] = "none" if options.interval == "auto" else options.interval
         if how["interval"] == "none" and options.qrels is not None:
             del how["level"]  # it is that of the differences
         reads["kind"] = reads["kind"] or ("ratings" if name == "combsum" else None)
-    with Progress(quiet, f"reading {options.log}"):
+    with Progress(quiet, f"reading {named}"):
         if runs and name == "rrf" and reads["unranked"] is None:
             del reads["unranked"]
-            reading, how["unlisted"] = read_as_made(log, **reads), "last"
+            pool = reads.pop("pool")
+            reading, how["unlisted"] = read_as_made(logs, **reads), "last"
+            if pool:
+                reading = replace(reading, preferences=reading.preferences.pool())
         else:
-            reading = read_log(log, **reads)
+            reading = read_log(logs, **reads)
     check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
-    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    prefs = reading.preferences
+    prefs = prefs if part is None else part(prefs)
     if options.half_life is not None and options.ties == "cumulative":
         raise UsageError("--half-life makes strengths fade, which --ties cumulative reads as grades; use --ties half")
     if options.half_life is not None:
         prefs = discounted(prefs, options.half_life, options.at)
     if not quiet:
-        told.append(f"{' + '.join((options.log, *options.more))}: {prefs.facts}")
+        told.append(f"{' + '.join((named, *options.more))}: {prefs.facts}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
     if how.get("unlisted") == "last" and isinstance(prefs, Lists) and left_out(prefs).any() and not quiet:

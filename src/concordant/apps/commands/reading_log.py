@@ -24,9 +24,9 @@ from concordant.apps.commands.shared_options import (
 )
 from concordant.errors import UsageError, few
 from concordant.io.engines.duckdb import Settings, memory_allowed
-from concordant.io.layouts import UNUSED, unused_clusters
 from concordant.io.log.formats import locate
 from concordant.io.log.headers import sniffed
+from concordant.io.noted import UNUSED, unused_clusters
 from concordant.io.store.catalogue import is_store
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_features
@@ -45,6 +45,7 @@ def asked_of(options: LogOptions, **more: Any) -> dict[str, Any]:
         "kind": options.kind,
         "clicks": options.clicks,
         "unranked": options.unranked,
+        "pool": options.pool,
         "on_error": options.on_error,
         "engine": options.engine,
         "memory_limit": options.memory_limit,

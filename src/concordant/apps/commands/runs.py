@@ -29,7 +29,10 @@ def are_runs(names: Sequence[str]) -> bool:
     """Whether a log is of TREC runs; several names are looked at when they are read."""
     if is_store(Path(names[0])):
         return False
-    log = located(names)
+    try:
+        log = located(names)
+    except InputError:  # whoever reads it says why
+        return False
     return sniffed(log.parts[0] if log.parts else log).format == "run"
 
 

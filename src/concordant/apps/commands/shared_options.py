@@ -14,7 +14,7 @@ from concordant.losses.names import MARGIN_FUNCTIONS
 from concordant.preferences.layouts import KINDS
 
 ONE = click.IntRange(min=1)
-TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json or .jsonl"
+TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl or .md"
 
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -115,6 +115,14 @@ class Columns(Options):
         "Grades from the strongest preference for the first side to the strongest for the second: -3:3, 7:1, or all of "
         "them with commas between (A is better,equal,B is better). The middle one is a tie.",
     )
+    outcomes: str | None = option(
+        "VALUE=SIDE,…", "What values of the outcome mean: 1=left,2=right,0=tie; the usual words are known without it."
+    )
+    tie_values: str | None = option("VALUE,…", "Values of the outcome that are ties; an empty one: it is missing.")
+    id: str | None = option(
+        "C",
+        "Column that numbers the votes: rows that repeat a vote are counted once, rows that contradict it refused.",
+    )
     session: str | None = option("C", "Column of the shown list (selections, choices).")
     position: str | None = option("C", "Column of the position in the list, 1 = top.")
     item: str | None = option("C", "Column of the item.")
@@ -141,6 +149,12 @@ class LogOptions(Columns):
     )
     unranked: Literal["last", "missing"] | None = option(
         None, "Items that a ranking leaves out: below all that it ranks, or no opinion."
+    )
+    pool: bool | None = option(
+        None,
+        "All queries as one, or each by itself; default: each, but where the query is another one in nearly every row "
+        "while the same items recur all are one, and a note says so.",
+        "--pool/--no-pool",
     )
     on_error: Literal["raise", "skip"] = option(None, "Rows that cannot be understood.", default="raise")
     engine: Literal["duckdb", "memory", "spark"] | None = option(None, "Default: duckdb.")

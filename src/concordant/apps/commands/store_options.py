@@ -46,7 +46,7 @@ class InfoOptions(StoreOptions):
     """Say what the store FILE holds."""
 
     batches: bool = flag("The logs that were taken in, a row each (in files and pipes: how each was read, too).")
-    output: str | None = option("F", "Write the table to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl.", "-o")
+    output: str | None = option("F", "Write the table to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl, .md.", "-o")
 
 
 class CompactOptions(StoreOptions):

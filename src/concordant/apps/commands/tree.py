@@ -15,7 +15,7 @@ from concordant.apps.commands.saying import one_line
 from concordant.apps.commands.tree_options import TreeOptions
 from concordant.apps.report.tree_picture import tree_picture
 from concordant.errors import Setting, UsageError, counted
-from concordant.io.layouts import UNUSED
+from concordant.io.noted import UNUSED
 from concordant.io.read import read_log
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.notes import Note
@@ -35,7 +35,7 @@ def tree(options: TreeOptions) -> None:
     columns = {} if is_store(Path(log)) else {"cluster": (*options.cluster, *by)}
     with Progress(options.quiet, f"reading {log}"):
         reading = read_log(log, **asked_of(options, **columns))
-    prefs = reading.preferences.pool() if options.pool else reading.preferences
+    prefs = reading.preferences
     asked = {"ties": options.ties, "prior": options.prior}
     with Progress(options.quiet, "dividing"):
         found = ranking_tree(

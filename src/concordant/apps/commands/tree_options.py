@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from concordant.apps.commands.given import argument, flag, option
+from concordant.apps.commands.given import argument, option
 from concordant.apps.commands.shared_options import ONE, ClusteredLog, TextOptions
 
 
@@ -33,9 +33,10 @@ class TreeOptions(TextOptions, ClusteredLog):
     )
     ties: Literal["half", "any-order", "davidson", "cumulative"] | None = option(None, "As of concordant rank.")
     prior: float | None = option("V", "Of the rankings of the groups, as of concordant rank (the tests have none).")
-    pool: bool = flag("One ranking over all queries.")
     output: str | None = option(
-        "F", "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl the rankings of the groups.", "-o"
+        "F",
+        "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl, .md the rankings of the groups.",
+        "-o",
     )
     picture: str | None = option("F", "Draw the tree with the first items of each group: .svg.")
     seed: int = option(None, "Of the permutations by which a column is tested where few judged.", default=0)

@@ -13,7 +13,7 @@ import concordant
 from concordant.abstention.ranker import AbstainingRanker
 from concordant.apps.models.directory import Contents, check_target, read_directory, write_directory
 from concordant.apps.models.regressors import plain_regressor, restored_regressor
-from concordant.errors import ConcordantError, InputError, UsageError, did_you_mean
+from concordant.errors import ConcordantError, InputError, Setting, UsageError, did_you_mean
 from concordant.learning.rankers.kept import RANKERS
 
 FORMAT = 1
@@ -62,7 +62,9 @@ def save_model(
         else:
             raise UsageError(
                 f"a {type(foreign).__name__} has no plain form to be kept in; only a pickle could keep it, and loading "
-                "a pickle runs whatever code is in it. unsafe_pickle=True keeps one all the same"
+                "a pickle runs whatever code is in it. ",
+                Setting("unsafe_pickle", True),
+                " keeps one all the same",
             )
     contents = {
         "format": FORMAT,
@@ -101,7 +103,8 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
     if PICKLE in found.files and not unsafe_pickle:
         raise UsageError(
             f"{path} holds a pickled regressor; loading a pickle runs whatever code is in it. If you trust where it "
-            "comes from: unsafe_pickle=True (--unsafe-load-pickle)"
+            "comes from: ",
+            Setting("unsafe_pickle", True),
         )
     try:
         ranker = _restored(KEPT[name], found)

@@ -390,7 +390,7 @@ def report(
         known.groups = query_groups(prefs, structure, how)
         advance()
         if not audit:
-            known.absent["audit"] = "left out on request (--no-audit, audit=False)"
+            known.absent["audit"] = "left out on request"
         elif known.pairs is not None:
             known.absent["audit"] = known.pairs
         else:

@@ -45,14 +45,16 @@ from concordant.io.engines.counting import open_log
 from concordant.io.engines.spark_session import session as engine_session
 from concordant.io.engines.spark_sources import Unread
 from concordant.io.engines.spark_sources import source as rows_of
-from concordant.io.layouts import find_layout, notes_of
+from concordant.io.layouts import find_layout
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.rows import SAMPLES
 from concordant.io.log.tables import from_object
+from concordant.io.noted import notes_of
 from concordant.io.read import read as read_by
 from concordant.preferences.comparisons import side_words
 from concordant.preferences.labels import Labels, look_alikes, plain_form
 from concordant.preferences.layouts import KINDS
+from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
 
@@ -161,6 +163,8 @@ class JudgedQueries:
             )
         if layout.form not in KINDS:
             raise UsageError(f"{log.name}: {layout.form} are read with another engine than spark")
+        if "id" in layout.roles:
+            raise UsageError(f"{log.name}: votes are told apart by ids on one machine; leave out the engine spark")
         checks = Checks(layout, clicks, on_error, log.as_json)
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
         checks = replace(checks, unsigned=unsigned)
@@ -235,6 +239,27 @@ class JudgedQueries:
         except Refused:
             stopping = self.checks.stopping(self.rejects())
             raise InputError(say(self.name, stopping)) from None
+
+    def few_each(self) -> bool:
+        """Return whether half of the queries hold at most three comparisons of one pair (but not items of their own).
+
+        What ``preferences.pooling.scattered`` holds of is among them.
+        """
+        if not (self.compared and self.by_query):
+            return False
+        one, other = (fn.col(f"`{role}`") for role in self._sides)
+        first, second = fn.least(one, other), fn.greatest(one, other)
+        sides = (fn.min(first) == fn.max(first)) & (fn.min(second) == fn.max(second))
+        each = self.frame.groupBy("query").agg(fn.count(fn.lit(1)).alias("n"), sides.alias("pair"))
+        with told(self.name):
+            found = each.agg(fn.count(fn.lit(1)), fn.sum(((fn.col("n") <= FEW) & fn.col("pair")).cast("long"))).first()
+            items = self.frame.select(fn.explode(fn.array(one, other)).alias("item")).distinct().count()
+        queries, alone = (int(number or 0) for number in found or (0, 0))
+        return 2 * alone >= queries >= LEAST and 2 * items <= 3 * queries
+
+    @property
+    def _sides(self) -> tuple[str, str]:
+        return ("left", "right") if self.checks.layout.sided else ("winner", "loser")
 
     # -- how the work is cut ---------------------------------------------------------------------------------------
     def sized(self, task: int = TASK, most: int = MOST, *, look: bool = True) -> JudgedQueries:

@@ -36,6 +36,8 @@ class Counter:
     settings: duckdb.Settings
     session: Any = None
     """The Spark session, where the engine is spark."""
+    votes: Any = None
+    """What is known of the votes by their ids (``io.votes.Votes``), where a column holds such."""
 
     def count_rows(self, roles: Mapping[str, str]) -> tuple[dict[str, pa.Array], NDArray[Any]]:
         """Count equal rows: the distinct values of each role and the number of rows of each distinct tuple."""
@@ -99,8 +101,9 @@ class Counter:
                 return with_duckdb()
             except library.OutOfMemoryException:
                 raise InputError(
-                    f"{self.log.name}: counting needs more memory than memory_limit="
-                    f"{self.settings.memory_limit or 'DuckDB’s default'}; raise it"
+                    f"{self.log.name}: counting needs more memory than the limit of "
+                    f"{self.settings.memory_limit or 'DuckDB’s default'}; raise ",
+                    Setting("memory_limit"),
                 ) from None
             except library.Error:
                 if self.log.format not in TEXT:
@@ -154,7 +157,7 @@ def open_log(
         if master is not None:
             raise UsageError(Setting("master", master), " belongs to the engine spark")
         if log.on_spark:
-            raise UsageError(f"{log.name}: only the engine spark reads this; leave out engine={asked!r}")
+            raise UsageError(f"{log.name}: only the engine spark reads this; leave out ", Setting("engine", asked))
         return choose(with_columns(log), asked, memory_limit, threads)
     return _on_spark(log, engine, memory_limit, threads, master)
 

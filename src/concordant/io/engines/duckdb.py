@@ -13,7 +13,7 @@ import re
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -338,6 +338,15 @@ def table(log: Log, columns: Sequence[str], settings: Settings) -> pa.Table:
     with _source(log, settings, columns, ordered=True) as (run, source, names):
         chosen = ", ".join(sql.identifier(names[column]) for column in columns)
         return _reader(run(f"SELECT {chosen} FROM {source}")).read_all()
+
+
+def ask(
+    log: Log, columns: Sequence[str], settings: Settings, statement: Callable[[str, Mapping[str, str]], str]
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement over some columns of a log, made of the source and their names there."""
+    with _source(log, settings, columns) as (run, source, names):
+        found: list[tuple[Any, ...]] = run(statement(source, names)).fetchall()
+        return found
 
 
 def fetch(settings: Settings, files: Sequence[Path], *statements: str) -> list[list[pa.Array]]:

@@ -18,6 +18,7 @@ from concordant.io.log.headers import arrow_batches
 from concordant.io.log.rows import delimited_rows, json_rows
 from concordant.kernels.arrays import in_threads
 from concordant.preferences.lists import RawLists, coded, decoded, gather, packed, unpacked
+from concordant.preferences.messages import is_messages, labelled
 from concordant.preferences.values import is_text
 
 MANY = 100_000
@@ -97,6 +98,7 @@ def count_rows(table: pa.Table, roles: Mapping[str, str]) -> tuple[dict[str, pa.
     builder of Preferences has to sort them anyway.
     """
     names = list(dict.fromkeys(roles.values()))
+    table = _with_labels(table, names)
     columns = [table[name] for name in names]
     for role, name in roles.items():
         if pa.types.is_nested(table[name].type):
@@ -113,7 +115,16 @@ def count_rows(table: pa.Table, roles: Mapping[str, str]) -> tuple[dict[str, pa.
     return {role: found[column] for role, column in roles.items()}, seen[distinct]
 
 
+def _with_labels(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Put labels in the place of columns that hold messages."""
+    for name in dict.fromkeys(names):
+        if is_messages(table[name].type):
+            table = table.set_column(table.column_names.index(name), name, labelled(table[name]))
+    return table
+
+
 def count_lists(table: pa.Table, keys: Mapping[str, str], entries: Mapping[str, str]) -> RawLists:
     """Bring together the rows of each list; equal lists are counted later."""
+    table = _with_labels(table, [*keys.values(), *entries.values()])
     columns = {role: table[column] for role, column in (*keys.items(), *entries.items())}
     return gather(columns, list(keys), list(entries))[0]

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import IO, Any
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Setting, UsageError
 
 try:
     from pyspark import SparkConf, SparkContext
@@ -106,7 +106,9 @@ def _active() -> SparkSession | None:
 def _refuse_other(active: SparkSession, master: str | None, memory_limit: str | None, threads: int | None) -> None:
     there = active.sparkContext.master
     if master not in (None, there):
-        raise UsageError(f"a Spark session on {there} is active; leave out master={master!r} or stop it first")
+        raise UsageError(
+            f"a Spark session on {there} is active; leave out ", Setting("master", master), " or stop it first"
+        )
     if memory_limit is not None or threads is not None:
         raise UsageError("memory_limit and threads are settings of a new Spark session, and one is active already")
 
@@ -152,7 +154,9 @@ def _master(master: str | None, threads: int | None) -> str:
     if local is None or threads is None:
         return master
     if local["threads"] not in (None, str(threads)):
-        raise UsageError(f"master {master!r} and threads={threads} say different numbers; leave out one")
+        raise UsageError(
+            Setting("master", master), " and ", Setting("threads", threads), " say different numbers; leave out one"
+        )
     return f"local[{threads}]"
 
 

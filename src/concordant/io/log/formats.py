@@ -321,8 +321,10 @@ def _decoded(read: Callable[[], bytes], ended: threading.Event) -> None:
 
 
 def _pages(log: Log, columns: Sequence[str], ended: threading.Event) -> None:
+    kinds = dict(zip(log.columns, log.types, strict=False))
+    flat = [name for name in columns if name not in kinds or not pa.types.is_nested(kinds[name])]
     try:
-        with parquet_file(log.path, read_dictionary=list(columns), pre_buffer=False, buffer_size=PAGES) as file:
+        with parquet_file(log.path, read_dictionary=flat, pre_buffer=False, buffer_size=PAGES) as file:
             for _ in file.iter_batches(batch_size=ROWS, columns=list(columns), use_threads=False):
                 if ended.is_set():
                     return

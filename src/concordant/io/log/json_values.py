@@ -37,13 +37,18 @@ def _whole(text: str) -> int:
 STRICT = json.JSONDecoder(
     object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite, parse_int=_whole
 ).decode
+AS_PYTHON_WRITES = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=lambda _: None, parse_float=_finite, parse_int=_whole
+).decode
+"""The same, but NaN and Infinity, which programs in Python write into their results, are missing."""
 
 
-def json_value(text: str | bytes, where: str) -> Any:
+def json_value(text: str | bytes, where: str, *, constants: bool = False) -> Any:
     """Return what a JSON document holds; ``where`` begins the message of an error.
 
-    Errors (InputError): what is no JSON (RFC 8259) in UTF-8, NaN and Infinity included; what readers understand in
-    different ways: a name twice in one object, numbers beyond float64, half a surrogate pair; nesting too deep.
+    Errors (InputError): what is no JSON (RFC 8259) in UTF-8, NaN and Infinity included (with ``constants`` these are
+    None); what readers understand in different ways: a name twice in one object, numbers beyond float64, half a
+    surrogate pair; nesting too deep.
 
     >>> json_value('{"a": [1, 2.5]}', "x.json")
     {'a': [1, 2.5]}
@@ -52,7 +57,7 @@ def json_value(text: str | bytes, where: str) -> Any:
     concordant.errors.InputError: x.json is not valid JSON: 'a' occurs twice in one object
     """
     try:
-        found = STRICT(text if isinstance(text, str) else text.decode("utf-8"))
+        found = (AS_PYTHON_WRITES if constants else STRICT)(text if isinstance(text, str) else text.decode("utf-8"))
         if (isinstance(text, str) or b"\\u" in text) and (half := _half_of_a_pair(found)) is not None:
             raise InputError(f"{where} holds a text with invalid encoding: {half} is half of a surrogate pair")
     except RecursionError:

@@ -20,7 +20,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ ROWS = "SELECT * FROM catalogue.main."
 TYPES = {"str": pa.string(), "int": pa.int64()}
 PYTHON: dict[str, type] = {"str": str, "int": int}
 SEGMENT = re.compile(r"segment-[0-9]{6,}-[0-9a-f]{8}\.parquet")
+IDS = re.compile(r"ids-[0-9]{6,}-[0-9a-f]{8}\.parquet")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 LABELS = ("texts", "integers")
 FOREIGN = """
@@ -173,6 +174,20 @@ def sized(store: Path, segment: Segment) -> Path:
     return path
 
 
+def kept_ids(catalogue: Catalogue) -> tuple[Segment, ...]:
+    """Return the files of the ids of votes, one of each batch that was taken in by ids; their rows are votes."""
+    found = (json.loads(batch.options).get("ids") for batch in catalogue.batches)
+    return tuple([Segment(**one, judgments=0) for one in found if one is not None])
+
+
+def with_ids(catalogue: Catalogue, ids: Segment) -> Catalogue:
+    """Return the catalogue whose last batch has these ids."""
+    *others, last = catalogue.batches
+    kept = {name: value for name, value in asdict(ids).items() if name != "judgments"}
+    options = json.dumps(json.loads(last.options) | {"ids": kept}, ensure_ascii=False)
+    return replace(catalogue, batches=(*others, replace(last, options=options)))
+
+
 def changed(store: Path, path: Path, how: str) -> InputError:
     """Return the error of a segment that is not what was written."""
     return InputError(f"{store}: the segment {path.parent.name}/{path.name} was changed since it was written ({how})")
@@ -269,12 +284,17 @@ def _check(catalogue: Catalogue) -> None:
     for segment in catalogue.segments:
         if not SEGMENT.fullmatch(segment.file):
             raise ValueError(f"{segment.file!r} is no name of a segment")
-    for sign in [row.sha256 for row in catalogue.segments] + [row.sha256 for row in catalogue.contents]:
-        if not SHA256.fullmatch(sign):
-            raise ValueError(f"{sign!r} is no SHA-256")
     for options in {row.options for row in catalogue.batches} | {row.options for row in catalogue.contents}:
         if not isinstance(json_value(options, f"the options {options[:40]!r}"), dict):
             raise ValueError(f"options {options!r}")
+    for ids in kept_ids(catalogue):
+        kinds = [type(value) for value in asdict(ids).values()]
+        if kinds != [str, str, int, int, int] or not IDS.fullmatch(ids.file) or min(ids.bytes, ids.rows) < 0:
+            raise ValueError(f"{ids} are no ids of votes")
+    signs = [row.sha256 for row in (*catalogue.segments, *kept_ids(catalogue))]
+    for sign in [*signs, *(row.sha256 for row in catalogue.contents)]:
+        if not SHA256.fullmatch(sign):
+            raise ValueError(f"{sign!r} is no SHA-256")
 
 
 def contradictions(catalogue: Catalogue) -> Iterator[str]:

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet
 
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.engines.duckdb import message
@@ -28,10 +29,12 @@ from concordant.io.store.catalogue import (
     Ingestion,
     Segment,
     contradictions,
+    kept_ids,
     parts_folder,
     read_catalogue,
     refuse_log,
     sized,
+    with_ids,
     write,
 )
 from concordant.io.store.files import WAIT, exclusive
@@ -43,8 +46,9 @@ HERE = ""
 """The segment of a batch that is not written yet."""
 UNFINISHED = "first-ingest"
 """Stands in the folder of segments while a store is made: without a catalogue, what lies there belongs to no store."""
+_PARTS = rf"(segment|ids)-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED}"
 OURS = re.compile(
-    rf"(segment-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED})|\.(segment-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED}|{re.escape(HEAD)})"
+    rf"({_PARTS})|\.({_PARTS}|{re.escape(HEAD)})"
     r"(\.[0-9a-f]{16})?\.new"
 )
 """What a writer makes in the folder of segments: it removes nothing else."""
@@ -56,11 +60,14 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catalogue | None:
+def commit(
+    store: Path, change: Change, *, by: str, wait: float = WAIT, ids: pa.Table | None = None
+) -> Catalogue | None:
     """Change a store under its lock and return the new catalogue, or None when there was nothing to change.
 
     ``change`` is given the catalogue (None where there is no store yet). It returns the new one with the preferences
-    of a new segment, which is added at its end; ``HERE`` stands for its name in batches.
+    of a new segment, which is added at its end; ``HERE`` stands for its name in batches. ``ids`` are those of the
+    votes of its last batch.
 
     Errors (ConcordantError): the lock, a disk that is full or read-only; the store is then as it was.
     """
@@ -78,6 +85,8 @@ def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catal
             if prefs is not None:
                 segment = _written(prefs, parts_folder(target), revision, written)
                 new = replace(new, segments=(*new.segments, segment), batches=_placed(new.batches, segment))
+            if ids is not None:
+                new = with_ids(new, _ids_written(ids, parts_folder(target), revision, written))
             facts = replace(new.facts, by=by, revision=revision, created=new.facts.created or now())
             previous = "" if old is None else old.facts.commit
             new = replace(new, facts=replace(facts, commit=secrets.token_hex(8), previous=previous))
@@ -102,8 +111,8 @@ def confirm(store: Path, catalogue: Catalogue) -> None:
     if wrong := next(contradictions(catalogue), None):
         raise InputError(f"{target}: {wrong}; nothing is added to it")
     belongs(target, catalogue)
-    for segment in catalogue.segments:
-        sized(target, segment)
+    for part in (*catalogue.segments, *kept_ids(catalogue)):
+        sized(target, part)
 
 
 def _placed(batches: Sequence[Ingestion], segment: Segment) -> tuple[Ingestion, ...]:
@@ -209,7 +218,7 @@ def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> N
     """Remove files of ours that the catalogue does not name: left by a killed writer, or merged into others."""
     for path in files.temporaries(target):
         files.remove(path)
-    named = {segment.file for segment in catalogue.segments} if catalogue else set()
+    named = {part.file for part in (*catalogue.segments, *kept_ids(catalogue))} if catalogue else set()
     for path in parts_folder(target).iterdir():
         if OURS.fullmatch(path.name) and path.name not in named and not (keep and path.name == UNFINISHED):
             files.remove(path)
@@ -220,3 +229,10 @@ def _written(prefs: Preferences, folder: Path, revision: int, written: list[Path
     written.append(path)
     files.write_new(path, lambda temporary: write_segment(prefs, temporary))
     return Segment(path.name, digest(path), path.stat().st_size, prefs.distinct, len(prefs))
+
+
+def _ids_written(ids: pa.Table, folder: Path, revision: int, written: list[Path]) -> Segment:
+    path = folder / f"ids-{revision:06d}-{uuid4().hex[:8]}.parquet"
+    written.append(path)
+    files.write_new(path, lambda temporary: pa.parquet.write_table(ids, temporary, compression="zstd"))
+    return Segment(path.name, digest(path), path.stat().st_size, len(ids), 0)

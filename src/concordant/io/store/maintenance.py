@@ -23,7 +23,7 @@ import pyarrow.parquet
 from concordant.errors import InputError, UsageError, counted, few, twice
 from concordant.io.engines.duckdb import Settings
 from concordant.io.store import files
-from concordant.io.store.catalogue import Catalogue, Segment, contradictions, parts_folder, read_catalogue
+from concordant.io.store.catalogue import Catalogue, Segment, contradictions, kept_ids, parts_folder, read_catalogue
 from concordant.io.store.commits import HERE, commit
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import HEAD, MARK, KnownFiles, belongs, beside, save
@@ -60,12 +60,12 @@ def verify(store: Path) -> Verified:
     else:
         more = f" (and {counted(len(wrong) - 3, 'other things')})" if len(wrong) > 3 else ""
         raise InputError(f"{store}: {'; '.join(wrong[:3])}{more}")
-    named = {HEAD, *(segment.file for segment in catalogue.segments)}
+    named = {HEAD, *(part.file for part in (*catalogue.segments, *kept_ids(catalogue)))}
     there = [path.name for path in parts_folder(target).iterdir()]
     return Verified(
         len(catalogue.batches),
         len(catalogue.segments),
-        sum(segment.bytes for segment in catalogue.segments),
+        sum(part.bytes for part in (*catalogue.segments, *kept_ids(catalogue))),
         catalogue.judgments,
         tuple(sorted(set(there) - named)),
     )
@@ -79,6 +79,14 @@ def _wrong(target: Path, catalogue: Catalogue) -> Iterator[str]:
             yield str(error).removeprefix(f"{target}: ")
         except (pa.ArrowException, OSError) as error:
             yield f"the segment {segment.file} cannot be read: {str(error).splitlines()[0]}"
+    for ids in kept_ids(catalogue):
+        try:
+            if (rows := len(pa.parquet.read_table(checked(target, ids)))) != ids.rows:
+                yield f"{ids.file} holds {rows:,} ids, the catalogue says {ids.rows:,}"
+        except InputError as error:
+            yield str(error).removeprefix(f"{target}: ")
+        except (pa.ArrowException, OSError) as error:
+            yield f"{ids.file} cannot be read: {str(error).splitlines()[0]}"
     yield from contradictions(catalogue)
     try:
         belongs(target, catalogue)

@@ -164,14 +164,14 @@ def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:
         kept = f"the covariates {few(facts.covariates)}" if facts.covariates else "no covariates"
         raise UsageError(f"{why}, with {kept}, not {few(sorted(wanted))}")
     if home is not None and facts.home in ("left", "right") and home != facts.home:
-        raise UsageError(f"{why}, with home={facts.home!r}, not {home!r}")
+        raise UsageError(f"{why}, with ", Setting("home", facts.home), f", not {home!r}")
     if given["columns"]:
         raise Idle(next(iter(given["columns"])), f"{why}, which has no columns to name", "name it to concordant ingest")
     for name, usual in (("clicks", "all"), ("on_error", "raise")):
         if given[name] != usual:
             raise Idle(name, why, "leave it out, and give it to concordant ingest")
     if given["engine"] == "memory":
-        raise UsageError(f"{store}: a store is read by duckdb; leave out engine='memory'")
+        raise UsageError(f"{store}: a store is read by duckdb; leave out ", Setting("engine", "memory"))
 
 
 def checked(target: Path, segment: Segment) -> Path:

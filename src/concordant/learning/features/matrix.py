@@ -134,7 +134,7 @@ class Features:
     def refuse_sparse(self, what: str) -> None:
         """Raise UsageError where X is sparse."""
         if self.sparse:
-            raise UsageError(f"{what} takes no sparse matrix; a dense one, X.toarray(), or a linear scorer does")
+            raise UsageError(f"{what} takes no sparse matrix; make it a dense one, or take a linear scorer")
 
     def refuse_special(self, what: str) -> None:
         """Raise UsageError where X is sparse or has columns of categories."""

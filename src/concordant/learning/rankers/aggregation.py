@@ -214,7 +214,9 @@ class AggregationRanker(RegressionRanker):
         if self.regressor is not None:
             check_regressor(self.regressor)
         elif self.missing_ == "keep":
-            raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
+            raise UsageError(
+                Setting("missing", "keep"), " is for regressors that know missing values; a linear scorer needs a fill"
+            )
         if self.gate not in (True, False, "auto"):
             raise UsageError(f"gate must be True, False or 'auto', not {self.gate!r}")
         Target.of(self.target, "comparisons")

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import InputError, Setting, UsageError, did_you_mean
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.choosing import target_weights
@@ -291,7 +291,10 @@ class BoostedRanker(LinearRanker):
         if len(set(listed)) < len(listed):
             raise UsageError(f"categories: a column is named twice: {self.categories!r}")
         if listed and (self.log or self.missing not in ("keep", "raise")):
-            raise UsageError("categories are codes: they need log=False and missing='keep' or 'raise'")
+            raise UsageError(
+                "categories are codes: they need ", Setting("log", False), " and ", Setting("missing", "keep"), " or ",
+                Setting("missing", "raise"),
+            )  # fmt: skip
 
     @property
     def _categories(self) -> tuple[Any, ...]:
@@ -349,7 +352,7 @@ class BoostedRanker(LinearRanker):
         shares, spread, thetas, notes = [], [], [], [*training.notes]
         self.curve_: dict[str, list[float]] = {}
         stopped = []
-        by = "all {most:,} trees, as folds=0 asks" if self.folds == 0 and held is None else ""
+        by = "all {most:,} trees, as was asked" if self.folds == 0 and held is None else ""
         by = by or "{rounds:,} of {most:,} trees, by the loss on " + ("the eval set" if held else "held-out queries")
         try:
             for name in problem.losses:

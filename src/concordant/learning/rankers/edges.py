@@ -152,7 +152,9 @@ class EdgeRanker(LinearRanker):
         why = f"the solver is {self.solver!r}"
         refuse_idle(vars(self), OF_STOCHASTIC if exact else OF_EXACT, why)
         if self.missing_ == "keep":
-            raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
+            raise UsageError(
+                Setting("missing", "keep"), " is for regressors that know missing values; a linear scorer needs a fill"
+            )
 
     def _learn(self, training: Training, columns: Columns) -> None:
         gate = self._through_gate(training, columns) if self.loss == "auto" and not training.labelled else None

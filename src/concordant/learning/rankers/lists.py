@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import InputError, Setting, UsageError, did_you_mean
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.edge_sources import of_labels
@@ -111,7 +111,9 @@ class ListRanker(RegressionRanker):
             if self.loss != "gain-regression":
                 raise UsageError(f"{self.loss} fits a linear scorer; a regressor is for gain-regression")
         elif self.missing_ == "keep":
-            raise UsageError("missing='keep' is for regressors that know missing values; a linear scorer needs a fill")
+            raise UsageError(
+                Setting("missing", "keep"), " is for regressors that know missing values; a linear scorer needs a fill"
+            )
         if self.phi is not None and self.loss == "gain-regression":
             raise UsageError("gain-regression is least squares; phi is for losses on pairs")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import InputError, Setting, UsageError, did_you_mean
 from concordant.learning.solvers.least_squares import checked_rows
 from concordant.losses.graded import GradedLists
 from concordant.losses.objective import Objective
@@ -241,7 +241,9 @@ def rankboost(
     if isinstance(pairs, Objective):
         source = _Listed.of(pairs, weight)
     elif choose == "z":
-        raise UsageError("choose='z' needs the pairs one by one; take choose='r' for graded lists")
+        raise UsageError(
+            Setting("choose", "z"), " needs the pairs one by one; take ", Setting("choose", "r"), " for graded lists"
+        )
     else:
         source = _Graded.of(pairs, weight)
     epsilon = 0.5 / source.number if smoothing is None else smoothing

@@ -142,7 +142,7 @@ class SampledGains:
     @cached_property
     def _sides(self) -> tuple[Comparisons, Ints, Ints] | None:
         """Comparisons, and the place within their query of winner and loser of each distinct one."""
-        if not isinstance(self.prefs, Comparisons):
+        if not isinstance(self.prefs, Comparisons) or self.prefs.share is not None:
             return None
         begin = self.queries.start[self.prefs.query]
         winner, loser = Batch.whole(self.prefs).sides(self.prefs)

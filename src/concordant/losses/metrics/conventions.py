@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import InputError, Setting, UsageError, did_you_mean
 from concordant.losses.metrics.judged_lists import Floats
 
 Gain = str | Callable[[Floats], Any] | Sequence[float] | NDArray[Any]
@@ -141,7 +141,9 @@ class Convention:
             raise InputError(
                 f"{int(above.sum()):,} of {len(label):,} labels are above {self.highest:g}, the highest that the "
                 f"convention {self.name!r} allows (first: {label[int(above.argmax())]:g}); "
-                'give gain="linear", a table or a function'
+                "give ",
+                Setting("gain", "linear"),
+                ", or gains of your own",
             )
         found = gain_of(self.gain if gain is None else gain, label)
         return np.maximum(found, 0.0) if self.floor else found

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Setting, UsageError
 from concordant.losses.metrics.conventions import Discount, Gain, convention_of, discount_of, gain_of
 from concordant.losses.metrics.judged_lists import Floats, as_numbers, check_cutoff, lists_of, matrices, ranked
 
@@ -51,7 +51,9 @@ def err(
     score = as_numbers(scores, "scores", infinite=True)
     label = as_numbers(labels, "labels", size=len(score))
     if (ties or rule.ties) == "averaged":
-        raise UsageError("err has no closed form for averaged ties; give ties='worst', 'best', 'input' or 'item'")
+        raise UsageError(
+            "err has no closed form for averaged ties; give ", Setting("ties"), ": worst, best, input or item"
+        )
     stop = _stopping(label, gain, highest)
     lists = lists_of(query, len(score))
     score, stop = lists.take(score), lists.take(stop)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import UsageError
+from concordant.errors import Setting, UsageError
 from concordant.losses.metrics.conventions import Convention, convention_of
 from concordant.losses.metrics.judged_lists import (
     Floats,
@@ -115,7 +115,8 @@ def average_precision(
     grouped = (ties or rule.ties) == "averaged"
     if grouped and at is not None:
         raise UsageError(
-            "average precision with a cut-off has no rule for averaged ties; leave the cut-off, or give ties='worst'"
+            "average precision with a cut-off has no rule for averaged ties; leave the cut-off, or give ",
+            Setting("ties", "worst"),
         )
     hit = (label >= relevant).astype(np.float64)
     total = np.add.reduceat(hit, lists.start[:-1]) if len(hit) else np.zeros(len(lists))
@@ -167,7 +168,9 @@ def reciprocal_rank(
     at = check_cutoff(at)
     score, label, lists, rule = _checked(scores, labels, query, convention, relevant)
     if (ties or rule.ties) == "averaged":
-        raise UsageError("reciprocal rank has no rule for averaged ties; give ties='worst', 'best', 'input' or 'item'")
+        raise UsageError(
+            "reciprocal rank has no rule for averaged ties; give ", Setting("ties"), ": worst, best, input or item"
+        )
     hit = (label >= relevant).astype(np.float64)
     hit = rule.retrieved(score, hit)
     order = _order(lists, score, hit, rule, at, ties, item)

@@ -1,0 +1,109 @@
+"""``concordant compare OLD NEW``: two boards beside each other, for people and for continuous integration."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+import click
+
+from concordant.apps.commands.options import CompareOptions
+from concordant.apps.commands.output import check_output, print_csv, show_table, write
+from concordant.apps.commands.progress import Progress, tell
+from concordant.apps.commands.rank import board_of
+from concordant.apps.commands.saying import one_line
+from concordant.boards.changes import BoardChange, board_changes, divided
+from concordant.errors import UsageError, few
+from concordant.io.store.catalogue import is_store
+from concordant.ranking.comparing import p_said
+from concordant.ranking.rank import Ranking
+from concordant.ranking.shown import remarks
+
+SHOWN = ("item", "old", "new", "difference", "standard_error", "p_max_t", "rank_old", "rank_new")
+"""Columns on a terminal; what moved the items that moved is said in sentences."""
+
+
+def compare_boards(options: CompareOptions) -> None:
+    """Print what changed on a terminal, CSV into a pipe; exit status 1 where an item is worse that must not be."""
+    output, terminal = options.output, sys.stdout.isatty()
+    if output is not None:
+        check_output(output, options.log)
+        if options.new is not None:
+            check_output(output, options.new)
+    (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
+    with Progress(options.quiet, "comparing"):
+        found = board_changes(old, new, shared=options.shared, seed=options.seed)
+        names = {str(item): item for item in found.table["item"].to_pylist()}
+        for name in options.fail_if_worse:
+            if name not in names:
+                close = get_close_matches(name, names, 1)
+                hint = f"did you mean {close[0]!r}?" if close else f"items there: {few(sorted(names))}"
+                raise UsageError(f"--fail-if-worse {name}: no such item on either board; {hint}")
+        judged = found.worse([names[name] for name in options.fail_if_worse])
+    tell([*told, *more])
+    if output is not None:
+        write(found.table, output)
+        options.say("wrote", f"wrote {output}: {len(found.table):,} rows", path=output)
+    if terminal:
+        _show(found, options.rows or 20)
+    elif output is None:
+        print_csv(found.table)
+    said = dict.fromkeys([*remarks(old), *remarks(new)])
+    options.say_notes([*(() if terminal else found.lines()), *found.notes, *said])
+    worse = [row["item"] for row, _, one in judged if one]
+    for row, p, one in judged:
+        known = row["p_value"] is not None
+        moved = f"{row['difference']:+.3f} ± {row['standard_error']:.3f}, {p_said(p)}" if known else "not determined"
+        options.say("verdict", f"{row['item']}: {'worse' if one else 'not worse beyond chance'} ({moved})")
+    if worse and not options.unread():  # an option that nothing read is an error, said at the end
+        raise SystemExit(1)
+
+
+def _show(found: BoardChange, rows: int) -> None:
+    show_table(found.table.select(SHOWN), rows)
+    for line in found.lines():
+        click.echo(one_line(line))
+
+
+Board = tuple[Ranking, list[str]]
+
+
+def _logs(options: CompareOptions) -> tuple[Board, Board]:
+    return board_of(options), board_of(options, log=options.new)
+
+
+def _parts(options: CompareOptions, by: str) -> tuple[Board, Board]:
+    """The boards of two parts of a log."""
+    values, since = options.values, options.since
+    if by in options.cluster:
+        raise UsageError(f"--by {by} and --cluster {by}: a column divides judgments, or says who judged")
+    if (values is None) == (since is None):
+        raise UsageError("--by takes --values OLD NEW or --since V, one of them")
+    if is_store(Path(options.log)):
+        raise UsageError("--by divides a file; a store keeps no columns but those that it was ingested with")
+    wanted: tuple[Callable[[str], bool], ...]
+    if values is not None:
+        wanted = (values[0].__eq__, values[1].__eq__)
+        names = [f"{by} {value}" for value in values]
+    else:
+        wanted = (partial(_before, str(since)), lambda value: not _before(str(since), value))
+        names = [f"{by} before {since}", f"{by} from {since}"]
+    boards = []
+    for name, keeps in zip(names, wanted, strict=True):
+        part = partial(divided, by=by, kept=keeps, more=options.cluster)
+        board, told = board_of(options, by=by, part=part)
+        if not len(board):
+            raise UsageError(f"no judgments with {name}")
+        boards.append((board, [f"{name}: {line}" for line in told]))
+    return boards[0], boards[1]
+
+
+def _before(since: str, value: str) -> bool:
+    """Whether a value is below another: as numbers where both are, else as texts (dates as in ISO 8601)."""
+    try:
+        return float(value) < float(since)
+    except ValueError:
+        return value < since

@@ -1,0 +1,1 @@
+"""What a file is, what it supports, what stops it, and what to run next."""

@@ -1,0 +1,417 @@
+"""Look at a file, a folder or a store, and say what it is, what it supports, what stops it and what to run next."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from concordant.apps.doctor.columns import Looks, looks_of, said_of
+from concordant.apps.doctor.examination import Examination
+from concordant.apps.doctor.guessing import guesses
+from concordant.apps.doctor.support import paired, recurring, supports
+from concordant.errors import ConcordantError, InputError, Setting, UsageError, counted, few, shown
+from concordant.io.engines.counting import with_columns
+from concordant.io.engines.memory import arrow_table
+from concordant.io.log.formats import ENDINGS, Log, locate
+from concordant.io.log.headers import sniffed
+from concordant.io.noted import UNUSED
+from concordant.io.published.published import SCORES, Published
+from concordant.io.published.recognise import recognised, scores_of, tabled
+from concordant.io.published.tables import sums_of
+from concordant.io.read import layout_of, read_log
+from concordant.io.store.catalogue import is_store
+from concordant.preferences.layouts import ALIASES, plain
+from concordant.preferences.lists import UNITS
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Comparisons, Preferences
+
+KINDS = {
+    "comparisons": "votes between two items",
+    "selections": "shown lists with clicks",
+    "choices": "choices of one item among several",
+    "orders": "rankings",
+    "ratings": "ratings",
+}
+HIDDEN_ROLES = ("best", "worst", "place", "option", "cluster", "covariate", "time")
+"""Roles that are not named one by one."""
+MODEL = "model.json"
+"""What a folder with a model holds."""
+BLOCK = 1 << 16
+SMALL = 1 << 26
+"""Bytes of a table up to which its cells are looked at."""
+
+
+def examine(
+    source: str | os.PathLike[str], commands: Sequence[str] = (), write: Callable[[Setting], str] = str
+) -> Examination:
+    """Look at a file, a folder or a store, whatever it holds; what cannot be read is said, not raised.
+
+    ``commands`` are those that there are, ``write`` how a parameter is written as an option of one.
+    """
+    given = os.fspath(source)
+    look = _Look(given, shlex.quote(given), Examination(Path(given).name or given, ""), commands, write)
+    try:
+        look.look()
+    except ConcordantError as problem:
+        look.stopped(problem.said(write))
+    except MemoryError:
+        look.stopped("It does not fit into memory.")
+    except OSError as problem:
+        look.stopped(f"It cannot be read: {problem.strerror or problem}.")
+    return look.seen
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A look at one source, and what was seen."""
+
+    given: str
+    quoted: str
+    seen: Examination
+    commands: Sequence[str]
+    write: Callable[[Setting], str]
+
+    def stopped(self, why: str) -> None:
+        """Say why no more can be seen."""
+        self.seen.what = self.seen.what or "nothing that can be read"
+        self.seen.stops.append(self.plainly(why))
+        self.seen.usable = bool(self.seen.commands)
+
+    def plainly(self, said: str) -> str:
+        """Return what was said of the file without its name."""
+        return said.removeprefix(f"{self.seen.name}: ")
+
+    def suggest(self, command: str, purpose: str) -> None:
+        """Name a command to run next, where there is such a command."""
+        name = command.split()[1]
+        if name in self.commands or not command.startswith("concordant "):
+            self.seen.commands.append((command, purpose))
+
+    def look(self) -> None:
+        """Find out what it is."""
+        path = Path(self.given)
+        if "\0" in self.given or not path.exists():
+            locate(self.given)  # says what is wrong with the name, unless it is that of a table in a database
+        elif is_store(path):
+            return self.votes(" in a store")
+        elif path.is_dir():
+            return self.folder(path)
+        elif path.is_file() and path.stat().st_size and zipfile.is_zipfile(path):
+            found = scores_of(path)
+            return (
+                self.stopped("It is an archive; unpack it and look at what is in it.")
+                if found is None
+                else (self.scores(found))
+            )
+        log = self.located(path)
+        if log is None:
+            return None
+        if log.format == "preflib":
+            return self.votes(" in PrefLib's format")
+        if log.format in ("letor", "qrels", "run"):
+            return self.judged(with_columns(log))
+        found = recognised(log)
+        if found is None:
+            return self.table(with_columns(log))
+        if found.kind == SCORES:
+            return self.scores(found)
+        log_of_table = None if log.as_json else with_columns(log)
+        return self.votes(f", laid out as {found.layout}", found=found, log=log_of_table)
+
+    def located(self, path: Path) -> Log | None:
+        """Return the log that a name stands for; of one with an unknown ending what it seems to hold is said."""
+        try:
+            return sniffed(locate(self.given))
+        except InputError as problem:
+            if "unknown ending" not in str(problem):
+                raise
+            form, self.seen.what = _content(path)
+            if form is None:
+                raise
+            new = shlex.quote(str(path.with_suffix(form)))
+            self.suggest(f"cp {self.quoted} {new}", "give it an ending that says what it is")
+            self.suggest(f"concordant doctor {new}", "and look again")
+            self.stopped(f"Its ending is {path.suffix!r}, and it looks like {form}: a file is read by its ending.")
+            return None
+
+    # -- votes ---------------------------------------------------------------------------------------------------------
+    def votes(
+        self,
+        layout: str = "",
+        *,
+        found: Published | None = None,
+        log: Log | None = None,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
+        """Look at judgments: what there is, what they support, what to run."""
+        seen = self.seen
+        asked: dict[str, Any] = {"columns": dict(columns)} if columns else {}
+        options = [f"--{role} {shlex.quote(name)}" for role, name in (columns or {}).items()]
+        try:
+            reading = read_log(self.given, **asked)
+        except UsageError as problem:  # grades without a scale, rankings of which it is not said what they leave out
+            if columns:
+                raise
+            seen.what, seen.usable = "judgments, of which one thing has to be said", True
+            seen.found += [("columns", few(log.columns, 20))] if log is not None else []
+            seen.stops.append(self.plainly(problem.said(self.write)))
+            return
+        except InputError as problem:
+            if log is None or columns:
+                raise
+            reading = read_log(self.given, on_error="skip", **asked)
+            seen.stops.append(self.plainly(problem.said(self.write)))
+            options.append("--on-error skip")
+        prefs = reading.preferences
+        seen.what = f"{KINDS[str(prefs.kind)]} ({prefs.kind}){layout}"
+        seen.numbers |= {"kind": prefs.kind, **prefs.summary()}
+        roles = {role: name for role, name in reading.roles.items() if role.split()[0] not in HIDDEN_ROLES}
+        if roles := dict(found.columns) if found is not None else roles:
+            seen.numbers["columns"] = roles
+            seen.found.append(("columns", ", ".join(f"{role}: {shown(name)}" for role, name in roles.items())))
+        pooled = self.described(prefs)
+        looks = None if log is None else looks_of(log, list(reading.roles.values()))
+        if looks is not None:
+            seen.found += said_of(looks, seen.numbers)
+        seen.supports, stops = supports(prefs.pool() if pooled else prefs, seen.numbers)
+        seen.stops += stops
+        seen.usable = not stops
+        for note in reading.notes:
+            if not isinstance(note, Note) or note.code != UNUSED:  # the commands name such columns
+                seen.notes.append(self.plainly(note.said(self.write) if isinstance(note, Note) else note))
+        clusters: list[str] = []
+        if isinstance(prefs, Comparisons):
+            clusters = [] if looks is None else [name for name in (looks.judge, looks.prompt) if name]
+            clusters += [name for name in ("judge", "prompt") if found is not None and name in found.table.column_names]
+        if seen.usable:
+            self.next(" ".join([*options, *["--pool"] * pooled]), clusters, prefs, looks)
+
+    def described(self, prefs: Preferences) -> bool:
+        """Say what judgments there are; return whether one ranking over all queries is what is wanted."""
+        seen, facts = self.seen, prefs.summary()
+        said = f"{len(prefs):,}"
+        if (ties := facts.get("ties")) is not None:
+            said += f", of them {counted(ties, 'ties')} ({ties / max(len(prefs), 1):.0%})"
+        elif "entries" in facts:
+            said += f" ({UNITS[str(prefs.kind)]}) of {counted(facts['entries'], 'entries')}"
+        seen.found += [("judgments", said), ("items", _some(prefs.items.tolist()))]
+        if len(prefs.queries) < 2:
+            return False
+        middle, pooled = float(np.median(prefs.judgments)), recurring(prefs)
+        seen.numbers["judgments a query"] = middle
+        seen.found.append(("queries", f"{len(prefs.queries):,}, median {middle:g} judgments each"))
+        if pooled:
+            hardly = isinstance(prefs, Comparisons) and middle <= 2
+            why = "each query has hardly a judgment of its own" if hardly else "the same items stand in many queries"
+            seen.notes.append(
+                f"{why}: --pool makes one ranking over all of them, without it there is one for each query"
+            )
+        return pooled
+
+    def next(self, options: str, clusters: Sequence[str], prefs: Preferences, looks: Looks | None) -> None:
+        """Name the commands to run on judgments."""
+        plainly = f"{self.quoted} {options}".strip()
+        line = " ".join([plainly, *(f"--cluster {shlex.quote(name)}" for name in clusters)])
+        page = shlex.quote(f"{self.seen.name.split('.')[0] or 'report'}.html")
+        self.suggest(f"concordant rank {line}", "the ranking, with intervals")
+        self.suggest(f"concordant report {line} -o {page}", "one page to look at and to send on")
+        self.suggest(f"concordant audit {plainly}", "can these votes lead to the right order, and how sure is that")
+        if looks is None or not isinstance(prefs, Comparisons):
+            return
+        if looks.judge:
+            self.suggest(
+                f"concordant judges {plainly} --judge {shlex.quote(looks.judge)}", "how reliable each judge is"
+            )
+        if looks.time and looks.half_life:
+            time = f"--time {shlex.quote(looks.time)} --half-life {looks.half_life}"
+            self.suggest(f"concordant rank {line} {time}", "the ranking now: older votes count less")
+        if looks.groups:
+            by = shlex.quote(looks.groups[0])
+            self.suggest(f"concordant tree {line} --by {by}", f"does the ranking differ by {looks.groups[0]}")
+
+    # -- scores --------------------------------------------------------------------------------------------------------
+    def scores(self, found: Published) -> None:
+        """Look at scores of systems on tasks."""
+        seen, table, systems, tasks = self.seen, found.table, found.systems, found.tasks
+        seen.what = f"{found.size} ({found.layout})"
+        seen.notes += [self.plainly(note) for note in found.told]
+        seen.numbers |= {"kind": SCORES, "layout": found.layout, "systems": systems, "tasks": tasks}
+        if found.columns:
+            seen.numbers["columns"] = dict(found.columns)
+            seen.found.append(("columns", ", ".join(f"{role}: {name}" for role, name in found.columns)))
+        seen.found += [(f"{role}s", _some(table[role].unique().to_pylist())) for role in ("system", "task")]
+        cells = table.group_by(["system", "task"]).aggregate([("score", "count")])
+        trials = int(np.max(cells["score_count"].to_numpy()))
+        seen.numbers |= {"scores": len(table), "cells": len(cells), "trials": trials}
+        said = f"{len(table):,} in {len(cells):,} of {systems * tasks:,} cells ({len(cells) / (systems * tasks):.0%})"
+        seen.found.append(("scores", said + (f", up to {trials:,} trials each" if trials > 1 else "")))
+        values = table["score"].to_numpy()
+        seen.found.append(("range", f"{values.min():g} to {values.max():g}; higher is taken for better"))
+        if systems < 2:
+            self.stopped("One system: a ranking needs two. Put the files of several into one folder and name that.")
+            return
+        seen.supports += paired(table, systems, tasks, seen.numbers)
+        seen.usable = True
+        self.suggest(f"concordant scores {self.quoted}", "rank sets, tiers and who can be told apart")
+
+    # -- other tables --------------------------------------------------------------------------------------------------
+    def table(self, log: Log) -> None:
+        """Look at a table of no published layout: a log, or another."""
+        try:
+            layout_of(log)
+        except UsageError:
+            pass  # which is said below
+        except InputError as error:
+            if "no layout fits" not in str(error):
+                raise
+            return self.unknown(log)
+        return self.votes(log=log)
+
+    def unknown(self, log: Log) -> None:
+        """Look at a table that is no log: scores, features, or columns that nobody knows."""
+        seen, names = self.seen, {plain(name): name for name in log.columns}
+        if (found := tabled(log)) is not None:
+            return self.scores(found)
+        looks = looks_of(log)
+        seen.found.append(("columns", few(log.columns, 20)))
+        if looks is not None:
+            seen.found.append(("rows", f"{looks.rows:,}"))
+            seen.numbers |= {"columns": list(log.columns), "rows": looks.rows}
+        item = next((names[one] for one in ALIASES["item"] if one in names), None)
+        if item is not None and {"score", "rank"} <= set(names):
+            seen.what, seen.usable = "scores of a ranker, as concordant score writes them", True
+            purpose = "how good they are; LABELS is a file of graded labels"
+            return self.suggest(f"concordant evaluate {self.quoted} LABELS --metric ndcg@10", purpose)
+        if item is not None and (numeric := _numeric(log, [name for name in log.columns if name != item])):
+            seen.what = f"features of items: {counted(len(numeric), 'columns')} of numbers for each {shown(item)}"
+            seen.usable = True
+            purpose = "learn to score such items; LOG is the file of judgments of them"
+            return self.suggest(f"concordant fit LOG --features {self.quoted} --model model", purpose)
+        if (sums := sums_of(log)) is not None:
+            seen.what = f"a leaderboard of {counted(sums[1], 'systems')} ({shown(sums[0])}), without scores by task"
+            return self.stopped(
+                f"{few(sums[2], 6)} {'sums' if len(sums[2]) == 1 else 'sum'} up what is asked for here: scores of each "
+                "system on each task, or votes between systems. A mean alone does not say how sure it is."
+            )
+        guess = guesses(log, looks)
+        if guess.columns and self.guessed(guess.columns, log):
+            return None
+        seen.what = "a table whose columns are not those of votes or scores"
+        seen.stops += guess.questions or [
+            "Which columns say who won? A vote has two items and an outcome, a score has a system and a task."
+        ]
+        told = "votes: the item that was preferred, and the other"
+        self.suggest(f"concordant rank {self.quoted} --winner COLUMN --loser COLUMN", told)
+        told = "votes: the two items, and who won"
+        self.suggest(f"concordant rank {self.quoted} --left COLUMN --right COLUMN --outcome COLUMN", told)
+        seen.usable = True
+        return None
+
+    def guessed(self, columns: Mapping[str, str], log: Log) -> bool:
+        """Look at votes whose columns are told by their values; return whether they can be read so."""
+        before = list(self.seen.found)
+        self.seen.found.clear()
+        try:
+            self.votes(columns=columns, log=log)
+        except ConcordantError:
+            self.seen.found[:], self.seen.stops[:] = before, []
+            return False
+        told = " ".join(f"--{role} {shlex.quote(name)}" for role, name in columns.items())
+        self.seen.stops.insert(
+            0, f"The columns are not called as usual. By their values they are {told}: is that right?"
+        )
+        return True
+
+    def judged(self, log: Log) -> None:
+        """Look at graded labels, relevance judgments or runs."""
+        held = ("query", "rating", "label", "judgment")
+        seen, table = self.seen, arrow_table(log, [name for name in held if name in log.columns])
+        queries = len(table["query"].unique()) if "query" in log.columns else 1
+        seen.numbers |= {"rows": len(table), "queries": queries}
+        seen.found.append(("rows", f"{len(table):,} of {counted(queries, 'queries')}"))
+        seen.usable = True
+        for name in ("rating", "label"):
+            if name in log.columns:
+                seen.found.append(("labels", few(sorted(table[name].unique().to_pylist()), 8)))
+        if log.format == "run":
+            seen.what = f"a run of {few(table['judgment'].unique().to_pylist(), 4)}: the lists of a ranker (TREC)"
+            self.suggest(
+                f"concordant evaluate {self.quoted} QRELS --metric ndcg@10", "how good it is; QRELS are labels"
+            )
+            self.suggest(f"concordant rank {self.quoted} OTHER.run -o fused.run", "fuse it with another run")
+        elif log.format == "letor":
+            seen.what = "graded labels with features (LETOR, SVMlight)"
+            self.suggest(f"concordant fit {self.quoted} --model model", "learn a scoring function of the features")
+        else:
+            seen.what = "relevance judgments (qrels)"
+            self.suggest(f"concordant evaluate RUN {self.quoted} --metric ndcg@10", "judge a run by them")
+
+    def folder(self, path: Path) -> None:
+        """Look at a folder: a model, results of a harness, a log in parts, or files to look at one by one."""
+        seen = self.seen
+        if (path / MODEL).is_file():
+            seen.what, seen.usable = "a model, as concordant fit keeps it", True
+            return self.suggest(f"concordant score --model {self.quoted} --features FILE", "score items by it")
+        inside = [one for one in path.iterdir() if not one.name.startswith((".", "_"))]
+        if any(one.is_dir() or one.suffix.lower() in (".json", ".jsonl", ".eval", ".gz") for one in inside):
+            found = scores_of(path)
+            if found is not None:
+                return self.scores(found)
+        try:
+            log = with_columns(locate(path))
+        except ConcordantError as problem:
+            seen.what = f"a folder with {counted(len(inside), 'files')}" if inside else "an empty folder"
+            known = [
+                one for one in inside if one.is_file() and one.name.lower().removesuffix(".gz").endswith((*ENDINGS,))
+            ]
+            for one in sorted(known)[:5]:
+                self.suggest(f"concordant doctor {shlex.quote(str(one))}", "look at one of its files")
+            return self.stopped(problem.said(self.write))
+        if log.format in ("letor", "qrels", "run"):
+            return self.judged(log)
+        return self.table(log)
+
+
+def _some(names: Sequence[Any]) -> str:
+    return f"{len(names):,} ({few(names[:4], 4)}{', …' if len(names) > 4 else ''})"
+
+
+def _content(path: Path) -> tuple[str | None, str]:
+    """Return the ending that the beginning of a file asks for, and what the file is."""
+    with path.open("rb") as file:
+        start = file.read(BLOCK)
+    for magic, form in ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow")):
+        if start.startswith(magic):
+            return form, "a table"
+    text = start.decode("utf-8-sig", "ignore")
+    if "\0" in text or len(text.encode()) < 0.99 * len(start):
+        return None, "a file that is no text"
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if re.match(r"\S+\s+(qid|[0-9]+):", first):
+        return ".letor", "a text in LETOR's format"
+    if first[:1] in ("{", "["):
+        return ".json" if first in ("{", "[") else ".jsonl", "a text in JSON"
+    ending = ".tsv" if "\t" in first else ".csv" if "," in first else None
+    return ending, "a table as text" if ending else "a text without columns"
+
+
+def _numeric(log: Log, columns: Sequence[str]) -> list[str]:
+    """Return the columns whose first values are numbers; of a large file all."""
+    if log.path is not None and log.path.stat().st_size > SMALL:
+        return list(columns)
+    table, numeric = arrow_table(log, list(columns)).slice(0, 200), []
+    for name in columns:
+        try:
+            values = [float(one) for one in table[name].to_pylist() if one not in (None, "")]
+        except (TypeError, ValueError):
+            continue
+        numeric += [name] if values else []
+    return numeric

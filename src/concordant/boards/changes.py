@@ -1,0 +1,462 @@
+"""Two boards beside each other: what changed, how sure that is, and why.
+
+Scores of two fits are compared in one gauge, less the mean of the items that both limit. Each fit is, to first order,
+θ̂ − θ = A⁻¹ Σ_v g_v, g_v the gradient of judgment v at the fit and A the curvature, so the difference of two fits is a
+sum over judgments: of one that both hold A_n⁻¹ g_v(θ_n) − A_o⁻¹ g_v(θ_o), of others the one or minus the other. Its
+variance is that sum's, Σ_u ψ_u ψ_uᵀ K/(K − 1), over judgments or over clusters, whatever the logs share: nothing (the
+variances add), all of the old one (a file that grew), or the people who judged. Source: Huber (1967); Liang and Zeger
+(1986), as ``ranking.covariance`` has them.
+
+Why a score moved: with the scores of its opponents fixed, the score of an item solves its own score equation. It is
+solved with the old votes (which gives the old score), with the new votes of judges that the old board knows, with all
+new votes, with the opponents' new scores, and with the opponents that the old board did not know (which gives the new
+score). The steps between add up to the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+from scipy.special import expit
+
+from concordant.errors import InputError, Setting, UsageError, counted, few
+from concordant.preferences.counted import recounted
+from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Comparisons, Preferences, keep
+from concordant.preferences.sampling import whole_seed
+from concordant.ranking.comparing import p_said
+from concordant.ranking.contrasts import firm
+from concordant.ranking.covariance import t_quantile, two_sided
+from concordant.ranking.edge_tests import family_wise
+from concordant.ranking.joint import DRAWS, WHOLE, Curved
+from concordant.ranking.rank import Ranking
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SHARED = ("auto", "none", "common")
+PARTS = ("own_votes", "new_clusters", "opponents", "new_opponents")
+"""Columns of the steps by which a score moved."""
+ROUNDING = 1e-13
+"""Share of a variance that is left of it by rounding."""
+SAID = {"own_votes": "its own votes", "new_clusters": "new judges", "opponents": "the scores of its opponents"}
+SAID |= {"new_opponents": "new opponents"}
+
+
+@dataclass(frozen=True, eq=False)
+class BoardChange:
+    """What changed from one board to another; ``print`` shows it in sentences.
+
+    >>> import concordant as cc
+    >>> old = cc.Preferences.from_comparisons(list("abac"), list("baca"), count=[60, 40, 60, 40])
+    >>> new = old + cc.Preferences.from_comparisons(list("ab"), list("ba"), count=[10, 60])
+    >>> change = cc.board_changes(cc.rank(old), cc.rank(new))
+    >>> row = change.table.to_pylist()[0]
+    >>> row["item"], round(row["difference"], 2), round(row["own_votes"] + row["opponents"], 2), row["p_max_t"] < 0.01
+    ('b', 0.51, 0.51, True)
+    """
+
+    table: pa.Table
+    """A row for each item of either board, the surest changes first: item, old, new (scores in the common gauge),
+    difference, standard_error, lower, upper, p_value, p_max_t and p_holm (adjusted for all items), rank_old, rank_new,
+    judgments_old, judgments_new, and, of plain Bradley–Terry, the steps that add up to the difference: own_votes,
+    new_clusters (with clusters), opponents, new_opponents."""
+    shared: int
+    """Judgments that both boards hold and that are counted once."""
+    level: float
+    notes: tuple[Note, ...]
+
+    def worse(self, items: Sequence[Any]) -> list[tuple[dict[str, Any], float, bool]]:
+        """Return for each of these its row, its p-value by Holm among them, and whether it is worse at the level.
+
+        Errors: UsageError where an item is not on both boards.
+        """
+        rows = {row["item"]: row for row in self.table.to_pylist()}
+        named = [*dict.fromkeys(items)]
+        if missing := [item for item in named if rows.get(item, {}).get("difference") is None]:
+            raise UsageError(f"not on both boards: {few(missing)}")
+        p = np.array([np.nan if rows[item]["p_value"] is None else rows[item]["p_value"] for item in named])
+        known, adjusted = np.isfinite(p), p.copy()
+        adjusted[known] = family_wise(p[known], int(known.sum()))
+        return [
+            (rows[item], float(one), bool(one < 1 - self.level and rows[item]["difference"] < 0))
+            for item, one in zip(named, adjusted, strict=True)
+        ]
+
+    def lines(self) -> list[str]:
+        """Return it in sentences."""
+        rows = [row for row in self.table.to_pylist() if row["difference"] is not None]
+        sure = [row for row in rows if row["p_max_t"] is not None and row["p_max_t"] < 1 - self.level]
+        first = f"{counted(len(sure), 'items')} of {len(rows):,} on both boards moved beyond chance"
+        return [f"{first} (all together, {100 * self.level:g}%)" + (":" if sure else ""), *map(self._line, sure[:10])]
+
+    def _line(self, row: dict[str, Any]) -> str:
+        text = (
+            f"- {row['item']}: {row['old']:.3f} → {row['new']:.3f}, {row['difference']:+.3f} ± "
+            f"{row['standard_error']:.3f}, {p_said(row['p_max_t'])}"
+        )
+        parts = [name for name in PARTS if row.get(name) is not None and abs(row[name]) >= 0.0005]
+        return text + ("; by " + ", ".join(f"{SAID[name]} {row[name]:+.3f}" for name in parts) if parts else "")
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), *self.notes])
+
+
+def board_changes(old: Ranking, new: Ranking, *, shared: str = "auto", seed: int = 0) -> BoardChange:
+    """Say what changed from one board to another: the difference of each item's score, how sure it is, and why.
+
+    Parameters
+    ----------
+    old, new : rankings of comparisons of one query, by the same structure with a likelihood, as ``rank`` returns them.
+        With clusters (one column in both) judgments of equal clusters depend on each other, on either board.
+    shared : which judgments the boards share. 'auto': all of one that the other holds, too, as often (a log that grew),
+        else none; 'common': whatever stands in both; 'none': none, and clusters of the same name are others, too.
+    seed : of the draws for p_max_t.
+
+    Errors: UsageError for rankings of other kinds; InputError where fewer than two items are on both.
+
+    >>> import concordant as cc
+    >>> old = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], count=[60, 40])
+    >>> change = cc.board_changes(cc.rank(old), cc.rank(old + old))
+    >>> change.shared, round(change.table["difference"].to_pylist()[0], 3)
+    (100, 0.0)
+
+    Source: the sandwich of Huber (1967), clustered as Liang and Zeger (1986); Westfall and Young (1993) for p_max_t.
+    """
+    if shared not in SHARED:
+        raise UsageError(f"shared must be one of {', '.join(SHARED)}, not {shared!r}")
+    sides = _Side.of(old, "the old board"), _Side.of(new, "the new board")
+    if old.structure != new.structure or sides[0].used != sides[1].used:
+        raise UsageError("the two boards are ranked in different ways; rank both by the same structure and options")
+    if [side.prefs.clusters is None for side in sides] not in ([True, True], [False, False]):
+        raise UsageError("one board has clusters and the other has none; give both the same column of clusters")
+    pairs = _Pair.of(*sides)
+    both = int(np.minimum(*pairs.count).sum())
+    held = [both == len(side.prefs) for side in sides]
+    joined = shared == "common" or (shared == "auto" and any(held))
+    matrix, freedom = pairs.covariance(joined, apart=shared == "none")
+    table = _table(pairs, matrix, freedom, new.level, seed)
+    return BoardChange(table, both if joined else 0, new.level, tuple(_notes(pairs, held, both if joined else 0, both)))
+
+
+def _notes(pairs: _Pair, held: list[bool], joined: int, both: int) -> list[Note]:
+    one, other = (len(side.prefs) for side in pairs.sides)
+    if joined and all(held):
+        text = "both boards hold the same {joined:judgments}"
+    elif joined and held[0]:
+        text = "the new board holds the {joined:judgments} of the old one and {more:,} more: they are counted once"
+    elif joined and held[1]:
+        text = "the old board holds the {joined:judgments} of the new one, too: they are counted once"
+    elif joined:
+        text = "{joined:judgments} of both boards are taken for the same: they are counted once"
+    else:
+        text = "the two boards are taken to hold different judgments"
+        text += ", though up to {both:,} look alike; if those are the same votes: {ask}" if both else ""
+    ask = Setting("shared", "common")
+    notes = [Note("shared judgments", text, joined=joined, more=other - one, both=both, ask=ask)]
+    entered, left = ([pairs.names[i] for i in np.flatnonzero(there)] for there in (~pairs.there[0], ~pairs.there[1]))
+    for code, who in (("entered", entered), ("left", left)):
+        if who:
+            text = "{number:items} " + code + ": {items}"
+            notes.append(Note(code, text, items=who, number=len(who)))
+    open_ = int((pairs.common & ~pairs.sure).sum())
+    text = "of {open:items} the votes of one board set the score no limit: the change is not determined"
+    return [*notes, *([Note("not determined", text, open=open_)] if open_ else [])]
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One board and its fit."""
+
+    board: Ranking
+    joint: Curved
+    prefs: Comparisons
+    used: dict[str, Any]
+
+    @classmethod
+    def of(cls, board: Ranking, name: str) -> _Side:
+        if not isinstance(board, Ranking):
+            raise UsageError(f"{name} must be a Ranking, not {type(board).__name__}; rank it first: rank(read(…))")
+        fitted = board.judged
+        if fitted is None or not isinstance(fitted.prefs, Comparisons):
+            kind = "nothing that it keeps" if fitted is None else fitted.prefs.kind or "nothing"
+            raise UsageError(f"boards are compared by the comparisons that they were made of; {name} is of {kind}")
+        if len(board.queries) != 1:
+            raise UsageError(f"{name} must be of one query, not of {len(board.queries):,}: pool them first")
+        if len(fitted.prefs.cluster_columns) > 1:
+            raise UsageError(f"{name} has {few(fitted.prefs.cluster_columns)}: two boards heed one column of clusters")
+        joint, _ = board._joint(None)
+        if not isinstance(joint, Curved) or joint.parameters > WHOLE:
+            raise UsageError(
+                f"two boards are compared by a likelihood of up to {WHOLE:,} items, with intervals by its curvature "
+                f"(hessian or sandwich); {name} is by {board.structure}, interval {board.interval}"
+            )
+        used = {key: value for key, value in fitted.used.items() if not key.startswith("undetermined")}
+        return cls(board, joint, fitted.prefs, used)
+
+    @property
+    def plain(self) -> bool:
+        """Whether an item's own score equation is that of Bradley and Terry, ties half."""
+        usual = {"ties": "half", "covariates": False, "mean": False}
+        return self.board.structure == "bradley-terry" and all(self.used.get(k) == v for k, v in usual.items())
+
+    @property
+    def inverse(self) -> Floats:
+        """A⁻¹, shape (parameters, items)."""
+        curvature, n = self.joint.curvature, self.joint.size
+        bread = curvature.hessian.toarray()
+        bread[np.arange(n), np.arange(n)] += max(curvature.prior, 1e-9)  # a shift, which the gauge takes out again
+        return np.asarray(np.linalg.inv(bread)[:, :n])
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Both boards with the same codes: of items (all that either has), judgments and clusters."""
+
+    sides: tuple[_Side, _Side]
+    names: list[Any]
+    place: tuple[Ints, Ints]
+    """The item of each node, of either side."""
+    there: tuple[NDArray[np.bool_], NDArray[np.bool_]]
+    sure: NDArray[np.bool_]
+    """Items whose scores both boards limit: the gauge is their mean."""
+    score: tuple[Floats, Floats]
+    """NaN where a board has no such item."""
+    shift: tuple[float, float]
+    """What was taken off the scores of the fit, whose mean the prior holds at 0."""
+    key: tuple[Ints, Ints]
+    """Of each distinct judgment of a side, equal where the judgments are."""
+    count: tuple[Ints, Ints]
+    """Of each key."""
+    cluster: tuple[Ints, Ints] | None
+
+    @property
+    def common(self) -> NDArray[np.bool_]:
+        return np.asarray(self.there[0] & self.there[1], bool)
+
+    @classmethod
+    def of(cls, old: _Side, new: _Side) -> _Pair:
+        sides = (old, new)
+        if old.prefs.covariate_names != new.prefs.covariate_names:
+            raise UsageError("the two boards have other covariates; give both the same")
+        items, *maps = old.prefs.items.union(new.prefs.items)
+        place = tuple(maps[at][side.joint.batch.item].astype(np.int64) for at, side in enumerate(sides))
+        size = len(items)
+        there, sure = np.zeros((2, size), bool), np.ones(size, bool)
+        score = np.full((2, size), np.nan)
+        for at, side in enumerate(sides):
+            batch, links = side.joint.batch, side.joint.links
+            limited = firm(batch.node_start, links) & (links.component == 0)
+            there[at, place[at]] = True
+            own = np.zeros(size, bool)
+            own[place[at]] = limited
+            sure &= own
+            value, group = side.joint.value, links.component  # whose mean the prior holds at 0
+            score[at, place[at]] = value - (np.bincount(group, value) / np.bincount(group))[group]
+        if sure.sum() < 2:
+            raise InputError(f"{counted(int(sure.sum()), 'items')} on both boards with a limited score; two are needed")
+        shift = score[:, sure].mean(axis=1)
+        cluster = None
+        if old.prefs.clusters is not None and new.prefs.clusters is not None:
+            _, one, other = old.prefs.clusters.union(new.prefs.clusters)
+            cluster = (one[old.prefs.cluster].astype(np.int64), other[new.prefs.cluster].astype(np.int64))
+        rows = [
+            np.column_stack(
+                [maps[at][side.prefs.winner], maps[at][side.prefs.loser], *_more(side.prefs)]
+                + ([] if cluster is None else [cluster[at]])
+            ).astype(np.float64)
+            for at, side in enumerate(sides)
+        ]
+        _, key = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
+        keys = np.split(key.ravel().astype(np.int64), [len(rows[0])])
+        most = int(key.max(initial=-1)) + 1
+        count = [np.bincount(keys[at], side.prefs.count, most).astype(np.int64) for at, side in enumerate(sides)]
+        return cls(
+            sides, items.tolist(), (place[0], place[1]), (there[0], there[1]), sure,
+            (score[0] - shift[0], score[1] - shift[1]), (float(shift[0]), float(shift[1])),
+            (keys[0], keys[1]), (count[0], count[1]), cluster,
+        )  # fmt: skip
+
+    def covariance(self, joined: bool, apart: bool) -> tuple[Floats, float]:
+        """That of the differences of all items, in the common gauge, and its degrees of freedom."""
+        influence, rows = [], []
+        for at, side in enumerate(self.sides):
+            own = np.zeros((side.joint.parameters, len(self.names)))
+            own[:, self.place[at]] = side.inverse
+            influence.append(own - own[:, self.sure].mean(axis=1, keepdims=True))
+        old, new = self.count
+        if self.cluster is None:
+            common = np.minimum(old, new) * joined
+            units, freedom = int((old + new - common).sum()), np.inf
+            rows = [_each(side, key, len(old)) for side, key in zip(self.sides, self.key, strict=True)]
+            meat = [
+                one.T @ (diags_array(number.astype(np.float64)) @ one)
+                for one, number in zip(rows, self.count, strict=True)
+            ]
+            cross = rows[1].T @ (diags_array(common.astype(np.float64)) @ rows[0])
+        else:
+            most = 1 + max(int(one.max(initial=-1)) for one in self.cluster)
+            units = min(len(np.unique(one)) for one in self.cluster)
+            freedom = float(units - 1)
+            if units < 2:
+                raise InputError("a board with judgments of one cluster only does not say how clusters differ")
+            for side, cluster in zip(self.sides, self.cluster, strict=True):
+                place = (cluster, np.arange(len(cluster)))
+                gather = csr_array((side.prefs.count.astype(np.float64), place), shape=(most, len(cluster)))
+                rows.append(csr_array(gather @ side.joint.curvature.contributions))
+            meat = [one.T @ one for one in rows]
+            cross = (rows[1].T @ rows[0]) * (not apart)
+        matrix = influence[0].T @ (meat[0] @ influence[0]) + influence[1].T @ (meat[1] @ influence[1])
+        both = influence[1].T @ (cross @ influence[0])
+        left = matrix - both - both.T
+        rounding = np.diagonal(left) <= ROUNDING * np.diagonal(
+            matrix
+        )  # nothing is left: both boards are the same there
+        left[rounding], left[:, rounding] = 0.0, 0.0
+        return left * units / max(units - 1, 1), freedom
+
+
+def _each(side: _Side, key: Ints, keys: int) -> csr_array:
+    """The gradient of each kind of judgment, a row for each key."""
+    kinds, first = np.unique(key, return_index=True)
+    pick = csr_array((np.ones(len(kinds)), (kinds, first)), shape=(keys, len(key)))
+    return csr_array(pick @ side.joint.curvature.contributions)
+
+
+def _more(prefs: Comparisons) -> list[NDArray[Any]]:
+    """The columns beside the items that tell judgments apart."""
+    size = len(prefs.count)
+    tie = np.zeros(size) if prefs.tie is None else prefs.tie
+    weight = np.ones(size) if prefs.weight is None else prefs.weight
+    covariates = [] if prefs.covariates is None else [*np.asarray(prefs.covariates).reshape(size, -1).T]
+    return [tie, weight, *covariates]
+
+
+def _table(pairs: _Pair, matrix: Floats, freedom: float, level: float, seed: int) -> pa.Table:
+    known = pairs.sure & (np.diagonal(matrix) > 0)
+    difference = np.where(pairs.common, pairs.score[1] - pairs.score[0], np.nan)
+    error = np.where(pairs.sure, np.sqrt(np.diagonal(matrix)), np.inf)
+    p_value = np.where(pairs.sure, 1.0, np.nan)
+    holm, largest = p_value.copy(), p_value.copy()
+    p_value[known] = two_sided(difference[known] / error[known], freedom)
+    if known.any():
+        holm[known] = family_wise(p_value[known], int(known.sum()))
+        own = matrix[np.ix_(known, known)] / error[known, None] / error[known]
+        values, vectors = np.linalg.eigh(own)
+        rng = np.random.default_rng([whole_seed(seed) % (1 << 128), int(known.sum())])
+        drawn = rng.standard_normal((DRAWS, len(own))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        if np.isfinite(freedom):
+            drawn /= np.sqrt(rng.chisquare(freedom, DRAWS) / freedom)[:, None]
+        most = np.sort(np.abs(drawn).max(axis=1))
+        reached = len(most) - np.searchsorted(most, np.abs(difference[known] / error[known]) * (1 - 1e-12))
+        bound = np.minimum(1.0, len(own) * p_value[known])  # Bonferroni's, which the draws cannot resolve in the tail
+        largest[known] = np.maximum(np.minimum((1.0 + reached) / (1.0 + len(most)), bound), p_value[known])
+    half = t_quantile(0.5 + level / 2, freedom) * error
+    rank, judgments = np.zeros((2, len(error)), np.int64), np.zeros((2, len(error)), np.int64)
+    for at, side in enumerate(pairs.sides):
+        code = np.zeros(len(side.prefs.items), np.int64)
+        code[side.joint.batch.item] = pairs.place[at]
+        rank[at, code[side.board.item]] = side.board.rank
+        judgments[at, code[side.board.item]] = side.board.judgments
+    columns: dict[str, Any] = {"item": pa.array(pairs.names)}
+    columns |= {"old": pairs.score[0], "new": pairs.score[1], "difference": difference}
+    columns |= {"standard_error": np.where(pairs.common, error, np.nan)}
+    columns |= {"lower": difference - half, "upper": difference + half}
+    columns |= {"p_value": p_value, "p_max_t": largest, "p_holm": holm}
+    columns |= {f"rank_{at}": pa.array(rank[i], mask=rank[i] == 0) for i, at in enumerate(("old", "new"))}
+    columns |= {f"judgments_{at}": judgments[i] for i, at in enumerate(("old", "new"))}
+    if all(side.plain for side in pairs.sides):
+        columns |= _steps(pairs)
+    order = np.lexsort((-np.nan_to_num(pairs.score[1], nan=-np.inf), np.nan_to_num(p_value, nan=2.0)))
+    made = {
+        name: column if isinstance(column, pa.Array) else pa.array(column, from_pandas=True)
+        for name, column in columns.items()
+    }
+    return pa.table(made).take(pa.array(order))
+
+
+# -- why ---------------------------------------------------------------------------------------------------------------
+def _steps(pairs: _Pair) -> dict[str, Floats]:
+    """The steps from the old score to the new one, of the items on both boards."""
+    old, new = (_wins(pairs, at) for at in (0, 1))
+    known = new
+    if pairs.cluster is not None:
+        seen = np.isin(pairs.cluster[1], pairs.cluster[0])
+        known = _wins(pairs, 1, seen)
+    was, now = pairs.score
+    there = pairs.there[0]
+    prior = [float(side.used.get("prior", 0.0)) for side in pairs.sides]
+    first = _own(*known, there, was, was, prior[0], pairs.shift[0])
+    second = _own(*new, there, was, first, prior[0], pairs.shift[0])
+    third = _own(*new, there, now, second, prior[1], pairs.shift[1])
+    first = np.where(_same(old, known, there), was, first)  # to the bit, where there is no new vote
+    second = np.where(_same(known, new, there), first, second)
+    steps = dict(zip(PARTS, (first - was, second - first, third - second, now - third), strict=True))
+    if pairs.cluster is None:
+        del steps["new_clusters"]
+    return {name: np.where(pairs.common, step, np.nan) for name, step in steps.items()}
+
+
+def _same(one: tuple[Floats, Floats], other: tuple[Floats, Floats], there: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether an item's votes against those that are ``there`` are the same."""
+    equal = (one[0] == other[0]) & (one[1] == other[1])
+    return np.asarray(equal[:, there].all(axis=1), bool)
+
+
+def _wins(pairs: _Pair, at: int, seen: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
+    """Wins of each item over each other (ties half) and their judgments, in strength; of some judgments."""
+    batch: Batch = pairs.sides[at].joint.batch
+    edges, place, size = batch.edges, pairs.place[at], len(pairs.names)
+    strength = edges.strength * batch.multiplicity[edges.holder]
+    if seen is not None:
+        strength = strength * seen[batch.judgment[edges.holder]]
+    winner, loser, half = place[edges.winner], place[edges.loser], np.where(edges.tie, 0.5, 1.0)
+    wins = np.zeros((size, size))
+    np.add.at(wins, (winner, loser), strength * half)
+    np.add.at(wins, (loser, winner), strength * (1.0 - half))
+    return wins, wins + wins.T
+
+
+def _own(
+    wins: Floats, total: Floats, there: NDArray[np.bool_], others: Floats, start: Floats, prior: float, shift: float
+) -> Floats:
+    """Solve Σ_j (W_ij − N_ij σ(s_i − o_j)) = λ(s_i + shift) for each i, over the opponents that are ``there``."""
+    seen = there & np.isfinite(others)
+    wins, total, others = wins[:, seen], total[:, seen], others[seen]
+    score = np.nan_to_num(start)
+    for _ in range(200):
+        p = expit(score[:, None] - others)
+        slope = (wins - total * p).sum(axis=1) - prior * (score + shift)
+        step = slope / np.maximum((total * p * (1.0 - p)).sum(axis=1) + prior, 1e-12)
+        reach = np.maximum(np.abs(step), 1e-300)
+        score = score + step * np.log1p(reach) / reach
+        if reach.max(initial=0.0) < 1e-11:
+            break
+    return score
+
+
+# -- one log, two parts ------------------------------------------------------------------------------------------------
+def divided(prefs: Preferences, by: str, kept: Any, more: Sequence[str] = ()) -> Preferences:
+    """Return the judgments whose value of a column of clusters ``kept`` takes (a function of texts), without it.
+
+    ``more``: the other column of clusters, which stays.
+    """
+    if not isinstance(prefs, Comparisons) or prefs.clusters is None or prefs.cluster is None:
+        raise UsageError(f"boards are compared by comparisons, not {prefs.kind or 'nothing'} with a column {by!r}")
+    labels = (prefs.by_cluster(by).clusters if prefs.cluster_columns else None) or prefs.clusters
+    way = prefs.cluster_columns.index(by) if prefs.cluster_columns else 0
+    take = np.array([bool(kept(str(label))) for label in labels.tolist()], bool)
+    rows = np.flatnonzero(take[prefs.cluster_ways[way]])
+    part = keep(prefs, rows, prefs.count[rows], prefs.declared[:0])
+    if not len(part):
+        return part
+    if more:
+        return part.by_cluster(*more)
+    plain = replace(part, cluster=None, clusters=None, cluster_columns=())
+    return recounted(plain, plain.query, plain.count)

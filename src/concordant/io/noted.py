@@ -1,0 +1,79 @@
+"""What is said, unasked, of how a log was read: columns that were taken for something, and some that were not used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from concordant.errors import Setting, shown
+from concordant.io.log.formats import Log
+from concordant.preferences.layouts import ALIASES, CLUSTERS, Scale, plain
+from concordant.preferences.notes import Note
+
+UNUSED = "unused cluster"
+"""The code of the note that speaks of such columns."""
+JUDGES = frozenset(
+    f"{who}{end}"
+    for who in ("worker", "annotator", "rater", "judge", "voter", "user", "labeler", "labeller", "evaluator", "grader")
+    for end in ("", "_id", "_name")
+) | {"participant", "participant_id", "respondent", "respondent_id"}
+PROMPTS = frozenset(
+    {"prompt", "prompt_id", "question", "question_id", "instruction", "conversation_id", "task", "task_id"}
+)
+"""Names, in plain spelling, of columns that say who judged and what was asked."""
+
+
+def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what a log was taken for without being asked."""
+    said = [*log.told]
+    if log.trimmed:
+        text = "{log}: every field after the first begins with a space; fields are read trimmed"
+        said.append(Note("read trimmed", text, log=log.name))
+    if "weight" in roles and "weight" not in given:
+        text = (
+            "{log}: the column {column!r} is read as the strength of each comparison (weight); name it as the count "
+            "({count}) where it says how often a row was seen"
+        )
+        count = Setting("columns", key="count")
+        said.append(Note("read as weight", text, log=log.name, column=roles["weight"], count=count))
+    if "grade" in roles:
+        text = (
+            "{log}: the column {column!r} is read as grades from {left!r} ({first}) to {right!r} ({last}); the "
+            "strength of a preference is its steps from a tie, that of a tie 1"
+        )
+        grades = Scale.of(given["scale"]).grades
+        ends = {"first": grades[0], "last": grades[-1], "left": roles["left"], "right": roles["right"]}
+        said.append(Note("read as grades", text, log=log.name, column=roles["grade"], **ends))
+    elif found := [
+        c for c in log.columns if plain(c) in ALIASES["grade"] and "left" in roles and c not in roles.values()
+    ]:
+        text = "{log}: the column {column!r} looks like grades and is not used: {ask} and a scale read it"
+        ask = Setting("columns", found[0], key="grade")
+        said.append(Note("unused grades", text, log=log.name, column=found[0], ask=ask))
+    return (*said, *_unused_clusters(log, roles))
+
+
+def _unused_clusters(log: Log, roles: Mapping[str, str]) -> list[Note]:
+    """Say which column of comparisons looks like what judgments depend on, and is not used."""
+    if not {"winner", "left"} & set(roles):
+        return []
+    used = {plain(column) for column in roles.values()}
+    found = {}
+    for names, what in ((JUDGES, "who judged"), (PROMPTS, "what was asked")):
+        like = next((column for column in log.columns if plain(column) in names), None)
+        if like is not None and not used & names:
+            found[like] = what
+    if not found:
+        return []
+    return [unused_clusters(log.name, found, tuple(roles[role] for role in CLUSTERS if role in roles))]
+
+
+def unused_clusters(log: str, found: Mapping[str, str], there: tuple[str, ...] = ()) -> Note:
+    """Return the note on columns (and what they look like) that are not used beside those that are ``there``."""
+    text = (
+        "{log}: {columns:the column {names} looks|the columns {names} look} like {what} and {columns:is|are} not used: "
+        "{ask} allows for judgments that depend on each other"
+    )
+    return Note(
+        UNUSED, text, log=log, columns=len(found), names=" and ".join(map(shown, found)),
+        what=" and ".join(found.values()), ask=Setting("cluster", (*there, *found)), found=tuple(found.items()),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Files as evaluations publish them, known by what stands in them: votes, or scores of systems on tasks."""

@@ -1,0 +1,211 @@
+"""Which layout of evaluations a file or a folder has, by what stands in it, never by what it is called."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from concordant.errors import ConcordantError, InputError
+from concordant.io.engines.counting import with_columns
+from concordant.io.log.formats import Log, locate
+from concordant.io.log.headers import sniffed
+from concordant.io.log.json_values import json_value
+from concordant.io.published.documents import Head, head_of
+from concordant.io.published.harnesses import LAYOUTS, read_inspect
+from concordant.io.published.published import SCORES, Layout, Published, Scores
+from concordant.io.published.tables import long_table, mqm, spaced_scores, wide_table
+from concordant.io.published.votes import games, one_hot, wmt_rankings
+
+TABLES = ("csv", "tsv", "json", "parquet", "arrow")
+BESIDE = (".json", ".jsonl", ".eval")
+MOST = 50_000
+"""Files and folders inside a folder that are looked at."""
+
+
+def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
+    """Return a file of one of the published layouts, read; None for any other. ``keep`` are columns to keep of votes.
+
+    Tables of scores that no layout is known for are left to ``tabled``: a log of votes goes first.
+    Errors (InputError): a file of a layout that cannot be understood.
+    """
+    if log.parts or log.on_spark or log.path is None:
+        return None
+    log = sniffed(log)
+    if log.format == "json":
+        head = head_of(log)
+        if head is not None:
+            layout = _layout(head)
+            if layout is not None:
+                return _scores([(log, head)], layout, log.name)
+            if (found := games(log, head)) is not None:
+                return found
+    if log.format not in TABLES:
+        return None
+    if log.format != "json":
+        log = with_columns(log)
+    elif head is None or head.form == "document":
+        return None
+    else:
+        log = replace(log, columns=tuple(head.first), array=head.form == "array")
+    readers = (lambda one: one_hot(one, keep), wmt_rankings, mqm, spaced_scores)
+    return next((found for read in readers if (found := read(log)) is not None), None)
+
+
+def tabled(log: Log) -> Published | None:
+    """Return a long or a wide table of scores, read; None for any other file."""
+    if log.parts or log.on_spark or (log.path is None and not isinstance(log.table, pa.Table)):
+        return None
+    log = sniffed(log)
+    if log.format not in (*TABLES, "table"):
+        return None
+    if log.format == "json" and ((head := head_of(log)) is None or head.form == "document"):
+        return None
+    log = log if log.columns else with_columns(log)
+    return long_table(log) or wide_table(log)
+
+
+def score_table(source: str | os.PathLike[str] | Log) -> pa.Table | None:
+    """Return the scores of a file, or of the files of a folder, as a table; None where it holds none.
+
+    Columns: system, task, score and, where a system has several scores on a task, trial. Read are the published
+    layouts (see ``recognised``), long and wide tables. What was chosen and left out: ``scores_of(source).told``.
+    Errors (InputError): no such file, or a file of a known layout that cannot be understood.
+    """
+    found = scores_of(source)
+    return None if found is None else found.table
+
+
+def scores_of(source: str | os.PathLike[str] | Log, *, tables: bool = True) -> Published | None:
+    """Return the scores of a file or a folder with how they were read; None where it holds none.
+
+    ``tables``: of long and wide tables, too, which belong to no published layout.
+    """
+    if not isinstance(source, Log):
+        path = Path(source)
+        if path.is_dir():
+            return of_folder(path)
+        if zipfile.is_zipfile(path) if path.is_file() else False:
+            return of_archive(path)
+        source = locate(source)
+    found = recognised(source) or (tabled(source) if tables else None)
+    return found if found is not None and found.kind == SCORES else None
+
+
+def refusal(found: Published, name: str) -> InputError:
+    """Return the error that says so where votes are asked for and there are scores."""
+    if found.systems < 2:
+        return InputError(
+            f"{name} holds the {found.size} ({found.layout}); a ranking needs two: put such files into a folder, and "
+            "run: concordant scores FOLDER"
+        )
+    return InputError(
+        f"{name} holds {found.size} ({found.layout}), no votes; run: concordant scores {shlex.quote(name)}"
+    )
+
+
+# -- several files -----------------------------------------------------------------------------------------------------
+def _layout(head: Head) -> Layout | None:
+    return next((layout for layout in LAYOUTS if layout.known(head)), None)
+
+
+def _scores(files: Sequence[tuple[Log, Head]], layout: Layout, name: str) -> Published:
+    scores = Scores(name)
+    for log, head in files:
+        try:
+            layout.read(log, head, scores)
+        except (AttributeError, TypeError, KeyError, IndexError) as error:
+            raise InputError(f"{log.name}: looks like {layout.name}, and cannot be read as that ({error})") from None
+    return scores.published(layout.name)
+
+
+def of_folder(folder: Path) -> Published | None:
+    """Return the scores of all files of one layout in a folder and the folders in it; None where there are none.
+
+    Of a harness that writes both, scores of samples go before their means. Errors (InputError): files of several
+    harnesses.
+    """
+    name = folder.name or str(folder)
+    found: dict[str, list[tuple[Log, Head]]] = {}
+    by_name = {layout.name: layout for layout in LAYOUTS}
+    archives, others = [], []
+    for path in _files(folder):
+        if path.suffix.lower() == ".eval":
+            archives.append(path)
+            continue
+        try:
+            log = replace(locate(path), name=str(path.relative_to(folder)))
+            head = head_of(log)
+        except ConcordantError:
+            head = None
+        layout = None if head is None else _layout(head)
+        if head is None or layout is None:
+            others.append(path.name)
+        else:
+            found.setdefault(layout.name, []).append((log, head))
+    if archives:
+        found.setdefault("Inspect log", [])
+    if not found:
+        return None
+    families: dict[str, list[str]] = {}
+    for one in found:
+        families.setdefault(by_name[one].family or one, []).append(one)
+    if len(families) > 1:
+        raise InputError(f"{name}: the folder holds files of several kinds ({'; '.join(found)}); name one of one kind")
+    chosen = by_name[max(found, key=lambda one: by_name[one].grain)]
+    scores = Scores(name)
+    if len(found) > 1:
+        scores.say("{names}: they say more than the means beside them, which are left out", chosen.name)
+    for path in archives:
+        read_inspect(_archived(path), scores)
+    for log, head in found[chosen.name]:
+        try:
+            chosen.read(log, head, scores)
+        except (AttributeError, TypeError, KeyError, IndexError) as error:
+            raise InputError(f"{name}: {log.name} looks like {chosen.name}, and cannot be read ({error})") from None
+    scores.say(f"{len(found[chosen.name]) + len(archives):,} files are read together")
+    unknown = [one for one in others if one not in ("model_meta.json", "run_spec.json", "scenario.json")]
+    if unknown:
+        scores.say("files of other kinds are not read: {names}", f"{len(unknown):,}, such as {sorted(unknown)[0]}")
+    return scores.published(chosen.name)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(itertools.islice(folder.rglob("*"), MOST)):
+        endings = [one.lower() for one in path.suffixes[-2:]]
+        ending = endings[-2] if endings[-1:] == [".gz"] and len(endings) > 1 else (endings[-1] if endings else "")
+        if ending in BESIDE and path.is_file() and not path.name.startswith("_") and path.stat().st_size:
+            yield path
+
+
+def of_archive(path: Path) -> Published | None:
+    """Return the scores of an archive of Inspect (.eval); None where it is none."""
+    with zipfile.ZipFile(path) as archive:
+        if "header.json" not in archive.namelist() and "_journal/start.json" not in archive.namelist():
+            return None
+    scores = Scores(path.name)
+    read_inspect(_archived(path), scores)
+    return scores.published("Inspect log")
+
+
+def _archived(path: Path) -> dict[str, Any]:
+    """Return an archive of Inspect as the document that its other form of log is."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            start = "header.json" if "header.json" in names else "_journal/start.json"
+            whole: dict[str, Any] = json_value(archive.read(start), f"{path.name}: {start}", constants=True)
+            samples = [one for one in names if one.startswith("samples/") and one.endswith(".json")]
+            whole["samples"] = [json_value(archive.read(one), f"{path.name}: {one}", constants=True) for one in samples]
+    except (zipfile.BadZipFile, NotImplementedError, OSError, KeyError, TypeError) as error:
+        raise InputError(f"{path.name}: the archive cannot be read: {error}") from None
+    if not isinstance(whole.get("eval"), dict):
+        raise InputError(f"{path.name}: an archive, but no log of Inspect")
+    return whole

@@ -1,0 +1,130 @@
+"""What is settled once a log was read: queries that are no rankings, and items that rankings leave out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from concordant.errors import Idle, Setting, UsageError, counted
+from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Lists, Preferences, check_unranked, left_out, with_unranked_last
+from concordant.preferences.ragged import Ragged
+
+FEW = 3
+"""Judgments of a query that are too few to say more than who won them: one vote, or those of three annotators."""
+LEAST = 10
+"""Queries from which on it is no accident that the same items recur."""
+
+
+def scattered(prefs: Preferences) -> bool:
+    """Return whether queries only number the judgments, so that what they rank is a handful of recurring items.
+
+    At least half of the queries, with at least half of the judgments, hold at most three judgments of the same two
+    items, both of which other queries have, too.
+
+    >>> ids, models = [f"battle {n}" for n in range(30)], ["a", "b", "c"] * 10
+    >>> scattered(Preferences.from_comparisons(models, models[1:] + ["a"], query=ids))
+    True
+    >>> scattered(Preferences.from_comparisons([f"{one}+" for one in ids], [f"{one}-" for one in ids], query=ids))
+    False
+    """
+    if prefs.kind is None or len(prefs.queries) < LEAST:
+        return False
+    judged, members = prefs.judgments, prefs.member_groups
+    alone = (members.sizes == 2) & (judged <= FEW) & (judged > 0)
+    if 2 * alone.sum() < len(alone):
+        return False
+    item = prefs.members[1]
+    recurring = np.bincount(item, minlength=len(prefs.items)) > 1
+    alone &= members.sums(recurring[item].astype(np.float64)) == members.sizes
+    return bool(2 * alone.sum() >= len(alone) and 2 * judged[alone].sum() >= judged.sum())
+
+
+def settle_queries(prefs: Preferences, pool: bool | None, name: str, column: str | None, *, named: bool) -> Preferences:
+    """Put all queries into one where that is asked for, or where they are scattered and it is not said what they are.
+
+    ``column`` holds the queries. Errors: UsageError where somebody ``named`` it, and it is not said what is meant.
+    """
+    if pool is True:
+        return prefs.pool()
+    if pool is False or not scattered(prefs):
+        return prefs
+    one, each = Setting("pool", True), Setting("pool", False)
+    queries, items, judgments = len(prefs.queries), len(prefs.items), len(prefs)
+    if named:
+        raise UsageError(
+            f"{name}: most of the {queries:,} queries ({column!r}) hold one pair, judged once or a few times, while "
+            f"the same {counted(items, 'items')} recur: say whether all {judgments:,} judgments are ranked together (",
+            one,
+            ") or each query by itself (",
+            each,
+            ")",
+        )
+    text = (
+        "{log}: most of the {queries:,} queries{column} hold one pair, judged once or a few times, while the same "
+        "{recurring:items} recur; so all {judgments:,} judgments are ranked together ({each} keeps the queries apart)"
+    )
+    says: dict[str, Any] = {"log": name, "column": "" if column is None else f" ({column!r})", "each": each}
+    says |= {"judgments": judgments, "queries": queries, "recurring": items}
+    pooled = prefs.pool()
+    return replace(pooled, told=(*pooled.told, Note("pooled", text, **says)))
+
+
+def scattered_notes(prefs: Preferences) -> tuple[Note, ...]:
+    """Return the note that rankings of such queries say next to nothing, or nothing."""
+    if not scattered(prefs):
+        return ()
+    text = (
+        "most of the {of:,} queries hold one pair, judged once or a few times, of items that recur elsewhere: these "
+        "are no rankings to speak of; {pool} ranks all together (in Python when the log is read, or Preferences.pool())"
+    )
+    return (Note("queries of one judgment", text, of=len(prefs.queries), pool=Setting("pool", True)),)
+
+
+def settle_unranked(prefs: Preferences, unranked: str | None, name: str, usual: str | None = None) -> Preferences:
+    """Read the items that rankings leave out as it was asked, or as is ``usual``; else what was not asked is noted.
+
+    Not asked is an error where the log itself has both readings: some rankings leave items out, others name all of
+    them, several in last place, and nothing else is tied, as where not ranked is written out as last. Errors:
+    UsageError; Idle where no ranking leaves anything out.
+    """
+    if unranked is not None:
+        check_unranked(unranked)
+    if not isinstance(prefs, Lists) or prefs.kind != "orders":
+        if unranked is not None:
+            raise Idle("unranked", f"{name} holds {prefs.kind}; only orders leave items out")
+        return prefs
+    out = left_out(prefs)
+    partial, total = int(prefs.count[out > 0].sum(dtype=np.int64)), len(prefs)
+    if partial == 0:
+        if unranked is not None:
+            raise Idle("unranked", f"every ranking of {name} ranks all items of its query")
+        return prefs
+    unranked = unranked or usual
+    if unranked == "last":
+        return with_unranked_last(prefs)
+    if unranked == "missing":
+        return prefs
+    tiers = Ragged.runs(prefs.list_value, prefs.lists.owner)
+    ending = tiers.start[1:] == prefs.list_start[1:][prefs.lists.owner[tiers.first]]
+    holder, tied = prefs.lists.owner[tiers.first], tiers.sizes > 1
+    filled = np.zeros(prefs.distinct, bool)
+    filled[holder[tied & ending & (out[holder] == 0)]] = True
+    says: dict[str, Any] = {"log": name, "partial": partial, "of": total, "last": Setting("unranked", "last")}
+    if filled.any() and not (tied & ~(ending & filled[holder])).any():
+        raise UsageError(
+            f"{name}: {partial:,} of {total:,} rankings leave out items of their query, and "
+            f"{int(prefs.count[filled].sum(dtype=np.int64)):,} others name all of them, several in last place: say "
+            "whether an item that is not ranked is below those that are (",
+            says["last"],
+            ") or nothing is known of it (",
+            Setting("unranked", "missing"),
+            ")",
+        )
+    text = (
+        "{log}: {partial:,} of {of:rankings} {partial:leaves|leave} out items of their query; that is read as no "
+        "opinion ({last} puts them below the ranked)"
+    )
+    return replace(prefs, told=(*prefs.told, Note("not ranked", text, **says)))

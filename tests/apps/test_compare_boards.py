@@ -1,0 +1,81 @@
+"""``concordant compare OLD NEW``: what it prints, its parts of one log, and its exit status."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_command import call, rows
+
+import concordant as cc
+
+OLD = "winner,loser,judge,day\n" + "".join(
+    f"{a},{b},j{i % 7},2026-01-{1 + i % 20:02d}\n"
+    for i, (a, b) in enumerate([("a", "b")] * 60 + [("b", "a")] * 40 + [("a", "c")] * 60 + [("c", "a")] * 40)
+)
+MORE = "".join(
+    f"{a},{b},j{i % 9},2026-02-0{1 + i % 3}\n" for i, (a, b) in enumerate([("a", "b")] * 10 + [("b", "a")] * 60)
+)
+
+
+@pytest.fixture
+def logs(tmp_path):
+    (tmp_path / "old.csv").write_text(OLD)
+    (tmp_path / "new.csv").write_text(OLD + MORE)
+    return str(tmp_path / "old.csv"), str(tmp_path / "new.csv")
+
+
+def test_two_logs(logs, capsys):
+    status, out, err = call(capsys, "compare", *logs)
+    assert status == 0 and "the new board holds the 200 judgments of the old one and 70 more" in err
+    twin = cc.board_changes(*(cc.rank(cc.read(log)) for log in logs)).table.to_pylist()
+    for row, other in zip(rows(out), twin, strict=True):
+        assert row["item"] == other["item"]
+        for name in ("old", "new", "difference", "standard_error", "p_value", "p_max_t", "own_votes", "opponents"):
+            assert np.isclose(float(row[name]), other[name], rtol=1e-6, atol=1e-9)
+    assert "moved beyond chance" in err and "by its own votes" in err
+
+
+def test_the_exit_status_says_what_is_worse(logs, tmp_path, capsys):
+    status, _, err = call(capsys, "compare", *logs, "--fail-if-worse", "a", "--fail-if-worse", "b")
+    assert status == 1 and "a: worse (" in err and "b: not worse beyond chance (+" in err
+    assert call(capsys, "compare", *logs, "--fail-if-worse", "b")[0] == 0
+    assert call(capsys, "compare", *logs, "-q", "--fail-if-worse", "a", "-o", str(tmp_path / "x.csv"))[0] == 1
+    status, _, err = call(capsys, "compare", *logs, "--fail-if-worse", "nobody")
+    assert status == 2 and "no such item on either board; items there: 'a', 'b', 'c'" in err
+
+
+def test_parts_of_one_log(logs, capsys):
+    status, out, err = call(capsys, "compare", logs[1], "--by", "day", "--since", "2026-02-01", "--cluster", "judge")
+    assert status == 0 and "day before 2026-02-01: " in err and "day from 2026-02-01: " in err
+    found = {row["item"]: row for row in rows(out)}
+    assert (found["a"]["judgments_old"], found["a"]["judgments_new"], found["c"]["judgments_new"]) == ("200", "70", "0")
+    status, out, _ = call(capsys, "compare", logs[1], "--by", "judge", "--values", "j0", "j8")
+    assert status == 0 and {row["item"] for row in rows(out)} == {"a", "b", "c"}
+
+
+def test_a_terminal_shows_a_table_and_sentences(logs, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    status, out, _ = call(capsys, "compare", *logs, "-q")
+    assert status == 0 and "3 items of 3 on both boards moved" in out and "standa" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--by", "day"], "--by takes --values OLD NEW or --since V, one of them"),
+        (["--by", "day", "--since", "2025"], "no judgments with day before 2025"),
+        (["--by", "day", "--values", "x", "y"], "no judgments with day x"),
+        (["--by", "judge", "--values", "j0", "j1", "--cluster", "judge"], "a column divides judgments"),
+        (["--since", "3"], "--since does nothing here"),
+        (["--shared", "common"], "--shared does nothing here: there is one board"),
+        (["--by", "day", "--since", "2026-02-01", "--top", "1"], "--top does nothing here: two boards"),
+    ],
+)
+def test_what_is_refused(logs, capsys, more, said):
+    status, _, err = call(capsys, "compare", logs[1], *more)
+    assert status == 2 and said in err and "Traceback" not in err
+
+
+def test_two_logs_are_not_divided(logs, capsys):
+    status, _, err = call(capsys, "compare", *logs, "--by", "day", "--since", "2026-02-01")
+    assert status == 2 and "--by does nothing here: there are two logs" in err

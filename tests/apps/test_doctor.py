@@ -1,0 +1,262 @@
+"""What concordant doctor says of a file: its numbers against counts by hand, its commands by running them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import concordant as cc
+from concordant.apps.commands import COMMANDS
+from concordant.apps.doctor.examination import Examination
+from concordant.apps.doctor.examine import examine
+from concordant.apps.doctor.support import recurring, supports, width
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from hostile import good_files, good_folder
+from running import exit_status
+from seeds import seed
+
+VOTES = Path(cc.__file__).parent / "apps" / "data" / "llmfao" / "crowd-comparisons.csv"
+
+
+def look(path: Path | str) -> Examination:
+    return examine(path, list(COMMANDS))
+
+
+def said(seen: Examination) -> str:
+    return "\n".join(seen.lines())
+
+
+def test_votes_are_counted_as_by_hand() -> None:
+    with VOTES.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    people = Counter(row["worker"] for row in rows)
+    seen = look(VOTES)
+    found = seen.numbers
+    assert seen.usable and not seen.stops
+    assert found["rows"] == found["judgments"] == len(rows)
+    assert found["items"] == len({row[side] for row in rows for side in ("left", "right")})
+    assert found["ties"] == sum(row["winner"] == "tie" for row in rows)
+    assert found["equal rows"] == len(rows) - len({tuple(row.items()) for row in rows})
+    judges = {"different": len(people), "least": min(people.values()), "most": max(people.values())}
+    assert judges.items() <= found["judges"].items()
+    assert found["judges"]["median"] == np.median(list(people.values()))
+    assert found["prompts"]["different"] == len({row["prompt"] for row in rows})
+
+
+def test_rows_and_ids_that_are_there_twice(tmp_path: Path) -> None:
+    random = Random(seed(0))
+    drawn = [
+        (f"id{number}", *random.sample("abc", 2), random.choice(["model_a", "tie"]), number) for number in range(60)
+    ]
+    more = [*drawn, *drawn[:7], (drawn[9][0], "a", "b", "tie", 99)]
+    text = "vote_id,model_a,model_b,winner,tstamp\n" + "".join(",".join(map(str, row)) + "\n" for row in more)
+    for name, data in (("x.csv", text), ("x.jsonl", _as_lines(text))):
+        (tmp_path / name).write_text(data)
+        seen = look(tmp_path / name)
+        assert seen.numbers["equal rows"] == 7
+        assert seen.numbers["identities"] == {"vote_id": 8}
+    pa.parquet.write_table(
+        pa.table(dict(zip(["vote_id", "model_a", "model_b", "winner", "t"], map(list, zip(*more))))),
+        tmp_path / "x.parquet",
+    )
+    assert look(tmp_path / "x.parquet").numbers["equal rows"] == 7
+
+
+def _as_lines(text: str) -> str:
+    return "".join(json.dumps(row) + "\n" for row in csv.DictReader(text.splitlines()))
+
+
+def test_the_width_is_that_of_a_level_board() -> None:
+    """Where all items win half of their votes, Bradley–Terry's own intervals are as wide as the counts foretell."""
+    random = np.random.default_rng(seed(0))
+    winner, loser = [], []
+    for one in range(9):
+        for other in range(one):
+            for _ in range(int(random.integers(0, 30)) if one - other > 1 else 5):
+                winner += [f"m{one}", f"m{other}"]
+                loser += [f"m{other}", f"m{one}"]
+    votes = Preferences.from_comparisons(winner, loser)
+    board = cc.rank(votes, prior=1e-9, interval="hessian").to_arrow().sort_by("item")
+    half = (board["upper"].to_numpy() - board["lower"].to_numpy()) / 2
+    foretold = width(Batch.whole(votes).graphs)
+    assert foretold is not None
+    assert foretold.middle == pytest.approx(np.median(half), rel=1e-5)
+    assert (foretold.least, foretold.most) == pytest.approx((half.min(), half.max()), rel=1e-5)
+    assert foretold.told_apart == pytest.approx(1 / (1 + np.exp(-np.sqrt(2) * np.median(half))), rel=1e-5)
+
+
+def test_circles_parts_and_open_ends() -> None:
+    numbers: dict[str, object] = {}
+    votes = Preferences.from_comparisons([*"abcx", "a"], [*"bcay", "d"])
+    lines, stops = supports(votes, numbers)
+    assert numbers["items on circles"] == 3
+    assert numbers["components"] == [2]
+    assert (numbers["never lost"], numbers["never won"]) == (1, 2)
+    assert not stops
+    assert any("2 parts that were never compared" in line for line in lines)
+    assert any("no circles" in line for line in supports(Preferences.from_comparisons([*"ab"], [*"bc"]), {})[0])
+
+
+def test_one_vote_a_query_is_pooled(tmp_path: Path) -> None:
+    """Chatbot Arena's question_id is another one for nearly every vote: its rankings of two are not what is wanted."""
+    random = Random(seed(0))
+    text = "question_id,model_a,model_b,winner\n"
+    text += "".join(
+        f"q{one},{','.join(random.sample('abcd', 2))},{random.choice(['model_a', 'model_b'])}\n" for one in range(200)
+    )
+    (tmp_path / "arena.csv").write_text(text)
+    seen = look(tmp_path / "arena.csv")
+    pooled = len(cc.read(tmp_path / "arena.csv").queries) == 1  # by itself
+    assert seen.commands[0][0] == f"concordant rank {tmp_path / 'arena.csv'}{'' if pooled else ' --pool'}"
+    assert any("together" in note if pooled else "hardly a judgment of its own" in note for note in seen.notes)
+    assert seen.numbers["components"] == [1]
+    documents = Preferences.from_comparisons([*"aceg"], [*"bdfh"], query=[1, 1, 2, 2])
+    assert not recurring(documents)
+
+
+def test_commands_are_ready_to_paste(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names with spaces, quotes and semicolons are quoted, and each command that names only the file runs."""
+    monkeypatch.chdir(tmp_path)
+    random = Random(seed(0))
+    name = "my votes; rm -rf 'x' $HOME.csv"
+    text = 'model_a,model_b,winner,"judge",language,date\n'
+    for number in range(300):
+        one, other = random.sample("abcd", 2)
+        said = (random.choice(["model_a", "tie"]), f"j{number % 5}", random.choice(["en", "de"]))
+        text += f"{one},{other},{','.join(said)},2026-01-{number % 28 + 1:02}\n"
+    Path(name).write_text(text)
+    assert exit_status("doctor", name) == 0
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  concordant ")]
+    lines = [shlex.split(line) for line in printed]
+    assert [line[1] for line in lines][:3] == ["rank", "report", "audit"]
+    assert all(line[2] == name for line in lines)
+    assert lines[0][3:] == ["--cluster", "judge"]
+    for line in lines:
+        if line[1] in ("rank", "tree"):
+            assert exit_status(*line[1:]) == 0, line
+
+
+@pytest.mark.parametrize("name", sorted({*good_files()} - {"x.soc"}))  # which lacks a line that it has to have
+def test_any_good_file_can_be_used(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(good_files()[name])
+    seen = look(f"{tmp_path / name}::votes" if name.endswith(".duckdb") else tmp_path / name)
+    assert seen.usable, said(seen)
+    assert seen.what
+    assert seen.commands
+
+
+@pytest.mark.parametrize("kind", ["model", "trees", "s.store"])
+def test_models_and_stores(tmp_path: Path, kind: str) -> None:
+    for name, data in good_folder(kind).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    seen = look(tmp_path / kind)
+    assert seen.usable
+    assert ("store" if kind == "s.store" else "a model") in seen.what
+
+
+NOTHING = {
+    "empty.csv": (b"", "the file is empty"),
+    "blank.jsonl": (b"\n\n", "the file is empty"),
+    "header.csv": (b"winner,loser\n", "no rows"),
+    "picture.png": (b"\x89PNG\r\n\x1a\n\x00\x00", "a file that is no text"),
+    "utf16.csv": ("winner,loser\na,b\n".encode("utf-16"), "UTF-16"),
+    "cut.parquet": (b"PAR1 and no more", "not a complete Parquet file"),
+    "broken.json": (b'{"results": {', "not valid JSON"),
+    "prose.md": (b"# Title\nwords and words\n", "unknown ending '.md'"),
+    "archive.zip": (b"PK\x05\x06" + bytes(18), "an archive"),
+    "means.csv": (b"model,win_rate,avg_length\na,50,10\nb,40,20\n", "A mean alone does not say how sure it is"),
+    "deep.json": (b"[" * 100_000, "nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_nothing_can_be_done_with_is_said(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data, says = NOTHING[name]
+    (tmp_path / name).write_bytes(data)
+    assert exit_status("doctor", tmp_path / name, "-o", tmp_path / "out.json") == 2
+    out, err = capsys.readouterr()
+    assert says in " ".join(out.split()), out
+    assert err.startswith("error: ") and err.count("\n") == 1
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_name_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "votes.csv").write_text("winner,loser\na,b\n")
+    for name in (tmp_path / "vots.csv", "", "a\0b", "x::y", "-"):
+        assert exit_status("doctor", name) == 2
+    assert "did you mean 'votes.csv'?" in capsys.readouterr().out
+
+
+def test_rows_that_cannot_be_understood_are_said(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("model_a,model_b,winner\na,b,model_a\nb,a,model_c\na,a,tie\nb,a,model_a\n")
+    seen = look(tmp_path / "x.csv")
+    assert seen.usable
+    assert "have an unknown outcome (line 3: 'model_c')" in seen.stops[0]
+    assert "--on-error skip" in seen.commands[0][0]
+    assert seen.numbers["judgments"] == 2
+
+
+def test_columns_that_are_not_called_as_usual_are_told_by_their_values(tmp_path: Path) -> None:
+    random = Random(seed(0))
+    text = "first model,second model,verdict,note\n"
+    for _ in range(80):
+        sides = ",".join(random.sample(["gpt 4", "claude", "llama"], 2))
+        text += f"{sides},{random.choice(['A', 'B', 'tie'])},n{random.randrange(9)}\n"
+    (tmp_path / "x.csv").write_text(text)
+    seen = look(tmp_path / "x.csv")
+    asked = "--left 'first model' --right 'second model' --outcome verdict"
+    assert seen.commands[0][0] == f"concordant rank {tmp_path / 'x.csv'} {asked}"
+    assert asked in seen.stops[0] and seen.stops[0].endswith("is that right?")
+    (tmp_path / "y.csv").write_text(
+        "better one,worse one,n\n" + "".join(f"{','.join(random.sample('abc', 2))},{k}\n" for k in range(60))
+    )
+    assert "'better one' and 'worse one' hold the same items" in look(tmp_path / "y.csv").stops[0]
+    (tmp_path / "z.csv").write_text("text,number of words\nhello,1\nhello you,2\n")
+    assert look(tmp_path / "z.csv").stops[0].startswith("Which columns say who won?")
+
+
+def test_grades_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.csv").write_text("model_a,model_b,overall_preference\na,b,2\nb,a,-1\n")
+    assert exit_status("doctor", tmp_path / "x.csv") == 0
+    assert "--scale -3:3" in capsys.readouterr().out
+
+
+def test_scores_and_how_sure_their_differences_are(tmp_path: Path) -> None:
+    cells = np.random.default_rng(seed(0)).normal(size=(2, 30))
+    text = "model," + ",".join(f"t{one}" for one in range(30)) + "\n"
+    text += "".join(f"m{one}," + ",".join(map(str, row.tolist())) + "\n" for one, row in enumerate(cells))
+    (tmp_path / "x.csv").write_text(text)
+    seen = look(tmp_path / "x.csv")
+    difference = cells[0] - cells[1]
+    assert seen.usable
+    assert seen.what == "scores of 2 systems on 30 tasks (wide table of scores)"
+    assert seen.numbers["half width"] == pytest.approx(1.959964 * np.std(difference, ddof=1) / np.sqrt(30))
+
+
+def test_all_of_it_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_status("doctor", VOTES, "--json", "-o", tmp_path / "x.json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((tmp_path / "x.json").read_text())
+    assert {"file", "what", "usable", "found", "supports", "stops", "notes", "commands", "numbers"} == set(printed)
+    assert printed["numbers"]["judgments"] == 8931
+
+
+def test_a_file_with_another_ending(tmp_path: Path) -> None:
+    (tmp_path / "u.data").write_text("a\tb\tc\n1\t2\t3\n")
+    seen = look(tmp_path / "u.data")
+    assert [command for command, _ in seen.commands] == [
+        f"cp {tmp_path / 'u.data'} {tmp_path / 'u.tsv'}", f"concordant doctor {tmp_path / 'u.tsv'}"
+    ]  # fmt: skip
