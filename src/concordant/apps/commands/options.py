@@ -252,10 +252,10 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
 class ReportOptions(ChosenFeatures, SidedLog):
     """Write one page to look at: what LOG says, how sure that is, and what to ask next.
 
-    The page holds everything it needs (no network): the ranking with intervals, who beats whom, the difference graph
-    with its cycles, the audit in words, how far those who judged agree, and which pairs to ask next; with --features or
-    --model also the scorer, its risk against k, and when it should rather decline to order two items. See
-    docs/report.md.
+    The page holds everything it needs (no network): a verdict and tiers, the ranking with intervals (with and without
+    --covariate and --home), queries side by side, who beats whom, the difference graph with its cycles, the audit in
+    words, how far those who judged agree, and which pairs to ask next; with --features or --model also the scorer, its
+    risk against k, and when it should rather decline to order two items. See docs/report.md.
 
     \b
     Examples:
