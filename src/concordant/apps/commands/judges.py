@@ -144,7 +144,7 @@ def _together(options: JudgesOptions, judge: str) -> None:
     if layout.kind == "ratings":
         if options.match:
             raise UsageError("ratings are matched by query and item; leave out --match")
-        people, found = _read(options, judge, asked)
+        people, found = _read(options, judge, asked | {"pool": False})  # a query is a task
     else:
         known = {plain(column): column for column in columns if column in theirs}
         tried = [options.match] if options.match else [(known[name],) for name in IDS if name in known]
