@@ -166,7 +166,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--top": INTS, "--ranks": FLAG, "--direct": FLAG, "--ask": INTS, "--level": FLOATS, "--pool": FLAG}
     | {"--rows": INTS, "--quiet": FLAG},
     "judges": READING
-    | {"--judge": COLUMNS, "--covariate": COLUMNS, "--id": COLUMNS, "--these": FLAG, "--level": FLOATS}
+    | {"--judge": COLUMNS, "--covariate": COLUMNS, "--match": COLUMNS, "--these": FLAG, "--level": FLOATS}
     | {
         "--replicates": ["0", "20", "x"],
         "--ranking": ["r.csv", "r", ""],

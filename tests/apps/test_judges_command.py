@@ -73,13 +73,13 @@ def test_what_is_refused(votes, tmp_path, capsys):
         ([plain], "which column says who judged? its columns are 'winner', 'loser' (--judge names it)"),
         ([two], "'worker', 'rater' are called so"),
         ([votes, "--judge", "wroker"], "no column 'wroker'"),
-        ([votes, "--id", "prompt"], "--id does nothing here: it is about a judge model"),
+        ([votes, "--match", "prompt"], "--match does nothing here: it is about a judge model"),
         ([votes, "--these"], "add --model-judge FILE"),
         ([votes, "--model-judge", votes, "--ranking", "r.csv"], "people are not told apart"),
         ([votes, "--ranking", "x.csv", "-o", "x.csv"], "--output and --ranking both name x.csv"),
         ([votes, "--engine", "spark"], "leave out --engine spark"),
         ([two, "--judge", "worker", "--length", "winner", "loser"], "leave out --length"),
-        ([plain, "--model-judge", votes], "name it by --id"),
+        ([plain, "--model-judge", votes], "name it by --match"),
     ):
         status, out, err = call(capsys, "judges", *asked)
         assert status == 2 and not out and wanted in err, err
@@ -105,11 +105,11 @@ def test_people_and_a_model(tmp_path, capsys):
     for row in found:
         assert float(row["upper"]) - float(row["lower"]) <= float(row["people_upper"]) - float(row["people_lower"])
         assert float(row["weight"]) > 0.3 and float(row["labels"]) > int(row["decided"])
-    these = table(call(capsys, "judges", people, "--model-judge", str(model), "--these", "--id", "num")[1])
+    these = table(call(capsys, "judges", people, "--model-judge", str(model), "--these", "--match", "num")[1])
     assert float(these[0]["standard_error"]) < float(found[0]["standard_error"])
-    status, _, err = call(capsys, "judges", people, "--model-judge", str(model), "--id", "id")
+    status, _, err = call(capsys, "judges", people, "--model-judge", str(model), "--match", "id")
     assert status == 2 and "2 of 2 ids of what the judge decided stand for comparisons of several pairs" in err
-    status, _, err = call(capsys, "judges", str(model), "--model-judge", people, "--id", "num")
+    status, _, err = call(capsys, "judges", str(model), "--model-judge", people, "--match", "num")
     assert status == 2 and "900 of 1,200 comparisons that people decided are not among the 300 of the judge" in err
 
 
@@ -125,8 +125,8 @@ def test_scores_of_people_and_a_model(tmp_path, capsys):
     found = table(out)
     assert status == 0 and [row["item"] for row in found] == ["new", "old"] and "people decided 80 of 400 scores" in err
     assert all(0.8 < float(row["bias"]) < 1.2 and float(row["power"]) > 0.8 for row in found)
-    status, _, err = call(capsys, "judges", people, "--model-judge", model, "--id", "query")
-    assert status == 2 and "leave out --id" in err
+    status, _, err = call(capsys, "judges", people, "--model-judge", model, "--match", "query")
+    assert status == 2 and "leave out --match" in err
 
 
 @pytest.mark.skipif(not ARENA.exists(), reason="shared/data/arena_judges is not there")

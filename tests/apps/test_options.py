@@ -587,7 +587,7 @@ SAME: dict[str, dict[str, str]] = {
     "look": {"--direct": "few votes: nothing is excluded", "--level": "few votes: nothing is excluded"},
     "judges": {
         "--judge": "names the column that is found without it",
-        "--id": "names the column that is found without it",
+        "--match": "names the column that is found without it",
         "--replicates": "alpha is said, not written",
     },
     "compare": {

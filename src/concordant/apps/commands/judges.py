@@ -142,16 +142,16 @@ def _together(options: JudgesOptions, judge: str) -> None:
     columns, layout = _looked_at(options.log, asked)
     theirs, _ = _looked_at(judge, asked)
     if layout.kind == "ratings":
-        if options.id:
-            raise UsageError("ratings are matched by query and item; leave out --id")
-        people, found = _read(options, judge, asked)
+        if options.match:
+            raise UsageError("ratings are matched by query and item; leave out --match")
+        people, found = _read(options, judge, asked | {"pool": False})  # a query is a task
     else:
         known = {plain(column): column for column in columns if column in theirs}
-        tried = [options.id] if options.id else [(known[name],) for name in IDS if name in known]
+        tried = [options.match] if options.match else [(known[name],) for name in IDS if name in known]
         if not tried:
             raise UsageError(
                 f"{options.log} and {judge} have no column in common that names a comparison (such as {IDS[0]}, "
-                f"{IDS[1]}, question_id): name it by --id; both have {few(known.values()) or 'none'}"
+                f"{IDS[1]}, question_id): name it by --match; both have {few(known.values()) or 'none'}"
             )
         home = "left" if layout.sided else None
         clusters = [ids[0] if len(ids) == 1 else ids for ids in tried]

@@ -25,7 +25,7 @@ class JudgesOptions(TableOptions, LogOptions):
     Examples:
       concordant judges votes.csv --judge worker
       concordant judges votes.csv --judge worker --length answer_a answer_b -o judges.csv --ranking ranking.csv
-      concordant judges people.csv --model-judge gpt-4.jsonl --id question_id
+      concordant judges people.csv --model-judge gpt-4.jsonl --match question_id
     """
 
     log: str = argument()
@@ -39,7 +39,7 @@ class JudgesOptions(TableOptions, LogOptions):
     ranking: str | None = option("F", "Write the ranking by the votes, weighted as their judges are reliable, to F.")
     per_vote: str | None = option("F", "Write each vote, how many others say the same, and its weight to F.")
     model_judge: str | None = option("FILE", "What a judge model decided: all that people decided, and more.")
-    id: tuple[str, ...] = option(
+    match: tuple[str, ...] = option(
         "C",
         "With --model-judge: column that names each comparison in both files (again where it takes several; default: "
         "one called id, num, question_id and the like).",
