@@ -259,6 +259,8 @@ def _compared(rows: list[Row], roles: dict[str, str], skip: bool) -> Known:
     known = Known()
     one, other = ("left", "right") if "left" in roles else ("winner", "loser")
     items = {row[role] for row in rows for role in (one, other) if type(row[role]) in (str, int)}
+    if "outcome" in roles and any(_share(row["outcome"]) for row in rows):
+        raise Undecided("outcomes that are shares of a win")
     for row in rows:
         try:
             for role in (one, other, *(role for role in ("query", "cluster") if role in roles)):
@@ -278,6 +280,14 @@ def _compared(rows: list[Row], roles: dict[str, str], skip: bool) -> Known:
             winner, loser = (row[one], row[other]) if sign >= 0 else (row[other], row[one])
             known.counts[canonical("comparisons", *where, (winner, loser, sign == 0, weight))] += often  # type: ignore[index]
     return known
+
+
+def _share(value: Any) -> bool:
+    """Whether an outcome is a number between 0 and 1."""
+    try:
+        return 0 < float(value) < 1
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _results(row: Row, roles: dict[str, str], items: set[Any], count: int) -> list[tuple[int, int]]:

@@ -274,7 +274,7 @@ def test_nothing_is_unpickled_unasked(concordant, folder: Path) -> None:
     with pytest.raises(UsageError, match="loading a pickle runs whatever code is in it"):
         save_model(ranker, folder / "model")
     save_model(ranker, folder / "model", unsafe_pickle=True)
-    with pytest.raises(UsageError, match=r"holds a pickled regressor; .*--unsafe-load-pickle"):
+    with pytest.raises(UsageError, match=r"holds a pickled regressor; .*unsafe_pickle=True"):
         load_model(folder / "model")
     assert np.array_equal(load_model(folder / "model", unsafe_pickle=True).predict(features), ranker.predict(features))
     table = [[i, *features.X[i].tolist()] for i in range(20)]

@@ -295,6 +295,7 @@ VALUES: dict[str, list[str]] = {
     "per_vote": ["per-vote.csv"],
     "model_judge": ["said.csv"],
     "id": ["id"],
+    "match": ["id"],
     "time": ["date", "x"],
     "half_life": ["3w"],
     "at": ["2026-02-11"],

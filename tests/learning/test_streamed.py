@@ -317,7 +317,7 @@ import numpy as np
 import concordant as cc
 from concordant.learning.features.streamed import FeatureFile
 
-path, votes, more, order = sys.argv[1], cc.read(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+path, votes, more, order = sys.argv[1], cc.read(sys.argv[2], pool=False), int(sys.argv[3]), sys.argv[4]
 small = FeatureFile(sys.argv[5], memory_limit="64MB")
 ranker = cc.AggregationRanker("log-odds", order="all", standardise=False, ridge=1e-3)
 ranker.fit(small, votes)  # libraries and threads take what they take
@@ -370,7 +370,7 @@ def test_a_table_larger_than_the_memory_is_fitted(order: str, tmp_path: Path) ->
     times, *coef = map(float, found.stdout.split())
     assert times > 2.5
     right = cc.AggregationRanker("log-odds", order="all", standardise=False, ridge=1e-3)  # of what was judged
-    right.fit(cc.read_features(tmp_path / "small.parquet"), cc.read(tmp_path / "votes.parquet"))
+    right.fit(cc.read_features(tmp_path / "small.parquet"), cc.read(tmp_path / "votes.parquet", pool=False))
     np.testing.assert_allclose(coef, right.coef_, rtol=1e-8, atol=1e-10)
 
 

@@ -95,7 +95,7 @@ def test_idle_and_unknown_words_are_refused():
     board = board_of(items=4, rows=100)
     with pytest.raises(UsageError, match="unknown kind of rank set 'tier'; did you mean 'tiers'"):
         board.rank_sets("tier")
-    with pytest.raises(UsageError, match="Give top a number"):
+    with pytest.raises(UsageError, match="the first how many"):
         board.rank_sets("top")
     with pytest.raises(Idle, match="top does nothing here"):
         board.rank_sets("tiers", top=2)

@@ -84,7 +84,7 @@ def signed_ranks(differences: Floats) -> Floats:
     ``differences``: shape (pairs, tasks), NaN for none; zeros are left out.
 
     >>> signed_ranks(np.array([[1.0, 2, 3, 4, 5], [1, -2, 3, 0, np.nan]])).round(4).tolist()  # 2/2⁵
-    [0.0625, 0.5929]
+    [0.0625, 0.593]
     """
     out = np.full(len(differences), np.nan)
     for begin in range(0, len(differences), step := max(1, (1 << 22) // max(differences.shape[1], 1))):

@@ -129,7 +129,7 @@ def fragility(
     >>> votes = cc.Preferences.from_comparisons(list("aaabbc"), list("bccaca"), count=[30, 25, 3, 24, 20, 4])
     >>> found = cc.fragility(votes)
     >>> found.table.select(["unit", "change", "fewest", "at_least"]).to_pylist()[0]
-    {'unit': 'judgments', 'change': 'removed', 'fewest': 7, 'at_least': 7}
+    {'unit': 'judgments', 'change': 'removed', 'fewest': 3, 'at_least': 3}
 
     Source: Broderick, Giordano and Meager (2020) for influence; the bound: see ``concordant.boards.reach``.
     """

@@ -122,7 +122,7 @@ def read_log(source: Any, *, unranked: str | None = None, pool: bool | None = No
         raise UsageError(f"pool must be True, False or None, not {pool!r}")
     reading = read_as_made(source, **options)
     prefs = settle_unranked(reading.preferences, unranked, reading.name, reading.usual)
-    named = "query" in (options.get("columns") or {})
+    named = isinstance(columns := options.get("columns"), Mapping) and "query" in columns
     column = reading.roles.get("query")
     return replace(reading, preferences=settle_queries(prefs, pool, reading.name, column, named=named))
 
@@ -165,9 +165,10 @@ def read_as_made(
     if isinstance(source, str | os.PathLike):
         _refuse_results(Path(source))
     log = source if isinstance(source, Log) else _located(source)
-    local = engine in (None, "duckdb", "memory") and master is None
-    if local and not set(columns or {}) & PLAYED:
-        log, kind = _as_published(log, kind, [*(columns or {}).values(), *_listed(cluster), *covariates, time])
+    local = (engine is None or isinstance(engine, str) and engine in ("duckdb", "memory")) and master is None
+    named = columns if isinstance(columns, Mapping) else {}
+    if local and not {*named} & PLAYED:
+        log, kind = _as_published(log, kind, [*named.values(), *_listed(cluster), *_listed(covariates), time])
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home, time)
         why = f"{log.name} is a PrefLib file, which holds counts of orders"
@@ -242,7 +243,9 @@ PLAYED = frozenset({"winner", "loser", "left", "right", "outcome", "item", "item
 
 
 def _listed(names: str | Sequence[str] | None) -> Sequence[str]:
-    return [names] if isinstance(names, str) else names or ()
+    """Return names of columns; what is none is refused where it is read."""
+    given = [names] if isinstance(names, str) else names if isinstance(names, list | tuple) else ()
+    return [name for name in given if isinstance(name, str)]
 
 
 def _as_published(log: Log, kind: str | None, keep: Sequence[Any]) -> tuple[Log, str | None]:

@@ -28,7 +28,7 @@ def message_label(value: Any) -> str | None:
     The hash is the first 12 digits of the SHA-256 of roles and contents, so that what differs anywhere differs here.
 
     >>> message_label([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello, how are you?"}])
-    'Hello, how are you? #d7a3574ea7d9'
+    'Hello, how are you? #daeedef2afc6'
     >>> message_label(["Hi"])
     """
     if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):

@@ -423,7 +423,7 @@ class Shown:
         >>> import concordant as cc
         >>> board = cc.rank(cc.Preferences.from_comparisons(["a", "a", "b"], ["b", "b", "a"]))
         >>> print(board.to_markdown().splitlines()[2])
-        | 1 | 1–2 | a | 0.343 | -1.34 … 2.02 | 3 |
+        | 1 | 1–2 | a | 0.344 | -1.13 … 2.39 | 3 |
         """
         return as_markdown(cast("Ranking", self), rows)
 
@@ -441,9 +441,9 @@ class Shown:
         Errors: ConcordantError without Matplotlib; UsageError for another kind, an unknown query, no intervals.
 
         >>> import concordant as cc
-        >>> cc.rank(cc.Preferences.from_comparisons(["a", "b"], ["b", "a"])).plot("pie")
+        >>> cc.rank(cc.Preferences.from_comparisons(["a", "b"], ["b", "a"])).plot("hexagons")
         Traceback (most recent call last):
-        concordant.errors.UsageError: unknown kind of picture 'pie'; Known: intervals, matrix, tiers.
+        concordant.errors.UsageError: unknown kind of picture 'hexagons'; Known: intervals, matrix, tiers.
         """
         board = cast("Ranking", self)
         return drawn(board, kind, board._code_of(query), most, axes)

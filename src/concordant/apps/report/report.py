@@ -364,7 +364,7 @@ def report(
     >>> [made.data["items"][code] for code in made.data["views"][0]["ranking"]["item"]]
     ['a', 'b', 'c']
     >>> made.data["scorer"], made.data["absent"]["audit"]
-    (None, 'left out on request (--no-audit, audit=False)')
+    (None, 'left out on request')
     """
     if not isinstance(prefs, Preferences):
         raise UsageError(f"report takes Preferences, not {type(prefs).__name__}; read them first: report(read(…))")

@@ -348,6 +348,12 @@ def refuse_other_types(items: Labels, queries: Labels | None, prefs: Preferences
     pairs = [("item", items, prefs.items), *([] if queries is None else [("query", queries, prefs.queries)])]
     for role, theirs, ours in pairs:
         if len(theirs) and len(ours) and type(theirs[0]) is not type(ours[0]):
+            if role == "query" and list(ours) == ["all"]:
+                raise InputError(
+                    f"the features have queries ({theirs[0]!r}, …), the preferences are of one query, 'all'; if those "
+                    "were put together when they were read, read them with ",
+                    Setting("pool", False),
+                )
             kinds = {str: "texts", int: "integers"}
             raise InputError(
                 f"labels of {role} are {kinds[type(theirs[0])]} in the features ({theirs[0]!r}) and "
