@@ -165,7 +165,7 @@ def read_as_made(
     if isinstance(source, str | os.PathLike):
         _refuse_results(Path(source))
     log = source if isinstance(source, Log) else _located(source)
-    local = (engine is None or isinstance(engine, str) and engine in ("duckdb", "memory")) and master is None
+    local = (engine is None or (isinstance(engine, str) and engine in ("duckdb", "memory"))) and master is None
     named = columns if isinstance(columns, Mapping) else {}
     if local and not {*named} & PLAYED:
         log, kind = _as_published(log, kind, [*named.values(), *_listed(cluster), *_listed(covariates), time])
