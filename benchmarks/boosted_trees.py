@@ -57,6 +57,7 @@ JUDGMENTS = {
 ALIKE = "the fair arm, queries weighed alike"
 REGRESSOR = "AggregationRanker(regressor=trees)"
 OTHERS = (LAMBDAMART, LINEAR, REGRESSOR)
+SEARCHED = "BoostedRanker(), thresholds searched"
 LOSSES = {
     "the pair before: gains and their squares": ["ndcg-pairwise", "gain-regression"],
     "lambda-ndcg alone": "lambda-ndcg",
@@ -249,6 +250,7 @@ class _Graded:
             made: dict[str, Any] = {
                 OURS: partial(BoostedRanker, options={"num_threads": 1}),
                 **{name: partial(BoostedRanker, loss, options={"num_threads": 1}) for name, loss in LOSSES.items()},
+                SEARCHED: partial(BoostedRanker, options={"num_threads": 1, "extra_trees": False}),
                 "ListRanker()": ListRanker,
                 "ListRanker(ndcg-pairwise)": partial(ListRanker, "ndcg-pairwise"),
                 "ListRanker(regressor=trees)": partial(ListRanker, regressor=tree),
