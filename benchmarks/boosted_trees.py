@@ -374,7 +374,9 @@ def _table(found: dict[Cell, dict[str, Any]]) -> str:
 
 
 def _seconds(found: dict[Cell, dict[str, Any]], arm: str) -> str:
-    return f"{np.mean([row[arm]['seconds'] for row in found.values() if arm in row]):.1f}"
+    """Mean seconds, of the runs whose machine was not stopped meanwhile."""
+    taken = [row[arm]["seconds"] for row in found.values() if arm in row and row[arm]["seconds"] is not None]
+    return f"{np.mean(taken):.1f}"
 
 
 if __name__ == "__main__":
