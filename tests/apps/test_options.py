@@ -592,6 +592,7 @@ SAME: dict[str, dict[str, str]] = {
         "--replicates": "alpha is said, not written",
     },
     "compare": {
+        "--shared": "the two periods share no judgment",
         "--ties": "the log has no ties",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--level": "few items: the sets are the same",

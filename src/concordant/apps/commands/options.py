@@ -266,7 +266,6 @@ class ReportOptions(ChosenFeatures, SidedLog):
 
     log: str = argument()
     output: str = option("F", "The page to write: .html.", "-o", required=True)
-    pool: bool = flag("One ranking over all queries, and none of each.")
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
     time: str | None = option("C", "Column of when each comparison was made: the page draws how abilities move.")
     features: str | None = option("F", "Features of the items: a scorer is fitted to them, and shown.", "-f")

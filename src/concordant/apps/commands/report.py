@@ -47,12 +47,11 @@ def report(options: ReportOptions) -> None:
     with Progress(quiet, f"reading {log}"):
         reading = read_log(log, **asked_of(options))
         check_grades(options, reading.roles, reading.name)
-        prefs = reading.preferences.pool() if options.pool else reading.preferences
+        prefs = reading.preferences
         told = [f"skipped: {reading.report()}"] if reading.rejects else []
         annotators = None
         if options.group is not None and (options.group,) != options.cluster:
-            judged = read_log(log, **asked_of(options, cluster=options.group)).preferences
-            annotators = groups_of(judged.pool() if options.pool else judged)
+            annotators = groups_of(read_log(log, **asked_of(options, cluster=options.group)).preferences)
         features, said = _features(options, model, prefs)
     told += [] if quiet else [f"{log}: {prefs.facts}", *said]
     with Progress(quiet, "making the report"):
