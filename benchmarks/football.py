@@ -1,9 +1,9 @@
 """Win, draw or loss of national football teams, foretold before each match day and updated after it; needs the peers.
 
 ``python -m benchmarks.football RESULTS.csv``: concordant (abilities that move, filtered), Elo with Davidson's draws,
-TrueSkill Through Time (its forward pass) and kickscore (fitted again, warm, before each match day; of the last ``--last``
-days, 3236 for all: 17 minutes). All see the matches since ``--since``; what each has to choose it chooses by those before
-``--test``. Log-loss a match, and differences to concordant with 95% intervals from match days as clusters.
+TrueSkill Through Time (its forward pass) and kickscore (fitted again, warm, before each match day; of the last
+``--last`` days, 3236 for all: 17 minutes). All see the matches since ``--since``; what each has to choose it chooses by
+those before ``--test``. Log-loss a match, and differences to concordant with 95% intervals from match days as clusters.
 ``pip install -r benchmarks/football-requirements.txt`` gets the peers.
 """
 
