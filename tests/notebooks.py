@@ -26,6 +26,7 @@ def run(path: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     scope: dict[str, Any] = {"__name__": "__main__"}
     before = os.getcwd()
     os.chdir(path.parent)
+    pyplot.close("all")  # what somebody else left open is not of this notebook
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         return [(cell, _outputs("".join(cell["source"]), scope)) for cell in cells if cell["cell_type"] == "code"]
