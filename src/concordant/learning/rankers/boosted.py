@@ -56,6 +56,8 @@ HELD = 300
 """Held-out queries with grades that suffice to choose the number of trees by."""
 MANY = 20
 """Features from which on a tree sees half of them: the same order in half the time, on sets of 46 to 300."""
+SURE = 3.0
+"""Standard errors by which the best number of trees has to make held-out judgments likelier than a coin does."""
 GENTLE = 10.0
 """Ridge of the linear scorer of gains, in pairs' worth of curvature."""
 
@@ -97,6 +99,8 @@ class Part:
     loss: Callable[[Floats], float]
     """Of scores of the held-out rows."""
     weight: float
+    over_a_coin: Callable[[Floats], Floats] | None = None
+    """How much likelier held-out judgments are by scores than by a coin, and the sum of its squares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,26 +113,26 @@ class HeldOut:
     def part(self, start: Start, asked: str | None) -> Part:
         """Return what is charged by it; trees are grown on all nodes. Errors (InputError): it judges nothing."""
         held = self.training
-        loss, weight = judge_of(held, asked)
+        judge, weight = judge_of(held, asked)
         same = held.labelled and not (held.groups.most(held.labels) > held.groups.least(held.labels)).any()
-        if same or not weight > 0 or np.isnan(loss(np.zeros(len(self.Z)))):
+        if same or not weight > 0 or np.isnan(judge.loss(np.zeros(len(self.Z)))):
             raise InputError("eval_set: none of its queries has anything that tells scores apart")
-        return Part(start, None, self.Z, held.groups, loss, weight)
+        return Part(start, None, self.Z, held.groups, judge.loss, weight)
 
 
-def judge_of(held: Training, asked: str | None) -> tuple[Callable[[Floats], float], float]:
-    """Return the loss of scores of all nodes, and its weight: of labels by the target, nDCG@10 where none is named.
+def judge_of(held: Training, asked: str | None) -> tuple[Any, float]:
+    """Return what judges scores of all nodes, and its weight: labels by the target, nDCG@10 where none is named.
 
     Of judgments minus the log-likelihood where no target is named, of clicks that of the usual target.
     """
     if held.labelled:
         judge: Any = Labels(held.labels, held.groups, held.weight, Target.of(asked or "ndcg@10", "comparisons"))
-        return judge.loss, float(held.weight.sum())
+        return judge, float(held.weight.sum())
     if asked is None and held.prefs.kind != "selections":
         judge = Likelihood.of(held.prefs, held.weight)
     else:
         judge = Target.of(asked, str(held.prefs.kind)).judge(held.prefs, held.weight)
-    return judge.loss, float(np.sum(judge.weight))
+    return judge, float(np.sum(judge.weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,22 +366,25 @@ class BoostedRanker(LinearRanker):
         stopped = []
         by = "all {most:,} trees, as was asked" if self.folds == 0 and held is None else ""
         by = by or "{rounds:,} of {most:,} trees, by the loss on " + ("the eval set" if held else "held-out queries")
+        coin = "no trees: with the best number of them, too, held-out judgments are not surely likelier than by a coin"
         try:
             for name in problem.losses:
-                whole = problem.start(name)
+                whole, told = problem.start(name), True
                 theta = self._allowed(whole.theta)
                 start = growing.known @ theta
                 if held is not None:
-                    rounds, wide = self._rounds([held.part(whole, self.target)], name, growing)
+                    rounds, wide, told = self._rounds([held.part(whole, self.target)], name, growing)
                 elif self.folds:
-                    rounds, wide = self._rounds([*problem.parts(name)], name, growing)
+                    rounds, wide, told = self._rounds([*problem.parts(name)], name, growing)
                 else:
                     rounds, wide = self.rounds, float(training.groups.centred(start).std())
                 spread.append(wide)
                 shares.append(Share(InUnits.of(whole.slopes, start), start, rounds, 1.0))
                 thetas.append(theta)
                 stopped.append({"loss": name, "iterations": rounds, "of": self.rounds})
-                notes.append(Note("trees", "{loss}: " + by, loss=name, rounds=rounds, most=self.rounds))
+                notes.append(
+                    Note("trees", "{loss}: " + (by if told else coin), loss=name, rounds=rounds, most=self.rounds)
+                )
             scales = problem.scales(spread)
             booster = growing.grown([replace(one, scale=scale) for one, scale in zip(shares, scales, strict=True)])
         except lightgbm().basic.LightGBMError as error:
@@ -398,13 +405,13 @@ class BoostedRanker(LinearRanker):
             return theta
         return np.where(np.asarray(self.monotone) * theta < 0, 0.0, theta)
 
-    def _rounds(self, parts: list[Part], name: str, growing: Growing) -> tuple[int, float]:
-        """Return how many trees lose least on what is held out, and the spread of the scores there."""
+    def _rounds(self, parts: list[Part], name: str, growing: Growing) -> tuple[int, float, bool]:
+        """Return how many trees lose least on what is held out, the spread of the scores there, whether that tells."""
         parts = [part for part in parts if part.weight > 0]
         if not parts:
-            return 0, 1.0
+            return 0, 1.0, True
         weight = np.array([part.weight for part in parts])
-        best: list[Any] = [np.inf, 1.0]
+        best: list[Any] = [np.inf, 1.0, np.inf]
 
         def losses() -> Iterator[float]:
             bases, runs = [], []
@@ -415,7 +422,7 @@ class BoostedRanker(LinearRanker):
                 units = InUnits.of(part.start.slopes, start)
                 runs.append(growing.stages(units, start, part.rows, part.held))
             for stage in range(self.rounds + 1):
-                lost, wide = [], []
+                lost, wide, over = [], [], []
                 for part, base, run in zip(parts, bases, runs, strict=True):
                     scores = base
                     if stage:
@@ -425,13 +432,15 @@ class BoostedRanker(LinearRanker):
                         scores = base + added
                     lost.append(part.loss(scores))
                     wide.append(float(part.groups.centred(scores).std()))
+                    over.append(part.over_a_coin(scores) if part.over_a_coin else (np.inf, 0.0))
                 loss = float(weight @ np.nan_to_num(lost) / weight.sum())
                 if loss < best[0]:
-                    best[:] = [loss, float(np.mean(wide))]
+                    gain, squares = np.sum(np.array(over), axis=0)
+                    best[:] = [loss, float(np.mean(wide)), gain - SURE * np.sqrt(squares)]
                 yield loss
 
         rounds, self.curve_[name] = stopped_at(losses(), self.rounds, self.early_stopping)
-        return rounds, best[1]
+        return (rounds, best[1], True) if best[2] > 0 else (0, best[1], False)
 
 
 class Judgments:
@@ -491,21 +500,23 @@ class Judgments:
             groups = self.training.groups
             nodes = np.flatnonzero(groups.spread(held.judgments > 0))
             left = np.flatnonzero(groups.spread(train.judgments > 0))
-            loss, weight = judge_of(replace(self.training, judged=held), self.ranker.target)
-            of_nodes = partial(_elsewhere, loss, nodes, len(groups.owner))
+            judge, weight = judge_of(replace(self.training, judged=held), self.ranker.target)
+            of_nodes = partial(_elsewhere, judge.loss, nodes, len(groups.owner))
+            likely = isinstance(judge, Likelihood)
+            over = partial(_elsewhere, judge.over_a_coin, nodes, len(groups.owner)) if likely else None
             lists = Ragged.of_sizes(groups.sizes[held.judgments > 0])
-            yield Part(self.start(name, train), left, nodes, lists, of_nodes, weight)
+            yield Part(self.start(name, train), left, nodes, lists, of_nodes, weight, over)
 
     def scales(self, spread: list[float]) -> list[float]:
         """All losses of judgments have scores in the same units."""
         return [1.0 / len(spread)] * len(spread)
 
 
-def _elsewhere(loss: Callable[[Floats], float], nodes: Ints, size: int, scores: Floats) -> float:
-    """Return the loss of scores of some nodes, which those of others have no part in."""
+def _elsewhere(judge: Callable[[Floats], Any], nodes: Ints, size: int, scores: Floats) -> Any:
+    """Return what is said of scores of some nodes, which those of others have no part in."""
     every = np.zeros(size)
     every[nodes] = scores
-    return loss(every)
+    return judge(every)
 
 
 class Grades:
