@@ -20,8 +20,10 @@ import pytest
 
 from concordant.errors import ConcordantError, InputError
 from concordant.io.log.formats import locate
-from concordant.io.published.recognise import recognised, score_table, scores_of, tabled
+from concordant.io.published.published import Published
+from concordant.io.published.recognise import recognised, scores_of
 from concordant.io.read import read, read_log
+from concordant.io.score_tables import tabled
 from concordant.preferences.preferences import Preferences
 from seeds import seed
 
@@ -37,6 +39,16 @@ def written(folder: Path, name: str, data: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
     return path
+
+
+def found_in(path: Path) -> Published | None:
+    """The scores of a file of a published layout, or of a table that by its columns holds some."""
+    return scores_of(path) or (None if path.suffix == ".eval" or path.is_dir() else tabled(locate(path)))
+
+
+def score_table(path: Path) -> pa.Table | None:
+    found = found_in(path)
+    return None if found is None else found.table
 
 
 def rows(table: pa.Table | None) -> Rows:
@@ -204,7 +216,7 @@ FILES: dict[str, tuple[str, Any, Rows]] = {
 def test_scores_are_read_as_they_are_written(tmp_path: Path, layout: str) -> None:
     name, data, expected = FILES[layout]
     path = written(tmp_path, name, data)
-    found = scores_of(path)
+    found = found_in(path)
     assert found is not None
     assert found.layout == layout
     assert rows(found.table) == sorted(expected)
@@ -215,7 +227,7 @@ def test_scores_are_read_as_they_are_written(tmp_path: Path, layout: str) -> Non
 def test_a_layout_is_known_whatever_the_file_is_called(tmp_path: Path, layout: str) -> None:
     name, data, _ = FILES[layout]
     other = written(tmp_path, f"votes of my friends{Path(name).suffix}", data)
-    found = scores_of(other)
+    found = found_in(other)
     assert found is not None
     assert found.layout == layout
 
@@ -239,10 +251,10 @@ def test_what_was_left_out_is_said(tmp_path: Path) -> None:
         "DeepEval results": ["of 2 scores, 1 metrics ended with an error"],
         "HELM table": ["of several tables the first counts", "'Mean win rate' is left out", "'MMLU - ECE', whose sign"],
         "MT-bench grades": ["of 4 scores, 1 judgments failed"],
-        "wide table of scores": ["'Rank', '[params] M', 'Mean (Task)', 'Licence'", "a row is a system"],
+        "wide table of scores": ["'Licence' (they hold no numbers", "'Rank', '[params] M', 'Mean (Task)'"],
         "WMT scores of segments": ["of 3 scores, 1 have no score"],
     }.items():
-        found = scores_of(written(tmp_path, *FILES[layout][:2]))
+        found = found_in(written(tmp_path, *FILES[layout][:2]))
         assert found is not None
         for one in says:
             assert any(one in note for note in found.told), (layout, one, found.told)
@@ -255,7 +267,7 @@ def test_a_folder_is_read_as_a_whole(tmp_path: Path) -> None:
         written(tmp_path, f"results/{model}/{revision}/T.json", task)
         written(tmp_path, f"results/{model}/{revision}/model_meta.json", {"name": f"org/{model}"})
     written(tmp_path, "results/a/other.json", {"x": 1})
-    found = scores_of(tmp_path / "results")
+    found = found_in(tmp_path / "results")
     assert found is not None
     assert rows(found.table) == [("org/a", "Tr1", 0.5), ("org/a", "Tr2", 0.25), ("org/b", "Tr1", 0.75)]
     assert any("1, such as other.json" in note for note in found.told)
@@ -267,7 +279,7 @@ def test_samples_go_before_their_means(tmp_path: Path) -> None:
     """One run of lm-evaluation-harness leaves both; the model's name stands in the results of the same time."""
     written(tmp_path, "m/results_2026-01-21T03-44-18.4.json", HARNESS)
     written(tmp_path, "m/samples_gsm_2026-01-21T03-44-18.4.jsonl", SAMPLES)
-    found = scores_of(tmp_path / "m")
+    found = found_in(tmp_path / "m")
     assert found is not None
     assert rows(found.table) == [("org/small", "gsm/0", 1.0), ("org/small", "gsm/1", 0.0)]
     assert any("say more than the means beside them" in note for note in found.told)
@@ -277,7 +289,7 @@ def test_harnesses_are_not_mixed(tmp_path: Path) -> None:
     written(tmp_path, "all/a.json", HARNESS)
     written(tmp_path, "all/b.json", DEEP)
     with pytest.raises(InputError, match="files of several kinds"):
-        scores_of(tmp_path / "all")
+        found_in(tmp_path / "all")
 
 
 def test_an_archive_of_inspect_is_the_log_that_it_packs(tmp_path: Path) -> None:

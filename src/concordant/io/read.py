@@ -21,7 +21,8 @@ from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
 from concordant.io.noted import notes_of
 from concordant.io.published.published import SCORES
-from concordant.io.published.recognise import of_folder, recognised, refusal, tabled
+from concordant.io.published.recognise import of_folder, recognised, refusal
+from concordant.io.score_tables import tabled
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
 from concordant.io.votes import Votes, repeated_note

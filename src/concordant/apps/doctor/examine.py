@@ -24,9 +24,9 @@ from concordant.io.log.formats import ENDINGS, Log, locate
 from concordant.io.log.headers import sniffed
 from concordant.io.noted import UNUSED
 from concordant.io.published.published import SCORES, Published
-from concordant.io.published.recognise import recognised, scores_of, tabled
-from concordant.io.published.tables import sums_of
+from concordant.io.published.recognise import recognised, scores_of
 from concordant.io.read import layout_of, read_log
+from concordant.io.score_tables import sums_of, tabled
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.lists import UNITS

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from concordant.errors import ConcordantError, InputError
 from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import Log, locate
@@ -21,7 +19,7 @@ from concordant.io.log.json_values import json_value
 from concordant.io.published.documents import Head, head_of
 from concordant.io.published.harnesses import LAYOUTS, read_inspect
 from concordant.io.published.published import SCORES, Layout, Published, Scores
-from concordant.io.published.tables import long_table, mqm, spaced_scores, wide_table
+from concordant.io.published.tables import mqm, spaced_scores
 from concordant.io.published.votes import games, one_hot, wmt_rankings
 
 TABLES = ("csv", "tsv", "json", "parquet", "arrow")
@@ -33,7 +31,7 @@ MOST = 50_000
 def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
     """Return a file of one of the published layouts, read; None for any other. ``keep`` are columns to keep of votes.
 
-    Tables of scores that no layout is known for are left to ``tabled``: a log of votes goes first.
+    Tables of scores that no layout is known for are left to ``score_tables.tabled``: a log of votes goes first.
     Errors (InputError): a file of a layout that cannot be understood.
     """
     if log.parts or log.on_spark or log.path is None:
@@ -59,43 +57,21 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
     return next((found for read in readers if (found := read(log)) is not None), None)
 
 
-def tabled(log: Log) -> Published | None:
-    """Return a long or a wide table of scores, read; None for any other file."""
-    if log.parts or log.on_spark or (log.path is None and not isinstance(log.table, pa.Table)):
-        return None
-    log = sniffed(log)
-    if log.format not in (*TABLES, "table"):
-        return None
-    if log.format == "json" and ((head := head_of(log)) is None or head.form == "document"):
-        return None
-    log = log if log.columns else with_columns(log)
-    return long_table(log) or wide_table(log)
+def scores_of(source: str | os.PathLike[str] | Log) -> Published | None:
+    """Return the scores of a file of a published layout, or of the files of a folder; None where it holds none.
 
-
-def score_table(source: str | os.PathLike[str] | Log) -> pa.Table | None:
-    """Return the scores of a file, or of the files of a folder, as a table; None where it holds none.
-
-    Columns: system, task, score and, where a system has several scores on a task, trial. Read are the published
-    layouts (see ``recognised``), long and wide tables. What was chosen and left out: ``scores_of(source).told``.
-    Errors (InputError): no such file, or a file of a known layout that cannot be understood.
-    """
-    found = scores_of(source)
-    return None if found is None else found.table
-
-
-def scores_of(source: str | os.PathLike[str] | Log, *, tables: bool = True) -> Published | None:
-    """Return the scores of a file or a folder with how they were read; None where it holds none.
-
-    ``tables``: of long and wide tables, too, which belong to no published layout.
+    Its table has the columns system, task, score and, where a system has several scores on a task, trial; what was
+    chosen and left out stands in ``told``. Errors (InputError): no such file, or a file of a known layout that cannot
+    be understood.
     """
     if not isinstance(source, Log):
         path = Path(source)
         if path.is_dir():
             return of_folder(path)
-        if zipfile.is_zipfile(path) if path.is_file() else False:
+        if path.is_file() and zipfile.is_zipfile(path):
             return of_archive(path)
         source = locate(source)
-    found = recognised(source) or (tabled(source) if tables else None)
+    found = recognised(source)
     return found if found is not None and found.kind == SCORES else None
 
 
