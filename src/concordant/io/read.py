@@ -20,7 +20,7 @@ from concordant.io.log.headers import sniffed
 from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
 from concordant.io.noted import notes_of
-from concordant.io.published.published import SCORES
+from concordant.io.published.published import SCORES, Published
 from concordant.io.published.recognise import of_folder, recognised, refusal
 from concordant.io.score_tables import tabled
 from concordant.io.store.catalogue import is_store
@@ -163,12 +163,14 @@ def read_as_made(
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
         prefs, total = read_as_log(Path(source), given, settings)
         return Reading(prefs, total, Path(source).name, {})
-    if isinstance(source, str | os.PathLike):
-        _refuse_results(Path(source))
-    log = source if isinstance(source, Log) else _located(source)
     local = (engine is None or (isinstance(engine, str) and engine in ("duckdb", "memory"))) and master is None
+    found = _of_results(Path(source)) if local and isinstance(source, str | os.PathLike) else None
+    if found is not None:
+        log, kind = _usual(found, Path(source).name, kind)
+    else:
+        log = source if isinstance(source, Log) else _located(source)
     named = columns if isinstance(columns, Mapping) else {}
-    if local and not {*named} & PLAYED:
+    if local and found is None and not {*named} & PLAYED:
         log, kind = _as_published(log, kind, [*named.values(), *_listed(cluster), *_listed(covariates), time])
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home, time)
@@ -255,14 +257,19 @@ def _as_published(log: Log, kind: str | None, keep: Sequence[Any]) -> tuple[Log,
     Errors (InputError): scores, which are no votes.
     """
     found = recognised(log, [name for name in keep if isinstance(name, str)])
-    if found is None or kind not in (None, found.kind):
-        if found is not None and found.kind == SCORES:
-            raise refusal(found, log.name)
+    if found is None or (found.kind != SCORES and kind not in (None, found.kind)):
         return log, kind
+    table, kind = _usual(found, log.name, kind)
+    return replace(table, told=(*log.told, *table.told)), kind
+
+
+def _usual(found: Published, name: str, kind: str | None) -> tuple[Log, str]:
+    """Return what was found in a file or a folder as the table that it stands for, and its kind."""
     if found.kind == SCORES:
-        raise refusal(found, log.name)
-    table = replace(from_object(found.table), name=log.name, told=(*log.told, *found.told))
-    return table, found.kind
+        raise refusal(found, name)
+    if kind not in (None, found.kind):
+        raise UsageError(f"{name}: ", Setting("kind", kind), f" is not what this holds: {found.layout}, {found.kind}")
+    return replace(from_object(found.table), name=name, told=found.told), found.kind
 
 
 def _refuse_scores(log: Log) -> None:
@@ -274,12 +281,12 @@ def _refuse_scores(log: Log) -> None:
         raise refusal(found, log.name) from None
 
 
-def _refuse_results(path: Path) -> None:
-    """Refuse a folder of results of evaluations, which are scores."""
+def _of_results(path: Path) -> Published | None:
+    """Return what a folder of results of evaluations holds; None for any other folder or file."""
     if os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK):
-        inside = (one.is_dir() or one.suffix.lower() in (".json", ".eval") for one in path.iterdir())
-        if any(inside) and (found := of_folder(path)) is not None:
-            raise refusal(found, path.name)
+        inside = (one.is_dir() or one.suffix.lower() in (".json", ".jsonl", ".eval") for one in path.iterdir())
+        return of_folder(path) if any(inside) else None
+    return None
 
 
 def _located(source: Any) -> Log:

@@ -31,7 +31,7 @@ from concordant.io.log.tables import from_object
 from concordant.io.published import recognise as published
 from concordant.io.published.documents import head_of
 from concordant.io.published.published import SCORES, Published
-from concordant.preferences.layouts import ALIASES, plain
+from concordant.preferences.layouts import ALIASES, is_aside, plain
 from concordant.preferences.notes import Note
 from concordant.preferences.values import texts
 
@@ -63,15 +63,7 @@ NAMES = {
 """What columns of scores are usually called."""
 EMPTY = frozenset({"", "-", "–", "—", "n/a", "na", "nan", "null", "none", "#n/a"})
 TRUTH = {"true": 1.0, "false": 0.0}
-ASIDE = re.compile(
-    r"(.*_)?(avg|average|mean|overall|rank|ranking|params?|parameters?|flops|rtfx|throughput|latency|price|cost|elo|std|"
-    r"stderr|ci|q0?\d+|win_?rates?)(_.*)?|"
-    r"(macro|total|no|nr|n|num|number_of|id|unnamed|index|released?|max|min)_.*|"
-    r"(.*_)?(size|tokens|dimensions?|memory|length|date|year|time|runtime|votes|count|number|num|samples|n|id|no|nr|index|"
-    r"position|place|total|median|wins|losses|lower|upper|cutoff|released?|label|gold|target|split|fold|seed|speed|"
-    r"context_window|unnamed)(_([bkmt]|[kmgt]b|m?s|usd|\d+))?|rating|score|macro"
-)
-"""Columns of numbers of a wide table that are hardly scores on a task: words that count anywhere, or in their place."""
+MEAN = re.compile(r"avg|average|mean|overall")
 LINK = re.compile(r"^\s*\[([^\]]+)\]\([^)]*\)\s*$|^\s*<a [^>]*>([^<]+)</a>\s*$", re.IGNORECASE)
 WIDEST, MOST, SAME = 5_000, 1_000_000, 0.1
 """The most columns and rows of what is taken for scores unasked; the share of its rows named as another."""
@@ -349,16 +341,6 @@ def _chosen(log: Log, given: Mapping[str, str], layout: str | None, wanted: Sequ
     )
 
 
-def is_aside(column: str) -> bool:
-    """Whether a column of numbers is by its name none of scores on a task: a mean, a rank, a size, a price, a date.
-
-    >>> [is_aside(name) for name in ("Avg. WER", "Model size (B)", "number_theory", "date_understanding", "n_shot")]
-    [True, True, False, False, True]
-    """
-    words = re.sub(r"[^a-z0-9]+", "_", re.sub(r"\s*\([^)]*\)", "", plain(column))).strip("_")
-    return ASIDE.fullmatch(words or "no") is not None
-
-
 def _wide(
     log: Log, given: Mapping[str, str], layout: str | None, wanted: Sequence[str] | None
 ) -> tuple[pa.Table, tuple[str, ...]]:
@@ -381,6 +363,11 @@ def _wide(
             notes.append(
                 Note("left out", text, items=lost[:6], others=max(len(lost) - 6, 0), why=why, ask=Setting("tasks"))
             )
+    for name in found.aside:
+        held = cells[name].values[~np.isnan(cells[name].values)]
+        if MEAN.search(plain(name)) and len(held) > 3 and (np.diff(held) >= 0).all() and held[0] < held[-1]:
+            text = "rows stand in rising order of {names}: if the best stands first, lower is better, which is {ask}"
+            notes.append(Note("rising", text, names=repr(name), ask=Setting("lower_is_better", True)))
     if not chosen:
         raise InputError(
             f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or "

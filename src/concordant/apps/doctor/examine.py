@@ -7,7 +7,7 @@ import re
 import shlex
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from concordant.io.engines.counting import with_columns
 from concordant.io.engines.memory import arrow_table
 from concordant.io.log.formats import ENDINGS, Log, locate
 from concordant.io.log.headers import sniffed
+from concordant.io.log.tables import from_object
 from concordant.io.noted import UNUSED
 from concordant.io.published.published import SCORES, Published
-from concordant.io.published.recognise import recognised, scores_of
+from concordant.io.published.recognise import of_folder, recognised, scores_of
 from concordant.io.read import layout_of, read_log
 from concordant.io.score_tables import sums_of, tabled
 from concordant.io.store.catalogue import is_store
@@ -45,23 +46,28 @@ HIDDEN_ROLES = ("best", "worst", "place", "option", "cluster", "covariate", "tim
 MODEL = "model.json"
 """What a folder with a model holds."""
 BLOCK = 1 << 16
+COMPARED = 500
+"""Systems of which a board of scores is made, to see what is to be said of it."""
 SMALL = 1 << 26
 """Bytes of a table up to which its cells are looked at."""
 
 
 def examine(
-    source: str | os.PathLike[str], commands: Sequence[str] = (), write: Callable[[Setting], str] = str
+    source: str | os.PathLike[str],
+    commands: Sequence[str] = (),
+    write: Callable[[str], Callable[[Setting], str]] = lambda _: str,
 ) -> Examination:
     """Look at a file, a folder or a store, whatever it holds; what cannot be read is said, not raised.
 
-    ``commands`` are those that there are, ``write`` how a parameter is written as an option of one.
+    ``commands`` are those that there are, ``write`` how a parameter is written as an option of one of them.
     """
     given = os.fspath(source)
-    look = _Look(given, shlex.quote(given), Examination(Path(given).name or given, ""), commands, write)
+    seen = Examination(Path(given).name or given, "")
+    look = _Look(given, shlex.quote(given), seen, commands, write("rank"), write("scores"))
     try:
         look.look()
     except ConcordantError as problem:
-        look.stopped(problem.said(write))
+        look.stopped(problem.said(look.write))
     except MemoryError:
         look.stopped("It does not fit into memory.")
     except OSError as problem:
@@ -78,6 +84,7 @@ class _Look:
     seen: Examination
     commands: Sequence[str]
     write: Callable[[Setting], str]
+    write_scores: Callable[[Setting], str]
 
     def stopped(self, why: str) -> None:
         """Say why no more can be seen."""
@@ -121,10 +128,14 @@ class _Look:
         found = recognised(log)
         if found is None:
             return self.table(with_columns(log))
+        return self.published(found, None if log.as_json else with_columns(log))
+
+    def published(self, found: Published, log: Log | None = None) -> None:
+        """Look at what was found in files of a known layout; ``log`` is a table as it was written."""
         if found.kind == SCORES:
             return self.scores(found)
-        log_of_table = None if log.as_json else with_columns(log)
-        return self.votes(f", laid out as {found.layout}", found=found, log=log_of_table)
+        log = log or replace(from_object(found.table), name=self.seen.name, told=found.told)
+        return self.votes(f", laid out as {found.layout}", found=found, log=log)
 
     def located(self, path: Path) -> Log | None:
         """Return the log that a name stands for; of one with an unknown ending what it seems to hold is said."""
@@ -156,7 +167,7 @@ class _Look:
         asked: dict[str, Any] = {"columns": dict(columns)} if columns else {}
         options = [f"--{role} {shlex.quote(name)}" for role, name in (columns or {}).items()]
         try:
-            reading = read_log(self.given, **asked)
+            reading = read_log(log if found is not None and log and log.path is None else self.given, **asked)
         except UsageError as problem:  # grades without a scale, rankings of which it is not said what they leave out
             if columns:
                 raise
@@ -190,7 +201,6 @@ class _Look:
         clusters: list[str] = []
         if isinstance(prefs, Comparisons):
             clusters = [] if looks is None else [name for name in (looks.judge, looks.prompt) if name]
-            clusters += [name for name in ("judge", "prompt") if found is not None and name in found.table.column_names]
         if seen.usable:
             self.next(" ".join([*options, *["--pool"] * pooled]), clusters, prefs, looks)
 
@@ -242,7 +252,6 @@ class _Look:
         """Look at scores of systems on tasks."""
         seen, table, systems, tasks = self.seen, found.table, found.systems, found.tasks
         seen.what = f"{found.size} ({found.layout})"
-        seen.notes += [self.plainly(note) for note in found.told]
         seen.numbers |= {"kind": SCORES, "layout": found.layout, "systems": systems, "tasks": tasks}
         if found.columns:
             seen.numbers["columns"] = dict(found.columns)
@@ -255,12 +264,27 @@ class _Look:
         seen.found.append(("scores", said + (f", up to {trials:,} trials each" if trials > 1 else "")))
         values = table["score"].to_numpy()
         seen.found.append(("range", f"{values.min():g} to {values.max():g}; higher is taken for better"))
+        told = [*found.told]
+        line = f"concordant scores {self.quoted}"
+        if 2 <= systems <= COMPARED:
+            from concordant.boards.ranked_scores import rank_scores
+
+            board = rank_scores(table, resamples=100)
+            told += [note for note in board.notes if not isinstance(note, Note) or note.code != "looks like a loss"]
+            if losses := board.table.losses:
+                every = 2 * len(losses) > len(board.table.tasks)
+                line += " --lower-is-better" if every else "".join(f" --lower {shlex.quote(one)}" for one in losses)
+                seen.stops.append(
+                    f"{few(losses, 4)} {'is' if len(losses) == 1 else 'are'} called as something of which less is "
+                    f"better: the commands take {'all scores' if every else 'these'} so. Is that right?"
+                )
+        seen.notes += [self.plainly(n.said(self.write_scores) if isinstance(n, Note) else n) for n in told]
         if systems < 2:
             self.stopped("One system: a ranking needs two. Put the files of several into one folder and name that.")
             return
         seen.supports += paired(table, systems, tasks, seen.numbers)
         seen.usable = True
-        self.suggest(f"concordant scores {self.quoted}", "rank sets, tiers and who can be told apart")
+        self.suggest(line, "rank sets, tiers and who can be told apart")
 
     # -- other tables --------------------------------------------------------------------------------------------------
     def table(self, log: Log) -> None:
@@ -362,9 +386,9 @@ class _Look:
             return self.suggest(f"concordant score --model {self.quoted} --features FILE", "score items by it")
         inside = [one for one in path.iterdir() if not one.name.startswith((".", "_"))]
         if any(one.is_dir() or one.suffix.lower() in (".json", ".jsonl", ".eval", ".gz") for one in inside):
-            found = scores_of(path)
+            found = of_folder(path)
             if found is not None:
-                return self.scores(found)
+                return self.published(found)
         try:
             log = with_columns(locate(path))
         except ConcordantError as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import shlex
@@ -19,8 +20,8 @@ from concordant.io.log.json_values import json_value
 from concordant.io.published.documents import Head, head_of
 from concordant.io.published.harnesses import LAYOUTS, read_inspect
 from concordant.io.published.published import SCORES, Layout, Published, Scores
-from concordant.io.published.tables import mqm, spaced_scores
-from concordant.io.published.votes import games, one_hot, wmt_rankings
+from concordant.io.published.tables import appraise, mqm, spaced_scores
+from concordant.io.published.votes import VOTES, one_hot, wmt_rankings
 
 TABLES = ("csv", "tsv", "json", "parquet", "arrow")
 BESIDE = (".json", ".jsonl", ".eval")
@@ -42,12 +43,12 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
         if head is not None:
             layout = _layout(head)
             if layout is not None:
-                return _scores([(log, head)], layout, log.name)
-            if (found := games(log, head)) is not None:
-                return found
+                return _read([(log, head)], layout, log.name)
     if log.format not in TABLES:
         return None
     if log.format != "json":
+        if (found := appraise(log)) is not None:
+            return found
         log = with_columns(log)
     elif head is None or head.form == "document":
         return None
@@ -67,7 +68,8 @@ def scores_of(source: str | os.PathLike[str] | Log) -> Published | None:
     if not isinstance(source, Log):
         path = Path(source)
         if path.is_dir():
-            return of_folder(path)
+            found = of_folder(path)
+            return found if found is not None and found.kind == SCORES else None
         if path.is_file() and zipfile.is_zipfile(path):
             return of_archive(path)
         source = locate(source)
@@ -89,28 +91,28 @@ def refusal(found: Published, name: str) -> InputError:
 
 # -- several files -----------------------------------------------------------------------------------------------------
 def _layout(head: Head) -> Layout | None:
-    return next((layout for layout in LAYOUTS if layout.known(head)), None)
+    return next((layout for layout in (*LAYOUTS, *VOTES) if layout.known(head)), None)
 
 
-def _scores(files: Sequence[tuple[Log, Head]], layout: Layout, name: str) -> Published:
-    scores = Scores(name)
+def _read(files: Sequence[tuple[Log, Head]], layout: Layout, name: str, taken: Any = None) -> Published:
+    taken = taken or layout.reader(name)
     for log, head in files:
         try:
-            layout.read(log, head, scores)
+            layout.read(log, head, taken)
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             raise InputError(f"{log.name}: looks like {layout.name}, and cannot be read as that ({error})") from None
-    return scores.published(layout.name)
+    return taken.published(layout)
 
 
 def of_folder(folder: Path) -> Published | None:
-    """Return the scores of all files of one layout in a folder and the folders in it; None where there are none.
+    """Return what all files of one layout in a folder and the folders in it hold; None where there are none.
 
     Of a harness that writes both, scores of samples go before their means. Errors (InputError): files of several
     harnesses.
     """
     name = folder.name or str(folder)
     found: dict[str, list[tuple[Log, Head]]] = {}
-    by_name = {layout.name: layout for layout in LAYOUTS}
+    by_name = {layout.name: layout for layout in (*LAYOUTS, *VOTES)}
     archives, others = [], []
     for path in _files(folder):
         if path.suffix.lower() == ".eval":
@@ -136,21 +138,49 @@ def of_folder(folder: Path) -> Published | None:
     if len(families) > 1:
         raise InputError(f"{name}: the folder holds files of several kinds ({'; '.join(found)}); name one of one kind")
     chosen = by_name[max(found, key=lambda one: by_name[one].grain)]
-    scores = Scores(name)
+    taken = chosen.reader(name)
     if len(found) > 1:
-        scores.say("{names}: they say more than the means beside them, which are left out", chosen.name)
+        taken.say("{names}: they say more than the means beside them, which are left out", chosen.name)
+    copies, files = _once([*archives, *(Path(log.paths[0]) for log, _ in found[chosen.name])])
+    if copies:
+        taken.say(
+            "files that equal another one, byte by byte, are read once: {names}",
+            f"{len(copies):,}, such as {copies[0]}",
+        )
     for path in archives:
-        read_inspect(_archived(path), scores)
-    for log, head in found[chosen.name]:
-        try:
-            chosen.read(log, head, scores)
-        except (AttributeError, TypeError, KeyError, IndexError) as error:
-            raise InputError(f"{name}: {log.name} looks like {chosen.name}, and cannot be read ({error})") from None
-    scores.say(f"{len(found[chosen.name]) + len(archives):,} files are read together")
+        if path in files:
+            read_inspect(_archived(path), taken)
+    taken.places = _places(folder, files)
+    taken.say(f"{len(files):,} files are read together")
     unknown = [one for one in others if one not in ("model_meta.json", "run_spec.json", "scenario.json")]
     if unknown:
-        scores.say("files of other kinds are not read: {names}", f"{len(unknown):,}, such as {sorted(unknown)[0]}")
-    return scores.published(chosen.name)
+        taken.say("files of other kinds are not read: {names}", f"{len(unknown):,}, such as {sorted(unknown)[0]}")
+    kept = [(replace(log, name=f"{name}: {log.name}"), head) for log, head in found[chosen.name] if log.path in files]
+    return _read(kept, chosen, name, taken)
+
+
+def _places(folder: Path, files: set[Path]) -> dict[Path, str]:
+    """Return what tells files apart: the folder of which each has its own, else the uppermost that differs.
+
+    Where all lie in one folder there is none: what a file is called is for its layout to say.
+    """
+    parts = {path: path.relative_to(folder).parts[:-1] for path in files}
+    depth = min((len(one) for one in parts.values()), default=0)
+    names = [{path: one[level] for path, one in parts.items()} for level in range(depth)]
+    differ = [one for one in names if len({*one.values()}) > 1]
+    return next((one for one in differ if len({*one.values()}) == len(files)), differ[0] if differ else {})
+
+
+def _once(paths: Sequence[Path]) -> tuple[list[str], set[Path]]:
+    """Return the names of files that hold the same bytes as one before, and the files that do not."""
+    seen: dict[tuple[int, bytes], Path] = {}
+    copies = []
+    for path in paths:
+        with path.open("rb") as file:
+            key = (path.stat().st_size, hashlib.file_digest(file, "sha256").digest())
+        if seen.setdefault(key, path) is not path:
+            copies.append(path.name)
+    return copies, {*seen.values()}
 
 
 def _files(folder: Path) -> Iterator[Path]:

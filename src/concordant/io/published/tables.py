@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,6 +77,49 @@ def _weight(severity: str, category: str) -> float:
     if severity == "minor" and category.startswith("fluency/punctuation"):
         return 0.1
     return next((weight for name, weight in WEIGHTS if severity == name), 0.0)
+
+
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}([_-][A-Za-z]+)?")
+
+
+def appraise(log: Log) -> Published | None:
+    """Read an export of Appraise, which has no header: who, system, item, type, languages, score, document, and more.
+
+    Items that only check the annotators (BAD, CHK, REF) and tutorials are left out; a document is judged as a whole, too.
+    """
+    if log.format not in ("csv", "tsv"):
+        return None
+    with opened(log) as text:
+        rows = csv.reader(text, delimiter=log.delimiter)
+        if not _of_appraise(next(rows, [])):
+            return None
+    scores = Scores(log.name)
+    scores.say("an export of Appraise; a task is a segment of a document, what several people said of it are trials")
+    with opened(log) as text:
+        for number, row in enumerate(csv.reader(text, delimiter=log.delimiter), 1):
+            if not _of_appraise(row):
+                raise InputError(
+                    f"{log.name}: line {number:,} is none of Appraise: who, system, item, type (TGT), two languages, "
+                    f"score, document … ({', '.join(row)[:60]!r})"
+                )
+            _, system, item, kind, source, target, score, document, *rest = row
+            if kind != "TGT" or "tutorial" in document or "tutorial" in system:
+                scores.missing["are of tutorials" if kind == "TGT" else "check the annotators"] += 1
+                continue
+            whole = " as a whole" if rest[0] == "True" else f"/{item}"
+            scores.add(system, f"{source}-{target}/{document}{whole}", _cell(score))
+    found = scores.published("export of Appraise")
+    where = (("system", "column 2"), ("task", "columns 5, 6, 8, 3"), ("score", "column 7"))
+    return Published(found.layout, SCORES, found.table, found.told, where)
+
+
+def _of_appraise(row: Sequence[str]) -> bool:
+    return (
+        len(row) >= 9
+        and row[3] in ("TGT", "BAD", "REF", "CHK")
+        and all(LANGUAGE.fullmatch(one) for one in row[4:6])
+        and _cell(row[6]) is not None
+    )
 
 
 def spaced_scores(log: Log) -> Published | None:
