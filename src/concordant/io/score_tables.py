@@ -63,6 +63,8 @@ NAMES = {
 """What columns of scores are usually called."""
 EMPTY = frozenset({"", "-", "–", "—", "n/a", "na", "nan", "null", "none", "#n/a"})
 TRUTH = {"true": 1.0, "false": 0.0}
+RISING = "rising order"
+"""The code of the note that rows stand in rising order of their mean."""
 MEAN = re.compile(r"avg|average|mean|overall")
 LINK = re.compile(r"^\s*\[([^\]]+)\]\([^)]*\)\s*$|^\s*<a [^>]*>([^<]+)</a>\s*$", re.IGNORECASE)
 WIDEST, MOST, SAME = 5_000, 1_000_000, 0.1
@@ -129,7 +131,7 @@ def scores_of(
         raise UsageError(f"{log.name} holds no table of scores (it is of the format {log.format})")
     if missing := [column for column in given.values() if column not in log.columns]:
         raise InputError(f"{log.name}: no column {few(missing)}; columns there: {few(log.columns, 40)}")
-    roles = _roles(log, given)
+    roles = roles_of(log, given)
     long = {"system", "task", "score"} <= {*roles}
     if layout is None and not long and (asked := {"task", "score"} & {*given}) and "system" not in given:
         lacks = [role for role in ("system", "task", "score") if role not in roles]
@@ -155,7 +157,9 @@ def scores_of(
     return _wide(log, given, layout, tasks)
 
 
-def _roles(log: Log, given: Mapping[str, str]) -> dict[str, str]:
+def roles_of(log: Log, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return which column is what, of those that are given and those that are called as usual."""
+    given = given or {}
     there = Columns(log.columns, [*given.values()], log.name)
     roles = dict(given)
     for role, aliases in NAMES.items():
@@ -367,7 +371,7 @@ def _wide(
         held = cells[name].values[~np.isnan(cells[name].values)]
         if MEAN.search(plain(name)) and len(held) > 3 and (np.diff(held) >= 0).all() and held[0] < held[-1]:
             text = "rows stand in rising order of {names}: if the best stands first, lower is better, which is {ask}"
-            notes.append(Note("rising", text, names=repr(name), ask=Setting("lower_is_better", True)))
+            notes.append(Note(RISING, text, names=repr(name), ask=Setting("lower_is_better", True)))
     if not chosen:
         raise InputError(
             f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or "
@@ -426,7 +430,7 @@ def tabled(log: Log) -> Published | None:
     if log.format == "json" and ((head := head_of(log)) is None or head.form == "document"):
         return None
     log = log if log.columns else with_columns(log)
-    roles, where = _roles(log, {}), ()
+    roles, where = roles_of(log), ()
     if {"system", "task", "score"} <= {*roles}:
         if not _Cells(_read(log, [roles["score"]])[roles["score"]], log.as_json).some:
             return None

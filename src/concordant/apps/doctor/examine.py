@@ -27,7 +27,7 @@ from concordant.io.noted import UNUSED
 from concordant.io.published.published import SCORES, Published
 from concordant.io.published.recognise import of_folder, recognised, scores_of
 from concordant.io.read import layout_of, read_log
-from concordant.io.score_tables import sums_of, tabled
+from concordant.io.score_tables import RISING, roles_of, sums_of, tabled
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.lists import UNITS
@@ -46,6 +46,7 @@ HIDDEN_ROLES = ("best", "worst", "place", "option", "cluster", "covariate", "tim
 MODEL = "model.json"
 """What a folder with a model holds."""
 BLOCK = 1 << 16
+EVERY = " --lower-is-better"
 COMPARED = 500
 """Systems of which a board of scores is made, to see what is to be said of it."""
 SMALL = 1 << 26
@@ -128,7 +129,7 @@ class _Look:
         found = recognised(log)
         if found is None:
             return self.table(with_columns(log))
-        return self.published(found, None if log.as_json else with_columns(log))
+        return self.published(found, None if log.as_json or found.kind == SCORES else with_columns(log))
 
     def published(self, found: Published, log: Log | None = None) -> None:
         """Look at what was found in files of a known layout; ``log`` is a table as it was written."""
@@ -263,21 +264,17 @@ class _Look:
         said = f"{len(table):,} in {len(cells):,} of {systems * tasks:,} cells ({len(cells) / (systems * tasks):.0%})"
         seen.found.append(("scores", said + (f", up to {trials:,} trials each" if trials > 1 else "")))
         values = table["score"].to_numpy()
-        seen.found.append(("range", f"{values.min():g} to {values.max():g}; higher is taken for better"))
-        told = [*found.told]
-        line = f"concordant scores {self.quoted}"
+        told, less = [*found.told], ""
         if 2 <= systems <= COMPARED:
             from concordant.boards.ranked_scores import rank_scores
 
             board = rank_scores(table, resamples=100)
-            told += [note for note in board.notes if not isinstance(note, Note) or note.code != "looks like a loss"]
-            if losses := board.table.losses:
-                every = 2 * len(losses) > len(board.table.tasks)
-                line += " --lower-is-better" if every else "".join(f" --lower {shlex.quote(one)}" for one in losses)
-                seen.stops.append(
-                    f"{few(losses, 4)} {'is' if len(losses) == 1 else 'are'} called as something of which less is "
-                    f"better: the commands take {'all scores' if every else 'these'} so. Is that right?"
-                )
+            less = self.lower(board.table.losses, tasks, told)
+            told = [n for n in (*told, *board.notes) if getattr(n, "code", "") not in ("looks like a loss", RISING)]
+        direction = {"": "higher is taken for better", EVERY: "lower is taken for better"}
+        better = direction.get(less, "higher is taken for better but where it is said")
+        seen.found.append(("range", f"{values.min():g} to {values.max():g}; {better}"))
+        line = f"concordant scores {self.quoted}{less}"
         seen.notes += [self.plainly(n.said(self.write_scores) if isinstance(n, Note) else n) for n in told]
         if systems < 2:
             self.stopped("One system: a ranking needs two. Put the files of several into one folder and name that.")
@@ -285,6 +282,22 @@ class _Look:
         seen.supports += paired(table, systems, tasks, seen.numbers)
         seen.usable = True
         self.suggest(line, "rank sets, tiers and who can be told apart")
+
+    def lower(self, losses: Sequence[str], tasks: int, told: Sequence[str]) -> str:
+        """Return the option for scores of which less is better, and put the question; nothing where none look so."""
+        every, rising = 2 * len(losses) > tasks, [n for n in told if isinstance(n, Note) and n.code == RISING]
+        if losses:
+            self.seen.stops.append(
+                f"{few(losses, 4)} {'is' if len(losses) == 1 else 'are'} called as something of which less is better; "
+                f"the commands take {'all scores' if every else 'these'} so: is that right?"
+            )
+            return EVERY if every else "".join(f" --lower {shlex.quote(one)}" for one in losses)
+        if rising:
+            self.seen.stops.append(
+                f"The rows stand in rising order of {rising[0].numbers['names']}, and the best usually stands first; so "
+                "the commands take less for better: is that right?"
+            )
+        return EVERY if rising else ""
 
     # -- other tables --------------------------------------------------------------------------------------------------
     def table(self, log: Log) -> None:
@@ -302,8 +315,13 @@ class _Look:
     def unknown(self, log: Log) -> None:
         """Look at a table that is no log: scores, features, or columns that nobody knows."""
         seen, names = self.seen, {plain(name): name for name in log.columns}
-        if (found := tabled(log)) is not None:
-            return self.scores(found)
+        try:
+            if (found := tabled(log)) is not None:
+                return self.scores(found)
+        except UsageError as problem:  # several metrics
+            seen.what, seen.usable = "scores of systems, of which one thing has to be said", True
+            seen.found.append(("columns", few(log.columns, 20)))
+            return seen.stops.append(self.plainly(problem.said(self.write_scores)))
         looks = looks_of(log)
         seen.found.append(("columns", few(log.columns, 20)))
         if looks is not None:
@@ -325,10 +343,14 @@ class _Look:
                 f"{few(sums[2], 6)} {'sums' if len(sums[2]) == 1 else 'sum'} up what is asked for here: scores of each "
                 "system on each task, or votes between systems. A mean alone does not say how sure it is."
             )
+        if looks is not None and looks.rows > 1 and self.taskless(log, looks):
+            return None
         guess = guesses(log, looks)
         if guess.columns and self.guessed(guess.columns, log):
             return None
         seen.what = "a table whose columns are not those of votes or scores"
+        if looks is not None and looks.rows == 1:
+            return self.stopped("It has one row: nothing can be compared. Is it the result of one of several files?")
         seen.stops += guess.questions or [
             "Which columns say who won? A vote has two items and an outcome, a score has a system and a task."
         ]
@@ -338,6 +360,32 @@ class _Look:
         self.suggest(f"concordant rank {self.quoted} --left COLUMN --right COLUMN --outcome COLUMN", told)
         seen.usable = True
         return None
+
+    def taskless(self, log: Log, looks: Looks) -> bool:
+        """Look at rows of systems and scores of which no column is called as a task; return whether they are such."""
+        roles = roles_of(log)
+        if "task" in roles or not {"system", "score"} <= {*roles}:
+            return False
+        free = [name for name in log.columns if name not in roles.values() and 1 < looks.distinct[name] < looks.rows]
+        if not free:
+            return False
+        seen = self.seen
+        seen.what, seen.usable = "scores of systems, without a column that is called as a task", True
+        system, score = roles["system"], roles["score"]
+        seen.found += [
+            ("systems", f"{looks.distinct[system]:,}, by the column {shown(system)}"),
+            ("scores", shown(score)),
+        ]
+        each = ", ".join(f"{shown(name)} ({looks.distinct[name]:,} different)" for name in free[:8])
+        seen.stops.append(f"Which column is the task, and which only says more of a row? There are: {each}.")
+        if metric := roles.get("metric"):
+            seen.stops.append(f"The column {shown(metric)} holds several metrics: --metric names the one to rank by.")
+        for name in free[:3]:
+            self.suggest(
+                f"concordant scores {self.quoted} --task {shlex.quote(name)}" + (" --metric METRIC" if metric else ""),
+                f"if {shown(name)} is the task",
+            )
+        return True
 
     def guessed(self, columns: Mapping[str, str], log: Log) -> bool:
         """Look at votes whose columns are told by their values; return whether they can be read so."""

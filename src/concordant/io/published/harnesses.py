@@ -392,9 +392,9 @@ def _read_graded(log: Log, head: Head, scores: Scores) -> None:
         scores.add(one.get("model"), one.get("question_id"), score, one.get("turn"), "judgments failed (score −1)")
 
 
-# -- SWE-bench, Every Eval Ever, scores by name --------------------------------------------------------------------------
+# -- SWE-bench, Every Eval Ever, scores by name ------------------------------------------------------------------------
 def _of_file(log: Log, scores: Scores) -> str:
-    """Return the system as the file of a log is called, MODEL.RUN.json, or, of results.json and the like, its folder."""
+    """Return the system as its file is called, MODEL.RUN.json, or, of results.json and the like, the folder."""
     path = Path(log.paths[0])
     stem = path.name.removesuffix(".gz").removesuffix(".json").removesuffix(".jsonl")
     if stem in ("results", "report", "final_report", "final_results") and path in scores.places:
@@ -492,11 +492,12 @@ def _known_by_name(head: Head) -> bool:
 def _read_by_name(log: Log, _: Head, scores: Scores) -> None:
     found, left = _by_name(whole := document(log)), set()
     for system, held in found.items():
-        left |= _leaves(whole[system]).keys() - held.keys()
+        lost = {path for path in _leaves(whole[system]) if path not in held and path.rpartition("/")[0] not in held}
+        left |= {path.rpartition("/")[2] for path in lost}
         for task, value in held.items():
             scores.add(system, task, value)
     scores.say("the file is an object of systems; the scores of each are the numbers in it")
-    for name in sorted({one.rpartition("/")[2] for one in left})[:12]:
+    for name in sorted(left)[:12]:
         scores.say("left out, as no scores on a task: {names}", name)
 
 

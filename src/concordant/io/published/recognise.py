@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from concordant.errors import ConcordantError, InputError
+from concordant.errors import ConcordantError, InputError, counted
 from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.headers import sniffed
@@ -151,7 +151,7 @@ def of_folder(folder: Path) -> Published | None:
         if path in files:
             read_inspect(_archived(path), taken)
     taken.places = _places(folder, files)
-    taken.say(f"{len(files):,} files are read together")
+    taken.say(f"{counted(len(files), 'files')} {'is' if len(files) == 1 else 'are'} read together")
     unknown = [one for one in others if one not in ("model_meta.json", "run_spec.json", "scenario.json")]
     if unknown:
         taken.say("files of other kinds are not read: {names}", f"{len(unknown):,}, such as {sorted(unknown)[0]}")
