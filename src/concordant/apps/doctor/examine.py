@@ -33,6 +33,7 @@ from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.lists import UNITS
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.preferences.values import decode
 
 KINDS = {
     "comparisons": "votes between two items",
@@ -53,14 +54,30 @@ SMALL = 1 << 26
 """Bytes of a table up to which its cells are looked at."""
 
 
+def doctor(source: str | os.PathLike[str]) -> Examination:
+    """Look at a file before anything is ranked: what it is, what it supports, what stops it, what to run next.
+
+    source : any file, a folder or a store: votes, results of an evaluation as its tool writes them, a table of scores,
+        labels, features. Nothing is changed, and nothing is raised: what cannot be read is said.
+
+    Returns what was found, which prints as ``concordant doctor`` does.
+
+    >>> import concordant as cc
+    >>> cc.doctor("no-such-file.csv")
+    Examination(no-such-file.csv: nothing that can be read)
+    """
+    return examine(source)
+
+
 def examine(
     source: str | os.PathLike[str],
-    commands: Sequence[str] = (),
+    commands: Sequence[str] | None = None,
     write: Callable[[str], Callable[[Setting], str]] = lambda _: str,
 ) -> Examination:
     """Look at a file, a folder or a store, whatever it holds; what cannot be read is said, not raised.
 
-    ``commands`` are those that there are, ``write`` how a parameter is written as an option of one of them.
+    ``commands`` are those that there are (None, all that are named), ``write`` how a parameter is written as an option
+    of one of them.
     """
     given = os.fspath(source)
     seen = Examination(Path(given).name or given, "")
@@ -83,7 +100,7 @@ class _Look:
     given: str
     quoted: str
     seen: Examination
-    commands: Sequence[str]
+    commands: Sequence[str] | None
     write: Callable[[Setting], str]
     write_scores: Callable[[Setting], str]
 
@@ -100,13 +117,13 @@ class _Look:
     def suggest(self, command: str, purpose: str) -> None:
         """Name a command to run next, where there is such a command."""
         name = command.split()[1]
-        if name in self.commands or not command.startswith("concordant "):
+        if self.commands is None or name in self.commands or not command.startswith("concordant "):
             self.seen.commands.append((command, purpose))
 
     def look(self) -> None:
         """Find out what it is."""
         path = Path(self.given)
-        if "\0" in self.given or not path.exists():
+        if not self.given or "\0" in self.given or not path.exists():
             locate(self.given)  # says what is wrong with the name, unless it is that of a table in a database
         elif is_store(path):
             return self.votes(" in a store")
@@ -293,9 +310,10 @@ class _Look:
             )
             return EVERY if every else "".join(f" --lower {shlex.quote(one)}" for one in losses)
         if rising:
+            name = rising[0].numbers["names"]
             self.seen.stops.append(
-                f"The rows stand in rising order of {rising[0].numbers['names']}, and the best usually stands first; so "
-                "the commands take less for better: is that right?"
+                f"The rows stand in rising order of {name}, and the best usually stands first: the commands take less "
+                "for better; is that right?"
             )
         return EVERY if rising else ""
 
@@ -378,13 +396,14 @@ class _Look:
         ]
         each = ", ".join(f"{shown(name)} ({looks.distinct[name]:,} different)" for name in free[:8])
         seen.stops.append(f"Which column is the task, and which only says more of a row? There are: {each}.")
-        if metric := roles.get("metric"):
+        more = ""
+        if (metric := roles.get("metric")) and looks.distinct[metric] > 1:
+            ((first,),) = looks.ask(metric, "SELECT min({column})::VARCHAR FROM {source}")
+            more = f" --metric {shlex.quote(str(decode(first) if log.as_json else first))}"
             seen.stops.append(f"The column {shown(metric)} holds several metrics: --metric names the one to rank by.")
         for name in free[:3]:
-            self.suggest(
-                f"concordant scores {self.quoted} --task {shlex.quote(name)}" + (" --metric METRIC" if metric else ""),
-                f"if {shown(name)} is the task",
-            )
+            line = f"concordant scores {self.quoted} --task {shlex.quote(name)}{more}"
+            self.suggest(line, f"if {shown(name)} is the task")
         return True
 
     def guessed(self, columns: Mapping[str, str], log: Log) -> bool:

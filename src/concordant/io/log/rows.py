@@ -192,7 +192,8 @@ def _refuse_document(log: Log) -> None:
         ]
         arrays = f"; arrays of objects in it, which may be one: {few(held)}" if held else ""
         raise InputError(
-            f"{log.name} is one JSON object ({few(whole, 8)}); a log is an object on each line, or an array of objects{arrays}"
+            f"{log.name} is one JSON object ({few(whole, 8)}); a log is an object on each line, or an array of objects"
+            + arrays
         ) from None
 
 

@@ -397,8 +397,8 @@ def _of_file(log: Log, scores: Scores) -> str:
     """Return the system as its file is called, MODEL.RUN.json, or, of results.json and the like, the folder."""
     path = Path(log.paths[0])
     stem = path.name.removesuffix(".gz").removesuffix(".json").removesuffix(".jsonl")
-    if stem in ("results", "report", "final_report", "final_results") and path in scores.places:
-        return _of_folder(log, scores)
+    if stem in ("results", "report", "final_report", "final_results") and (path in scores.places or stem == "results"):
+        return _of_folder(log, scores, 1 if path.absolute().parent.name == "results" else 0)
     system = stem.rsplit(".", 1)[0]
     scores.say("the file names no system, so it is called as the file ({names})", system)
     return system
@@ -506,23 +506,24 @@ LAYOUTS = (
         {"filtered_resps", "resps"} & set(head.first)), _read_samples, "lm-evaluation-harness", 1),
     Layout("lm-evaluation-harness results", _harness, _read_harness, "lm-evaluation-harness"),
     Layout("Inspect log", lambda head: isinstance(inner(head.first, "eval", "task"), str) and "model" in head.first[
-        "eval"], lambda log, _, scores: read_inspect(document(log), scores)),
-    Layout("promptfoo results", _promptfoo, _read_promptfoo),
-    Layout("DeepEval results", lambda head: _deep_cases(head.first) is not None, _read_deepeval),
+        "eval"], lambda log, _, scores: read_inspect(document(log), scores), named="inside"),
+    Layout("promptfoo results", _promptfoo, _read_promptfoo, named="inside"),
+    Layout("DeepEval results", lambda head: _deep_cases(head.first) is not None, _read_deepeval, named="file"),
     Layout("OpenAI evals log", lambda head: isinstance(head.first.get("spec"), dict) and bool(
-        {"completion_fns", "eval_name"} & set(head.first["spec"])), _read_evals),
+        {"completion_fns", "eval_name"} & set(head.first["spec"])), _read_evals, named="inside"),
     Layout("MTEB results", lambda head: _mteb_task(head.first) or head.has("mteb_dataset_name") or any(
         isinstance(head.first.get(name), list) for name in ("model_results", "task_results")), _read_mteb),
     Layout("HELM table", lambda head: _is_table(head.first), _read_helm_table),
     Layout("HELM instances", lambda head: head.has("instance_id", "stats"), _read_helm, "HELM run", 1),
     Layout("HELM run", lambda head: isinstance(inner(head.first, "name", "name"), str) and head.has(
         "count", "sum"), _read_helm, "HELM run"),
-    Layout("SWE-bench report", lambda head: head.has("resolved_ids", "submitted_ids"), _read_swe_report),
+    Layout("SWE-bench report", lambda head: head.has("resolved_ids", "submitted_ids"), _read_swe_report, named="file"),
     Layout("SWE-bench results", lambda head: isinstance(head.first.get("resolved"), list) and bool(
         {"no_generation", "no_logs", "applied", "generated"} & set(head.first)), _read_swe_results),
     Layout("SWE-bench instances", _swe_instance, _read_swe_instance),
-    Layout("Every Eval Ever", lambda head: head.has("evaluation_results", "model_info"), _read_every),
-    Layout("MT-bench grades", lambda head: head.has("question_id", "model", "judge", "score"), _read_graded),
-    Layout("scores by name", _known_by_name, _read_by_name),
+    Layout("Every Eval Ever", lambda head: head.has("evaluation_results", "model_info"), _read_every, named="inside"),
+    Layout("MT-bench grades", lambda head: head.has("question_id", "model", "judge", "score"), _read_graded,
+           named="inside"),
+    Layout("scores by name", _known_by_name, _read_by_name, alone=True),
 )  # fmt: skip
 """The first that is known counts."""

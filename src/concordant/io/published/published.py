@@ -65,6 +65,10 @@ class Layout:
     read: Callable[[Log, Head, Any], None]
     family: str = ""
     grain: int = 0
+    named: str = "folder"
+    """What names the system, if need be: what stands "inside" a file, its "folder", the "file" itself."""
+    alone: bool = False
+    """Whether it is so general that a file of it in a folder may be anything."""
     says: str = ""
     """Of votes: how they are read; ``columns`` are those of the file, by what they are."""
     columns: tuple[tuple[str, str], ...] = ()

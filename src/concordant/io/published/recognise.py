@@ -124,7 +124,7 @@ def of_folder(folder: Path) -> Published | None:
         except ConcordantError:
             head = None
         layout = None if head is None else _layout(head)
-        if head is None or layout is None:
+        if head is None or layout is None or layout.alone:
             others.append(path.name)
         else:
             found.setdefault(layout.name, []).append((log, head))
@@ -141,7 +141,7 @@ def of_folder(folder: Path) -> Published | None:
     taken = chosen.reader(name)
     if len(found) > 1:
         taken.say("{names}: they say more than the means beside them, which are left out", chosen.name)
-    copies, files = _once([*archives, *(Path(log.paths[0]) for log, _ in found[chosen.name])])
+    copies, files = _once([*archives, *(Path(log.paths[0]) for log, _ in found[chosen.name])], chosen.named)
     if copies:
         taken.say(
             "files that equal another one, byte by byte, are read once: {names}",
@@ -171,13 +171,14 @@ def _places(folder: Path, files: set[Path]) -> dict[Path, str]:
     return next((one for one in differ if len({*one.values()}) == len(files)), differ[0] if differ else {})
 
 
-def _once(paths: Sequence[Path]) -> tuple[list[str], set[Path]]:
-    """Return the names of files that hold the same bytes as one before, and the files that do not."""
-    seen: dict[tuple[int, bytes], Path] = {}
+def _once(paths: Sequence[Path], named: str) -> tuple[list[str], set[Path]]:
+    """Return the names of files that say the same of the same system as one before, byte by byte; and the others."""
+    seen: dict[tuple[bytes, Path | None], Path] = {}
     copies = []
     for path in paths:
         with path.open("rb") as file:
-            key = (path.stat().st_size, hashlib.file_digest(file, "sha256").digest())
+            of = {"inside": None, "folder": path.parent, "file": path}[named]
+            key = (hashlib.file_digest(file, "sha256").digest(), of)
         if seen.setdefault(key, path) is not path:
             copies.append(path.name)
     return copies, {*seen.values()}

@@ -85,7 +85,8 @@ LANGUAGE = re.compile(r"[A-Za-z]{2,3}([_-][A-Za-z]+)?")
 def appraise(log: Log) -> Published | None:
     """Read an export of Appraise, which has no header: who, system, item, type, languages, score, document, and more.
 
-    Items that only check the annotators (BAD, CHK, REF) and tutorials are left out. Documents are judged as a whole, too.
+    Items that only check the annotators (BAD, CHK, REF) and tutorials are left out; documents are judged as a whole,
+    too.
     """
     if log.format not in ("csv", "tsv"):
         return None

@@ -127,12 +127,12 @@ ARENA_HARD = (
 )
 VOTES = (
     Layout("MT-bench pairs", lambda head: head.has("question_id", "model_1", "model_2", "g1_winner"), _read_games,
-           says=MT_BENCH, columns=(("first system", "model_1"), ("second system", "model_2"),
+           says=MT_BENCH, named="inside", columns=(("first system", "model_1"), ("second system", "model_2"),
                                    ("outcome", "g1_winner, g2_winner"))),
     Layout("AlpacaEval annotations", lambda head: head.has("generator_1", "generator_2", "preference"), _read_alpaca,
-           says=ALPACA, columns=(("first system", "generator_1"), ("second system", "generator_2"),
+           says=ALPACA, named="inside", columns=(("first system", "generator_1"), ("second system", "generator_2"),
                                  ("outcome", "preference"))),
-    Layout("Arena-Hard judgments", _arena_hard, _read_arena_hard, says=ARENA_HARD, columns=(
+    Layout("Arena-Hard judgments", _arena_hard, _read_arena_hard, says=ARENA_HARD, named="inside", columns=(
         ("system", "model"), ("the other one", "baseline"), ("outcome", "games: score"))),
 )  # fmt: skip
 """Layouts of JSON that hold votes; the first that is known counts."""
