@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from concordant.errors import InputError, Setting, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.preferences.frames import as_columns
 from concordant.preferences.layouts import LOSSES
 from concordant.preferences.notes import Note
@@ -267,7 +267,8 @@ def _once(cell: Ints, trial: Ints, systems: Sequence[str], tasks: Sequence[str])
     found, times = np.unique(cell * width + trial, return_counts=True)
     if len(again := found[times > 1]):
         system, task = divmod(int(again[0]) // width, len(tasks))
+        what = f"{counted(len(again), 'trials')} {'is' if len(again) == 1 else 'are'} there more than once"
         raise InputError(
-            f"{len(again):,} trials are there more than once (first: system {systems[system]!r}, task "
-            f"{tasks[task]!r}); a system has one score for each task and trial"
+            f"{what} (first: system {systems[system]!r}, task {tasks[task]!r}); a system has one score for each task "
+            "and trial"
         )

@@ -64,6 +64,12 @@ class Looks:
     half_life: str = ""
     """About a tenth of the time there is, as an option of rank."""
 
+    @property
+    def repeated(self) -> str | None:
+        """A column of which each value is that of one row, as its name says (no question), and some are there again."""
+        names = (name for name in self.identities if plain(name) in ROWS)
+        return next((name for name in names if self.distinct[name] < self.filled[name] == self.rows), None)
+
     def ask(self, column: str, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement in which ``{column}`` is the column and ``{source}`` the log."""
         return duckdb.ask(
@@ -152,6 +158,7 @@ def said_of(found: Looks, numbers: dict[str, Any]) -> list[tuple[str, str]]:
         again = found.filled[name] - found.distinct[name]
         numbers.setdefault("identities", {})[name] = again
         known = "all different" if not again else f"{counted(again, 'rows')} with a value that was there before"
+        known += f", {counted(found.rows - found.filled[name], 'rows')} without one" * (found.filled[name] < found.rows)
         exact += f"; {shown(name)} names the rows: {known}"
     said.append(("twice", exact + " (all columns compared)" if found.again else exact))
     return said

@@ -129,7 +129,7 @@ class _Look:
             return self.votes(" in a store")
         elif path.is_dir():
             return self.folder(path)
-        elif path.is_file() and path.stat().st_size and zipfile.is_zipfile(path):
+        elif path.is_file() and path.stat().st_size and (zipfile.is_zipfile(path) or path.suffix.lower() == ".eval"):
             found = scores_of(path)
             return (
                 self.stopped("It is an archive; unpack it and look at what is in it.")
@@ -199,6 +199,19 @@ class _Look:
             reading = read_log(self.given, on_error="skip", **asked)
             seen.stops.append(self.plainly(problem.said(self.write)))
             options.append("--on-error skip")
+        looks = None if log is None else looks_of(log, list(reading.roles.values()))
+        if (
+            looks is not None
+            and found is None
+            and (name := looks.repeated)
+            and reading.preferences.kind == "comparisons"
+        ):
+            named = {"columns": {**(columns or {}), "id": name}}
+            try:
+                reading = read_log(self.given, on_error="skip" if seen.stops else "raise", **named)
+                options.append(f"--id {shlex.quote(name)}")
+            except InputError as problem:
+                seen.notes.append(self.plainly(problem.said(self.write)))
         prefs = reading.preferences
         seen.what = f"{KINDS[str(prefs.kind)]} ({prefs.kind}){layout}"
         seen.numbers |= {"kind": prefs.kind, **prefs.summary()}
@@ -207,7 +220,6 @@ class _Look:
             seen.numbers["columns"] = roles
             seen.found.append(("columns", ", ".join(f"{role}: {shown(name)}" for role, name in roles.items())))
         pooled = self.described(prefs)
-        looks = None if log is None else looks_of(log, list(reading.roles.values()))
         if looks is not None:
             seen.found += said_of(looks, seen.numbers)
         seen.supports, stops = supports(prefs.pool() if pooled else prefs, seen.numbers)
@@ -342,6 +354,16 @@ class _Look:
             return seen.stops.append(self.plainly(problem.said(self.write_scores)))
         looks = looks_of(log)
         seen.found.append(("columns", few(log.columns, 20)))
+        if len(log.columns) == 1 and log.format in ("csv", "tsv") and (mark := _mark(log.columns[0])):
+            seen.what = "a table whose fields stand apart by another mark than its ending says"
+            if mark == "tabs":
+                new = shlex.quote(str(Path(self.given).with_suffix(".tsv")))
+                self.suggest(f"cp {self.quoted} {new}", "give it an ending that says what it is")
+                self.suggest(f"concordant doctor {new}", "and look again")
+            return self.stopped(
+                f"Its one column is {shown(log.columns[0])}: fields seem to be separated by {mark}; a .csv file has "
+                "commas, a .tsv file tabs. Save it so."
+            )
         if looks is not None:
             seen.found.append(("rows", f"{looks.rows:,}"))
             seen.numbers |= {"columns": list(log.columns), "rows": looks.rows}
@@ -364,7 +386,9 @@ class _Look:
         if looks is not None and looks.rows > 1 and self.taskless(log, looks):
             return None
         guess = guesses(log, looks)
-        if guess.columns and self.guessed(guess.columns, log):
+        if guess.columns and self.guessed(
+            {**guess.columns, **({"outcomes": guess.outcomes} if guess.outcomes else {})}, log
+        ):
             return None
         seen.what = "a table whose columns are not those of votes or scores"
         if looks is not None and looks.rows == 1:
@@ -469,6 +493,12 @@ class _Look:
         if log.format in ("letor", "qrels", "run"):
             return self.judged(log)
         return self.table(log)
+
+
+def _mark(heading: str) -> str:
+    """Return what the names in the heading of a table with one column seem to be separated by."""
+    marks = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", ",": "commas"}
+    return next((said for mark, said in marks.items() if mark in heading), "")
 
 
 def _some(names: Sequence[Any]) -> str:

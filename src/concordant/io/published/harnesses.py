@@ -448,6 +448,8 @@ def _read_every(log: Log, head: Head, scores: Scores) -> None:
             scores.add(system, name, value)
 
 
+PARTS = {"train", "training", "test", "testing", "dev", "valid", "validation", "eval", "overall", "metrics", "config"}
+"""Names of parts of one result, which are no systems."""
 GRADES_BY_NAME = ("resolved", "score", "correct", "success", "passed", "pass", "accuracy", "acc", "value")
 
 
@@ -465,7 +467,7 @@ def _by_name(whole: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
     Where every task is an object of several numbers, of which one is called as a score, that one counts.
     """
-    if len(whole) < 3 or not all(isinstance(one, dict) and one for one in whole.values()):
+    if len(whole) < 3 or {*whole} & PARTS or not all(isinstance(one, dict) and one for one in whole.values()):
         return {}
     found = {str(name): _leaves(one) for name, one in whole.items()}
     ends = {path.rpartition("/")[2] for one in found.values() for path in one if "/" in path}

@@ -70,7 +70,7 @@ def scores_of(source: str | os.PathLike[str] | Log) -> Published | None:
         if path.is_dir():
             found = of_folder(path)
             return found if found is not None and found.kind == SCORES else None
-        if path.is_file() and zipfile.is_zipfile(path):
+        if path.is_file() and (zipfile.is_zipfile(path) or path.suffix.lower() == ".eval"):
             return of_archive(path)
         source = locate(source)
     found = recognised(source)
@@ -194,9 +194,12 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def of_archive(path: Path) -> Published | None:
     """Return the scores of an archive of Inspect (.eval); None where it is none."""
-    with zipfile.ZipFile(path) as archive:
-        if "header.json" not in archive.namelist() and "_journal/start.json" not in archive.namelist():
-            return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if not {"header.json", "_journal/start.json"} & {*archive.namelist()}:
+                return None
+    except zipfile.BadZipFile as error:
+        raise InputError(f"{path.name}: an archive of Inspect (.eval) that is cut or damaged: {error}") from None
     scores = Scores(path.name)
     read_inspect(_archived(path), scores)
     return scores.published("Inspect log")
