@@ -270,7 +270,7 @@ def test_instances_that_only_others_name_are_not_resolved(tmp_path: Path) -> Non
 
 def test_runs_that_name_no_model_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     """Pythia's own results: config.model says neox, and the folder of the model lies above the last one."""
-    found = {"arc": {"acc": 0.5}, "lambada": {"ppl": 9.0, "acc": 0.25}, "wiki": {"word_perplexity": 20.0}}
+    found = {"arc": {"acc": 0.5}, "lambada": {"ppl": 9.0, "acc": 0.25}, "wiki": {"bits_per_byte": 20.0}}
     for size in ("70m", "1b"):
         whole = {"results": found, "versions": {"arc": 0}, "config": {"model": "neox", "model_args": {"seed": 1}}}
         written(tmp_path, f"all/pythia-{size}/zero-shot/{size}.json", whole)

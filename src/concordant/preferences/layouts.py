@@ -57,7 +57,7 @@ WEAK = frozenset({"1", "2", "a", "b", "h", "first", "second"})
 """Words for a side that give way where the log has an item of that name."""
 
 LOSSES = re.compile(
-    r"(^|[\W_])(ppl|perplexity|nll|bpb|rmse|mse|mae|mape|wer|cer|brier|ece|fid)([\W_]|$)"
+    r"(^|[\W_])(ppl|perplexity|nll|bpb|bpc|bits_per_\w+|rmse|mse|mae|mape|wer|cer|brier|ece|fid)([\W_]|$)"
     r"|(^|[\W_])(loss|losses|bits|errors?|err|ter|latency|seconds|ms|cost|toxicity|hallucinations?|regret)([\W_]rates?)?"
     r"\W*(\([^)]*\))?\s*$",
     re.IGNORECASE,
