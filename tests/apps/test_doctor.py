@@ -276,6 +276,7 @@ def test_scores_without_a_task_are_asked_about(tmp_path: Path) -> None:
     assert "'pair' (3 different)" in seen.stops[0]
     assert seen.commands[0][0] == f"concordant scores {tmp_path / 'x.tsv'} --task pair --metric bleu"
     assert exit_status(*shlex.split(seen.commands[0][0])[1:]) == 0
+    assert exit_status("scores", tmp_path / "x.tsv") == 2
 
 
 def test_one_json_object_is_told_from_a_table(tmp_path: Path) -> None:

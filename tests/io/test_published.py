@@ -21,9 +21,10 @@ import pytest
 from concordant.errors import ConcordantError, InputError
 from concordant.io.log.formats import locate
 from concordant.io.published.published import Published
-from concordant.io.published.recognise import recognised, scores_of
+from concordant.io.published.recognise import found_in as known_in
+from concordant.io.published.recognise import recognised
 from concordant.io.read import read, read_log
-from concordant.io.score_tables import tabled
+from concordant.io.score_tables import read_scores, tabled
 from concordant.preferences.preferences import Preferences
 from seeds import seed
 
@@ -43,7 +44,7 @@ def written(folder: Path, name: str, data: Any) -> Path:
 
 def found_in(path: Path) -> Published | None:
     """The scores of a file of a published layout, or of a table that by its columns holds some."""
-    return scores_of(path) or (None if path.suffix == ".eval" or path.is_dir() else tabled(locate(path)))
+    return known_in(path) or (None if path.suffix == ".eval" or path.is_dir() else tabled(locate(path)))
 
 
 def score_table(path: Path) -> pa.Table | None:
@@ -521,6 +522,8 @@ def test_judgments_of_arena_hard(tmp_path: Path) -> None:
     reading = read_log(tmp_path / "all")
     assert reading.preferences == read(columns)
     assert any("of 8 votes, 1 have no verdict" in note for note in reading.notes)
+    with pytest.raises(InputError, match=r"holds votes \(Arena-Hard judgments\), no scores; run: concordant rank"):
+        read_scores(tmp_path / "all")
     with pytest.raises(InputError, match=r"row 1: a game has one of the scores A>>B, .*, not 'A wins'"):
         read(written(tmp_path, "x.jsonl", {"model": "m", "judge": "j", "games": [{"score": "A wins"}]}))
 

@@ -241,6 +241,14 @@ def layout_of(log: Log, **options: Any) -> Layout | None:
     )
 
 
+def usual_log(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> Log:
+    """Return the log that ``read`` reads of a file or a folder: of a published layout the usual table that it means."""
+    if (found := _of_results(Path(source))) is not None:
+        return _usual(found, Path(source).name, None)[0]
+    log = locate(source)
+    return log if {*(columns or {})} & PLAYED else _as_published(log, None, [*(columns or {}).values()])[0]
+
+
 PLAYED = frozenset({"winner", "loser", "left", "right", "outcome", "item", "items", "rank", "rating", "clicked"})
 """Roles whose columns say who won: where one is given, a file is read as it is told, not as it was published."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +122,12 @@ def scores_of(
         raise UsageError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
     named = given or layout is not None or tasks is not None or metric is not None
     if not named and isinstance(source, str | os.PathLike):
-        found = published.scores_of(source)
+        found = published.found_in(source)
+        if found is not None and found.kind != SCORES:
+            name = os.path.basename(os.fspath(source)) or os.fspath(source)
+            raise InputError(
+                f"{name} holds votes ({found.layout}), no scores; run: concordant rank {shlex.quote(name)}"
+            )
         if found is not None:
             return found.table, found.told
     log = source if isinstance(source, Log) else None
@@ -146,6 +152,11 @@ def scores_of(
             f"{log.name}: no column of the {few(lacks)}; columns there: {few(log.columns, 40)}; name it with ",
             Setting("columns", key=lacks[0]),
         )
+    if not named and not long and {"system", "score"} <= {*roles} and _recur(log, roles["system"]):
+        raise UsageError(
+            f"{log.name}: a row is a score of {roles['system']!r}, and no column is called as a task; name it: ",
+            Setting("columns", key="task"),
+        )
     if (layout == "long") if layout is not None else long:
         if tasks is not None:
             raise UsageError(f"{log.name}: a row is a score here, no column is a task; leave out ", Setting("tasks"))
@@ -155,6 +166,12 @@ def scores_of(
             f"{log.name}: columns are tasks or systems here, none holds metrics; leave out ", Setting("metric")
         )
     return _wide(log, given, layout, tasks)
+
+
+def _recur(log: Log, names: str) -> bool:
+    """Whether most names of rows are there more than once: rows are scores, none is all of a system."""
+    label = texts(_read(log, [names])[names], as_json=log.as_json)
+    return 2 * len(label.unique()) <= len(label)
 
 
 def roles_of(log: Log, given: Mapping[str, str] | None = None) -> dict[str, str]:

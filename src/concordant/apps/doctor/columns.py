@@ -173,9 +173,9 @@ def _span(found: Looks, time: str) -> tuple[str, str, str] | None:
     )
     if low is not None and EPOCH[0] <= low <= high <= EPOCH[1]:
         first, last = (datetime.fromtimestamp(one, UTC).date().isoformat() for one in (low, high))
-        return first, last, f"{(high - low) / 10:.3g}" if high > low else ""
+        return first, last, _tenth(high - low)
     if low is not None:
-        return f"{low:g}", f"{high:g}", f"{(high - low) / 10:.3g}" if high > low else ""
+        return f"{low:g}", f"{high:g}", _tenth(high - low)
     ends = [decode(one) if isinstance(one, str) and one.startswith('"') else one for one in (least, most)]
     if None in ends:
         return None
@@ -183,3 +183,9 @@ def _span(found: Looks, time: str) -> tuple[str, str, str] | None:
     begin, end = instant(first), instant(last)
     between = 0 if begin is None or end is None else end - begin
     return first, last, f"{max(round(between / 10), 1)}d" if between else ""
+
+
+def _tenth(span: float) -> str:
+    """Return a tenth of a span, without an exponent."""
+    tenth = span / 10
+    return "" if span <= 0 else f"{tenth:.3g}" if tenth < 100 else f"{float(f'{tenth:.2g}'):.0f}"

@@ -25,7 +25,7 @@ from concordant.io.log.headers import sniffed
 from concordant.io.log.tables import from_object
 from concordant.io.noted import UNUSED
 from concordant.io.published.published import SCORES, Published
-from concordant.io.published.recognise import of_folder, recognised, scores_of
+from concordant.io.published.recognise import found_in, of_folder, recognised
 from concordant.io.read import layout_of, read_log
 from concordant.io.score_tables import RISING, roles_of, sums_of, tabled
 from concordant.io.store.catalogue import is_store
@@ -130,7 +130,7 @@ class _Look:
         elif path.is_dir():
             return self.folder(path)
         elif path.is_file() and path.stat().st_size and (zipfile.is_zipfile(path) or path.suffix.lower() == ".eval"):
-            found = scores_of(path)
+            found = found_in(path)
             return (
                 self.stopped("It is an archive; unpack it and look at what is in it.")
                 if found is None

@@ -19,7 +19,7 @@ from concordant.io.log.headers import sniffed
 from concordant.io.log.json_values import json_value
 from concordant.io.published.documents import Head, head_of
 from concordant.io.published.harnesses import LAYOUTS, read_inspect
-from concordant.io.published.published import SCORES, Layout, Published, Scores
+from concordant.io.published.published import Layout, Published, Scores
 from concordant.io.published.tables import appraise, mqm, spaced_scores
 from concordant.io.published.votes import VOTES, one_hot, wmt_rankings
 
@@ -58,23 +58,21 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
     return next((found for read in readers if (found := read(log)) is not None), None)
 
 
-def scores_of(source: str | os.PathLike[str] | Log) -> Published | None:
-    """Return the scores of a file of a published layout, or of the files of a folder; None where it holds none.
+def found_in(source: str | os.PathLike[str] | Log) -> Published | None:
+    """Return what a file of a published layout holds, or the files of a folder; None where it is none of that.
 
-    Its table has the columns system, task, score and, where a system has several scores on a task, trial; what was
-    chosen and left out stands in ``told``. Errors (InputError): no such file, or a file of a known layout that cannot
-    be understood.
+    Of scores the table has the columns system, task, score and, where a system has several scores on a task, trial;
+    what was chosen and left out stands in ``told``. Errors (InputError): no such file, or a file of a known layout that
+    cannot be understood.
     """
     if not isinstance(source, Log):
         path = Path(source)
         if path.is_dir():
-            found = of_folder(path)
-            return found if found is not None and found.kind == SCORES else None
+            return of_folder(path)
         if path.is_file() and (zipfile.is_zipfile(path) or path.suffix.lower() == ".eval"):
             return of_archive(path)
         source = locate(source)
-    found = recognised(source)
-    return found if found is not None and found.kind == SCORES else None
+    return recognised(source)
 
 
 def refusal(found: Published, name: str) -> InputError:
