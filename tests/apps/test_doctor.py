@@ -176,6 +176,7 @@ NOTHING = {
     "cut.parquet": (b"PAR1 and no more", "not a complete Parquet file"),
     "broken.json": (b'{"results": {', "not valid JSON"),
     "prose.md": (b"# Title\nwords and words\n", "unknown ending '.md'"),
+    "cut.eval": (b"PK\x03\x04" + bytes(30), "cut or damaged"),
     "archive.zip": (b"PK\x05\x06" + bytes(18), "an archive"),
     "means.csv": (b"model,win_rate,avg_length\na,50,10\nb,40,20\n", "A mean alone does not say how sure it is"),
     "deep.json": (b"[" * 100_000, "nested too deeply"),
@@ -226,6 +227,37 @@ def test_columns_that_are_not_called_as_usual_are_told_by_their_values(tmp_path:
     assert "'better one' and 'worse one' hold the same items" in look(tmp_path / "y.csv").stops[0]
     (tmp_path / "z.csv").write_text("text,number of words\nhello,1\nhello you,2\n")
     assert look(tmp_path / "z.csv").stops[0].startswith("Which columns say who won?")
+
+
+def test_words_of_verdicts_are_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("left,right,verdict\ngpt,llama,better\nllama,gpt,worse\ngpt,koala,same\n")
+    seen = look(tmp_path / "x.csv")
+    assert seen.stops[0].endswith("--outcome verdict --outcomes better=left,same=tie,worse=right: is that right?")
+    assert seen.numbers["judgments"] == 3 and seen.numbers["ties"] == 1
+    assert exit_status(*shlex.split(seen.commands[0][0])[1:]) == 0
+    (tmp_path / "y.csv").write_text("left,right,verdict\ngpt,llama,L\nllama,gpt,R\ngpt,koala,X\n")
+    assert "which value says who won ('verdict': 'L', 'R', 'X')?" in look(tmp_path / "y.csv").stops[0]
+
+
+def test_fields_that_stand_apart_by_another_mark(tmp_path: Path) -> None:
+    for mark, said_so in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
+        (tmp_path / "x.csv").write_text(f"winner{mark}loser\na{mark}b\n")
+        seen = look(tmp_path / "x.csv")
+        assert f"separated by {said_so};" in seen.stops[0]
+        assert seen.usable == (mark == "\t")
+
+
+def test_votes_with_an_id_are_taken_once(tmp_path: Path) -> None:
+    head = "id,model_a,model_b,winner\n"
+    (tmp_path / "x.csv").write_text(head + "1,a,b,model_a\n2,b,a,model_a\n1,a,b,model_a\n")
+    seen = look(tmp_path / "x.csv")
+    assert seen.numbers["judgments"] == 2
+    assert seen.commands[0][0].endswith("x.csv --id id")
+    assert exit_status(*shlex.split(seen.commands[0][0])[1:]) == 0
+    (tmp_path / "y.csv").write_text(head + "1,a,b,model_a\n2,b,a,model_a\n1,a,b,model_b\n")
+    seen = look(tmp_path / "y.csv")
+    assert "--id" not in seen.commands[0][0]
+    assert any("1 id in 'id' has rows that differ" in note for note in seen.notes)
 
 
 def test_grades_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

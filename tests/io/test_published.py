@@ -358,6 +358,13 @@ def test_samples_go_before_their_means(tmp_path: Path) -> None:
     assert any("say more than the means beside them" in note for note in found.told)
 
 
+def test_parts_of_one_result_are_no_systems(tmp_path: Path) -> None:
+    parts = {part: {"loss": 1.0, "acc": 0.5} for part in ("train", "dev", "test")}
+    assert found_in(written(tmp_path, "x.json", [parts])) is None
+    assert recognised(locate(written(tmp_path, "y.json", parts))) is None
+    assert recognised(locate(written(tmp_path, "z.json", {f"m{one}": parts["dev"] for one in range(3)}))) is not None
+
+
 def test_harnesses_are_not_mixed(tmp_path: Path) -> None:
     written(tmp_path, "all/a.json", HARNESS)
     written(tmp_path, "all/b.json", DEEP)

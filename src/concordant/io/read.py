@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -283,8 +283,12 @@ def _usual(found: Published, name: str, kind: str | None) -> tuple[Log, str]:
 def _refuse_scores(log: Log) -> None:
     """Refuse a table of scores, where it can be read as one."""
     found = None
-    with suppress(InputError):
+    try:
         found = tabled(log)
+    except UsageError:  # several metrics
+        raise InputError(f"{log.name} holds scores, no votes; run: concordant scores {shlex.quote(log.name)}") from None
+    except InputError:
+        return
     if found is not None:
         raise refusal(found, log.name) from None
 

@@ -447,7 +447,8 @@ def tabled(log: Log) -> Published | None:
     if log.format == "json" and ((head := head_of(log)) is None or head.form == "document"):
         return None
     log = log if log.columns else with_columns(log)
-    roles, where = roles_of(log), ()
+    roles = roles_of(log)
+    where: tuple[tuple[str, str], ...]
     if {"system", "task", "score"} <= {*roles}:
         if not _Cells(_read(log, [roles["score"]])[roles["score"]], log.as_json).some:
             return None

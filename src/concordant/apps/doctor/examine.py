@@ -206,9 +206,9 @@ class _Look:
             and (name := looks.repeated)
             and reading.preferences.kind == "comparisons"
         ):
-            named = {"columns": {**(columns or {}), "id": name}}
+            given = {**(columns or {}), "id": name}
             try:
-                reading = read_log(self.given, on_error="skip" if seen.stops else "raise", **named)
+                reading = read_log(self.given, columns=given, on_error="skip" if seen.stops else "raise")
                 options.append(f"--id {shlex.quote(name)}")
             except InputError as problem:
                 seen.notes.append(self.plainly(problem.said(self.write)))

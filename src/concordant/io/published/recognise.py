@@ -19,7 +19,7 @@ from concordant.io.log.headers import sniffed
 from concordant.io.log.json_values import json_value
 from concordant.io.published.documents import Head, head_of
 from concordant.io.published.harnesses import LAYOUTS, read_inspect
-from concordant.io.published.published import Layout, Published, Scores
+from concordant.io.published.published import Layout, Published, Scores, Votes
 from concordant.io.published.tables import appraise, mqm, spaced_scores
 from concordant.io.published.votes import VOTES, one_hot, wmt_rankings
 
@@ -43,7 +43,7 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
         if head is not None:
             layout = _layout(head)
             if layout is not None:
-                return _read([(log, head)], layout, log.name)
+                return _read([(log, head)], layout, layout.reader(log.name))
     if log.format not in TABLES:
         return None
     if log.format != "json":
@@ -92,8 +92,7 @@ def _layout(head: Head) -> Layout | None:
     return next((layout for layout in (*LAYOUTS, *VOTES) if layout.known(head)), None)
 
 
-def _read(files: Sequence[tuple[Log, Head]], layout: Layout, name: str, taken: Any = None) -> Published:
-    taken = taken or layout.reader(name)
+def _read(files: Sequence[tuple[Log, Head]], layout: Layout, taken: Scores | Votes) -> Published:
     for log, head in files:
         try:
             layout.read(log, head, taken)
@@ -146,7 +145,7 @@ def of_folder(folder: Path) -> Published | None:
             f"{len(copies):,}, such as {copies[0]}",
         )
     for path in archives:
-        if path in files:
+        if path in files and isinstance(taken, Scores):
             read_inspect(_archived(path), taken)
     taken.places = _places(folder, files)
     taken.say(f"{counted(len(files), 'files')} {'is' if len(files) == 1 else 'are'} read together")
@@ -154,7 +153,7 @@ def of_folder(folder: Path) -> Published | None:
     if unknown:
         taken.say("files of other kinds are not read: {names}", f"{len(unknown):,}, such as {sorted(unknown)[0]}")
     kept = [(replace(log, name=f"{name}: {log.name}"), head) for log, head in found[chosen.name] if log.path in files]
-    return _read(kept, chosen, name, taken)
+    return _read(kept, chosen, taken)
 
 
 def _places(folder: Path, files: set[Path]) -> dict[Path, str]:

@@ -87,6 +87,8 @@ WORDS = {
     "B>A": ("model_b", 1),
     "B>>A": ("model_b", 3),
 }
+TURNED = {"A<B": "B>A", "A<<B": "B>>A", "B<A": "A>B", "B<<A": "A>>B", "B=A": "A=B"}
+"""What the scores of a game mean, with the weight of each; and how else they are written."""
 
 
 def _read_arena_hard(log: Log, head: Head, votes: Votes) -> None:
@@ -96,11 +98,11 @@ def _read_arena_hard(log: Log, head: Head, votes: Votes) -> None:
             votes.say("the file does not name the system that all are compared with: it is called baseline")
         games = one.get("games")
         for turn, game in enumerate(games if isinstance(games, list) else []):
-            score = game.get("score") if isinstance(game, dict) else None
-            score = " ".join(score.split()) if isinstance(score, str) else score
-            said = {"A<B": "B>A", "A<<B": "B>>A", "B<A": "A>B", "B<<A": "A>>B", "B=A": "A=B"}.get(score, score)
+            said = game.get("score") if isinstance(game, dict) else None
+            if isinstance(said, str):
+                said = TURNED.get(" ".join(said.split()), " ".join(said.split()))
             if said is not None and said not in WORDS:
-                raise InputError(f"{log.name}: {place}: a game has one of the scores {', '.join(WORDS)}, not {score!r}")
+                raise InputError(f"{log.name}: {place}: a game has one of the scores {', '.join(WORDS)}, not {said!r}")
             won, weight = WORDS[said] if said else (None, None)
             first, second = (baseline, one.get("model")) if turn % 2 == 0 else (one.get("model"), baseline)
             beside = {"prompt": one.get("question_id") or one.get("uid"), "judge": one.get("judge")}
