@@ -33,7 +33,7 @@ from scipy.special import ndtri
 from concordant.errors import Idle, Setting, UsageError, did_you_mean, whole_number
 from concordant.progress import steps
 from concordant.ranking.joint import Varying
-from concordant.ranking.largest import critical, quantile
+from concordant.ranking.largest import Held, critical, quantile
 from concordant.ranking.rank_intervals import among_others, outermost
 
 Floats = NDArray[np.float64]
@@ -110,9 +110,9 @@ def _step_down(
 ) -> Flags:
     """Reject hypotheses by ever smaller critical values, those of the hypotheses that are ``left``."""
     group = joint.group.astype(np.int64)
-    rejected = np.zeros(weight.shape, bool)
+    rejected, held = np.zeros(weight.shape, bool), Held.of(len(joint.draws))
     while True:
-        found = rejected | reject(critical(joint.draws, np.where(left(rejected), weight, 0.0), group, level))
+        found = rejected | reject(critical(joint.draws, np.where(left(rejected), weight, 0.0), group, level, held))
         if (found == rejected).all():
             return rejected
         rejected = found
