@@ -225,5 +225,5 @@ def test_boards_that_do_not_fit() -> None:
     with pytest.raises(ConcordantError, match="of orders"):
         cc.board_changes(orders, orders)
     two = cc.rank(cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], query=["p", "q"]))
-    with pytest.raises(ConcordantError, match="one query, not of 2"):
+    with pytest.raises(ConcordantError, match="the old board ranks 2 queries; boards are compared as wholes"):
         cc.board_changes(two, two)

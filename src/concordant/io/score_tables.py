@@ -155,8 +155,8 @@ def _roles(log: Log, given: Mapping[str, str]) -> dict[str, str]:
     return roles
 
 
-def _read(log: Log, columns: Sequence[str]) -> pa.Table:
-    """Return columns in their order; a text file that DuckDB refuses is read plainly, as logs are."""
+def columns_of(log: Log, columns: Sequence[str]) -> pa.Table:
+    """Return columns of a file in their order; a text file that DuckDB refuses is read plainly, as logs are."""
     settings = duckdb.Settings()
     if log.format in ("database", "relation"):
         return duckdb.table(log, columns, settings).rename_columns(list(columns))
@@ -230,7 +230,7 @@ def _scores(log: Log, cells: _Cells, column: str) -> Floats:
 
 
 def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table, tuple[str, ...]]:
-    table = _read(log, list(dict.fromkeys(roles.values())))
+    table = columns_of(log, list(dict.fromkeys(roles.values())))
     notes: list[str] = []
     if "metric" in roles:
         names = texts(table[roles["metric"]], as_json=log.as_json).cast(pa.large_string())
@@ -287,7 +287,7 @@ def _wide(
         names = found["system"][0]
     if names is None and len(found["task"]) == 1:
         names = found["task"][0]
-    table = _read(log, log.columns)
+    table = columns_of(log, log.columns)
     cells = {column: _Cells(table[column], log.as_json) for column in there.all if column != names}
     if names is None:
         words = [column for column in log.columns if not cells[column].some]

@@ -59,7 +59,7 @@ def pair_maxima(draws, weight, floor, most, pair, bound):  # type: ignore[no-unt
 
 
 @reordered
-def _reaches(values, widest, part, reach, minus):
+def _reaches(values, widest, part, reach, minus):  # type: ignore[no-untyped-def]
     """Write how much each item may hold to ``reach``; return the middle of the draw and the item of the largest."""
     middle, least, greatest = 0.0, np.inf, -np.inf
     for i in range(len(values)):
@@ -78,7 +78,7 @@ def _reaches(values, widest, part, reach, minus):
 
 
 @reordered
-def _row_maximum(values, own, weight):
+def _row_maximum(values, own, weight):  # type: ignore[no-untyped-def]
     """At least 0. Numbers from 0 on are ordered as their bits read as integers, of which processors compare many."""
     found = np.int64(0)
     for j in range(len(values)):
@@ -88,7 +88,7 @@ def _row_maximum(values, own, weight):
 
 
 @compiled
-def _partner(values, i, weight, found):
+def _partner(values, i, weight, found):  # type: ignore[no-untyped-def]
     """The item with which item i holds what was found."""
     for j in range(len(values)):
         if (values[i] - values[j]) * weight[j] >= found:
