@@ -380,10 +380,33 @@ def test_lower_is_better_turns_everything_round() -> None:
 
 
 def test_losses_are_noticed_by_their_names() -> None:
-    rows = {"system": list("aabb"), "task": ["wiki perplexity", "books perplexity"] * 2, "score": [3.0, 4, 2, 5]}
-    note = next(note for note in cc.rank_scores(rows).notes if "less is better" in note)
-    assert "lower_is_better" in note
-    assert not any("less is better" in note for note in cc.rank_scores(rows, lower_is_better=True).notes)
+    rows = {"system": list("aabb"), "task": ["wiki perplexity", "books perplexity"] * 2, "score": [3.0, 4, 2, 4]}
+    found = cc.rank_scores(rows)
+    note = next(note for note in found.notes if "less is better: the lowest is the best" in note)
+    assert "lower_is_better=False" in note and found.systems == ("b", "a")
+    for said in (True, False):
+        told = cc.rank_scores(rows, lower_is_better=said)
+        assert not any("less is better" in note for note in told.notes) and (told.systems == ("b", "a")) is said
+    named = cc.rank_scores(
+        cc.read_scores({"system": list("ab"), "task": ["x", "x"], "WER": [3.0, 4.0]}, columns={"score": "WER"})
+    )
+    assert named.systems == ("a", "b") and named.table.lower.all()
+    one = cc.rank_scores(rows | {"task": ["wiki perplexity", "accuracy"] * 2})
+    assert "lower=" in next(note for note in one.notes if "less is better" in note) and not one.table.lower.any()
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_few_tasks_tell_nothing_apart(tasks: int, missing: float) -> None:
+    """One of 2ⁿ⁻¹ orders of signs is always the most extreme one: what was seen is no more than it, as it rounds."""
+    rng = np.random.default_rng(seed(tasks))
+    for digits in (0, 1, 2, 15) * 5:
+        score = (rng.normal(size=(4, 1)) * 3 + rng.normal(size=(4, tasks))).round(digits)
+        score[rng.random(score.shape) < missing] = np.nan
+        if (~np.isnan(score)).any(axis=1).sum() < 2:
+            continue
+        board = cc.rank_scores(rows_of(score))
+        assert not board.above.any() and set(board.to_arrow()["tier"].to_pylist()) == {1}
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

@@ -291,7 +291,8 @@ class ScoreBoard:
         """Return what the board says as sentences: who may be the best, tiers, neighbours, and Friedman's test."""
         level, first, group = 100 * self.level, self.first, self.joint.group
         of = " of the largest group" if group.any() else ""
-        named: dict[str, Any] = {"level": level, "of": of, "way": self.way, "systems": int((group == 0).sum())}
+        way = self.way + (" (the lowest)" if self.table.lower.all() and self.by in ("mean", "median") else "")
+        named: dict[str, Any] = {"level": level, "of": of, "way": way, "systems": int((group == 0).sum())}
         if len(first) == 1:
             said = [Note("first", "with {level:g}% confidence {best} is the best{of} by {way}", best=first[0], **named)]
         elif len(first) == named["systems"]:
@@ -351,7 +352,7 @@ def rank_scores(
     scores: Any,
     *,
     by: str = "mean",
-    lower_is_better: bool | str | Sequence[str] = False,
+    lower_is_better: bool | str | Sequence[str] | None = None,
     level: float = 0.95,
     resamples: int = 5000,
     seed: int = 0,
@@ -364,7 +365,8 @@ def rank_scores(
         task, which are averaged), weight (> 0, of a task) and cluster (tasks that belong together: of one source, one
         document): an Arrow, pandas or polars table or a mapping of columns, such as ``read_scores`` returns.
     by : 'mean', 'median', 'win-rate', 'borda' or 'bradley-terry' (``averages`` has all of them beside each other).
-    lower_is_better : true, or the tasks of which a lower score is better.
+    lower_is_better : true or false, or the tasks of which a lower score is better; None: true where the names of all
+        tasks, or that of the scores, say so (WER, loss, perplexity, …), which a note says.
     level : confidence of intervals, rank sets, tiers.
     resamples : draws of the law of all differences at once: signs of tasks (mean, win-rate, borda), tasks with
         replacement (median).

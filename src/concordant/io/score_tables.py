@@ -53,6 +53,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 ASIDE = re.compile(
     r"(avg|average|mean|overall|total|macro|rank|ranking|place|position|no|nr|index|id|unnamed|year|date|released?|votes)"
     r"(_.*)?|(.*_)?(params?|parameters?|size|flops|tokens|rtfx|throughput|latency|price|cost|dimensions?|memory)(_.*)?"
+    r"|(.*_)?(standard_error|std_?err|stderr|std|std_?dev|variance|ci|lower|upper)(_.*)?|n_.*|(.*_)?(count|n|total)"
 )
 """Columns of numbers of a wide table that are hardly scores on a task."""
 
@@ -88,7 +89,7 @@ def read_scores(
     {'system': 'b', 'task': 'MMLU', 'score': None}
     """
     table, notes = scores_of(source, columns=columns, layout=layout, tasks=tasks, metric=metric)
-    return table.replace_schema_metadata({"notes": "\n".join(map(str, notes))})
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), "notes": "\n".join(map(str, notes))})
 
 
 def scores_of(
@@ -118,6 +119,8 @@ def scores_of(
     if missing := [column for column in given.values() if column not in log.columns]:
         raise InputError(f"{log.name}: no column {few(missing)}; columns there: {few(log.columns, 40)}")
     roles = _roles(log, given)
+    if layout is None and tasks is None and "score" not in roles and {"system", "task"} <= {*roles}:
+        roles |= _named_score(log, roles)
     long = {"system", "task", "score"} <= {*roles}
     if layout is None and not long and (asked := {"task", "score"} & {*given}) and "system" not in given:
         lacks = [role for role in ("system", "task", "score") if role not in roles]
@@ -153,6 +156,28 @@ def _roles(log: Log, given: Mapping[str, str]) -> dict[str, str]:
             roles[role] = there.find((exact[0],), role) or ""
             there.taken.add(roles[role])
     return roles
+
+
+def _named_score(log: Log, roles: Mapping[str, str]) -> dict[str, str]:
+    """The column of scores, called as it may, where rows name systems and tasks, several times each; else none.
+
+    Errors (UsageError): several columns may be it.
+    """
+    table = columns_of(log, log.columns)
+    if any(len(texts(table[roles[role]]).unique()) == len(table) for role in ("system", "task")):
+        return {}
+    cells = {column: _Cells(table[column], log.as_json) for column in log.columns if column not in roles.values()}
+    found = [column for column, cell in cells.items() if cell.some]
+    likely = [column for column in found if not _is_aside(column)] or found
+    if len(likely) > 1:
+        where = f"{log.name}: rows name a system ({roles['system']!r}) and a task ({roles['task']!r}); which column is "
+        raise UsageError(f"{where}the score? {few(likely, 20)} (", Setting("columns", key="score"), " names it)")
+    return {"score": likely[0]} if likely else {}
+
+
+def _is_aside(column: str) -> bool:
+    """Whether a column of numbers is hardly a score, by its name."""
+    return ASIDE.fullmatch(re.sub(r"[^a-z0-9]+", "_", plain(column)).strip("_") or "no") is not None
 
 
 def columns_of(log: Log, columns: Sequence[str]) -> pa.Table:
@@ -266,7 +291,8 @@ def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table
     if taken:
         text = "read as {taken}" + ("; not read: {items}" if rest else "")
         notes.append(Note("columns", text, taken=taken, items=rest[:6], others=max(len(rest) - 6, 0)))
-    return pa.table(out), tuple(notes)
+    measure = str(metric or roles.get("score", ""))
+    return pa.table(out).replace_schema_metadata({"measure": measure}), tuple(notes)
 
 
 def _percent(columns: list[str]) -> Note:
@@ -306,13 +332,7 @@ def _wide(
     chosen = [c for c in wanted or log.columns if c != names and c not in beside]
     if wanted is None:
         none = [c for c in chosen if not cells[c].some and (cells[c].wrong.any() or c == "")]
-        aside = [
-            c
-            for c in chosen
-            if c not in none
-            and cells[c].some
-            and ASIDE.fullmatch(re.sub(r"[^a-z0-9]+", "_", plain(c)).strip("_") or "no")
-        ]
+        aside = [c for c in chosen if c not in none and cells[c].some and _is_aside(c)]
         chosen = [c for c in chosen if c not in none and c not in aside]
         for lost, why in ((none, "they hold no numbers"), (aside, "by their names they are no scores on a task")):
             if lost:
@@ -324,6 +344,14 @@ def _wide(
         raise InputError(
             f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or "
             "a column holds names and the others numbers; votes between systems are for concordant rank"
+        )
+    measures = [c for c in chosen if plain(c) in NAMES["score"]]
+    if layout == "tasks-by-systems" and given.get("system") is None and wanted is None and measures:
+        text = (
+            f"{log.name}: each row is a task ({names!r}), and {few(measures)} is a score, of one system as it seems; "
+        )
+        raise UsageError(
+            text + "give rows of system, task, score, or say which columns are systems by ", Setting("tasks")
         )
     if percent := [c for c in chosen if cells[c].percent]:
         notes.append(_percent(percent))

@@ -29,8 +29,8 @@ def scores(options: ScoresOptions) -> None:
             check_output(value, file, "the file of scores", option=name)
     if plot is not None:
         check_output(plot, file, "the file of scores", option="--plot", endings=(".svg",))
-    if options.lower_is_better and options.lower:
-        raise UsageError("--lower-is-better is of all tasks, --lower of those named; give one of them")
+    if options.lower_is_better is not None and options.lower:
+        raise UsageError("--lower-is-better and --higher-is-better are of all tasks, --lower of those named; give one")
     with Progress(options.quiet, f"reading {file}"):
         rows, told = read_rows(options)
     with Progress(options.quiet, "ranking"):
