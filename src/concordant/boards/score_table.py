@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from concordant.errors import InputError, Setting, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.preferences.frames import as_columns
 from concordant.preferences.notes import Note
 from concordant.preferences.values import numbers, texts
@@ -147,9 +147,11 @@ class ScoreTable:
 
     def _said(self, empty: int) -> ScoreTable:
         """Add what a reader should know of the table."""
-        notes: list[str] = [*self.notes]
+        notes: list[str] = [*self.notes, *_alike(self.systems, "systems"), *_alike(self.tasks, "tasks")]
         cells, held = self.score.size, int((self.trials > 0).sum())
         if held < cells:
+            if (self.component == 0).sum() < 2:
+                raise InputError("no task has the scores of two systems, so nothing is compared")
             text = (
                 "{missing:cells} of {cells:,} {missing:is|are} missing: systems are compared on the tasks that they "
                 "share (system and task effects by least squares), so nobody gains by leaving out hard tasks"
@@ -206,6 +208,20 @@ class ScoreTable:
             return np.asarray(self.summed(np.where(held > 0, self.better, 0.0) * held) / self.summed(held))
 
 
+def _alike(names: Sequence[str], what: str) -> list[Note]:
+    """A note of names that differ by case or space alone."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(" ".join(name.casefold().split()), []).append(name)
+    several = [group for group in groups.values() if len(group) > 1]
+    text = f"{{items}} differ by case or space alone, and are taken as different {what}"
+    return (
+        [Note("alike", text, items=several[0][:4], others=sum(map(len, several)) - len(several[0][:4]))]
+        if several
+        else []
+    )
+
+
 def _kept(table: Any, what: bytes) -> str:
     """What who read the table says of it: notes, the name of what was measured."""
     meta = table.schema.metadata or {} if isinstance(table, pa.Table) else {}
@@ -258,7 +274,7 @@ def _weights(columns: Mapping[str, Any], size: int) -> Floats:
     if (bad := ~(weight > 0)).any():
         row = int(np.flatnonzero(bad)[0]) + 1
         raise InputError(f"{int(bad.sum()):,} rows have no weight above 0 (first: row {row:,}); weights are of tasks")
-    return weight
+    return np.ldexp(weight, -int(np.frexp(weight.max(initial=1.0))[1]))  # they count by their ratios
 
 
 def _of_tasks(value: Floats, task: Ints, tasks: Sequence[str], what: str) -> Floats:
@@ -278,6 +294,6 @@ def _once(cell: Ints, trial: Ints, systems: Sequence[str], tasks: Sequence[str])
     if len(again := found[times > 1]):
         system, task = divmod(int(again[0]) // width, len(tasks))
         raise InputError(
-            f"{len(again):,} trials are there more than once (first: system {systems[system]!r}, task "
+            f"{counted(len(again), 'trials')} more than once (first: system {systems[system]!r}, task "
             f"{tasks[task]!r}); a system has one score for each task and trial"
         )
