@@ -76,7 +76,13 @@ def test_items_on_one_board_and_without_limits() -> None:
         ({"lower": [0.7, -1.1, 0.1]}, "(first: row 1, 'b': 0.7 … 0.8, score 0.6)"),
         ({"lower": [None] * 3, "upper": [None] * 3}, "has no interval of any score: rank with intervals"),
         ({"query": ["p", "q", "q"]}, "holds the rankings of 2 queries; boards are compared as wholes: rank with pool"),
-        ({"item": ["x", "y", "z"]}, "0 items on both boards with a limited score; two are needed"),
+        (
+            {"item": ["x", "y", "z"]},
+            "no item is on both boards: 'a', 'b', 'c' on the old one, 'x', 'y', 'z' on the new one",
+        ),
+        ({"item": ["x", "A", "B "]}, "'a' and 'A' differ by case or space alone"),
+        ({"item": ["x", "y", "a"]}, "1 item on both boards with a limited score; two are needed"),
+        ({key: [] for key in NEW}, "the new board has no row"),
         ({"upper": None}, "is no saved ranking: no column 'upper'"),
     ],
 )

@@ -168,6 +168,19 @@ def _notes(pairs: _Pair, held: list[bool], joined: int, both: int) -> list[Note]
     return [*notes, *came_and_went(pairs.names, np.array(pairs.there), pairs.common & ~pairs.sure)]
 
 
+def check_common(names: Sequence[Any], there: NDArray[np.bool_], sure: NDArray[np.bool_]) -> None:
+    """Errors (InputError): fewer than two items are on both boards (``there``, (2, items)) with a limited score."""
+    if sure.sum() > 1:
+        return
+    if there.all(axis=0).any():
+        raise InputError(f"{counted(int(sure.sum()), 'items')} on both boards with a limited score; two are needed")
+    old, new = ([names[i] for i in np.flatnonzero(side).tolist()] for side in there)
+    other = {str(name).casefold().strip(): name for name in new}
+    alike = [(one, other[key]) for one in old if (key := str(one).casefold().strip()) in other]
+    more = f"; {alike[0][0]!r} and {alike[0][1]!r} differ by case or space alone" if alike else ""
+    raise InputError(f"no item is on both boards: {few(old)} on the old one, {few(new)} on the new one{more}")
+
+
 def came_and_went(names: Sequence[Any], there: NDArray[np.bool_], open_: NDArray[np.bool_]) -> list[Note]:
     """Notes of items on one board only (``there``: shape (2, items)), and of those whose change is open."""
     notes = []
@@ -271,8 +284,7 @@ class _Pair:
             sure &= own
             value, group = side.joint.value, links.component  # whose mean the prior holds at 0
             score[at, place[at]] = value - (np.bincount(group, value) / np.bincount(group))[group]
-        if sure.sum() < 2:
-            raise InputError(f"{counted(int(sure.sum()), 'items')} on both boards with a limited score; two are needed")
+        check_common(items.tolist(), there, sure)
         shift = score[:, sure].mean(axis=1)
         cluster = None
         if old.prefs.clusters is not None and new.prefs.clusters is not None:
@@ -324,6 +336,9 @@ class _Pair:
                 rows.append(csr_array(gather @ side.joint.curvature.contributions))
             meat = [one.T @ one for one in rows]
             cross = (rows[1].T @ rows[0]) * (not apart)
+        for who, one in zip(("old", "new"), meat, strict=True):
+            if not one.diagonal().any():
+                raise InputError(f"the {who} board has ties alone, which do not say how sure its scores are")
         matrix = influence[0].T @ (meat[0] @ influence[0]) + influence[1].T @ (meat[1] @ influence[1])
         both = influence[1].T @ (cross @ influence[0])
         left = matrix - both - both.T

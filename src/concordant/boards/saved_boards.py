@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.boards.changes import BoardChange, came_and_went
+from concordant.boards.changes import BoardChange, came_and_went, check_common
 from concordant.errors import InputError, Setting, counted, few
 from concordant.preferences.frames import as_columns
 from concordant.preferences.notes import Note
@@ -55,6 +55,8 @@ class _Saved:
             text = f"{name} holds the rankings of {several:,} queries; boards are compared as wholes: rank with "
             raise InputError(text, Setting("pool", True))
         items = ["" if item is None else str(item) for item in texts(columns["item"]).to_pylist()]
+        if not items:
+            raise InputError(f"{name} has no row")
         if "" in items:
             raise InputError(f"{name}: row {items.index('') + 1:,} names no item")
         if again := [item for item, times in Counter(items).items() if times > 1]:
@@ -131,8 +133,7 @@ def saved_changes(
             held = dict(zip(side.items, values, strict=True))
             whole[f"{column}_{when}"] = [held.get(item) for item in items]
     common, sure = there.all(axis=0), (own & np.isfinite(variance)).all(axis=0)
-    if sure.sum() < 2:
-        raise InputError(f"{counted(int(sure.sum()), 'items')} on both boards with a limited score; two are needed")
+    check_common(items, there, sure)
     score -= score[:, sure].mean(axis=1, keepdims=True)
     difference, error = score[1] - score[0], np.where(sure, np.sqrt(variance.sum(axis=0)), np.inf)
     p_value = np.where(sure, 1.0, np.nan)
