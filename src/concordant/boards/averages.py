@@ -48,7 +48,7 @@ def shares_beaten(score: Floats) -> Floats:
 def beaten(table: ScoreTable) -> Floats:
     """Return ``shares_beaten`` of a table, ½ for a system that no task compares with another one."""
     found = shares_beaten(table.better)
-    alone = np.isnan(found).all(axis=1)
+    alone = np.asarray(np.isnan(found).all(axis=1))
     return np.asarray(np.where(alone[:, None] & ~np.isnan(table.better), 0.5, found))
 
 
