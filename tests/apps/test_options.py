@@ -580,6 +580,7 @@ SAME: dict[str, dict[str, str]] = {
     "scores": {
         "--layout": "says what is found without it",
         "--system": "names the column that is found without it",
+        "--higher-is-better": "no name says that less is better",
         "--task": "names the column that is found without it",
         "--resamples": "the critical value is the same to the last pair",
         "--trial": "a column of ones: one trial a cell",

@@ -62,6 +62,8 @@ NAMES = {
     "metric": ("metric", "metric_name", "measure"),
 }
 """What columns of scores are usually called."""
+MEASURES = ("accuracy", "acc", "f1", "ndcg", "mrr", "map")
+"""Names of scores of which a row may hold several."""
 EMPTY = frozenset({"", "-", "–", "—", "n/a", "na", "nan", "null", "none", "#n/a"})
 TRUTH = {"true": 1.0, "false": 0.0}
 RISING = "rising order"
@@ -103,7 +105,7 @@ def read_scores(
     {'system': 'b', 'task': 'MMLU', 'score': None}
     """
     table, notes = scores_of(source, columns=columns, layout=layout, tasks=tasks, metric=metric)
-    return table.replace_schema_metadata({"notes": "\n".join(map(str, notes))})
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), "notes": "\n".join(map(str, notes))})
 
 
 def scores_of(
@@ -138,6 +140,11 @@ def scores_of(
     if missing := [column for column in given.values() if column not in log.columns]:
         raise InputError(f"{log.name}: no column {few(missing)}; columns there: {few(log.columns, 40)}")
     roles = roles_of(log, given)
+    measures = [column for column in log.columns if plain(column) in MEASURES]
+    if "score" not in given and len(measures) > 1 and roles.get("score") in measures:
+        del roles["score"]  # it is one of several
+    if layout is None and tasks is None and "score" not in roles and {"system", "task"} <= {*roles}:
+        roles |= _named_score(log, roles)
     long = {"system", "task", "score"} <= {*roles}
     if layout is None and not long and (asked := {"task", "score"} & {*given}) and "system" not in given:
         lacks = [role for role in ("system", "task", "score") if role not in roles]
@@ -170,7 +177,7 @@ def scores_of(
 
 def _recur(log: Log, names: str) -> bool:
     """Whether most names of rows are there more than once: rows are scores, none is all of a system."""
-    label = texts(_read(log, [names])[names], as_json=log.as_json)
+    label = texts(columns_of(log, [names])[names], as_json=log.as_json)
     return 2 * len(label.unique()) <= len(label)
 
 
@@ -188,8 +195,25 @@ def roles_of(log: Log, given: Mapping[str, str] | None = None) -> dict[str, str]
     return roles
 
 
-def _read(log: Log, columns: Sequence[str]) -> pa.Table:
-    """Return columns in their order; a text file that DuckDB refuses is read plainly, as logs are."""
+def _named_score(log: Log, roles: Mapping[str, str]) -> dict[str, str]:
+    """The column of scores, called as it may, where rows name systems and tasks, several times each; else none.
+
+    Errors (UsageError): several columns may be it.
+    """
+    table = columns_of(log, log.columns)
+    if any(len(texts(table[roles[role]]).unique()) == len(table) for role in ("system", "task")):
+        return {}
+    cells = {column: _Cells(table[column], log.as_json) for column in log.columns if column not in roles.values()}
+    found = [column for column, cell in cells.items() if cell.some]
+    likely = [column for column in found if not is_aside(column)] or found
+    if len(likely) > 1:
+        where = f"{log.name}: rows name a system ({roles['system']!r}) and a task ({roles['task']!r}); which column is "
+        raise UsageError(f"{where}the score? {few(likely, 20)} (", Setting("columns", key="score"), " names it)")
+    return {"score": likely[0]} if likely else {}
+
+
+def columns_of(log: Log, columns: Sequence[str]) -> pa.Table:
+    """Return columns of a file in their order; a text file that DuckDB refuses is read plainly, as logs are."""
     settings = duckdb.Settings()
     if log.format in ("database", "relation"):
         return duckdb.table(log, columns, settings).rename_columns(list(columns))
@@ -266,7 +290,7 @@ def _scores(log: Log, cells: _Cells, column: str) -> Floats:
 
 def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table, tuple[str, ...]]:
     document = _document(log, roles)
-    table = _read(log, list(dict.fromkeys([*roles.values(), *([document] if document else [])])))
+    table = columns_of(log, list(dict.fromkeys([*roles.values(), *([document] if document else [])])))
     notes: list[str] = []
     if "metric" in roles:
         names = texts(table[roles["metric"]], as_json=log.as_json).cast(pa.large_string())
@@ -306,7 +330,8 @@ def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table
     if taken:
         text = "read as {taken}" + ("; not read: {items}" if rest else "")
         notes.append(Note("columns", text, taken=taken, items=rest[:6], others=max(len(rest) - 6, 0)))
-    return pa.table(out), tuple(notes)
+    measure = str(metric or roles.get("score", ""))
+    return pa.table(out).replace_schema_metadata({"measure": measure}), tuple(notes)
 
 
 def _document(log: Log, roles: Mapping[str, str]) -> str | None:
@@ -343,7 +368,7 @@ def _chosen(log: Log, given: Mapping[str, str], layout: str | None, wanted: Sequ
         names = found["system"][0]
     if names is None and len(found["task"]) == 1:
         names = found["task"][0]
-    table = _read(log, log.columns)
+    table = columns_of(log, log.columns)
     cells = {column: _Cells(table[column], log.as_json) for column in there.all if column != names}
     if names is None:
         words = [column for column in log.columns if not cells[column].some]
@@ -393,6 +418,14 @@ def _wide(
         raise InputError(
             f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or "
             "a column holds names and the others numbers; votes between systems are for concordant rank"
+        )
+    measures = [c for c in chosen if plain(c) in NAMES["score"]]
+    if layout == "tasks-by-systems" and given.get("system") is None and wanted is None and measures:
+        text = (
+            f"{log.name}: each row is a task ({names!r}), and {few(measures)} is a score, of one system as it seems; "
+        )
+        raise UsageError(
+            text + "give rows of system, task, score, or say which columns are systems by ", Setting("tasks")
         )
     if percent := [c for c in chosen if cells[c].percent]:
         notes.append(_percent(percent))
@@ -450,7 +483,7 @@ def tabled(log: Log) -> Published | None:
     roles = roles_of(log)
     where: tuple[tuple[str, str], ...]
     if {"system", "task", "score"} <= {*roles}:
-        if not _Cells(_read(log, [roles["score"]])[roles["score"]], log.as_json).some:
+        if not _Cells(columns_of(log, [roles["score"]])[roles["score"]], log.as_json).some:
             return None
         what, where = "table of scores", tuple(roles.items())
     else:

@@ -66,7 +66,7 @@ LOSSES = re.compile(
 
 ASIDE = re.compile(
     r"(.*_)?(avg|average|mean|overall|rank|ranking|params?|parameters?|flops|rtfx|throughput|latency|price|cost|elo|std|"
-    r"stderr|ci|q0?\d+|win_?rates?)(_.*)?|"
+    r"standard_errors?|stderr|variance|ci|q0?\d+|win_?rates?)(_.*)?|"
     r"(macro|total|no|nr|n|num|number_of|id|unnamed|index|released?|max|min)_.*|"
     r"(.*_)?(size|tokens|dimensions?|memory|length|date|year|time|runtime|votes|count|number|num|samples|n|id|no|nr|index|"
     r"position|place|total|median|wins|losses|lower|upper|cutoff|released?|label|gold|target|split|fold|seed|speed|"

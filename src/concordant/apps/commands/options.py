@@ -145,7 +145,8 @@ class CompareOptions(RankOptions, BoardOptions):
 
     With NEW, or with parts of LOG (--by), what changed from one board to the other: the difference of each item's
     score, its interval and p-values, and what moved it. NEW may hold all votes of LOG and more: then these are counted
-    once. With --fail-if-worse the exit status is 1 where an item is worse. See docs/changes.md.
+    once. LOG and NEW may also be saved rankings (of concordant rank -o), which are taken as independent. With
+    --fail-if-worse the exit status is 1 where an item is worse. See docs/changes.md.
 
     Logs are read and ranked as by concordant rank, with the same options.
 
