@@ -1,4 +1,4 @@
-"""Pairs to train a reward model on: the votes of all annotators, opposite ones cancelled before anything is cut in batches.
+"""Pairs to train a reward model on: the votes of all annotators, opposite ones cancelled before there are batches.
 
 The difference graph of each prompt (AoS (23)) is a sum over pairs of answers, so once it is written as rows of prompt,
 chosen, rejected and weight, the loss Σ weight · φ(r(chosen) − r(rejected)) is a plain sum over rows: the same in any
@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.io.engines.counting import choose, with_columns
@@ -53,8 +52,8 @@ class Pairs:
     """
 
     table: pa.Table
-    """``weight``: how many more votes there are for ``chosen`` than for ``rejected``; ``votes``: all votes on the two, ties
-    included. Both are sums of strengths where votes have such."""
+    """``weight``: how many more votes there are for ``chosen`` than for ``rejected``; ``votes``: all votes on the two,
+    ties included. Both are sums of strengths where votes have such."""
     votes: float
     """All votes that were read and compare different answers."""
     ties: float
@@ -283,8 +282,8 @@ def _graphs(
         node = int(np.append(edges.winner, edges.loser)[~np.append(there[edges.winner], there[edges.loser])][0])
         where, item = prefs.queries[int(batch.query[owner[node]])], prefs.items[int(batch.item[node])]
         raise InputError(
-            f"{int(times[~known].sum()):,} of {int(times.sum()):,} votes are on answers or prompts without a text, such as "
-            f"item {item!r} of query {where!r}; ",
+            f"{int(times[~known].sum()):,} of {int(times.sum()):,} votes are on answers or prompts without a text, "
+            f"such as item {item!r} of query {where!r}; ",
             Setting("on_error", "skip"),
             " leaves them out",
         )
@@ -305,12 +304,12 @@ def _netted(
 ) -> Pairs:  # fmt: skip
     net, best = Differences.of(graphs), best_orders(graphs)
     votes = graphs.wins + graphs.losses + graphs.ties
-    total, ties, left = float(votes.sum()), float(graphs.ties.sum()), float(net.weight.sum())
+    total, ties = float(votes.sum()), float(graphs.ties.sum())
     flat = len(net.level_first)
     if not len(net.weight) and not level:
         raise InputError(
-            f"nothing is left to train on: all {total:,.10g} votes cancel (on each of {counted(len(votes), 'pairs')} of "
-            "answers as many are for one as for the other); ",
+            f"nothing is left to train on: all {total:,.10g} votes cancel (on each of {counted(len(votes), 'pairs')} "
+            "of answers as many are for one as for the other); ",
             Setting("level"),
             " keeps them with weight 0",
         )
@@ -327,41 +326,46 @@ def _netted(
         whole = (column == np.rint(column)).all()
         table = table.append_column(name, pa.array(column.astype(np.int64) if whole else column))
     judged = int(np.count_nonzero(np.bincount(graphs.graph, minlength=len(graphs))))
+    cancelled = 2.0 * float(np.minimum(graphs.wins, graphs.losses).sum())
     ceiling = 1.0 - float(best.lower.sum()) / max(total, 1.0)
-    notes = _notes(total, left, flat, level, judged, int((best.largest > 1).sum()), ceiling, len(votes))
+    notes = _notes(cancelled, flat, level, judged, int((best.largest > 1).sum()), ceiling)
     if "prompt" not in table.column_names:
         notes = (_no_prompt(table, roles), *notes)
     if len(prefs.items) < 0.5 * len(batch.item) and names:
-        text = "{systems:items} recur on {prompts:prompts}: these look like names of systems, not like answers; {ask} adds the texts"
+        text = "{systems:items} recur on {prompts:prompts}, as names of systems do, not answers; {ask} adds the texts"
         notes = (Note("names", text, systems=len(prefs.items), prompts=judged, ask=Setting("texts")), *notes)
-    return Pairs(table, total, ties, max(total - ties - left, 0.0), flat, judged, ceiling, (*told, *notes))
+    return Pairs(table, total, ties, cancelled, flat, judged, ceiling, (*told, *notes))
 
 
-def _notes(
-    total: float, left: float, flat: int, level: bool, prompts: int, cyclic: int, ceiling: float, pairs: int
-) -> tuple[str, ...]:
+def _notes(cancelled: float, flat: int, level: bool, prompts: int, cyclic: int, ceiling: float) -> tuple[str, ...]:
     notes = []
-    if total <= pairs and not flat:
-        text = "no pair of answers has two votes: nothing cancels, and the loss of these pairs is the usual one"
+    if not cancelled:
+        text = "no two votes contradict each other: nothing cancels, and the loss of these pairs is the usual one"
         notes.append(Note("nothing cancels", text))
     if flat and not level:
         text = "{level:pair has|pairs have} as many votes one way as the other and {level:is|are} left out"
         notes.append(Note("level", "{level:,} " + text, level=flat))
     if cyclic:
-        text = "in {cyclic:,} of {prompts:prompts} majorities go round in a circle, so no scorer agrees with all of them"
+        text = (
+            "in {cyclic:,} of {prompts:prompts} majorities go round in a circle, so no scorer agrees with all of them"
+        )
         notes.append(Note("cycles", text, cyclic=cyclic, prompts=prompts))
     text = "no scorer agrees with more than {share:.1%} of the votes (a tie is half a vote)"
     return (*notes, Note("ceiling", text, share=ceiling))
 
 
 # -- as trainers take it -----------------------------------------------------------------------------------------------
-def _table(asked: list[Any], chosen: list[Any], rejected: list[Any], prefs: Preferences, roles: Mapping[str, str]) -> Any:
+def _table(
+    asked: list[Any], chosen: list[Any], rejected: list[Any], prefs: Preferences, roles: Mapping[str, str]
+) -> Any:
     """Return prompt, chosen and rejected, all texts or all messages; what is no prompt keeps the log's own name."""
     spoken = all(isinstance(one, list) for one in (*chosen, *rejected))
     if not spoken and any(isinstance(one, list) for one in asked):
         chosen, rejected = ([_said("assistant", one) for one in column] for column in (chosen, rejected))
         spoken = True
-    whole = spoken and all(one and {"assistant", "gpt"}.isdisjoint(map(str, one[0].values())) for one in chosen + rejected)
+    whole = spoken and all(
+        one and {"assistant", "gpt"}.isdisjoint(map(str, one[0].values())) for one in chosen + rejected
+    )
     own = roles.get("query", "query")
     named = whole or all(not isinstance(one, list) and re.fullmatch(r"-?\d+", str(one)) for one in asked)
     if spoken and not named:

@@ -15,8 +15,8 @@ BINS = 10
 def vote_metrics(chosen: Tensor, rejected: Tensor, weight: Tensor, votes: Tensor) -> dict[str, float]:
     """Return how the rewards of pairs (as ``pairs`` writes them) agree with the votes on them.
 
-    With d = r_chosen − r_rejected, and of a pair's n votes the share s = (1 + weight/n)/2 for ``chosen`` (ties are half a
-    vote each way), summed over the pairs by n:
+    With d = r_chosen − r_rejected, and of a pair's n votes the share s = (1 + weight/n)/2 for ``chosen`` (ties are half
+    a vote each way), summed over the pairs by n:
 
     - ``vote_accuracy``: the share of votes for the side with the higher reward (equal ones: half);
     - ``vote_ceiling``: Σ n max(s, 1 − s) / Σ n, which no scorer exceeds: annotators do not agree with each other;
@@ -26,8 +26,8 @@ def vote_metrics(chosen: Tensor, rejected: Tensor, weight: Tensor, votes: Tensor
     - ``vote_log_loss``: mean of −s log σ(d) − (1 − s) log σ(−d).
 
     Shapes: all (pairs,). Pairs without votes do not count; without any vote all are NaN. Level pairs (weight 0) belong
-    to the evaluation: without them accuracy and ceiling are those of the other pairs. Errors: UsageError for shapes that
-    differ, and weights beyond the votes.
+    to the evaluation: without them accuracy and ceiling are those of the other pairs. Errors: UsageError for shapes
+    that differ, and weights beyond the votes.
 
     >>> r = torch.tensor([2.0, 0.0, 1.0])
     >>> found = vote_metrics(r, torch.zeros(3), torch.tensor([3, 1, 0]), torch.tensor([5, 3, 2]))
@@ -50,7 +50,9 @@ def vote_metrics(chosen: Tensor, rejected: Tensor, weight: Tensor, votes: Tensor
     agreed = torch.where(gap == 0, torch.full_like(share, 0.5), ahead)
     stated = torch.sigmoid(gap.abs())
     place = ((2 * stated - 1) * BINS).long().clamp(max=BINS - 1)
-    off = torch.zeros(BINS, dtype=kind, device=gap.device).index_add(0, place, n * (agreed - stated)).abs().sum() / total
+    off = (
+        torch.zeros(BINS, dtype=kind, device=gap.device).index_add(0, place, n * (agreed - stated)).abs().sum() / total
+    )
     soft = torch.nn.functional.softplus
     accuracy, ceiling = ((n * one).sum() / total for one in (agreed, torch.maximum(share, 1 - share)))
     return {

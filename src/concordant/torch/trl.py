@@ -37,8 +37,8 @@ COLUMNS = ("weight", "votes", "loss_weight")
 class PairsCollator(DataCollatorForPreference):  # type: ignore[misc]
     """TRL's collator of preferences, which also keeps weight and votes of each pair.
 
-    Examples have ``chosen_ids`` and ``rejected_ids``, and of ``weight``, ``votes``, ``loss_weight`` what there is; these
-    become real tensors (pairs,).
+    Examples have ``chosen_ids`` and ``rejected_ids``, and of ``weight``, ``votes``, ``loss_weight`` what there is;
+    these become real tensors (pairs,).
 
     >>> batch = PairsCollator(pad_token_id=0)([{"chosen_ids": [1, 2], "rejected_ids": [3], "weight": 2, "votes": 4}])
     >>> batch["input_ids"].tolist(), batch["weight"].tolist(), batch["votes"].tolist()
@@ -89,8 +89,8 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
         training, self._train_ready = not self._train_ready, True
         if not isinstance(dataset, datasets.Dataset):
             raise UsageError(
-                f"the {dataset_name} data is a stream ({type(dataset).__name__}): load it whole, for the weights of all "
-                "pairs have to be known"
+                f"the {dataset_name} data is a stream ({type(dataset).__name__}): load it whole, for the weights of "
+                "all pairs have to be known"
             )
         if "loss_weight" in dataset.column_names:
             return dataset
@@ -104,8 +104,9 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
         weight = np.array(dataset["weight"], float)
         if lost := before[0] - len(dataset):
             warnings.warn(
-                f"{lost:,} of {before[0]:,} pairs of the {dataset_name} data (weight {before[1] - weight.sum():,.10g} of "
-                f"{before[1]:,.10g}) are longer than max_length={args.max_length} tokens and are left out",
+                f"{lost:,} of {before[0]:,} pairs of the {dataset_name} data (weight "
+                f"{before[1] - weight.sum():,.10g} of {before[1]:,.10g}) are longer than max_length={args.max_length} "
+                "tokens and are left out",
                 stacklevel=2,
             )
         if not weight.any():
@@ -151,7 +152,10 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
             self._judged = []
             chosen, rejected, _, votes = columns
             real = (chosen - rejected)[votes > 0]
-            found = vote_metrics(*columns) | {"accuracy": (real > 0).double().mean().item(), "margin": real.mean().item()}
+            found = vote_metrics(*columns) | {
+                "accuracy": (real > 0).double().mean().item(),
+                "margin": real.mean().item(),
+            }
             self._metrics["eval"].update({name: [value] for name, value in found.items()})
         super().log(logs, start_time)
 
@@ -168,6 +172,9 @@ def _weights(dataset: Any, name: str) -> tuple[Any, Any]:
                 raise InputError(f"the column {column!r} of the {name} data holds no numbers") from None
             wrong = int((~np.isfinite(weight) | (weight < 0)).sum())
             if wrong:
-                raise InputError(f"{wrong:,} of {len(weight):,} rows of the {name} data have a {column} that is no number of 0 or more")
+                raise InputError(
+                    f"{wrong:,} of {len(weight):,} rows of the {name} data "
+                    f"have a {column} that is no number of at least 0"
+                )
         columns.append(weight)
     return columns[0], columns[1]

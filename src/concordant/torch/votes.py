@@ -19,7 +19,6 @@ from concordant.losses.surrogates import net_preferences as cancelled
 from concordant.torch.losses import places, real_scores, tensors
 from concordant.torch.objective import TorchObjective
 
-
 REMEMBERED = 1 << 20
 """Votes of earlier batches that are remembered, to see whether opposite ones are apart."""
 
@@ -76,11 +75,11 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
     - "linear": net votes of each response, with ``nu`` on the squares of the rewards (ICML (14));
     - "ranknet": the usual loss itself, for comparison.
 
-    Aggregation happens within one call: give all votes on a prompt in one batch (``PromptBatches``), or cancel them once
-    before training (``concordant pairs``, after which batches do not matter). A batch in which no pair has two votes
-    though prompts have several, or whose votes would cancel some of an earlier batch, is the usual loss: a UserWarning
-    says so, once for each module. Ties are half a vote each way. ``reduction``: "mean" over votes or "sum" (times the
-    number of votes).
+    Aggregation happens within one call: give all votes on a prompt in one batch (``PromptBatches``), or cancel them
+    once before training (``concordant pairs``, after which batches do not matter). A batch in which no pair has two
+    votes though prompts have several, or whose votes would cancel some of an earlier batch, is the usual loss: a
+    UserWarning says so, once for each module. Ties are half a vote each way. ``reduction``: "mean" over votes or "sum"
+    (times the number of votes).
 
     The drop-in, in a training loop that has two tensors of rewards and knows which responses they belong to:
 

@@ -14,7 +14,11 @@ ENDINGS = (".jsonl", ".json", ".parquet", ".arrow", ".feather")
 def pairs(options: PairsOptions) -> None:
     """Write the pairs; what cancelled and what else a reader should know goes to stderr."""
     log, output = options.log, options.output
-    for read, what in ((log, "the log"), (options.texts, "the file of texts"), (options.prompts, "the file of prompts")):
+    for read, what in (
+        (log, "the log"),
+        (options.texts, "the file of texts"),
+        (options.prompts, "the file of prompts"),
+    ):
         check_output(output, read, what, endings=ENDINGS)
     asked = asked_of(options)
     del asked["pool"]
