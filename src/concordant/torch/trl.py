@@ -98,6 +98,8 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
         dataset = dataset.remove_columns([name for name in ("weight", "votes") if name in dataset.column_names])
         dataset = dataset.add_column("weight", weight).add_column("votes", votes)
         if training:
+            if not weight.any():
+                raise InputError(f"no pair of the {dataset_name} data has a weight: there is nothing to learn from")
             dataset = dataset.select(np.flatnonzero(weight))
         before = len(dataset), weight.sum()
         dataset = super()._prepare_dataset(dataset, processing_class, args, dataset_name)
@@ -109,8 +111,8 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
                 "tokens and are left out",
                 stacklevel=2,
             )
-        if not weight.any():
-            raise InputError(f"no pair of the {dataset_name} data is left to learn from")
+        if training and not len(weight):
+            raise InputError(f"no pair of the {dataset_name} data is left to learn from: all are longer")
         size = args.world_size * (args.train_batch_size if training else args.eval_batch_size)
         if spare := -len(dataset) % size:
             shortest = int(np.argmin([len(one) for one in dataset["chosen_ids"]]))
@@ -118,7 +120,7 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
             fill = fill.add_column("weight", np.zeros(spare)).add_column("votes", np.zeros(spare))
             dataset = datasets.concatenate_datasets([dataset, fill.select_columns(dataset.column_names)])
         weight = np.append(weight, np.zeros(spare))
-        return dataset.add_column("loss_weight", weight / weight.mean())
+        return dataset.add_column("loss_weight", weight / (weight.mean() or 1.0))
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
