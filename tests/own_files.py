@@ -77,6 +77,7 @@ def clicks() -> pa.Table:
 
 def answers(number: int) -> Callable[[str], None]:
     """Return what writes JSON lines of votes of several people on answers, drawn."""
+    better = (3, 2, 0, 1)  # of the answers below
     topics = ("tea", "rain", "bread", "tides", "bees", "chess", "glass", "maps", "salt", "wool")
 
     def write(name: str) -> None:
@@ -91,7 +92,7 @@ def answers(number: int) -> Callable[[str], None]:
                 ]
                 for _ in range(40):
                     one, other = draw.choice(4, 2, replace=False)
-                    ahead = 1 / (1 + np.exp(-(("2310".index(str(one)) < "2310".index(str(other))) * -2 + 1) * 0.8))
+                    ahead = 1 / (1 + np.exp(-0.8 * np.sign(better[one] - better[other])))
                     winner = "tie" if draw.random() < 0.1 else "left" if draw.random() < ahead else "right"
                     row = {
                         "prompt": f"Tell me about {topic}.",

@@ -249,6 +249,8 @@ def test_attacks():
     assert as_dict(one) == {("p", "a", ""): (1, 1), ("p", "", "b"): (1, 1)}
     assert any("nothing cancels, and the loss of these pairs is the usual one" in note for note in one.notes)
     log = {"prompt": ["p", "q"], "chosen": ["a", "a"], "rejected": ["b", "b"]}
+    with pytest.raises(InputError, match="nothing is left to train on: 2 votes compare answers with the same text"):
+        cc.pairs(log, texts={"item": ["a", "b"], "text": ["same", "same"]}, level=True)
     texts = {"prompt": ["p", "p", "q"], "item": ["a", "b", "a"], "text": ["1", "2", "3"]}
     with pytest.raises(
         InputError, match="1 of 2 votes are on answers or prompts without a text, such as item 'b' of query 'q'"

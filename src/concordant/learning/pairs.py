@@ -49,6 +49,10 @@ class Pairs:
     """Rows of prompt, chosen, rejected, weight and votes; what was cancelled, and the best that a scorer can do.
 
     ``str`` says it in a sentence; ``len`` is the number of rows.
+
+    >>> found = pairs({"prompt": ["2+2?"] * 3, "chosen": ["4", "4", "5"], "rejected": ["5", "5", "4"]})
+    >>> len(found), found.weight, found.votes, found.cancelled, round(found.ceiling, 3)
+    (1, 1.0, 3.0, 2.0, 0.667)
     """
 
     table: pa.Table
@@ -111,7 +115,8 @@ def pairs(
         text, found by what they hold. Items with the same text are one answer.
     prompts : a table (or its path) with the query and the text of the prompt.
     level : keep pairs whose votes cancel, with weight 0: they add nothing to the loss, and belong to an evaluation.
-    columns, on_error, **reading : as of ``read``. With 'skip' votes on answers without a text are left out.
+    columns, on_error : as of ``read``. With 'skip' votes on answers without a text are left out.
+    **reading : as of ``read``.
 
     Errors: InputError where nothing is left, an answer or a prompt has no text or two; and what ``read`` refuses.
 
@@ -279,8 +284,8 @@ def _graphs(
     times = batch.multiplicity[edges.holder]
     known = there[edges.winner] & there[edges.loser]
     if not known.all() and on_error != "skip":
-        node = int(np.append(edges.winner, edges.loser)[~np.append(there[edges.winner], there[edges.loser])][0])
-        where, item = prefs.queries[int(batch.query[owner[node]])], prefs.items[int(batch.item[node])]
+        lost = int(np.append(edges.winner, edges.loser)[~np.append(there[edges.winner], there[edges.loser])][0])
+        where, item = prefs.queries[int(batch.query[owner[lost]])], prefs.items[int(batch.item[lost])]
         raise InputError(
             f"{int(times[~known].sum()):,} of {int(times.sum()):,} votes are on answers or prompts without a text, "
             f"such as item {item!r} of query {where!r}; ",
@@ -306,6 +311,8 @@ def _netted(
     votes = graphs.wins + graphs.losses + graphs.ties
     total, ties = float(votes.sum()), float(graphs.ties.sum())
     flat = len(net.level_first)
+    if not len(votes):
+        raise InputError("nothing is left to train on: ", *([told[-1]] if told else ["no vote compares two answers"]))
     if not len(net.weight) and not level:
         raise InputError(
             f"nothing is left to train on: all {total:,.10g} votes cancel (on each of {counted(len(votes), 'pairs')} "

@@ -61,8 +61,8 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
     conversations) and ``weight``, ``votes``; without weights every pair weighs 1 and it is TRL's own loss. Weights are
     divided by their mean over the training set, a fixed number, so the gradients of an epoch's steps add up to that of
     the loss of all votes, whatever the batch size, gradient accumulation and number of processes. Rows of weight 0 fill
-    the last batch, in the place of copies of others; level pairs are not trained on. The loss is computed in float32 at
-    least.
+    the last batch, in the place of copies of others; level pairs are not trained on. ``center_rewards_coefficient``
+    weighs pairs alike. The loss is computed in float32 at least.
 
     ``evaluate`` adds ``eval_vote_accuracy``, ``eval_vote_ceiling``, ``eval_of_ceiling``, ``eval_calibration_error`` and
     ``eval_vote_log_loss`` (see ``vote_metrics``) over the pairs of all processes; ``eval_loss`` is Σ weight loss / Σ
@@ -72,6 +72,9 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
     negative, no numbers or all 0. Pairs longer than ``max_length`` are left out, as by TRL, with a warning that counts
     them.
     """
+
+    data_collator: Any
+    _signature_columns: Any
 
     def __init__(self, *given: Any, **options: Any) -> None:
         self._train_ready = False
@@ -115,8 +118,7 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
             raise InputError(f"no pair of the {dataset_name} data is left to learn from: all are longer")
         size = args.world_size * (args.train_batch_size if training else args.eval_batch_size)
         if spare := -len(dataset) % size:
-            shortest = int(np.argmin([len(one) for one in dataset["chosen_ids"]]))
-            fill = dataset.select([shortest] * spare).remove_columns(["weight", "votes"])
+            fill = dataset.select([0] * spare).remove_columns(["weight", "votes"])
             fill = fill.add_column("weight", np.zeros(spare)).add_column("votes", np.zeros(spare))
             dataset = datasets.concatenate_datasets([dataset, fill.select_columns(dataset.column_names)])
         weight = np.append(weight, np.zeros(spare))
