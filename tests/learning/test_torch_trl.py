@@ -125,6 +125,14 @@ def test_bfloat16_conversations_and_columns_that_are_kept(tmp_path):
         assert trainer.evaluate()["eval_vote_ceiling"] <= 1
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu(tmp_path):
+    torch.set_default_dtype(torch.float32)
+    logs = [tt.epoch(tmp_path, scorer=tt.model(), **more)[2] for more in ({}, {"use_cpu": False, "bf16": True})]
+    losses = [[one["loss"] for one in log if "loss" in one] for log in logs]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
 def test_long_pairs_are_counted(tmp_path):
     data = tt.rows()
     data[-1] = data[-1] | {"chosen": " ".join("a" * 40)}

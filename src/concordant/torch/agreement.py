@@ -41,7 +41,7 @@ def vote_metrics(chosen: Tensor, rejected: Tensor, weight: Tensor, votes: Tensor
         if column.shape != chosen.shape:
             raise UsageError(f"{name} has shape {tuple(column.shape)}, there are {len(chosen):,} pairs")
     judged = votes > 0
-    kind = torch.float64 if chosen.device.type == "cpu" else torch.float32
+    kind = torch.float32 if chosen.device.type == "mps" else torch.float64
     gap, net, n = ((column[judged]).to(kind) for column in (chosen - rejected, weight, votes))
     if bool((net.abs() > n * (1 + 1e-6)).any()):
         raise UsageError("a pair has more weight than votes: weight is the votes for one side less those for the other")
