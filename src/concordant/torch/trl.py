@@ -66,7 +66,7 @@ class PairsRewardTrainer(trl.RewardTrainer):  # type: ignore[misc]
 
     ``evaluate`` adds ``eval_vote_accuracy``, ``eval_vote_ceiling``, ``eval_of_ceiling``, ``eval_calibration_error`` and
     ``eval_vote_log_loss`` (see ``vote_metrics``) over the pairs of all processes; ``eval_loss`` is Σ weight loss / Σ
-    weight. Give it pairs with ``--level``.
+    weight. Give it level pairs, too (``level=True``).
 
     Errors: UsageError for a stream (the mean weight of all pairs has to be known), InputError for weights that are
     negative, no numbers or all 0. Pairs longer than ``max_length`` are left out, as by TRL, with a warning that counts
