@@ -3,6 +3,8 @@
 Skipped where PyTorch is not installed (``pip install "concordant[torch]"``).
 """
 
+import subprocess
+import sys
 import warnings
 from collections import Counter
 from itertools import pairwise
@@ -189,3 +191,9 @@ def test_agreement_refuses():
         ct.vote_metrics(one, one, 2 * one, one)
     none = ct.vote_metrics(one, one, 0 * one, 0 * one)
     assert all(np.isnan(value) for value in none.values())
+
+
+def test_a_missing_extra_is_named():
+    code = "import sys; sys.modules['trl'] = None\nimport concordant.torch.trl"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'concordant.torch.trl needs TRL, which is not installed: pip install "concordant[trl]"' in found.stderr
