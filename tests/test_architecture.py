@@ -111,6 +111,7 @@ MODULES = {"scikit-learn": "sklearn"}
 """Dependencies whose module has another name."""
 EXTRAS = {
     "torch": ("torch",),
+    "torch/trl.py": ("torch", "trl", "datasets"),
     "spark.py": ("pyspark",),
     "apps/spark": ("pyspark", "py4j"),
     "apps/serve": ("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_core"),

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from concordant.learning.features.normalising import Normaliser
     from concordant.learning.features.reading import read_features, read_judged
     from concordant.learning.features.streamed import FeatureFile
+    from concordant.learning.pairs import Pairs, pairs
     from concordant.learning.rankers.aggregation import AggregationRanker
     from concordant.learning.rankers.boosted import BoostedRanker
     from concordant.learning.rankers.boosting import RankBoostRanker
@@ -103,6 +104,7 @@ _HOMES = {
     "ListRanker": "learning.rankers.lists",
     "NoMaximumLikelihood": "errors",
     "Normaliser": "learning.features.normalising",
+    "Pairs": "learning.pairs",
     "Paths": "ranking.over_time",
     "PredictionPowered": "boards.prediction_powered",
     "Preferences": "preferences.preferences",
@@ -144,6 +146,7 @@ _HOMES = {
     "model_card": "apps.export.card",
     "near_pairs": "abstention.near_pairs",
     "optimal_order": "ranking.kemeny",
+    "pairs": "learning.pairs",
     "pairwise_abstention_loss": "abstention.losses",
     "pairwise_loss": "losses.metrics.pairwise",
     "precision": "losses.metrics.relevant",
@@ -190,6 +193,7 @@ __all__ = [
     "ListRanker",
     "NoMaximumLikelihood",
     "Normaliser",
+    "Pairs",
     "Paths",
     "PredictionPowered",
     "Preferences",
@@ -231,6 +235,7 @@ __all__ = [
     "ndcg",
     "near_pairs",
     "optimal_order",
+    "pairs",
     "pairwise_abstention_loss",
     "pairwise_loss",
     "precision",

@@ -21,6 +21,7 @@ from concordant.apps.commands.given import HELP, Options, argument, command, fla
 from concordant.apps.commands.idle import RULES
 from concordant.apps.commands.judges_options import JudgesOptions
 from concordant.apps.commands.look_options import LookOptions
+from concordant.apps.commands.pairs_options import PairsOptions
 from concordant.apps.commands.scores_options import ScoresOptions
 from concordant.apps.commands.shared_options import (
     ONE,
@@ -500,6 +501,7 @@ OPTIONS: dict[str, type[Options]] = {
     "look": LookOptions,
     "judges": JudgesOptions,
     "fit": FitOptions,
+    "pairs": PairsOptions,
     "score": ScoreOptions,
     "evaluate": EvaluateOptions,
     "report": ReportOptions,
