@@ -294,7 +294,7 @@ def test_fragility_is_a_section(capsys, tmp_path):
     path.write_text("winner,loser,count\n1,2,30\n2,1,20\n2,3,25\n3,2,24\n1,3,25\n3,1,3\n")
     asked = ("--replicates", "0", "--surrogate", "ranknet", "--fragility")
     status, _, err = call(capsys, path, *asked, "-o", output)
-    assert (status, "How little changes the first place of 1:" in err) == (0, True)
+    assert (status, "How little changes the first place of 1 (by Bradley–Terry scores):" in err) == (0, True)
     found = json.loads(output.read_text())["fragility"]
     assert [row["change"] for row in found["fewest"]] == ["removed", "flipped", "added", "removed"]
     removed = [row for row in found["witness"] if row["change"] == "removed" and row["unit"] == "judgments"]

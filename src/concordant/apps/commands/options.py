@@ -57,7 +57,7 @@ from concordant.ranking.names import INTERVALS, STRUCTURES
 NONE = click.IntRange(min=0)
 APART = "Items with fewer judgments stand apart, after the ranking."
 SECONDS = click.FloatRange(min=0, min_open=True)
-METHODS = f"{any_of(INTERVALS)}."
+METHODS = f"How sure the scores are: {'; '.join(f'{name}: {what}' for name, what in INTERVALS.items())}."
 
 
 # -- rankings ----------------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     )
     order: str = option("K", "Judgments aggregated at a time for NDCG and ERR: all, or a number.", default="all")
     replicates: int = option(
-        None, "Bootstrap replicates of the judgments; 0: nothing about sampling noise.", default=200, type=NONE
+        None, "How often the judgments are drawn anew (bootstrap), to see what may be chance; 0: nothing is said of chance.", default=200, type=NONE
     )
     level: float = option(
         None,
@@ -234,7 +234,8 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     )
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
     fragility: bool = flag(
-        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one query."
+        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one query, by "
+        "Bradley–Terry scores."
     )
     pair: tuple[str, str] | None = option(
         "A B", "With --fragility: whether A or B is ahead, in the place of the top.", nargs=2, type=str

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import concordant
+from concordant.apps.commands.given import worded
 from concordant.apps.report.annotators import agreement_of, groups_of
 from concordant.apps.report.audited import Audited, audited, graphs_of, overall, parts_of
 from concordant.apps.report.in_short import in_short, may_lead
@@ -35,8 +36,9 @@ from concordant.apps.report.views import (
     texts,
     views_of,
 )
-from concordant.errors import ConcordantError, Idle, InputError, UsageError, counted, refuse_idle
+from concordant.errors import ConcordantError, Idle, InputError, Setting, UsageError, counted, refuse_idle
 from concordant.io.log.disk import in_place_of
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import affordable
 from concordant.progress import stage
@@ -91,7 +93,7 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "version": version,
         "command": settings.command,
         "settings": settings.options | {"interval": board.interval, "interval_asked": settings.options["interval"]},
-        "notes": [short(note) for note in (*board.notes, *known.learned.notes)],
+        "notes": [short(worded(note)) for note in (*board.notes, *known.learned.notes)],
         "left_out": _left_out(known, views, shown, cut),
         "items": items,
         "in_short": in_short(views, shown, settings.options["level"]),
@@ -105,7 +107,7 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "order": known.learned.order,
         "scorer": known.learned.scorer,
         "coverage": known.learned.coverage,
-        "absent": known.absent | known.learned.absent,
+        "absent": {name: worded(why) for name, why in (known.absent | known.learned.absent).items()},
     }
 
 
@@ -415,7 +417,7 @@ def _over_time(known: ReportInputs, prefs: Comparisons, level: float, ties: str 
         )
         board, table = paths.at(), paths.to_arrow()
     except ConcordantError as problem:
-        known.absent["paths"] = str(problem)
+        known.absent["paths"] = worded(problem)
         return None
     games, first = paths.fit.games, board.item[: min(DRAWN, int((board.component == 1).sum()))]
     series = []
@@ -439,7 +441,7 @@ def _pairs(prefs: Preferences) -> str | None:
     try:
         affordable(prefs.kind, prefs.lists)
     except UsageError as problem:
-        return str(problem)
+        return worded(problem)
     return None
 
 
@@ -462,7 +464,7 @@ def _agreement(
         return None
     if annotators is None and prefs.clusters is None:
         known.absent["annotators"] = (
-            "the log does not say who judged: name the column that does with --group C (or --cluster C; annotators=)"
+            Note("nobody judged", "the log does not say who judged: {who} names the column", who=Setting("cluster"))
         )
         return None
     groups = groups_of(prefs) if annotators is None else annotators
@@ -490,5 +492,5 @@ def _without_scorer(known: ReportInputs, structure: str, seed: int) -> dict[str,
     try:
         return coverage_of(by_ranking(first.prefs, structure, seed=seed), how)
     except ConcordantError as problem:
-        known.absent["coverage"] = f"nothing could be held out: {problem}"
+        known.absent["coverage"] = f"nothing could be held out: {worded(problem)}"
         return None

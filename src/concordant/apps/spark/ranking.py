@@ -222,7 +222,7 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
         if WORDY * judged.total * int(asked.get("replicates", 1000)) <= CHEAP:
             return "bootstrap"
         raise UsageError(
-            f"on Spark interval='auto' cannot choose for {structure} on {judged.total:,} rows: how many replicates of "
+            f"on Spark the interval auto cannot choose for {structure} on {judged.total:,} rows: how many replicates of "
             "its bootstrap are cheap depends on the whole log, and a task sees a part; say bootstrap or none"
         )
     roles = judged.frame.columns
