@@ -112,9 +112,10 @@ def _said(row: Mapping[str, Any]) -> str:
         row["unit"], f"clusters by {row['unit']}"
     )
     if fewest is None:
-        return f"- no {HOW[change][1]} of {noun} was found that changes it; that of {least - 1:,} or fewer is proven not to"
+        proven = f"; that of {least - 1:,} or fewer is proven not to" if least > 1 else ""
+        return f"- no {HOW[change][1]} of {noun} was found that changes it{proven}"
     what = (
-        counted(fewest, "more judgments") if of is None else f"{fewest:,} of {of:,} {noun} ({100 * fewest / of:.2g}%)"
+        counted(fewest, "more judgments") if of is None else f"{fewest:,} of {of:,} {noun} ({float(f'{100 * fewest / of:.2g}'):g}%)"
     )
     fewer = "no fewer do" if least == fewest else f"fewer than {least:,} never do"
     return f"- {HOW[change][0].format(what)}: {row['behind']} is level with {row['ahead']} or ahead ({fewer})"

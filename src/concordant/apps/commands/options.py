@@ -268,7 +268,18 @@ class ReportOptions(ChosenFeatures, SidedLog):
     log: str = argument()
     output: str = option("F", "The page to write: .html.", "-o", required=True)
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
-    time: str | None = option("C", "Column of when each comparison was made: the page draws how abilities move.")
+    model_judge: tuple[str, ...] = option(
+        "FILE",
+        "What a judge model decided, of all that people decided in LOG and more: people, both, and how far the model is "
+        "off, side by side (again for more).",
+        default=(),
+    )
+    match: tuple[str, ...] = option(
+        "C", "With --model-judge: as of concordant judges, column that names each comparison in both files.", default=()
+    )
+    time: str | None = option(
+        "C", "Column of when each comparison was made: the page shows how abilities and ranks move."
+    )
     features: str | None = option("F", "Features of the items: a scorer is fitted to them, and shown.", "-f")
     model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
     unsafe_load_pickle: bool = flag(PICKLE)
