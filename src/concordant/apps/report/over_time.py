@@ -21,6 +21,8 @@ PERIODS, ROWS = 12, 50
 """Periods at whose ends ranks are shown, at most, and items, those that are best in the end."""
 DAYS = (1, 2, 7, 14)
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
+LATELY = 0.25
+"""Of the whole time: who was not judged for that long is not ranked any more."""
 TICK = 1e-6
 """Of a day: what the end of a period is before the beginning of the next one."""
 
@@ -32,7 +34,8 @@ def over_time(prefs: Comparisons, level: float, ties: str | None) -> dict[str, A
     begun, labels = periods_of(float(games.time.min()), float(games.time.max()), prefs.dated)
     before = begun[1:] - TICK if prefs.dated else np.nextafter(begun[1:], -np.inf)
     ends = [*before.tolist(), float(games.time.max())]
-    whens, since = ([as_times(np.array([time]), prefs.dated)[0].as_py() for time in times] for times in (ends, begun))
+    starts = [end - LATELY * (ends[-1] - float(games.time.min())) for end in ends]
+    whens, since = ([as_times(np.array([time]), prefs.dated)[0].as_py() for time in times] for times in (ends, starts))
     boards = paths.at_each(whens, since=since)
     best, series = _best(boards[-1]) or _best(paths.at()), []
     for item in best[:DRAWN]:
@@ -42,7 +45,7 @@ def over_time(prefs: Comparisons, level: float, ties: str | None) -> dict[str, A
         points = [{"time": str(row["time"]), **{name: row[name] for name in ("score", "lower", "upper")}, "at": at}
                   for row, at in zip(named.to_pylist(), games.time[rows].tolist(), strict=True)]  # fmt: skip
         series.append({"item": short(str(prefs.items[item])), "points": points})
-    said = f"{boards[-1].notes[-1]}. Ranks are those among the items that were judged in the period."
+    said = f"{boards[-1].notes[-1]}. Who was not judged for a quarter of the whole time is not ranked any more."
     if ties == "cumulative":
         said += " Abilities that move know no thresholds: here a tie is half a win each, and a grade is a strength."
     periods = {"labels": labels, "at": ends} | _ranks(paths, boards, best) if len(boards) > 1 else None
@@ -61,14 +64,15 @@ def periods_of(first: float, last: float, dated: bool) -> tuple[Floats, list[str
     >>> periods_of(0.0, 20000.0, True)[1][-1]
     '2020–24'
     >>> periods_of(1.0, 3.0, False)[1], periods_of(0.0, 0.5, False)[1][1]
-    (['1', '2', '3'], '0.0417')
+    (['1', '2', '3'], '0.041667')
     """
     if not dated:
         whole = first.is_integer() and last.is_integer()
         step = math.ceil((last - first + 1) / PERIODS) if whole else (last - first) / PERIODS
         begun = first + step * np.arange(PERIODS)
         begun = begun[begun <= last] if step else begun[:1]
-        return begun, [f"{time:.{0 if whole else 3}{'f' if whole else 'g'}}" for time in begun.tolist()]
+        digits = 3 + max(0, math.ceil(math.log10(max(abs(first), abs(last)) / step))) if step else 6
+        return begun, [f"{time:.0f}" if whole else f"{time:.{digits}g}" for time in begun.tolist()]
     length = next((days for days in DAYS if math.ceil((last - first + 1) / days) <= PERIODS), None)
     if length is not None:
         begun = math.floor(first) + length * np.arange(float(PERIODS))
@@ -92,7 +96,7 @@ def _best(board: Ranking) -> list[int]:
 
 
 def _ranks(paths: Paths, boards: list[Ranking], items: list[int]) -> dict[str, Any]:
-    """Rank and range of each item in each period; None where it was not judged then."""
+    """Rank and range of each item in each period; None where it had not been judged, or not for long."""
     shown, cells = items[:ROWS], []
     for board in boards:
         rows = np.flatnonzero((board.component == 1) & (board.rank > 0))

@@ -38,7 +38,7 @@ function periodsTable(body, { labels, items, ranks, left_out: gone }) {
   const columns = labels.map((title, at) => [title, (row) => cell(ranks[at][row])]);
   body.append(
     make("h3", {}, "Ranks, period by period"),
-    ...paragraphs(["At the end of each period (named by its beginning), among the items that were judged in it; small beside each rank those that are possible."], "note"),
+    ...paragraphs(["At the end of each period (named by its beginning), small beside each rank those that are possible. A dash: not judged yet, or not for a quarter of the whole time."], "note"),
     ranksGrid("Ranks, period by period", items, columns.reverse()).node,
     ...(gone ? paragraphs([`${plural(gone, "item")} of lower rank not on this page.`], "note") : []),
   );
