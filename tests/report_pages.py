@@ -192,7 +192,14 @@ def _paths(items: list[str]) -> dict[str, Any]:
 
 
 def _model(items: list[str]) -> dict[str, Any]:
-    numbers = {"score": 0.1, "lower": -0.2, "upper": 0.4, "people_score": 0.2, "people_lower": -0.3, "people_upper": 0.7}
+    numbers = {
+        "score": 0.1,
+        "lower": -0.2,
+        "upper": 0.4,
+        "people_score": 0.2,
+        "people_lower": -0.3,
+        "people_upper": 0.7,
+    }
     numbers |= {"judge_score": 0.9, "bias": 0.8, "bias_lower": 0.1, "bias_upper": 1.5, "decided": 30, "off": True}
     rows = [{"item": item} | numbers for item in items]
     return {"judge": "gpt", "said": ["people decided 30 of 90 comparisons"], "scored": False, "rows": rows}

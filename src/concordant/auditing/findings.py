@@ -30,7 +30,12 @@ SURE = 2.5
 def summary(audit: Audit) -> list[str]:
     """Return the findings, the most important first, with numbers of this log."""
     rows = audit.queries.to_pylist()
-    lines = [audit.facts, *(line + _sure_circles(rows) for line in _verdict(audit, rows)), _population(rows), _best(rows)]
+    lines = [
+        audit.facts,
+        *(line + _sure_circles(rows) for line in _verdict(audit, rows)),
+        _population(rows),
+        _best(rows),
+    ]
     lines += _losses(audit, len(rows), _beyond_noise(audit, rows))
     if "cycles_are" in audit.queries.column_names:
         lines += _noise(rows)

@@ -238,7 +238,8 @@ class Look:
         if len(self.batch) == 1:
             table = table.drop_columns("query")
         return [name.replace("_", " ") for name in table.column_names], [
-            [_said(value) if name in NUMBERS else str(value) for name, value in row.items()] for row in table.to_pylist()
+            [_said(value) if name in NUMBERS else str(value) for name, value in row.items()]
+            for row in table.to_pylist()
         ]
 
     def ask(self, votes: int = 100) -> pa.Table:

@@ -229,7 +229,9 @@ def _population(
             raise InputError("there is no judgment, so no population")
         labels = list(source.queries.tolist())
         if query is None and len(labels) > 1:
-            raise UsageError(f"the log has {len(labels):,} queries; say which: ", Setting("query", labels[0]), ", for one")
+            raise UsageError(
+                f"the log has {len(labels):,} queries; say which: ", Setting("query", labels[0]), ", for one"
+            )
         if query is not None and query not in labels:
             raise UsageError(f"there is no query {query!r}")
         read = Batch.whole(source, np.array([0 if query is None else labels.index(query)]))

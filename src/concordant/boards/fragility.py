@@ -89,7 +89,9 @@ class Fragility:
         """Return it in sentences."""
         rows = self.table.to_pylist()
         if rows[0]["fewest"] == 0:
-            return [f"Nothing need change {self.question}: {rows[0]['behind']} is level with {rows[0]['ahead']} already."]
+            return [
+                f"Nothing need change {self.question}: {rows[0]['behind']} is level with {rows[0]['ahead']} already."
+            ]
         return [f"How little changes {self.question} (by Bradley–Terry scores):", *map(_said, rows)]
 
     def to_markdown(self, said: Callable[[str], str] = str) -> str:
@@ -115,7 +117,9 @@ def _said(row: Mapping[str, Any]) -> str:
         proven = f"; that of {least - 1:,} or fewer is proven not to" if least > 1 else ""
         return f"- no {HOW[change][1]} of {noun} was found that changes it{proven}"
     what = (
-        counted(fewest, "more judgments") if of is None else f"{fewest:,} of {of:,} {noun} ({float(f'{100 * fewest / of:.2g}'):g}%)"
+        counted(fewest, "more judgments")
+        if of is None
+        else f"{fewest:,} of {of:,} {noun} ({float(f'{100 * fewest / of:.2g}'):g}%)"
     )
     fewer = "no fewer do" if least == fewest else f"fewer than {least:,} never do"
     return f"- {HOW[change][0].format(what)}: {row['behind']} is level with {row['ahead']} or ahead ({fewer})"

@@ -218,7 +218,10 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     )
     order: str = option("K", "Judgments aggregated at a time for NDCG and ERR: all, or a number.", default="all")
     replicates: int = option(
-        None, "How often the judgments are drawn anew (bootstrap), to see what may be chance; 0: nothing is said of chance.", default=200, type=NONE
+        None,
+        "How often the judgments are drawn anew (bootstrap), to see what may be chance; 0: nothing is said of chance.",
+        default=200,
+        type=NONE,
     )
     level: float = option(
         None,

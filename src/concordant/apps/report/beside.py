@@ -32,9 +32,7 @@ def models_beside(judges: Mapping[str, PredictionPowered]) -> list[dict[str, Any
     return found
 
 
-def groups_beside(
-    groups: Mapping[str, Preferences], structure: str, how: Mapping[str, Any]
-) -> dict[str, Any] | None:
+def groups_beside(groups: Mapping[str, Preferences], structure: str, how: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the ranks of each item by each group's own judgments; None where fewer than two groups have enough.
 
     Columns are groups; cells are rank, best and worst possible rank, judgments.

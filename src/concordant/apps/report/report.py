@@ -445,7 +445,10 @@ def _audits(known: ReportInputs, **how: Any) -> None:
 
 
 def _agreement(
-    known: ReportInputs, annotators: Mapping[str, Preferences] | None, column: str | None, structure: str,
+    known: ReportInputs,
+    annotators: Mapping[str, Preferences] | None,
+    column: str | None,
+    structure: str,
     how: Mapping[str, Any],
 ) -> dict[str, Any] | None:
     prefs = known.prefs
@@ -453,8 +456,8 @@ def _agreement(
         known.absent["annotators"] = known.pairs
         return None
     if annotators is None and prefs.clusters is None:
-        known.absent["annotators"] = (
-            Note("nobody judged", "the log does not say who judged: {who} names the column", who=Setting("cluster"))
+        known.absent["annotators"] = Note(
+            "nobody judged", "the log does not say who judged: {who} names the column", who=Setting("cluster")
         )
         return None
     groups = groups_of(prefs) if annotators is None else annotators
