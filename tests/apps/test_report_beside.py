@@ -1,4 +1,4 @@
-"""Parts of a report that put rankings beside each other: periods, groups of those who judged, people and judge models."""
+"""Rankings beside each other in a report: periods, groups of those who judged, people and judge models."""
 
 from __future__ import annotations
 

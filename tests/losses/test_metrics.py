@@ -351,7 +351,7 @@ def test_means_and_paired_comparison():
         (lambda: cc.ndcg([1, 2], [1, -1], convention="lightgbm"), "1 of 2 labels are not in the table .*-1"),
         (lambda: cc.ndcg([1, 2], [1, 32], convention="xgboost"), "above 31"),
         (lambda: cc.ndcg([1, 2], [1, 2000]), "gain of label 2000 is not finite"),
-        (lambda: cc.ndcg([1, 1], [1, 2], convention="trec"), "give the items"),
+        (lambda: cc.ndcg([1, 1], [1, 2], convention="trec"), "give items"),
         (lambda: cc.ndcg([1, 1], [1, 2], convention="trec", item=["a"]), "item has 1 rows"),
         (lambda: cc.ndcg([1], [1], convention="sklern"), "did you mean 'sklearn'"),
         (lambda: cc.ndcg([1], [1], gain="exponental"), "did you mean 'exponential'"),

@@ -337,7 +337,7 @@ def test_at_each_is_at_for_each_and_since_sets_items_apart():
     winner, loser = list("abcabdcaab") * 4, list("bcabddbcca") * 4
     loser = [b if a != b else "a" for a, b in zip(winner, loser, strict=True)]
     loser = [b if a != b else "b" for a, b in zip(winner, loser, strict=True)]
-    prefs = cc.Preferences.from_comparisons(winner + ["e", "a"], loser + ["a", "e"], time=[*range(3, 43), 1, 2])
+    prefs = cc.Preferences.from_comparisons([*winner, "e", "a"], [*loser, "a", "e"], time=[*range(3, 43), 1, 2])
     for prior in ({}, {"prior": 1.0, "drift": 0.2}):
         paths = cc.rank_over_time(prefs, **prior)
         for when, board in zip((2, 20.5, 50), paths.at_each([2, 20.5, 50]), strict=True):

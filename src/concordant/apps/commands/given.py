@@ -293,5 +293,6 @@ def worded(note: str | ConcordantError, command: click.Command | None = None) ->
     """
     context = click.get_current_context(silent=True)
     command = context.command if command is None and context is not None else command
-    has_parts = isinstance(note, Note | ConcordantError) and isinstance(command, _Command)
-    return note.said(command.option) if has_parts else str(note)
+    if isinstance(note, Note | ConcordantError) and isinstance(command, _Command):
+        return note.said(command.option)
+    return str(note)

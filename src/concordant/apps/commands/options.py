@@ -237,8 +237,8 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     )
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
     fragility: bool = flag(
-        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one query, by "
-        "Bradley–Terry scores."
+        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one "
+        "query, by Bradley–Terry scores."
     )
     pair: tuple[str, str] | None = option(
         "A B", "With --fragility: whether A or B is ahead, in the place of the top.", nargs=2, type=str
@@ -273,8 +273,8 @@ class ReportOptions(ChosenFeatures, SidedLog):
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
     model_judge: tuple[str, ...] = option(
         "FILE",
-        "What a judge model decided, of all that people decided in LOG and more: people, both, and how far the model is "
-        "off, side by side (again for more).",
+        "What a judge model decided, of all that people decided in LOG and more: people, both, and how far the model "
+        "is off, side by side (again for more).",
         default=(),
     )
     match: tuple[str, ...] = option(

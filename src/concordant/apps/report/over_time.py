@@ -69,13 +69,13 @@ def periods_of(first: float, last: float, dated: bool) -> tuple[Floats, list[str
     if not dated:
         whole = first.is_integer() and last.is_integer()
         step = math.ceil((last - first + 1) / PERIODS) if whole else (last - first) / PERIODS
-        begun = first + step * np.arange(PERIODS)
+        begun = first + step * np.arange(PERIODS, dtype=np.float64)
         begun = begun[begun <= last] if step else begun[:1]
         digits = 3 + max(0, math.ceil(math.log10(max(abs(first), abs(last)) / step))) if step else 6
         return begun, [f"{time:.0f}" if whole else f"{time:.{digits}g}" for time in begun.tolist()]
     length = next((days for days in DAYS if math.ceil((last - first + 1) / days) <= PERIODS), None)
     if length is not None:
-        begun = math.floor(first) + length * np.arange(float(PERIODS))
+        begun = math.floor(first) + length * np.arange(PERIODS, dtype=np.float64)
         begun = begun[begun <= last]
         return begun, [said_time(time, True) for time in begun.tolist()]
     low, high = (int(np.datetime64(math.floor(time), "D").astype("M8[M]").astype(int)) for time in (first, last))
@@ -84,8 +84,8 @@ def periods_of(first: float, last: float, dated: bool) -> tuple[Floats, list[str
     dates = months.astype("M8[M]").astype("M8[D]")
     names = [str(date)[: 4 if length % 12 == 0 else 7] for date in dates]
     if length > 12 and length % 12 == 0:  # 1990–99
-        last = [str(int(name) + length // 12 - 1) for name in names]
-        names = [f"{one}–{end[2:] if one[:2] == end[:2] else end}" for one, end in zip(names, last, strict=True)]
+        upto = [str(int(name) + length // 12 - 1) for name in names]
+        names = [f"{one}–{end[2:] if one[:2] == end[:2] else end}" for one, end in zip(names, upto, strict=True)]
     return dates.astype(np.float64), names
 
 

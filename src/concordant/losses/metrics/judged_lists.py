@@ -264,7 +264,7 @@ def _settle(order: Ranked, lists: Lists, label: Floats, ties: str, item: Any, si
         key = -_item_codes(lists, item, place, size)
     elif ties == "item" and np.any(order.tied[1:] & (np.diff(label[order.place]) != 0)):
         raise UsageError(
-            f"{int(order.tied.sum()):,} scores are tied and this convention breaks ties by document id: give the items (",
+            f"{int(order.tied.sum()):,} scores are tied and this convention breaks ties by document id: give items (",
             Setting("item"),
             ")",
         )
