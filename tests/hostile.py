@@ -139,7 +139,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": TIES, "--covariate": COLUMNS}
     | {"--home": FLAG, "--neutral": COLUMNS, "--interval": ["hessian", "sandwich", "bootstrap", "none", "x"]}
     | {"--replicates": INTS, "--level": FLOATS, "--quasi": FLAG, "--pool": FLAG, "--across-components": FLAG}
-    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--summary": FLAG}
+    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--statistics": FLAG}
     | {"--time": COLUMNS, "--half-life": TIMES, "--moving": FLAG, "--drift": FLOATS, "--at": TIMES}
     | {"--paths": ["paths.csv", "no/paths.csv", "x", ""], "--coefficients": ["c.csv", "paths.csv", "x", ""]}
     | {"--reference": [*COLUMNS, "a"], "--k": FLOATS, "--normalise": ["z-score", "min-max", "x"]}

@@ -563,7 +563,7 @@ SAME: dict[str, dict[str, str]] = {
         "--across-components": "comparisons connect all items",
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--interval": "every query is judged once: nothing to draw from",
-        "--summary": "it is said, not written",
+        "--statistics": "it is said, not written",
         "--level": "every query is judged once: no interval is finite",
         "--k": "few items: the order, by which runs are judged, is the same",
         "--normalise": "few items: the order, by which runs are judged, is the same",

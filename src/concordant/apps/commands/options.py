@@ -100,7 +100,7 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
         "ITEM", "Item whose score is zero (likelihoods; default: the mean of the items limited on both sides)."
     )
     min_judgments: int = option("N", APART, default=0, type=NONE, show_default=False)
-    summary: bool = flag("Say log-likelihood, deviance, AIC, BIC, coefficients and tests of the model's terms.")
+    statistics: bool = flag("Say log-likelihood, deviance, AIC, BIC, coefficients and tests of the model's terms.")
     time: str | None = option("C", "Column of when each comparison was made: dates (ISO 8601) or numbers.")
     half_life: str | None = option(
         "T", "With --time: judgments count half at the age of T (90d, 6w, 2y; or in the unit of the times)."
@@ -161,7 +161,7 @@ class CompareOptions(RankOptions, BoardOptions):
     """
 
     absent = frozenset(
-        {"quasi", "across_components", "reference", "summary", "moving", "drift", "paths", "positions", "coefficients"}
+        {"quasi", "across_components", "reference", "statistics", "moving", "drift", "paths", "positions", "coefficients"}
     ) | {*FusionOptions.__annotations__}
     structure: str = option("S", f"{any_of(STRUCTURES)}.", default="bradley-terry")
     pair: tuple[tuple[str, str], ...] = option(
