@@ -414,10 +414,10 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
 
 
 class ServeOptions(AbstentionOptions):
-    """Answer requests over HTTP by a fitted model: POST /score, /rank, /compare; GET /health, /openapi.json.
+    """Answer requests over HTTP by a fitted model: POST /score, /rank, /compare; GET /health, /ready, /metrics.
 
     There is no TLS, and no login but a token: for others than this machine, put it behind a proxy. Ctrl-C and SIGTERM
-    end it when the requests that have begun are answered. --abstain and what belongs to it are as for concordant score.
+    end it when the requests that have begun are answered; SIGHUP loads model and features anew, and no request is lost. --abstain and what belongs to it are as for concordant score.
 
     \b
     Examples:
@@ -455,6 +455,15 @@ class ServeOptions(AbstentionOptions):
         "N", "Requests taken at once in a worker; others are refused (503).", default=64, type=ONE
     )
     timeout: float = option("SECONDS", "In which a whole request must have arrived.", default=10.0, type=SECONDS)
+    watch: float | None = option(
+        "SECONDS", "Look every so often whether model or features were replaced, and load them anew.", type=SECONDS
+    )
+    shadow: str | None = option(
+        "DIR", "A second model, to be compared: it answers a share of the requests, too, and nobody is sent its answers."
+    )
+    shadow_share: float = option(
+        "S", "With --shadow: the share of the requests.", default=0.1, type=click.FloatRange(0, 1, min_open=True)
+    )
 
 
 class ExportOptions(ModelOptions, FeatureOptions, LogOptions):

@@ -69,20 +69,21 @@ def check_summary(name: str | None, others: Mapping[str, Any]) -> None:
 def finish(run: Run, arguments: Sequence[str], status: int, quiet: bool) -> int:
     """Write the record where that is asked for, and say it in a log of JSON; return the exit status."""
     run.more["exit_status"] = status
+    record = run.record
     name = early(arguments, "summary", ())
     if name is not None:
         try:
             words = [one for one in arguments if one not in (name, f"--summary={name}")]
             check_summary(name, dict.fromkeys(words) | {word: word for word in words})
-            text = json.dumps(run.record, ensure_ascii=False, allow_nan=False, indent=1)
+            text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=1)
             with in_place_of(name, "--summary") as temporary:
                 temporary.write_text(f"{text}\n", encoding="utf-8")
         except Unavailable as problem:
             if not status:
                 say("error", str(problem), level="error", kind=SURROUNDINGS)
-                run.outcome, run.more["exit_status"] = SURROUNDINGS, (status := 2)
+                record |= {"outcome": SURROUNDINGS, "exit_status": (status := status_of(SURROUNDINGS, arguments, ()))}
         except UsageError:  # it was said already
             pass
     if as_json() and not quiet:
-        say("run", f"{run.outcome} in {run.record['seconds']:.1f} s", **run.record)
+        say("run", f"{record['outcome']} in {record['seconds']:.1f} s", **record)
     return status
