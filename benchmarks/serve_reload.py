@@ -55,11 +55,12 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=1000)
     parser.add_argument("--reloads", type=int, default=100)
     parser.add_argument("--every", type=float, default=0.3, help="seconds between two")
+    parser.add_argument("--folder", help="keep models and features here")
     parser.add_argument("more", nargs="*", help="options of concordant serve, after --")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         before = load()
-        found = measured(Path(folder), given.rate, given.reloads, given.every, given.more)
+        found = measured(Path(given.folder or folder), given.rate, given.reloads, given.every, given.more)
     print(machine(), "load before", before)
     print(json.dumps(found, indent=1))
 

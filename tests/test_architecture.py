@@ -79,6 +79,7 @@ INSIDE_FUNCTIONS = {
         ("learning/rankers/choosing.py", f"concordant.learning.rankers.{name}"): "start-up time of audit: scikit-learn"
         for name in ("regressors", "stopping")
     },
+    ("mlflow.py", "mlflow"): "optional: the extra mlflow",
     ("apps/commands/given.py", "concordant.apps.commands"): "the names of the commands stand above",
     ("record.py", "resource"): "not on every system",
     ("apps/commands/__init__.py", "pyarrow"): "start-up time: help needs none",

@@ -13,23 +13,24 @@ from typing import Any
 from concordant import __version__
 from concordant.apps.models.saving import load_model as load_ranker
 from concordant.apps.models.saving import save_model as save_ranker
-from concordant.errors import UsageError
-
-try:
-    import mlflow
-    from mlflow import pyfunc
-    from mlflow.models import Model
-    from mlflow.models.model import MLMODEL_FILE_NAME
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        f'concordant.mlflow needs MLflow ({missing.name} is not installed): pip install "concordant[mlflow]"',
-        name=missing.name,
-    ) from None
+from concordant.errors import Unavailable, UsageError
 
 __all__ = ["load_model", "log_model", "save_model"]
 
 FLAVOUR, DATA = "concordant", "model"
 REQUIREMENTS = [f"concordant=={__version__}"]
+
+
+def _mlflow() -> Any:
+    """Return MLflow. Errors (Unavailable): it is not installed."""
+    try:
+        import mlflow
+        import mlflow.pyfunc
+    except ModuleNotFoundError as missing:
+        raise Unavailable(
+            f'concordant.mlflow needs MLflow ({missing.name} is not installed): pip install "concordant[mlflow]"'
+        ) from None
+    return mlflow
 
 
 def save_model(
@@ -38,7 +39,6 @@ def save_model(
     *,
     mlflow_model: Any = None,
     signature: Any = None,
-    input_example: Any = None,
     metadata: dict[str, Any] | None = None,
     pip_requirements: list[str] | None = None,
 ) -> None:
@@ -48,26 +48,23 @@ def save_model(
     ----------
     ranker : a fitted ranker, or the directory of one.
     path : where to; it must not exist.
-    signature, input_example, metadata, pip_requirements : as MLflow takes them.
+    signature, metadata, pip_requirements : as MLflow takes them.
     mlflow_model : what MLflow hands over when it logs the model.
 
-    Errors: UsageError for a path that is there, and those of ``concordant.save_model``.
+    Errors: Unavailable without MLflow; UsageError for a path that is there, and those of ``concordant.save_model``.
     """
-    target = Path(path)
+    mlflow, target = _mlflow(), Path(path)
     if target.exists() and any(target.iterdir()):
         raise UsageError(f"{target} is there already; name another folder")
     target.mkdir(parents=True, exist_ok=True)
     ranker = load_ranker(ranker) if isinstance(ranker, str | os.PathLike) else ranker
     save_ranker(ranker, target / DATA)
-    model = mlflow_model or Model()
+    model = mlflow_model or mlflow.models.Model()
     model.signature, model.metadata = signature or model.signature, metadata or model.metadata
-    if input_example is not None:
-        model.saved_input_example_info = None
-        mlflow.models.utils._save_example(model, input_example, str(target))
     hashed = load_ranker(target / DATA).origin_["hash"]
     model.add_flavor(FLAVOUR, data=DATA, version=__version__, ranker=type(ranker).__name__, sha256=hashed)
-    pyfunc.add_to_model(model, loader_module="concordant.mlflow", data=DATA, env=None)
-    model.save(str(target / MLMODEL_FILE_NAME))
+    mlflow.pyfunc.add_to_model(model, loader_module="concordant.mlflow", data=DATA, env=None)
+    model.save(str(target / "MLmodel"))
     (target / "requirements.txt").write_text("\n".join(pip_requirements or REQUIREMENTS) + "\n", encoding="utf-8")
 
 
@@ -76,12 +73,12 @@ def log_model(ranker: Any, name: str, **more: Any) -> Any:
 
     ``more`` is as ``mlflow.models.Model.log`` and ``save_model`` take it, such as ``registered_model_name``.
     """
-    return Model.log(artifact_path=None, name=name, flavor=_This, ranker=ranker, **more)
+    return _mlflow().models.Model.log(artifact_path=None, name=name, flavor=_This, ranker=ranker, **more)
 
 
 def load_model(uri: str, dst_path: str | None = None) -> Any:
     """Return the ranker of a model of MLflow: a folder, ``runs:/…`` or ``models:/…``; loaded as ``load_model`` does."""
-    folder = mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=dst_path)
+    folder = _mlflow().artifacts.download_artifacts(artifact_uri=uri, dst_path=dst_path)
     return load_ranker(Path(folder) / DATA)
 
 
@@ -101,10 +98,11 @@ class _Scorer:
     def predict(self, table: Any, params: Any = None) -> Any:
         """Return a score for each row; higher is better. Of a table those columns are read that the model knows."""
         names = getattr(self.ranker, "feature_names_in_", None)
-        if names is None or not hasattr(table, "columns") or "item" in table.columns:
+        if names is None or not hasattr(table, "columns"):
             return self.ranker.predict(table)
-        keys = [name for name in ("query",) if name in table.columns]
-        return self.ranker.predict(table[[*keys, *names]].assign(item=range(len(table))))
+        keys = [name for name in ("query", "item") if name in table.columns]
+        chosen = table[[*keys, *names]]
+        return self.ranker.predict(chosen if "item" in keys else chosen.assign(item=range(len(chosen))))
 
     def get_raw_model(self) -> Any:
         """Return the ranker itself."""
