@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,14 +28,15 @@ def measured(folder: Path, rate: int, reloads: int, every: float, more: list[str
     write_inputs(folder, 0.001)
     link = folder / "now"
     _point(link, folder / "linear")
-    with serving(folder, "-m", link, "-f", folder / "documents.parquet", "--quiet", *more) as server:
+    shutil.copytree(folder / "linear", folder / "again", dirs_exist_ok=True)
+    with serving(folder, "-m", link, "-f", folder / "documents.parquet", *more) as server:
         order = {"port": server.port, "path": "/rank", "bodies": str(folder / "documents.txt"), "rate": rate,
-                 "seconds": reloads * every + 2, "connections": 64}  # fmt: skip
+                 "seconds": (reloads or 30) * every + 2, "connections": 64}  # fmt: skip
         asked = [sys.executable, "-m", "benchmarks.serve_load", json.dumps(order)]
         sender = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         time.sleep(1.5)  # it imports
         for number in range(reloads):
-            _point(link, folder / ("careful" if number % 2 == 0 else "linear"))
+            _point(link, folder / ("again" if number % 2 == 0 else "linear"))
             server.process.send_signal(signal.SIGHUP)
             time.sleep(every)
         found: dict[str, Any] = json.loads(sender.communicate()[0])
@@ -53,7 +55,7 @@ def _point(link: Path, target: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=1000)
-    parser.add_argument("--reloads", type=int, default=100)
+    parser.add_argument("--reloads", type=int, default=100, help="0: as long as with 30")
     parser.add_argument("--every", type=float, default=0.3, help="seconds between two")
     parser.add_argument("--folder", help="keep models and features here")
     parser.add_argument("more", nargs="*", help="options of concordant serve, after --")

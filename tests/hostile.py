@@ -262,7 +262,7 @@ READS: dict[str, tuple[str, ...]] = {
     "audit": ("log", "propensities"),
     "report": ("log", "features", "model"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
-    "serve": ("model", "features", "judgments", "judged_features", "token_file"),
+    "serve": ("model", "features", "judgments", "judged_features", "token_file", "shadow"),
     "ingest": ("logs", "known"),
     "reproduce": ("name", "data"),
     "counterexample": ("name",),
@@ -309,7 +309,7 @@ def read_and_written(arguments: list[str]) -> tuple[set[str], set[str]]:
         flat = [one for value in given for one in (value if isinstance(value, tuple | list) else [value])]
         return {os.path.normpath(one) for one in flat if isinstance(one, str) and one}
 
-    written = named(WRITES[name])
+    written = named((*WRITES[name], "summary"))
     if name == "store export":
         written |= {str(beside(Path(output))) for output in written if Path(output).name}
     if name in ("ingest", "store compact"):
@@ -492,7 +492,7 @@ def draw_case(random: Random, command: str) -> Case:
 def _by_type(command: str) -> dict[str, list[str]]:
     """Return values for every option of a command, by its type; not for those that name files."""
     found = {}
-    named = {*WRITES.get(command, ()), *READS.get(command, ()), "master", "engine"}
+    named = {*WRITES.get(command, ()), *READS.get(command, ()), "master", "engine", "summary"}
     for one in dict(every_command())[command].params:
         if isinstance(one, click.Option) and not one.is_eager and one.name not in named:
             kind = one.type.name

@@ -408,6 +408,11 @@ VALUES: dict[str, list[str]] = {
     "max_body": ["1MB"],
     "limit_concurrency": ["3"],
     "timeout": ["3"],
+    "watch": ["5"],
+    "shadow": ["model"],
+    "shadow_share": ["0.5"],
+    "summary": ["run.json"],
+    "exit_status": ["detailed"],
 }
 """Values for each option, each valid somewhere and none the default; flags have none."""
 COMMANDS = dict(every_command())
@@ -546,6 +551,7 @@ SAME: dict[str, dict[str, str]] = {
         "--spreadsheet-safe": "no label begins like a formula",
         "--quiet": "less is said; what is written is the same",
         "--log-format": "it is said in another form; what is written is the same",
+        "--exit-status": "says how it ended in another number",
         "--seed": "nothing was drawn here, or nothing that shows",
         "--on-error": "every row can be understood",
         "--clicks": "no list has more than one click",

@@ -268,7 +268,7 @@ def command(name: str, kind: type[Options], run: Callable[[Any], None], rules: S
         options = kind.of(name, values, given & {*values}, rules)
         record = running()
         if record is not None:
-            by = {one: "command line" for one in given & {*values}} | context.meta.get(SET, {})
+            by = context.meta.get(SET, {}) | {one: "command line" for one in given & {*values}}
             said = {one: value for one, value in values.items() if value not in (None, (), False) or one in by}
             record.more |= {"command": name, "options": {"quiet": False, **said}, "set_by": by}
         check_summary(values.get("summary"), {one: value for one, value in values.items() if one != "summary"})

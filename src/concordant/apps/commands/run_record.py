@@ -73,8 +73,8 @@ def finish(run: Run, arguments: Sequence[str], status: int, quiet: bool) -> int:
     name = early(arguments, "summary", ())
     if name is not None:
         try:
-            words = [one for one in arguments if one not in (name, f"--summary={name}")]
-            check_summary(name, dict.fromkeys(words) | {word: word for word in words})
+            pairs = zip(arguments, ["", *arguments])
+            check_summary(name, {word: word for word, before in pairs if before != "--summary"})
             text = json.dumps(record, ensure_ascii=False, allow_nan=False, indent=1)
             with in_place_of(name, "--summary") as temporary:
                 temporary.write_text(f"{text}\n", encoding="utf-8")
