@@ -492,7 +492,7 @@ def draw_case(random: Random, command: str) -> Case:
 def _by_type(command: str) -> dict[str, list[str]]:
     """Return values for every option of a command, by its type; not for those that name files."""
     found = {}
-    named = {*WRITES.get(command, ()), *READS.get(command, ()), "master", "engine", "summary"}
+    named = {*WRITES.get(command, ()), *READS.get(command, ()), "master", "engine", "summary", "exit_status"}
     for one in dict(every_command())[command].params:
         if isinstance(one, click.Option) and not one.is_eager and one.name not in named:
             kind = one.type.name

@@ -516,6 +516,10 @@ FORMATS = ("Parquet", "JSON lines", "qrels", "folder", "database")
 """Inputs that differ from others by their format alone: roles of columns say nothing new there."""
 
 
+OF_THE_RUN = ("summary", "exit_status")
+"""Options that have to do with no input: one is enough."""
+
+
 def cells(command: str) -> list[tuple[str, click.Option]]:
     """Return the inputs of a command, each with every option that it does not have already."""
     found = []
@@ -523,7 +527,7 @@ def cells(command: str) -> list[tuple[str, click.Option]]:
         for option in options_of(command):
             if option.is_eager or {*option.opts, *option.secondary_opts} & {*base}:
                 continue
-            if option.name in ROLES and what in FORMATS:
+            if option.name in ROLES and what in FORMATS or option.name in OF_THE_RUN and place:
                 continue
             if option.name in SHARED and command != "rank" and place > 1 and what not in ("LETOR", "labels", "PrefLib"):
                 continue
@@ -552,6 +556,7 @@ SAME: dict[str, dict[str, str]] = {
         "--quiet": "less is said; what is written is the same",
         "--log-format": "it is said in another form; what is written is the same",
         "--exit-status": "says how it ended in another number",
+        "--summary": "the record stands beside the result, which is the same",
         "--seed": "nothing was drawn here, or nothing that shows",
         "--on-error": "every row can be understood",
         "--clicks": "no list has more than one click",
