@@ -31,12 +31,13 @@ LAYOUT = 1
 PACKAGES = ("numpy", "scipy", "pyarrow", "duckdb", "sklearn", "numba", "lightgbm", "xgboost", "torch", "pyspark")
 """Packages whose versions say how a number came about, where they were loaded."""
 DONE, FAILED, NOTHING_NEW = "done", "failed", "nothing new"
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 Told = Callable[[str, Mapping[str, Any], "Run"], object]
 
 
 class Run:
-    """What a run does: ``record`` is all of it as plain data, at any time. ``told`` hears of each thing read or written.
+    """What a run does: ``record`` is all of it as plain data, at any time. ``told`` hears of each thing read.
 
     >>> Run().record["outcome"]
     'done'
@@ -49,7 +50,8 @@ class Run:
         self.notes: dict[str, dict[str, Any]] = {}
         self.more: dict[str, Any] = {}
         """What whoever keeps the record adds to it."""
-        self.outcome, self.error = DONE, None
+        self.outcome = DONE
+        self.error: Mapping[str, Any] | None = None
         self._told, self._refused = told, dict[str, list[dict[str, Any]]]()
         self._seconds: float | None = None
 
@@ -66,10 +68,10 @@ class Run:
             self.inputs.append(entry)
             self._tell("read", entry)
 
-    def refuse(self, name: str, why: Iterable[Mapping[str, Any]]) -> None:
+    def refuse(self, name: str, why: list[dict[str, Any]]) -> None:
         """Say which rows of a log were refused, and why."""
         if all(Path(one["path"]).name != Path(name).name for one in self.inputs):
-            self._refused[Path(name).name] = list(why)
+            self._refused[Path(name).name] = why
 
     def wrote(self, path: str, facts: Mapping[str, Any]) -> None:
         """Say that a file, or a folder, has its new content; more about one that is known is added to it."""
@@ -121,8 +123,8 @@ _RUN: ContextVar[Run | None] = ContextVar("concordant.record", default=None)
 def recording(told: Told | None = None) -> Iterator[Run]:
     """Keep a record of what is done inside the ``with``, in this thread: what was read, refused and written, and how.
 
-    ``record`` of what is yielded is the same object that a command writes with ``--summary run.json``, less what belongs
-    to a command (its options, its exit status); an exception is written down and goes on. ``told`` is called with
+    ``record`` of what is yielded is the object that a command writes with ``--summary run.json``, less what belongs to
+    a command (its options, its exit status); an exception is written down and goes on. ``told`` is called with
     'read', what is known of an input, and the record, as each is read.
 
     >>> import concordant as cc
@@ -156,8 +158,8 @@ def read(source: Any, role: str, **facts: Any) -> None:
         run.read(" + ".join(names) or f"a {type(source).__name__}", role, facts)
 
 
-def telling(role: str, facts: Callable[[T], Mapping[str, Any]]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make a function that reads what its first argument names tell the record so, with ``facts`` of what it returns."""
+def telling(role: str, facts: Callable[[Any], Mapping[str, Any]]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Make a function that reads what its first argument names tell so, with ``facts`` of what it returns."""
 
     def made(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
@@ -194,7 +196,10 @@ def wrote(path: str | os.PathLike[str], **facts: Any) -> None:
     name = os.path.realpath(path)
     if not facts and os.path.isfile(name):
         with open(name, "rb") as file:
-            facts = {"bytes": os.fstat(file.fileno()).st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+            facts = {
+                "bytes": os.fstat(file.fileno()).st_size,
+                "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
+            }
     run.wrote(name, facts)
 
 

@@ -45,8 +45,10 @@ def test_what_was_read_refused_noted_and_written() -> None:
     assert (log["path"], log["role"], log["bytes"]) == ("odd.csv", "log", Path("odd.csv").stat().st_size)
     assert (log["rows"], log["judgments"], log["items"], log["columns"]) == (
         4, 2, 2, {"winner": "winner", "loser": "loser"})  # fmt: skip
-    assert [(one["number"], one["of"], one["samples"][0]["place"]) for one in log["refused"]] == [
-        (1, 4, "line 4"), (1, 4, "line 3")] or [one["number"] for one in log["refused"]] == [1, 1]  # fmt: skip
+    assert sorted((one["number"], one["of"], one["samples"][0]["place"]) for one in log["refused"]) == [
+        (1, 4, "line 3"),
+        (1, 4, "line 4"),
+    ]
     (out,) = found["outputs"]
     data = Path("r.csv").read_bytes()
     assert out["path"] == os.path.realpath("r.csv") and out["rows"] == data.count(b"\n") - 1
@@ -86,8 +88,8 @@ def test_exit_statuses(arguments: list[str], status: int, outcome: str, detailed
 
 def test_refused_rows_stand_in_the_record_of_a_run_that_failed() -> None:
     (log,) = record("rank", "odd.csv", status=2)["inputs"]
-    assert log["path"] == "odd.csv" and {one["reason"] for one in log["refused"]} == {
-        "compare an item with itself", "have no winner"} or len(log["refused"]) == 2  # fmt: skip
+    assert log["path"] == "odd.csv"
+    assert "compare an item with itself" in {one["reason"] for one in log["refused"]} and len(log["refused"]) == 2
 
 
 def test_surroundings_are_told_from_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +215,7 @@ def test_a_wrong_variable_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: An
     assert "CONCORDANT_CONFIG=nowhere.toml" in capsys.readouterr().err
 
 
-def test_what_is_set_for_all_is_left_out_where_it_does_nothing(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_what_is_set_for_all_is_left_out_where_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A PrefLib file is read without an engine: given there, its threads are refused; set for all, they are not."""
     Path("x.soc").write_text(
         "# NUMBER ALTERNATIVES: 2\n# NUMBER VOTERS: 3\n# NUMBER UNIQUE ORDERS: 2\n# ALTERNATIVE NAME 1: A\n"

@@ -268,7 +268,7 @@ def command(name: str, kind: type[Options], run: Callable[[Any], None], rules: S
         options = kind.of(name, values, given & {*values}, rules)
         record = running()
         if record is not None:
-            by = context.meta.get(SET, {}) | {one: "command line" for one in given & {*values}}
+            by = context.meta.get(SET, {}) | dict.fromkeys(given & {*values}, "command line")
             said = {one: value for one, value in values.items() if value not in (None, (), False) or one in by}
             record.more |= {"command": name, "options": {"quiet": False, **said}, "set_by": by}
         check_summary(values.get("summary"), {one: value for one, value in values.items() if one != "summary"})
@@ -290,10 +290,14 @@ def command(name: str, kind: type[Options], run: Callable[[Any], None], rules: S
         default="plain",
         show_default=True,
         expose_value=False,
-        help="plain: 2 for every error; detailed: 2 bad data, 3 nothing new, 4 bad usage, 5 disk, lock, memory, package.",
+        help="plain: 2 for every error; detailed: 2 bad data, 3 nothing new, 4 bad usage, 5 disk, memory, package …",
     )
     return _Command(
-        name.split()[-1], callback=callback, params=[*_parameters(kind), form, statuses], help=kind.__doc__, context_settings=HELP
+        name.split()[-1],
+        callback=callback,
+        params=[*_parameters(kind), form, statuses],
+        help=kind.__doc__,
+        context_settings=HELP,
     )
 
 

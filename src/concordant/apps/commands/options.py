@@ -161,7 +161,17 @@ class CompareOptions(RankOptions, BoardOptions):
     """
 
     absent = frozenset(
-        {"quasi", "across_components", "reference", "statistics", "moving", "drift", "paths", "positions", "coefficients"}
+        {
+            "quasi",
+            "across_components",
+            "reference",
+            "statistics",
+            "moving",
+            "drift",
+            "paths",
+            "positions",
+            "coefficients",
+        }
     ) | {*FusionOptions.__annotations__}
     structure: str = option("S", f"{any_of(STRUCTURES)}.", default="bradley-terry")
     pair: tuple[tuple[str, str], ...] = option(
@@ -417,7 +427,8 @@ class ServeOptions(AbstentionOptions):
     """Answer requests over HTTP by a fitted model: POST /score, /rank, /compare; GET /health, /ready, /metrics.
 
     There is no TLS, and no login but a token: for others than this machine, put it behind a proxy. Ctrl-C and SIGTERM
-    end it when the requests that have begun are answered; SIGHUP loads model and features anew, and no request is lost. --abstain and what belongs to it are as for concordant score.
+    end it when the requests that have begun are answered; SIGHUP loads model and features anew,
+    and no request is lost. --abstain and what belongs to it are as for concordant score.
 
     \b
     Examples:
@@ -459,7 +470,8 @@ class ServeOptions(AbstentionOptions):
         "SECONDS", "Look every so often whether model or features were replaced, and load them anew.", type=SECONDS
     )
     shadow: str | None = option(
-        "DIR", "A second model, to be compared: it answers a share of the requests, too, and nobody is sent its answers."
+        "DIR",
+        "A second model, to be compared: it answers a share of the requests, too, and nobody is sent its answers.",
     )
     shadow_share: float = option(
         "S", "With --shadow: the share of the requests.", default=0.1, type=click.FloatRange(0, 1, min_open=True)

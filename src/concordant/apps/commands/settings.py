@@ -27,7 +27,6 @@ NAMES = (
 )
 """Options that may be set so."""
 LONGEST = 1 << 16
-OTHERS = ("CONFIG", "SERVE_TOKEN")
 
 
 def settings_of(command: str, options: Collection[str], commands: Collection[str]) -> dict[str, tuple[Any, str]]:
@@ -64,9 +63,8 @@ def _of_environment() -> Iterator[tuple[str, tuple[Any, str]]]:
     for variable, value in os.environ.items():
         if variable in known:
             yield known[variable], (value, variable)
-        elif variable.startswith(PREFIX) and variable.removeprefix(PREFIX) not in OTHERS:
-            if close := get_close_matches(variable, known, 1, 0.9):
-                raise UsageError(f"{variable}: there is no such setting; did you mean {close[0]}?")
+        elif variable.startswith(PREFIX) and (close := get_close_matches(variable, known, 1, 0.9)):
+            raise UsageError(f"{variable}: there is no such setting; did you mean {close[0]}?")
 
 
 def _of_file(

@@ -85,9 +85,9 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
     """Return the ranker of a model directory; its scores are those of the ranker that was kept.
 
     Every file's hash is checked first. No pickle is read unless ``unsafe_pickle=True`` asks for it. ``origin_`` of what
-    is returned says where it comes from: its ``hash``, the SHA-256 of all that decides a score; ``made``, the time when
-    it was kept and of what it was made, where a record of the fit was kept (``recording``; every command keeps one);
-    the version of ``concordant`` that wrote it; what the writer said ``about`` it.
+    is returned says where it comes from: its ``hash``, the SHA-256 of all that decides a score; when and of what it was
+    ``made``, the latter where a record of the fit was kept (``recording``; every command keeps one); the version of
+    ``concordant`` that wrote it; what the writer said ``about`` it.
 
     Errors (InputError): no model, a changed byte, a newer format, an unknown ranker, parts that do not fit together;
     UsageError for a pickle.
@@ -125,7 +125,7 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
 
 
 def _now() -> str:
-    """When a model is kept; SOURCE_DATE_EPOCH, in seconds, makes it another time, so that two runs write equal bytes."""
+    """When a model is kept; SOURCE_DATE_EPOCH, in seconds, sets another time, so that two runs write equal bytes."""
     said = os.environ.get("SOURCE_DATE_EPOCH", "")
     when = datetime.fromtimestamp(int(said), UTC) if said.isdecimal() and len(said) < 12 else datetime.now(UTC)
     return when.isoformat(timespec="seconds")

@@ -226,8 +226,8 @@ def create_app(
 
     ``features`` are those of the items that may be asked for by their labels (any form that ``predict`` takes);
     ``name`` is what /health calls the model; an ``AbstainingRanker`` declines pairs as it does. Each
-    request is told to ``lines``; ``access`` says whom it answers (default: whoever asks). ``operation`` has the counters
-    of /metrics, ``shadow`` is a second model whose answers are compared. Errors: those of ``Served``.
+    request is told to ``lines``; ``access`` says whom it answers (default: whoever asks). ``operation`` has the
+    counters of /metrics, ``shadow`` is a second model whose answers are compared. Errors: those of ``Served``.
 
     >>> from concordant.preferences.preferences import Preferences
     >>> from concordant.learning.rankers.edges import EdgeRanker

@@ -95,10 +95,15 @@ class Metrics:
         ]  # fmt: skip
         say("requests_total", "counter", "Requests answered.", asked)
         name = "request_duration_seconds"
-        lines += [f"# HELP concordant_{name} Time from a request's head to its answer.", f"# TYPE concordant_{name} histogram"]
+        lines += [
+            f"# HELP concordant_{name} Time from a request's head to its answer.",
+            f"# TYPE concordant_{name} histogram",
+        ]
         for path in _TIMED:
             up = np.cumsum([at[path, bucket] for bucket in BUCKETS]).tolist()
-            lines += [f"concordant_{name}_bucket{_labels(path=path, le=_number(b))} {_number(n)}" for b, n in zip(BUCKETS, up)]
+            lines += [
+                f"concordant_{name}_bucket{_labels(path=path, le=_number(b))} {_number(n)}" for b, n in zip(BUCKETS, up)
+            ]
             lines += [f"concordant_{name}_sum{_labels(path=path)} {at[path, 'sum']!r}"]
             lines += [f"concordant_{name}_count{_labels(path=path)} {_number(up[-1])}"]
         say("requests_in_progress", "gauge", "Requests that are worked on.", [("", at["inside"])])

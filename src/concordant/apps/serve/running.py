@@ -330,7 +330,7 @@ def _own(listener: socket.socket) -> socket.socket:
 
 @dataclass(frozen=True)
 class Answering:
-    """What answers requests: the application, its limits and its log, what exchanges the model, what is done at the end."""
+    """What answers requests: the application, its limits, its log, what exchanges the model, what ends it."""
 
     app: Any
     limits: Limits
@@ -440,8 +440,9 @@ def answer_in_workers(
 ) -> None:
     """Answer requests in so many processes, each with what ``make`` (which must pickle) returns of its number.
 
-    ``started`` is called when all of them answer. One that dies later is started anew; SIGHUP is handed on to all. SIGTERM raises SystemExit(0),
-    Ctrl-C KeyboardInterrupt, after the workers have ended. Errors: UsageError for workers that do not come up.
+    ``started`` is called when all of them answer. One that dies later is started anew; SIGHUP is handed on to all.
+    SIGTERM raises SystemExit(0), Ctrl-C KeyboardInterrupt, after the workers have ended. Errors: UsageError for workers
+    that do not come up.
     """
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     before_break = signal.signal(signal.SIGINT, signal.default_int_handler)

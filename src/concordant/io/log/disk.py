@@ -98,8 +98,8 @@ def in_place_of(
 ) -> Iterator[Path]:
     """Yield a new file beside ``name``, which takes its place at the end: whole or not at all. A link stays one.
 
-    ``guarded`` makes what removes the new file happen also where the process ends in between. Errors (Unavailable): what
-    the disk refuses; ``option`` is what named the file.
+    ``guarded`` makes what removes the new file happen also where the process ends in between. Errors (Unavailable):
+    what the disk refuses; ``option`` is what named the file.
     """
     check_replaced(name, option)
     path = Path(name).resolve()

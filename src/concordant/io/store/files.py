@@ -124,9 +124,7 @@ def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
             while not _taken(handle, store):
                 if time.monotonic() >= until:
                     holder = _holder(handle)
-                    raise Unavailable(
-                        f"{store}: {holder} is writing to it; waited {wait:g} s (", Setting("wait"), ")"
-                    )
+                    raise Unavailable(f"{store}: {holder} is writing to it; waited {wait:g} s (", Setting("wait"), ")")
                 time.sleep(min(PAUSE, max(until - time.monotonic(), 0)))
             if not _named(handle, path):
                 continue  # whoever held it made no store and has removed it

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, Unavailable, UsageError
+from concordant.errors import InputError, Unavailable
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.estimator import known
