@@ -139,7 +139,7 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": TIES, "--covariate": COLUMNS}
     | {"--home": FLAG, "--neutral": COLUMNS, "--interval": ["hessian", "sandwich", "bootstrap", "none", "x"]}
     | {"--replicates": INTS, "--level": FLOATS, "--quasi": FLAG, "--pool": FLAG, "--across-components": FLAG}
-    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--summary": FLAG}
+    | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--statistics": FLAG}
     | {"--time": COLUMNS, "--half-life": TIMES, "--moving": FLAG, "--drift": FLOATS, "--at": TIMES}
     | {"--paths": ["paths.csv", "no/paths.csv", "x", ""], "--coefficients": ["c.csv", "paths.csv", "x", ""]}
     | {"--reference": [*COLUMNS, "a"], "--k": FLOATS, "--normalise": ["z-score", "min-max", "x"]}
@@ -272,7 +272,7 @@ READS: dict[str, tuple[str, ...]] = {
     "audit": ("log", "propensities"),
     "report": ("log", "features", "model", "model_judge"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
-    "serve": ("model", "features", "judgments", "judged_features", "token_file"),
+    "serve": ("model", "features", "judgments", "judged_features", "token_file", "shadow"),
     "ingest": ("logs", "known"),
     "reproduce": ("name", "data"),
     "counterexample": ("name",),
@@ -319,7 +319,7 @@ def read_and_written(arguments: list[str]) -> tuple[set[str], set[str]]:
         flat = [one for value in given for one in (value if isinstance(value, tuple | list) else [value])]
         return {os.path.normpath(one) for one in flat if isinstance(one, str) and one}
 
-    written = named(WRITES[name])
+    written = named((*WRITES[name], "summary"))
     if name == "store export":
         written |= {str(beside(Path(output))) for output in written if Path(output).name}
     if name in ("ingest", "store compact"):
@@ -502,7 +502,7 @@ def draw_case(random: Random, command: str) -> Case:
 def _by_type(command: str) -> dict[str, list[str]]:
     """Return values for every option of a command, by its type; not for those that name files."""
     found = {}
-    named = {*WRITES.get(command, ()), *READS.get(command, ()), "master", "engine"}
+    named = {*WRITES.get(command, ()), *READS.get(command, ()), "master", "engine", "summary", "exit_status"}
     for one in dict(every_command())[command].params:
         if isinstance(one, click.Option) and not one.is_eager and one.name not in named:
             kind = one.type.name

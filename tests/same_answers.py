@@ -257,7 +257,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "broken-rows": "rank broken.csv",
         "broken-rows-left-out": "rank broken.csv --on-error skip",
         "said-as-json": "rank food.csv --log-format json",
-        "summary": "rank results.csv.gz --home --neutral neutral --ties davidson --summary",
+        "summary": "rank results.csv.gz --home --neutral neutral --ties davidson --statistics",
     },
     "store": {
         "ingest": "ingest monday.csv tuesday.csv --store pairs.store",

@@ -44,10 +44,10 @@ WINGS = (
 """Wings from the ground up: a wing imports only wings below it."""
 APART = {("ranking", "io"), ("losses", "io"), ("boards", "io"), ("auditing", "io"), ("io", "losses")}
 """The method does not know where a log lies."""
-BESIDE = ("errors", "progress", "spark", "torch", "__init__", "__main__")
+BESIDE = ("errors", "mlflow", "progress", "record", "spark", "torch", "__init__", "__main__")
 """What else lies at the top of the package: the ground, the public modules, the entry."""
-GROUND = ("errors", "progress")
-ABOVE = {"spark": ("apps",), "torch": ("abstention", "learning"), "__main__": ("apps",)}
+GROUND = ("errors", "progress", "record")
+ABOVE = {"mlflow": ("apps",), "spark": ("apps",), "torch": ("abstention", "learning"), "__main__": ("apps",)}
 """Public modules beside the wings, and the highest wings they may import."""
 
 INSIDE_FUNCTIONS = {
@@ -80,6 +80,9 @@ INSIDE_FUNCTIONS = {
         for name in ("regressors", "stopping")
     },
     ("apps/doctor/examine.py", "concordant.boards.ranked_scores"): "start-up time: SciPy's statistics, for scores only",
+    ("mlflow.py", "mlflow"): "optional: the extra mlflow",
+    ("apps/commands/given.py", "concordant.apps.commands"): "the names of the commands stand above",
+    ("record.py", "resource"): "not on every system",
     ("apps/commands/__init__.py", "pyarrow"): "start-up time: help needs none",
     ("apps/models/regressors.py", "concordant.kernels.tree_walks"): "start-up time: Numba, for many rows only",
     ("auditing/transitivity.py", "concordant.kernels.paths"): "start-up time: Numba, for many paths only",
@@ -90,7 +93,6 @@ INSIDE_FUNCTIONS = {
     ("apps/export/export.py", "concordant.apps.export.onnx"): "optional: the extra onnx",
     ("apps/reproduction/abstention.py", "concordant.apps.reproduction.cifar"): "optional: the extra torch",
     ("apps/reproduction/outcome.py", "matplotlib"): "optional: the extra figures",
-    ("apps/commands/__init__.py", "concordant.errors"): "start-up time of --help",
     ("apps/commands/__init__.py", "concordant.apps.commands.options"): "start-up time of --help",
     **{
         (f"apps/commands/{name}.py", "concordant.apps.commands.on_spark"): "optional: the extra spark"

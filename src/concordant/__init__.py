@@ -41,7 +41,14 @@ if TYPE_CHECKING:
     from concordant.boards.judges import Judges, judges
     from concordant.boards.prediction_powered import PredictionPowered, prediction_powered
     from concordant.boards.ranked_scores import ScoreBoard, rank_scores
-    from concordant.errors import CannotRank, ConcordantError, InputError, NoMaximumLikelihood, UsageError
+    from concordant.errors import (
+        CannotRank,
+        ConcordantError,
+        InputError,
+        NoMaximumLikelihood,
+        Unavailable,
+        UsageError,
+    )
     from concordant.io.ingest import Store
     from concordant.io.read import read
     from concordant.io.score_tables import read_scores
@@ -78,6 +85,7 @@ if TYPE_CHECKING:
     from concordant.ranking.rank import Ranking, rank
     from concordant.ranking.structures import structure
     from concordant.ranking.trees import RankingTree, ranking_tree
+    from concordant.record import recording
 
 
 __version__ = "0.1.0"
@@ -115,6 +123,7 @@ _HOMES = {
     "Report": "apps.report.report",
     "ScoreBoard": "boards.ranked_scores",
     "Store": "io.ingest",
+    "Unavailable": "errors",
     "UsageError": "errors",
     "auc": "losses.metrics.auc",
     "auc_difference": "losses.metrics.auc",
@@ -160,6 +169,7 @@ _HOMES = {
     "read_judged": "learning.features.reading",
     "read_scores": "io.score_tables",
     "reciprocal_rank": "losses.metrics.relevant",
+    "recording": "record",
     "report": "apps.report.report",
     "sampled_abstention_loss": "abstention.losses",
     "save_model": "apps.models.saving",
@@ -204,6 +214,7 @@ __all__ = [
     "Report",
     "ScoreBoard",
     "Store",
+    "Unavailable",
     "UsageError",
     "auc",
     "auc_difference",
@@ -249,6 +260,7 @@ __all__ = [
     "read_judged",
     "read_scores",
     "reciprocal_rank",
+    "recording",
     "report",
     "sampled_abstention_loss",
     "save_model",

@@ -5,7 +5,8 @@
     ConcordantError(ValueError)       anything a user can mend; the command prints it as one line and exits with 2
     ├── InputError                    the log cannot be read, or rows of it cannot be understood
     ├── UsageError                    an option or an argument that is not allowed here
-    │   └── Idle                      one that would do nothing here: nothing reads it on the way that the others choose
+    │   ├── Idle                      one that would do nothing here: nothing reads it on the way that the others choose
+    │   └── Unavailable               the surroundings fail: the disk, a lock, memory, a package; later it may work
     └── CannotRank                    the data do not determine what was asked for
         └── NoMaximumLikelihood       plain maximum likelihood does not exist (names the items)
 """
@@ -21,8 +22,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 __all__ = [
-    *("CannotRank", "ConcordantError", "Idle", "InputError", "NoMaximumLikelihood", "UsageError", "refuse_idle"),
-    *("Setting", "counted", "did_you_mean", "few", "in_order", "twice", "whole_number"),
+    *("CannotRank", "ConcordantError", "Idle", "InputError", "NoMaximumLikelihood", "Unavailable", "UsageError"),
+    *("refuse_idle", "Setting", "counted", "did_you_mean", "few", "in_order", "twice", "whole_number"),
 ]
 
 
@@ -111,6 +112,17 @@ class Idle(UsageError):
     def said(self, write: Callable[[Setting], str] = str) -> str:
         """Return the sentence with its parameters as ``write`` writes them."""
         return f"{write(Setting(self.option))} does nothing here: {self.why}; {self.instead}"
+
+
+class Unavailable(UsageError):
+    """The surroundings fail, not the call: a full disk, no permission, another writer, a package that is not installed.
+
+    The same call may work later, or elsewhere.
+
+    >>> import concordant as cc
+    >>> issubclass(cc.Unavailable, cc.UsageError)
+    True
+    """
 
 
 def refuse_idle(given: Mapping[str, Any], usual: Mapping[str, Any], why: str, instead: str = "leave it out") -> None:

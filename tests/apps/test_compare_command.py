@@ -80,9 +80,9 @@ def test_what_cannot_be_compared_is_said(votes, capsys, asked, said):
 
 
 def test_a_summary_is_said_beside_the_ranking(votes, capsys):
-    status, out, err = call(capsys, "rank", votes, "--pool", "--ties", "davidson", "--summary")
+    status, out, err = call(capsys, "rank", votes, "--pool", "--ties", "davidson", "--statistics")
     assert status == 0 and "log-likelihood" not in out
     said = cc.rank(cc.read(votes).pool(), ties="davidson").summary().lines()
     assert len(said) > 3 and all(f"note: {line}" in err for line in said)
-    status, _, err = call(capsys, "rank", votes, "--structure", "borda", "--summary")
-    assert status == 2 and "--summary does nothing here: borda is fitted by no likelihood" in err
+    status, _, err = call(capsys, "rank", votes, "--structure", "borda", "--statistics")
+    assert status == 2 and "--statistics does nothing here: borda is fitted by no likelihood" in err

@@ -22,6 +22,7 @@ import concordant as cc
 from concordant.apps.commands import main, progress, saying
 from concordant.apps.commands.bars import line_of, rows_of
 from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.settings import early
 from concordant.progress import Stage, listen, listener, stage, steps
 
 QUICK = "from concordant.apps.commands import main, progress as p; p.DELAY, p.BRIEF = {delay}, 0; main()"
@@ -241,7 +242,7 @@ def test_lines_of_json(log: Path, run: Any, tmp_path: Path, monkeypatch: pytest.
     assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
     assert all(list(line)[:4] == ["time", "level", "event", "message"] for line in lines)
     events = [line["event"] for line in lines]
-    assert {"log", "wrote", "progress", "note"} == set(events)
+    assert {"read", "log", "wrote", "progress", "note", "run"} == set(events)
     told = [line for line in lines if line["event"] == "progress" and line["what"] == "bootstrap"]
     assert told and all(0 <= line["done"] <= line["total"] == 2000 for line in told)
     assert [line["done"] for line in told] == sorted(line["done"] for line in told)
@@ -266,7 +267,8 @@ def test_an_error_is_one_line_of_json(arguments: list[str], run: Any, monkeypatc
     if arguments == ["rnak"]:
         return
     for option in (["--log-format", "json"], ["--log-format=json"]):
-        said = json.loads(run(*arguments, *option, status=2)[1])
+        said, *rest = [json.loads(line) for line in run(*arguments, *option, status=2)[1].splitlines()]
+        assert [one["event"] for one in rest] == ["run"] * ("--quiet" not in arguments)
         assert (said["level"], said["event"]) == ("error", "error")
         assert f"error: {said['message']}\n" == plain
 
@@ -274,7 +276,7 @@ def test_an_error_is_one_line_of_json(arguments: list[str], run: Any, monkeypatc
 def test_warnings_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     import warnings
 
-    with saying.said_as(["--log-format", "json"]), warnings.catch_warnings():
+    with saying.said_as(json=True), warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn("two\nlines", RuntimeWarning, stacklevel=1)
     said = json.loads(capsys.readouterr().err)
@@ -282,10 +284,8 @@ def test_warnings_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_words_after_two_dashes_are_no_options() -> None:
-    with saying.said_as(["rank", "--", "--log-format", "json"]):
-        assert not saying.as_json()
-    with saying.said_as(["rank", "--log-format=json", "--log-format", "text"]):
-        assert not saying.as_json()
+    assert early(["rank", "--", "--log-format", "json"], "log-format", ["rank"]) is None
+    assert early(["rank", "--log-format=json", "--log-format", "text"], "log-format", ["rank"]) == "text"
 
 
 @pytest.mark.parametrize("name", ["rank", "fit", "score", "evaluate", "audit", "ingest", "reproduce", "counterexample",
@@ -293,7 +293,7 @@ def test_words_after_two_dashes_are_no_options() -> None:
                                   "store export", "store info"])  # fmt: skip
 def test_every_command_has_the_options(name: str, run: Any) -> None:
     shown = run(*name.split(), "--help")[0]
-    assert "--quiet" in shown and "--log-format" in shown
+    assert all(one in shown for one in ("--quiet", "--log-format", "--summary", "--exit-status"))
 
 
 def test_a_broken_terminal_does_not_stop_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,8 +100,9 @@ def test_serves_until_sigterm_and_ends_what_has_begun(folder: Path) -> None:
         assert server.post("/score", SCORED)[0] == 200
         _end_amid_a_request(server)
         assert server.stop(0) == 0
-    said = [one for one in map(json.loads, server.lines) if one["event"] != "progress"]
+    said = [one for one in map(json.loads, server.lines) if one["event"] not in ("progress", "read")]
     assert all({"time", "level", "event"} <= set(one) for one in said) and "Traceback" not in "".join(server.lines)
+    assert said.pop()["event"] == "run"
     assert said[0]["event"] == "note" and said[0]["message"].startswith("abstains where items are at most γ = 0.2")
     assert [one["event"] for one in said[1:]] == ["serving", *["request"] * (len(said) - 3), "stopped"]
     assert (said[-2]["path"], said[-2]["status"]) == ("/score", 200)

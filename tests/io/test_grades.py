@@ -168,7 +168,7 @@ def test_the_command_asks_which_reading_is_meant(tmp_path, capfd):
     assert "from 'response1' (-3) to 'response2' (3)" in ordered[2]
     assert run("rank", path, *scale, "--structure", "borda")[0] == 0
     board, more = tmp_path / "board.csv", tmp_path / "more.csv"
-    asked = ["--ties", "cumulative", "-o", board, "--coefficients", more, "--summary"]
+    asked = ["--ties", "cumulative", "-o", board, "--coefficients", more, "--statistics"]
     status, _, said = run("rank", path, *scale, *asked)
     assert status == 0
     assert more.read_text().splitlines()[1].startswith("all,threshold 0|1,threshold 0|1,")

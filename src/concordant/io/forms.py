@@ -14,6 +14,7 @@ from concordant.preferences.layouts import Layout, plain
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
 from concordant.progress import stage
+from concordant.record import said_of
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,21 @@ class Reading:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of how the log was read, and labels that look alike."""
         return self.preferences.notes
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What stands of the log in the record of a run (``concordant.recording``)."""
+        prefs = self.preferences
+        return {
+            "kind": str(prefs.kind),
+            "columns": dict(self.roles),
+            "rows": self.rows,
+            "refused": said_of(self.rejects),
+            "judgments": len(prefs),
+            "queries": len(prefs.queries),
+            "items": len(prefs.items),
+            "notes": [getattr(note, "code", str(note)) for note in prefs.notes],
+        }
 
     def report(self) -> str:
         """Return one line about all that was refused; empty when nothing was."""

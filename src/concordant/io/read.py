@@ -31,6 +31,7 @@ from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
 from concordant.preferences.pooling import settle_queries, settle_unranked
 from concordant.preferences.preferences import Preferences, counted_lists
+from concordant.record import telling
 
 
 def read(
@@ -128,6 +129,7 @@ def read_log(source: Any, *, unranked: str | None = None, pool: bool | None = No
     return replace(reading, preferences=settle_queries(prefs, pool, reading.name, column, named=named))
 
 
+@telling("log", lambda reading: reading.record)
 def read_as_made(
     source: Any,
     *,

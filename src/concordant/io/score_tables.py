@@ -35,6 +35,7 @@ from concordant.io.published.published import SCORES, Published
 from concordant.preferences.layouts import ALIASES, is_aside, plain
 from concordant.preferences.notes import Note
 from concordant.preferences.values import texts
+from concordant.record import telling
 
 Floats = NDArray[np.float64]
 LAYOUTS = ("long", "systems-by-tasks", "tasks-by-systems")
@@ -108,6 +109,7 @@ def read_scores(
     return table.replace_schema_metadata({**(table.schema.metadata or {}), "notes": "\n".join(map(str, notes))})
 
 
+@telling("scores", lambda found: {"rows": len(found[0]), "notes": [getattr(note, "code", note) for note in found[1]]})
 def scores_of(
     source: Any,
     *,

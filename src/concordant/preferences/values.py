@@ -24,6 +24,7 @@ from concordant.errors import InputError
 from concordant.preferences.counts import MOST
 from concordant.preferences.messages import labelled, message_label
 from concordant.preferences.notes import Note
+from concordant.record import refused
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ def say(name: str, rejects: Sequence[Reject]) -> Note:
     >>> say("votes.csv", [Reject(unknown, 3, 1204, (("line 17", "lefft"),))])
     "votes.csv: 3 of 1,204 rows have an unknown outcome (line 17: 'lefft'). Allowed: left, right, tie."
     """
+    refused(name, rejects)
     parts: list[str] = []
     for place, reject in enumerate(rejects):
         parts.append(str(reject))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import ConcordantError, UsageError, did_you_mean, whole_number
+from concordant.errors import Unavailable, UsageError, did_you_mean, whole_number
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.status import Status
@@ -309,14 +309,14 @@ def as_markdown(board: Ranking, rows: int | None = None, said: Callable[[str], s
 def canvas(axes: Any, width: float, height: float, *, shown: bool = True) -> Any:
     """Return the axes that were given, or those of a new figure, which a notebook shows unless it is for a file.
 
-    Error (ConcordantError): Matplotlib is not installed.
+    Error (Unavailable): Matplotlib is not installed.
     """
     if axes is not None:
         return axes
     try:
         from matplotlib import figure, pyplot
     except ImportError:
-        raise ConcordantError("figures need Matplotlib: pip install 'concordant[figures]'") from None
+        raise Unavailable("figures need Matplotlib: pip install 'concordant[figures]'") from None
     made = (pyplot.figure if shown else figure.Figure)(figsize=(width, height), layout="constrained")
     return made.subplots()
 
@@ -438,7 +438,7 @@ class Shown:
         most : items, the best ones.
         axes : where to draw; not given: a new figure.
 
-        Errors: ConcordantError without Matplotlib; UsageError for another kind, an unknown query, no intervals.
+        Errors: Unavailable without Matplotlib; UsageError for another kind, an unknown query, no intervals.
 
         >>> import concordant as cc
         >>> cc.rank(cc.Preferences.from_comparisons(["a", "b"], ["b", "a"])).plot("hexagons")

@@ -11,8 +11,20 @@ from typing import Any
 
 import click
 
+from concordant.apps.commands.run_record import (
+    NO,
+    STOPPED,
+    SURROUNDINGS,
+    USAGE,
+    finish,
+    outcome_of,
+    status_of,
+)
 from concordant.apps.commands.saying import Watch, as_json, said_as, say, watched
+from concordant.apps.commands.settings import early
 from concordant.apps.commands.standard import standard_streams
+from concordant.errors import ConcordantError, did_you_mean
+from concordant.record import Run, recording
 
 COMMANDS = {
     "doctor": "Say what a file is, what it supports, what stops it, and what to run next.",
@@ -72,8 +84,6 @@ class _Lazy(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS:
-            from concordant.errors import did_you_mean
-
             raise click.UsageError(f"unknown command {args[0]!r}: {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
@@ -85,27 +95,47 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command; errors that a user can mend are one line on stderr and exit status 2.
+    """Run the command; errors that a user can mend are one line on stderr and exit status 2 (``run_record``).
 
     Ctrl-C and SIGTERM end it with one line and the status 130 or 143. Streams that are closed or full end nothing
     (``standard``); output that could not be written to standard output makes the status 2.
     """
     own = arguments is None
-    with standard_streams(own=own) as streams, said_as(sys.argv[1:] if arguments is None else arguments):
-        with watched(_say_interrupted, to_the_end=own) as watch:
-            try:
-                status = _run(arguments, watch)
-            except (Stopped, KeyboardInterrupt, click.Abort):
-                watch.say()
-                status = watch.status
-        trouble, missed = streams.trouble()
-        if trouble and status == 0:
-            if missed:
-                status = _failed(trouble)
-            else:
-                say("note", trouble)
-        if status:
-            sys.exit(status)
+    asked = sys.argv[1:] if arguments is None else arguments
+    json = early(asked, "log-format", COMMANDS) == "json"
+    with standard_streams(own=own) as streams, said_as(json=json), recording(_said_of_inputs) as run:
+        run.more |= {"command": asked[0] if asked and asked[0] in COMMANDS else None, "arguments": asked}
+        status = 1  # of a mistake of our own, whose traceback is shown
+        run.outcome = "failed"
+        try:
+            with watched(_say_interrupted, to_the_end=own) as watch:
+                try:
+                    status = _run(arguments, asked, watch, run)
+                except (Stopped, KeyboardInterrupt, click.Abort):
+                    watch.say()
+                    status = watch.status
+                    run.end(STOPPED)
+            trouble, missed = streams.trouble()
+            if trouble and status == 0:
+                if missed:
+                    status = _failed(trouble, SURROUNDINGS, asked, run)
+                else:
+                    say("note", trouble)
+        finally:
+            if run.more["command"]:
+                status = finish(run, asked, status, _is_quiet(run, asked))
+    if status:
+        sys.exit(status)
+
+
+def _is_quiet(run: Run, asked: list[str]) -> bool:
+    return bool(run.more.get("options", {}).get("quiet", {"-q", "--quiet"} & {*asked}))
+
+
+def _said_of_inputs(event: str, facts: Any, run: Run) -> None:
+    """Say what was read, where a log of JSON is written."""
+    if as_json() and not _is_quiet(run, []):
+        say(event, f"{event} {facts['path']}", **facts)
 
 
 class _NoPandas:
@@ -135,28 +165,34 @@ def _leave_pandas_out(arguments: list[str]) -> None:
         sys.meta_path.remove(without)
 
 
-def _run(arguments: list[str] | None, watch: Watch) -> int:
+def _run(arguments: list[str] | None, asked: list[str], watch: Watch, run: Run) -> int:
     """Run the command and return its exit status."""
+    run.outcome = "done"
     try:
         _call(arguments, watch)
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except SystemExit as stop:  # what was to hold does not
+        run.end(NO)
+        return int(stop.code or 0)
     except click.exceptions.NoArgsIsHelpError as problem:
         click.echo(problem.format_message(), err=True)
-        return 2
+        run.end(USAGE)
+        return status_of(USAGE, asked, COMMANDS)
     except click.ClickException as problem:
-        return _failed(problem.format_message())
-    except ValueError as problem:
-        from concordant.errors import ConcordantError
-
-        if not isinstance(problem, ConcordantError):
-            raise
-        return _failed(str(problem))
+        return _failed(problem.format_message(), outcome_of(problem), asked, run)
+    except ConcordantError as problem:
+        return _failed(str(problem), outcome_of(problem), asked, run)
     except MemoryError:
-        return _failed("not enough memory")
+        return _failed("not enough memory", SURROUNDINGS, asked, run)
     except OSError as problem:
-        return _failed(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
-    return 0
+        said = f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": ")
+        return _failed(said, SURROUNDINGS, asked, run)
+    except Exception as problem:
+        run.end("failed", {"kind": "a mistake of concordant", "message": f"{type(problem).__name__}: {problem}"})
+        raise
+    run.end()
+    return status_of(run.outcome, asked, COMMANDS)
 
 
 def _call(arguments: list[str] | None, watch: Watch) -> None:
@@ -170,11 +206,13 @@ def _call(arguments: list[str] | None, watch: Watch) -> None:
         raise
 
 
-def _failed(message: str) -> int:
+def _failed(message: str, outcome: str, asked: list[str], run: Run) -> int:
     text = " ".join(message.split())
     more = len(text) - LONGEST
-    say("error", text if more <= 0 else f"{text[:LONGEST]} … ({more:,} more characters)", level="error")
-    return 2
+    text = text if more <= 0 else f"{text[:LONGEST]} … ({more:,} more characters)"
+    say("error", text, level="error", kind=outcome)
+    run.end(outcome, {"kind": outcome, "message": text})
+    return status_of(outcome, asked, COMMANDS)
 
 
 def _say_interrupted() -> None:

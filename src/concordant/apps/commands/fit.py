@@ -41,6 +41,7 @@ from concordant.errors import ConcordantError, InputError, UsageError, counted, 
 from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import locate
 from concordant.io.read import read_log
+from concordant.io.store.segments import fingerprint
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_judged
 from concordant.learning.features.streamed import FeatureFile
@@ -57,6 +58,7 @@ from concordant.losses.surrogates import surrogate
 from concordant.preferences.counted import refuse_crossed
 from concordant.progress import stage
 from concordant.ranking.structures import structure
+from concordant.record import add
 
 
 def fit(options: FitOptions) -> None:
@@ -235,6 +237,7 @@ def _preferences(
     by_query = rows.query is not None  # who scores the rows of a query needs the queries
     reading = read_log(log, **asked_of(options) | ({"pool": False} if by_query and options.pool is None else {}))
     refuse_crossed(reading.preferences, "a fit")
+    add(log, judgments_sha256=fingerprint(reading.preferences))
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     if not options.quiet:
         told += [

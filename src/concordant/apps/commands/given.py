@@ -25,14 +25,17 @@ from typing import (
 import click
 from click.core import ParameterSource
 
+from concordant.apps.commands.run_record import check_summary, said_of
 from concordant.apps.commands.saying import say
+from concordant.apps.commands.settings import settings_of
 from concordant.errors import ConcordantError, Idle, Setting
 from concordant.preferences.notes import Note
+from concordant.record import running
 
 HELP = {"help_option_names": ["-h", "--help"]}
-ANYWHERE = frozenset({"quiet", "seed", "spreadsheet_safe"})
+ANYWHERE = frozenset({"quiet", "seed", "spreadsheet_safe", "summary"})
 """Options that every way takes: how much is said, a seed, which promises equal output and keeps that promise where
-nothing is drawn, too, and the form of texts in CSV, which is checked before anything else."""
+nothing is drawn, too, the form of texts in CSV, which is checked before anything else, and the record of the run."""
 
 RENAMED = {"log": "log_features", "names": "feature_columns", "unsafe_pickle": "unsafe_load_pickle"}
 """Options that have another name than the parameters of functions that they set, by the latter."""
@@ -76,6 +79,10 @@ class Rule:
     instead: str = "leave it out"
 
 
+SET = "concordant.settings"
+"""Of a context: where what was not given on the command line is set, by option."""
+
+
 class _Known(dict[str, Any]):
     """Options and facts by name; None for what is not known."""
 
@@ -116,6 +123,9 @@ class Options:
     absent: ClassVar[frozenset[str]] = frozenset()
     """Options of the classes that this one is made of which its command does not have."""
     quiet: bool = flag("No progress and no notes.", "-q")
+    summary: str | None = option(
+        "F.json", "Write a record of the run to F.json: what was read, refused and written, options, time, memory."
+    )
     _way: _Way = field(default_factory=_Way, init=False)
 
     def __new__(cls, **_: Any) -> Self:
@@ -156,8 +166,8 @@ class Options:
 
     def say_notes(self, notes: Iterable[str]) -> None:
         """Say each note, unless --quiet."""
-        for note in () if self.quiet else notes:
-            say_note(note)
+        for note in notes:
+            say_note(note, quiet=self.quiet)
 
     def check(self) -> None:
         """Refuse what is wrong whatever the command does."""
@@ -180,6 +190,7 @@ class _Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             self._once(self.make_parser(ctx).parse_args(list(args))[2])
+            ctx.default_map = self._settings(ctx)
         return super().parse_args(ctx, args)
 
     def _once(self, order: Sequence[click.Parameter]) -> None:
@@ -189,11 +200,38 @@ class _Command(click.Command):
                 raise click.UsageError(f"{_flag(one)} is given twice; give it once")
             seen.add(one)
 
+    def _settings(self, ctx: click.Context) -> dict[str, Any]:
+        """Return what environment and file set for this command, each value tried. Errors: UsageError, InputError."""
+        from concordant.apps.commands import COMMANDS
+
+        named = {one.name: one for one in self.params if isinstance(one, click.Option) and one.name}
+        name = " ".join(ctx.command_path.split()[1:])
+        found = {}
+        for key, (value, where) in settings_of(name, named, COMMANDS).items():
+            one = named[key]
+            found[key] = value.split() if one.multiple and isinstance(value, str) else value
+            try:
+                one.type_cast_value(ctx, found[key])
+            except click.UsageError as problem:
+                raise click.UsageError(f"{where}: {_flag(one)}: {problem.message}") from None
+            ctx.meta.setdefault(SET, {})[key] = where
+        return found
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            options = super().invoke(ctx)
+            while True:
+                try:
+                    options = super().invoke(ctx)
+                    break
+                except Idle as problem:  # what is set for every command does nothing here: this one goes without
+                    if ctx.get_parameter_source(problem.option) is not ParameterSource.DEFAULT_MAP:
+                        raise
+                    one = next(one for one in self.params if one.name == problem.option)
+                    ctx.meta[SET].pop(problem.option)
+                    ctx.set_parameter_source(problem.option, ParameterSource.DEFAULT)
+                    ctx.params[problem.option] = one.type_cast_value(ctx, one.default)
         except ConcordantError as problem:
-            raise click.UsageError(problem.said(self.option)) from None
+            raise said_of(problem, problem.said(self.option)) from None
         if left := options.unread():
             raise click.UsageError(
                 f"{self.option(Setting(left[0]))} was given, and nothing read it: the output is one without it"
@@ -228,6 +266,12 @@ def command(name: str, kind: type[Options], run: Callable[[Any], None], rules: S
         own = [one.name for one in context.command.params if isinstance(one, click.Option)]
         given = {one for one in own if one and context.get_parameter_source(one) is ParameterSource.COMMANDLINE}
         options = kind.of(name, values, given & {*values}, rules)
+        record = running()
+        if record is not None:
+            by = context.meta.get(SET, {}) | dict.fromkeys(given & {*values}, "command line")
+            said = {one: value for one, value in values.items() if value not in (None, (), False) or one in by}
+            record.more |= {"command": name, "options": {"quiet": False, **said}, "set_by": by}
+        check_summary(values.get("summary"), {one: value for one, value in values.items() if one != "summary"})
         options.check()
         run(options)
         return options
@@ -240,8 +284,20 @@ def command(name: str, kind: type[Options], run: Callable[[Any], None], rules: S
         expose_value=False,  # it is read before anything else
         help="What is said on stderr: for a person, or one JSON object a line.",
     )
+    statuses = click.Option(
+        ["--exit-status"],
+        type=click.Choice(["plain", "detailed"]),
+        default="plain",
+        show_default=True,
+        expose_value=False,
+        help="plain: 2 for every error; detailed: 2 bad data, 3 nothing new, 4 bad usage, 5 disk, memory, package …",
+    )
     return _Command(
-        name.split()[-1], callback=callback, params=[*_parameters(kind), form], help=kind.__doc__, context_settings=HELP
+        name.split()[-1],
+        callback=callback,
+        params=[*_parameters(kind), form, statuses],
+        help=kind.__doc__,
+        context_settings=HELP,
     )
 
 
@@ -277,8 +333,15 @@ def _kind(hint: Any) -> dict[str, Any]:
     return {"is_flag": True} if hint is bool else {"type": hint}
 
 
-def say_note(note: str) -> None:
-    """Say a note, its parameters as options of the command that runs; what it is made of stands in the JSON object."""
+def say_note(note: str, *, quiet: bool = False) -> None:
+    """Say a note, its parameters as options of the command that runs; what it is made of stands in the JSON object.
+
+    ``quiet``: it stands in the record of the run only.
+    """
+    if (run := running()) is not None:
+        run.note(note, worded(note))
+    if quiet:
+        return
     more: dict[str, Any] = {}
     if isinstance(note, Note):
         made = {"code": note.code, "query": note.query, "items": note.items, "numbers": note.numbers}

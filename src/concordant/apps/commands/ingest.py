@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, one_cluster
 from concordant.apps.commands.store_options import IngestOptions
 from concordant.errors import counted, few
 from concordant.io.ingest import Store, Taken
+from concordant.record import nothing_new
 
 MANY = 1_000_000
 """Rows from which on their number in a second says something."""
@@ -18,13 +21,18 @@ def ingest(options: IngestOptions) -> None:
     store, logs, reading = Store(options.store), options.logs, asked_of(options)
     del reading["unranked"], reading["pool"]  # a store keeps rankings and queries as they were made
     reading |= {"grown": options.grown, "again": options.again, "known": options.known, "wait": options.wait}
+    anything = False
     for number, log in enumerate(logs, 1):
         place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
         with Progress(options.quiet, f"taking in {log}{place}"):
             taken = store.ingest(log, **reading)
+        facts = {name: value for name, value in asdict(taken).items() if name not in ("notes", "facts")}
         for line in _said(taken):
-            options.say("ingested", line)
+            options.say("ingested", line, new=taken.new, **facts)
+        anything |= taken.new
         options.say_notes(one_cluster(taken.notes))
+    if not anything:
+        nothing_new()
 
 
 def _said(taken: Taken) -> list[str]:

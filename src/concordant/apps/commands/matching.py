@@ -25,6 +25,7 @@ from concordant.io.store.catalogue import is_store
 from concordant.preferences.labels import Labels, look_alike
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.values import INFINITE, MISSING, NULL_BYTE, labels, numbers
+from concordant.record import telling
 
 NAMES = {
     "query": ALIASES["query"],
@@ -77,6 +78,7 @@ def click_options(options: ClickOptions) -> dict[str, Any]:
     return given if options.clip is None else {**given, "clip": options.clip}
 
 
+@telling("values", lambda found: {"rows": len(found.item)})
 def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valued:
     """Read query, item and score or label (``role``) from a file; ``given`` names columns for roles.
 

@@ -101,7 +101,7 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
         "ITEM", "Item whose score is zero (likelihoods; default: the mean of the items limited on both sides)."
     )
     min_judgments: int = option("N", APART, default=0, type=NONE, show_default=False)
-    summary: bool = flag("Say log-likelihood, deviance, AIC, BIC, coefficients and tests of the model's terms.")
+    statistics: bool = flag("Say log-likelihood, deviance, AIC, BIC, coefficients and tests of the model's terms.")
     time: str | None = option("C", "Column of when each comparison was made: dates (ISO 8601) or numbers.")
     half_life: str | None = option(
         "T", "With --time: judgments count half at the age of T (90d, 6w, 2y; or in the unit of the times)."
@@ -163,7 +163,17 @@ class CompareOptions(RankOptions, BoardOptions):
     """
 
     absent = frozenset(
-        {"quasi", "across_components", "reference", "summary", "moving", "drift", "paths", "positions", "coefficients"}
+        {
+            "quasi",
+            "across_components",
+            "reference",
+            "statistics",
+            "moving",
+            "drift",
+            "paths",
+            "positions",
+            "coefficients",
+        }
     ) | {*FusionOptions.__annotations__}
     structure: str = option("S", f"{any_of(STRUCTURES)}.", default="bradley-terry")
     pair: tuple[tuple[str, str], ...] = option(
@@ -431,10 +441,11 @@ class EvaluateOptions(TextOptions, FeatureOptions, SparkOptions, SidedLog):
 
 
 class ServeOptions(AbstentionOptions):
-    """Answer requests over HTTP by a fitted model: POST /score, /rank, /compare; GET /health, /openapi.json.
+    """Answer requests over HTTP by a fitted model: POST /score, /rank, /compare; GET /health, /ready, /metrics.
 
     There is no TLS, and no login but a token: for others than this machine, put it behind a proxy. Ctrl-C and SIGTERM
-    end it when the requests that have begun are answered. --abstain and what belongs to it are as for concordant score.
+    end it when the requests that have begun are answered; SIGHUP loads model and features anew,
+    and no request is lost. --abstain and what belongs to it are as for concordant score.
 
     \b
     Examples:
@@ -472,6 +483,16 @@ class ServeOptions(AbstentionOptions):
         "N", "Requests taken at once in a worker; others are refused (503).", default=64, type=ONE
     )
     timeout: float = option("SECONDS", "In which a whole request must have arrived.", default=10.0, type=SECONDS)
+    watch: float | None = option(
+        "SECONDS", "Look every so often whether model or features were replaced, and load them anew.", type=SECONDS
+    )
+    shadow: str | None = option(
+        "DIR",
+        "A second model, to be compared: it answers a share of the requests, too, and nobody is sent its answers.",
+    )
+    shadow_share: float = option(
+        "S", "With --shadow: the share of the requests.", default=0.1, type=click.FloatRange(0, 1, min_open=True)
+    )
 
 
 class ExportOptions(ModelOptions, FeatureOptions, LogOptions):

@@ -22,6 +22,7 @@ from concordant.errors import UsageError
 from concordant.io.log.disk import check_replaced, in_place_of
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import LEFT, cells, heading, markdown_lines, markdown_rows, portions, remarks
+from concordant.record import wrote
 
 FORMULA = "^('*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
 """What a spreadsheet takes for a formula, or for one after what it leaves out; and what looks as if it were escaped."""
@@ -103,6 +104,7 @@ def write(table: pa.Table, name: str) -> None:
             Path(temporary).write_text(text, encoding="utf-8")
 
     _put(name, fill)
+    wrote(name, rows=len(table))
 
 
 def write_parts(parts: Iterable[pa.Table], name: str) -> int:
@@ -131,6 +133,7 @@ def write_parts(parts: Iterable[pa.Table], name: str) -> int:
                 writer.close()
 
     _put(name, fill)
+    wrote(name, rows=rows)
     return rows
 
 
@@ -247,9 +250,8 @@ def show(board: Ranking, *, rows: int | None, quiet: bool, table: bool) -> None:
             _print_table(board, rows)
         else:
             print_csv(board.to_arrow())
-    if not quiet:
-        for note in remarks(board):
-            say_note(note)
+    for note in remarks(board):
+        say_note(note, quiet=quiet)
 
 
 def show_table(table: pa.Table, rows: int = 40) -> None:

@@ -104,7 +104,7 @@ def rank(options: RankOptions) -> None:
     if verdict[0] is not None:
         put_table(verdict[0])
     show(board, rows=options.rows, quiet=quiet, table=verdict[0] is None and (output is None or sys.stdout.isatty()))
-    if options.summary and not options.moving:
+    if options.statistics and not options.moving:
         options.say_notes(board.summary().lines())
 
 
@@ -184,7 +184,7 @@ def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
     with Progress(options.quiet, "ranking over time"):
         found = rank_over_time(prefs, level=options.level, **known)
         board = found.at(options.at, min_judgments=options.min_judgments)
-        if options.summary:
+        if options.statistics:
             chi2, p = found.drift_test()
             text = "do abilities move? χ² = {chi2:.2f} against none that does, {p} (ratio of marginal likelihoods)"
             board = replace(board, notes=(*board.notes, Note("moving tested", text, chi2=chi2, p=p_said(p))))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from concordant.errors import UsageError, did_you_mean
+from concordant.errors import Unavailable, UsageError, did_you_mean
 
 REGRESSORS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "hist-gradient-boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {"max_iter": 150}),
@@ -41,7 +41,7 @@ def named_regressor(name: str, seed: int, given: Mapping[str, Any]) -> Any:
     try:
         made = getattr(importlib.import_module(module), kind)
     except ImportError:
-        raise UsageError(f"--regressor {name} needs {module}, which is not installed: pip install {module}") from None
+        raise Unavailable(f"--regressor {name} needs {module}, which is not installed: pip install {module}") from None
     check_options(name, given, {**dict.fromkeys(MORE.get(name, ()), 0), **made().get_params(deep=False)})
     return made(random_state=seed, **{**settings, **given})
 

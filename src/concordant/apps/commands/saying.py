@@ -22,7 +22,8 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any
 
-OPTION = "--log-format"
+from concordant.record import running
+
 LEADS = {"note": "note: ", "error": "error: "}
 """What stands before the words in a line for a person."""
 
@@ -46,18 +47,15 @@ def began() -> float:
 
 
 @contextmanager
-def said_as(arguments: list[str]) -> Iterator[None]:
-    """Speak inside the ``with`` as the arguments of the command ask for, before anything else is known of them.
+def said_as(*, json: bool) -> Iterator[None]:
+    """Speak inside the ``with`` in objects of JSON, or in lines for a person.
 
-    >>> with said_as(["rank", "votes.csv", "--log-format", "json"]):
+    >>> with said_as(json=True):
     ...     as_json()
     True
     """
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    pairs = zip(options, [*options[1:], ""])
-    given = [after if one == OPTION else one.partition("=")[2] for one, after in pairs if one.split("=")[0] == OPTION]
     before, show = (_How.json, _How.began), warnings.showwarning
-    _How.json, _How.began = given[-1:] == ["json"], time.monotonic()
+    _How.json, _How.began = json, time.monotonic()
     if _How.json:
         warnings.showwarning = _warned  # type: ignore[assignment]
     try:
@@ -73,7 +71,12 @@ def _warned(message: Warning | str, category: type[Warning], *_: Any) -> None:
 
 def say(event: str, message: str, *, level: str = "info", **more: Any) -> None:
     """Say one line: ``event`` is note, error, wrote, …; ``more`` stands in the JSON object only."""
+    run = running()
+    if event == "note" and run is not None and "code" not in more:
+        run.note(message)
     if _How.json:
+        if event == "wrote" and run is not None:
+            more |= {name: value for name, value in run.written(more["path"]).items() if name != "path"}
         told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level, "event": event}
         line = json.dumps(told | {"message": message} | more, ensure_ascii=True, default=str)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import socket
@@ -18,9 +19,11 @@ from concordant.apps.commands.reading_log import names_of, read_feature_file
 from concordant.apps.commands.saying import as_json, say
 from concordant.apps.models.saving import load_model
 from concordant.apps.serve.access_log import Lines
-from concordant.apps.serve.app import create_app
+from concordant.apps.serve.app import create_app, origin_of
 from concordant.apps.serve.limits import Access, Limits, host_name
-from concordant.apps.serve.running import BACKLOG, answer, answer_in_workers, bound
+from concordant.apps.serve.operation import SIZE, Current, Metrics, Operation, Reloader, Shadow
+from concordant.apps.serve.running import BACKLOG, Answering, answer, answer_in_workers, bound
+from concordant.apps.serve.served import Served
 from concordant.errors import UsageError
 
 TOKEN, LONGEST = "CONCORDANT_SERVE_TOKEN", 4096
@@ -36,22 +39,35 @@ def serve(options: ServeOptions) -> None:
     access(options, token)
     listener = bound(options.host, options.port, shared=workers > 1)
     with listener:
-        with Progress(quiet, f"loading {model}"):
-            app, limits, lines = application(options, token, form, notes=not quiet)
+        with Progress(quiet, f"loading {model}"):  # with workers to see that it can be; each makes its own
+            made = answering(options, token, form, None, 0, notes=not quiet)
         if workers == 1:
             listener.listen(BACKLOG)
-            answer(app, listener, limits, lines, lambda: _tell(listener, options))
+            answer(made, listener, lambda: _tell(listener, options))
         else:
-            del app  # it was made to see that it can be; each worker makes its own
-            make = partial(application, replace(options), token, form)
+            del made
+            counts = multiprocessing.get_context("spawn").RawArray("d", workers * SIZE)
+            make = partial(answering, replace(options), token, form, counts)
             answer_in_workers(make, listener, workers, lambda: _tell(listener, options))
     options.say("stopped", "stopped")
 
 
+def answering(
+    options: ServeOptions, token: str | None, form: str, counts: Any, worker: int, *, notes: bool = False
+) -> Answering:
+    """Return what answers as the options say: the application, which is made anew when that is asked for."""
+    lines, operation = Lines(form), Operation(Metrics(counts, worker))
+    make = partial(application, options, token, lines, operation)
+    current = Current(make(notes=notes))
+    watched = [name for name in (options.model, options.features, options.shadow) if name is not None]
+    reloader = Reloader(make, current, operation.metrics, lines, watched, options.watch)
+    return Answering(current, _limits(options), lines, reloader, operation.stop)
+
+
 def application(
-    options: ServeOptions, token: str | None, form: str, *, notes: bool = False
-) -> tuple[Any, Limits, Lines]:
-    """Return the application that answers as the options say, with its limits and its log."""
+    options: ServeOptions, token: str | None, lines: Lines, operation: Operation, *, notes: bool = False
+) -> Any:
+    """Return the application that answers as the options say, by model and features as they lie there now."""
     limits = _limits(options)
     ranker = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
     names = names_of(ranker)
@@ -63,12 +79,36 @@ def application(
     if options.features is not None:
         missing = getattr(ranker, "missing_", "raise")
         features = read_feature_file(options.features, options, missing=missing, names=names)
-    lines = Lines(form)
-    name, told = Path(options.model).resolve().name, None if options.quiet else lines
     app = create_app(
-        abstaining or ranker, features, name=name, limits=limits, lines=told, access=access(options, token)
+        abstaining or ranker,
+        features,
+        name=_name(options.model),
+        limits=limits,
+        lines=None if options.quiet else lines,
+        access=access(options, token),
+        operation=operation,
+        shadow=_shadow(options, operation),
     )
-    return app, limits, lines
+    app.middleware_stack = app.build_middleware_stack()  # not when the first request comes
+    return app
+
+
+def _shadow(options: ServeOptions, operation: Operation) -> Shadow | None:
+    """Return the second model, with the features that it knows of the same file."""
+    if options.shadow is None:
+        return None
+    ranker = load_model(options.shadow, unsafe_pickle=options.unsafe_load_pickle)
+    features = None
+    if options.features is not None:
+        missing = getattr(ranker, "missing_", "raise")
+        features = read_feature_file(options.features, options, missing=missing, names=names_of(ranker))
+    origin = origin_of(ranker)
+    about = {"model": _name(options.shadow), "hash": str(origin["hash"]), "fitted": str(origin["fitted"])}
+    return Shadow(Served(ranker, features), options.shadow_share, about, operation.metrics)
+
+
+def _name(model: str) -> str:
+    return Path(model).resolve().name
 
 
 def access(options: ServeOptions, token: str | None) -> Access:

@@ -14,7 +14,7 @@ from sklearn.svm import SVR, NuSVR
 import concordant
 from concordant.apps.export.terms import Terms
 from concordant.apps.models.regressors import Network, Trees
-from concordant.errors import UsageError
+from concordant.errors import Unavailable, UsageError
 
 try:
     import onnx
@@ -24,7 +24,7 @@ try:
     from onnx import TensorProto, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 except ModuleNotFoundError as missing:
-    raise UsageError(
+    raise Unavailable(
         f"ONNX needs the package {missing.name}, which is not installed: pip install 'concordant[onnx]'"
     ) from None
 

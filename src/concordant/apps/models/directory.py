@@ -17,9 +17,10 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import InputError, Unavailable, UsageError, few
 from concordant.io.log.disk import check_regular, read_regular
 from concordant.io.log.json_values import Fields, json_value
+from concordant.record import wrote
 
 STATE, HASHES = "model.json", "hashes.json"
 LARGEST = 4 << 30
@@ -35,6 +36,19 @@ class Contents:
     values: dict[str, Any]
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
+    sign: str = ""
+    """Of what was read: the SHA-256 of all that decides a score (``sign_of``)."""
+
+
+ORIGIN = ("concordant", "about", "made")
+"""What a model says of where it comes from: it decides no score."""
+
+
+def sign_of(values: Mapping[str, Any], hashes: Mapping[str, str]) -> str:
+    """Return the SHA-256 of a model: of all that decides a score, whenever and from whatever files it was fitted."""
+    deciding = {name: value for name, value in values.items() if name not in ORIGIN}
+    others = {name: sign for name, sign in sorted(hashes.items()) if name != STATE}
+    return hashlib.sha256(json.dumps([deciding, others], sort_keys=True).encode()).hexdigest()
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -80,8 +94,9 @@ def write_directory(path: str | os.PathLike[str], contents: Contents) -> Path:
         if place.exists():
             place.rename(old)
         made.replace(place)
+        wrote(place, sha256=sign_of(contents.values, hashes), files=sorted(files))
     except OSError as error:
-        raise UsageError(f"{target}: {error.strerror or error}") from None
+        raise Unavailable(f"{target}: {error.strerror or error}") from None
     finally:  # also after Ctrl-C: the old model or the new one, and nothing else
         if old.exists() and not place.exists():
             old.rename(place)
@@ -128,7 +143,7 @@ def read_directory(path: str | os.PathLike[str]) -> Contents:
         for name in sorted(files)
         if name.endswith(".npy")
     }
-    return Contents(values, arrays, files)
+    return Contents(values, arrays, files, sign_of(values, hashes))
 
 
 def _parsed(place: Path, data: bytes) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import numpy as np
 
 import concordant
 from concordant.abstention.ranker import AbstainingRanker
-from concordant.apps.models.directory import Contents, check_target, read_directory, write_directory
+from concordant.apps.models.directory import ORIGIN, Contents, check_target, read_directory, write_directory
 from concordant.apps.models.regressors import plain_regressor, restored_regressor
 from concordant.errors import ConcordantError, InputError, Setting, UsageError, did_you_mean
 from concordant.learning.rankers.kept import RANKERS
+from concordant.record import made_of, telling
 
 FORMAT = 1
 """Version of the layout; a reader refuses what is newer than itself."""
@@ -73,14 +75,19 @@ def save_model(
         "state": values,
         "regressor": held,
         "about": about or {},
+        "made": {"time": _now(), "of": made_of()},
     }
     return write_directory(target, Contents(contents, dict(arrays), files))
 
 
+@telling("model", lambda ranker: {"sha256": ranker.origin_["hash"], "ranker": type(ranker).__name__})
 def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> Any:
     """Return the ranker of a model directory; its scores are those of the ranker that was kept.
 
-    Every file's hash is checked first. No pickle is read unless ``unsafe_pickle=True`` asks for it.
+    Every file's hash is checked first. No pickle is read unless ``unsafe_pickle=True`` asks for it. ``origin_`` of what
+    is returned says where it comes from: its ``hash``, the SHA-256 of all that decides a score; when and of what it was
+    ``made``, the latter where a record of the fit was kept (``recording``; every command keeps one); the version of
+    ``concordant`` that wrote it; what the writer said ``about`` it.
 
     Errors (InputError): no model, a changed byte, a newer format, an unknown ranker, parts that do not fit together;
     UsageError for a pickle.
@@ -113,7 +120,15 @@ def load_model(path: str | os.PathLike[str], *, unsafe_pickle: bool = False) -> 
         raise type(error)(f"{path}: {str(error)[:1000]}") from None
     except Exception as error:  # the hashes hold, but whoever wrote them wrote something else than a model
         raise InputError(f"{path}: the model cannot be restored: {type(error).__name__}: {error}") from error
+    ranker.origin_ = {"hash": found.sign, **{name: kept.get(name) for name in ORIGIN}}
     return ranker
+
+
+def _now() -> str:
+    """When a model is kept; SOURCE_DATE_EPOCH, in seconds, sets another time, so that two runs write equal bytes."""
+    said = os.environ.get("SOURCE_DATE_EPOCH", "")
+    when = datetime.fromtimestamp(int(said), UTC) if said.isdecimal() and len(said) < 12 else datetime.now(UTC)
+    return when.isoformat(timespec="seconds")
 
 
 def _restored(kind: type[Any], found: Contents) -> Any:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 
-from concordant.errors import UsageError
+from concordant.errors import Unavailable
 
 MISSING = [name for name in ("fastapi", "uvicorn", "httptools") if importlib.util.find_spec(name) is None]
 if MISSING:
-    raise UsageError(f'serving needs {", ".join(MISSING)}, which is not installed: pip install "concordant[serve]"')
+    raise Unavailable(f'serving needs {", ".join(MISSING)}, which is not installed: pip install "concordant[serve]"')

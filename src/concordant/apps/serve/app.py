@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic_core
@@ -14,8 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
 
 import concordant
+from concordant.abstention.held_pairs import unfrozen
+from concordant.abstention.ranker import AbstainingRanker
 from concordant.apps.serve.access_log import AccessLog, Lines
 from concordant.apps.serve.limits import (
     Access,
@@ -31,6 +36,7 @@ from concordant.apps.serve.limits import (
     body_of,
     error_bytes,
 )
+from concordant.apps.serve.operation import Measured, Operation, Shadow
 from concordant.apps.serve.requests import Label, RowsRequest, examples, parsed, request_models
 from concordant.apps.serve.served import Served
 from concordant.errors import ConcordantError
@@ -120,6 +126,18 @@ class Health(_Answer):
     loaded: Loaded | None
     rule: RuleSaid | None
     limits: dict[str, Any]
+    hash: Annotated[str | None, Field(description="SHA-256 of all of the model that decides a score; null: unkept.")]
+    fitted: Annotated[str | None, Field(description="When the model was fitted and kept.")]
+    lineage: Annotated[list[dict[str, Any]], Field(description="Of what it was made: names, sizes, judgments, hashes.")]
+    shadow: Annotated[
+        dict[str, Any] | None, Field(description="A second model that answers a share of the requests, unseen.")
+    ]
+
+
+class Ready(_Answer):
+    """Whether requests should be sent here."""
+
+    ready: bool
 
 
 class Refusal(_Answer):
@@ -134,14 +152,19 @@ Asked = Mapping[str, tuple[type[RowsRequest], Callable[[Any], Any]]]
 class Endpoints:
     """ASGI middleware that answers POST requests of its paths, and hands all others on.
 
-    ``asked`` has for each path the model of its request and the work; ``is_slow`` says what is worked on in a thread.
+    ``asked`` has for each path the model of its request and the work; ``is_slow`` says what is worked on in a thread;
+    ``after`` is called with what was answered.
     """
 
-    def __init__(self, app: App, asked: Asked, is_slow: Callable[[Any], bool], limits: Limits) -> None:
+    def __init__(
+        self, app: App, asked: Asked, is_slow: Callable[[Any], bool], limits: Limits,
+        after: Callable[[str, Any], None] | None = None,
+    ) -> None:  # fmt: skip
         self.app = app
         self.asked = asked
         self.is_slow = is_slow
         self.limits = limits
+        self.after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":
@@ -151,7 +174,7 @@ class Endpoints:
             return await self.app(scope, receive, send)
         status, headers = 200, []
         try:
-            body = await self._answer(*self.asked[path], scope, receive)
+            body = await self._answer(path, *self.asked[path], scope, receive)
         except Refused as refused:
             status, body, headers = refused.status, error_bytes(refused.line), refused.headers
         except ConcordantError as error:
@@ -159,10 +182,12 @@ class Endpoints:
         return await answered(send, status, body, headers)
 
     async def _answer(
-        self, model: type[RowsRequest], work: Callable[[Any], Any], scope: Scope, receive: Receive
+        self, path: str, model: type[RowsRequest], work: Callable[[Any], Any], scope: Scope, receive: Receive
     ) -> bytes:
         asked = parsed(model, await body_of(scope["headers"], receive, self.limits))
         found = await run_in_threadpool(work, asked) if self.is_slow(asked) else work(asked)
+        if self.after is not None:
+            self.after(path, asked)
         return pydantic_core.to_json(found)
 
 
@@ -178,7 +203,7 @@ WHY = {
     422: "The request is JSON, but not one that can be answered.",
     503: "Too many requests at once; retry-after says when to try again.",
 }
-PATHS = "POST /score, /rank and /compare, GET /health and /openapi.json"
+PATHS = "POST /score, /rank and /compare, GET /health, /ready, /metrics and /openapi.json"
 DESCRIPTION = (
     "Scores, ranks and compares items by a fitted model. Items are named by the labels of the features that are "
     "loaded, or come with features of their own. A request holds at most {items:,} items or pairs and {body:,} bytes. "
@@ -194,12 +219,15 @@ def create_app(
     limits: Limits | None = None,
     lines: Lines | None = None,
     access: Access | None = None,
+    operation: Operation | None = None,
+    shadow: Shadow | None = None,
 ) -> FastAPI:
     """Return the application that answers by a fitted ranker, to be run, mounted or tested.
 
     ``features`` are those of the items that may be asked for by their labels (any form that ``predict`` takes);
     ``name`` is what /health calls the model; an ``AbstainingRanker`` declines pairs as it does. Each
-    request is told to ``lines``; ``access`` says whom it answers (default: whoever asks). Errors: those of ``Served``.
+    request is told to ``lines``; ``access`` says whom it answers (default: whoever asks). ``operation`` has the
+    counters of /metrics, ``shadow`` is a second model whose answers are compared. Errors: those of ``Served``.
 
     >>> from concordant.preferences.preferences import Preferences
     >>> from concordant.learning.rankers.edges import EdgeRanker
@@ -207,9 +235,9 @@ def create_app(
     >>> items = {"item": ["a", "b", "c"], "length": [1.0, 2.0, 3.0]}
     >>> app = create_app(EdgeRanker("ranknet").fit(items, votes), items)
     >>> sorted(app.openapi()["paths"])
-    ['/compare', '/health', '/rank', '/score']
+    ['/compare', '/health', '/metrics', '/rank', '/ready', '/score']
     """
-    limits = limits or Limits()
+    limits, operation = limits or Limits(), operation or Operation()
     served = Served(ranker, features)
     ScoreRequest, RankRequest, CompareRequest = request_models(limits, served.width)
     asked: Asked = {
@@ -217,7 +245,9 @@ def create_app(
         "/rank": (RankRequest, served.rank),
         "/compare": (CompareRequest, served.compare),
     }
-    outside = [] if lines is None else [Middleware(AccessLog, lines=lines)]
+    after = None if shadow is None else partial(_offered, shadow, served)
+    outside = [Middleware(Measured, metrics=operation.metrics)]
+    outside += [] if lines is None else [Middleware(AccessLog, lines=lines)]
     outside += [] if access is None else [Middleware(Door, access=access)]
     token = access is not None and access.digest is not None
     app = FastAPI(
@@ -231,14 +261,14 @@ def create_app(
         middleware=[
             *outside,
             Middleware(ConcurrencyLimit, most=limits.concurrency),
-            Middleware(Endpoints, asked=asked, is_slow=served.is_slow, limits=limits),
+            Middleware(Endpoints, asked=asked, is_slow=served.is_slow, limits=limits, after=after),
         ],
         exception_handlers={HTTPException: _no_such, Exception: _fault},
     )
     said: dict[int | str, dict[str, Any]] = {
         status: {"model": Refusal, "description": why} for status, why in WHY.items()
     }
-    health = _health(served, name, limits)
+    health = _health(served, name, limits, shadow)
     shown = examples(served.width, served.names, query=health.query)
     said_of: dict[str, tuple[str, type[BaseModel]]] = {
         "/score": ("Scores of items", ScoreAnswer),
@@ -261,7 +291,24 @@ def create_app(
     async def _get_health() -> Health:
         return health
 
+    @app.get("/ready", operation_id="ready", summary="Whether requests should be sent here",
+             responses={503: {"model": Ready, "description": "The server is about to end."}})  # fmt: skip
+    async def _get_ready(response: Response) -> Ready:
+        response.status_code = 503 if operation.stopping else 200
+        return Ready(ready=not operation.stopping)
+
+    @app.get("/metrics", operation_id="metrics", summary="Counters, as Prometheus reads them",
+             response_class=PlainTextResponse)  # fmt: skip
+    async def _get_metrics() -> Response:
+        about = {"model": name, "hash": health.hash or "", "fitted": health.fitted or ""}
+        text = operation.metrics.text(about, None if shadow is None else shadow.about)
+        return Response(text, media_type="text/plain; version=0.0.4")
+
     return app
+
+
+def _offered(shadow: Shadow, served: Served, path: str, asked: Any) -> None:
+    shadow.offer(path, asked, served)
 
 
 def _described(model: type[BaseModel]) -> Callable[..., Any]:
@@ -274,7 +321,16 @@ def _described(model: type[BaseModel]) -> Callable[..., Any]:
     return endpoint
 
 
-def _health(served: Served, name: str, limits: Limits) -> Health:
+def origin_of(ranker: Any) -> dict[str, Any]:
+    """Return hash, time of fit and lineage of a ranker that was loaded; files by their names, without their folders."""
+    inner = unfrozen(ranker.ranker_) if isinstance(ranker, AbstainingRanker) else ranker
+    origin = getattr(ranker, "origin_", None) or getattr(inner, "origin_", None) or {}
+    made = origin.get("made") or {}
+    lineage = [{**one, "path": Path(str(one.get("path"))).name} for one in made.get("of", ())]
+    return {"hash": origin.get("hash"), "fitted": made.get("time"), "lineage": lineage}
+
+
+def _health(served: Served, name: str, limits: Limits, shadow: Shadow | None) -> Health:
     loaded = None
     if served.loaded is not None:
         loaded = {"rows": served.rows, "items": served.items, "queries": served.loaded_queries}
@@ -291,6 +347,8 @@ def _health(served: Served, name: str, limits: Limits) -> Health:
             "loaded": loaded,
             "rule": served.rule_said,
             "limits": asdict(limits),
+            **origin_of(served.ranker),
+            "shadow": None if shadow is None else {**shadow.about, "share": shadow.share},
         }
     )
 

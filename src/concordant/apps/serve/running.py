@@ -30,6 +30,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from concordant.apps.serve.access_log import Lines, access_log_handler
 from concordant.apps.serve.limits import Limits, error_bytes
+from concordant.apps.serve.operation import Reloader
 from concordant.errors import ConcordantError, UsageError
 
 HEAD = 64 << 10
@@ -327,13 +328,23 @@ def _own(listener: socket.socket) -> socket.socket:
     return own
 
 
-def answer(
-    app: Any, listener: socket.socket, limits: Limits, lines: Lines, started: Callable[[], Any] | None = None
-) -> None:
+@dataclass(frozen=True)
+class Answering:
+    """What answers requests: the application, its limits, its log, what exchanges the model, what ends it."""
+
+    app: Any
+    limits: Limits
+    lines: Lines
+    reloader: Reloader
+    stopping: Callable[[], object]
+
+
+def answer(made: Answering, listener: socket.socket, started: Callable[[], Any] | None = None) -> None:
     """Answer requests until SIGTERM (then return) or Ctrl-C (then KeyboardInterrupt); those begun are ended first.
 
-    ``started`` is called when SIGTERM would be obeyed.
+    ``started`` is called when SIGTERM would be obeyed. SIGHUP exchanges the model, unless the terminal has gone.
     """
+    app, limits, lines = made.app, made.limits, made.lines
     log = logging.getLogger("uvicorn.error")
     log.handlers, log.propagate = [access_log_handler(lines)], False
     log.setLevel(logging.ERROR)
@@ -359,18 +370,45 @@ def answer(
 
     def stop(*_: Any) -> None:
         """uvicorn takes the signal only once it runs, and raises the one that ended it once more when it has ended."""
+        made.stopping()
         server.should_exit = True
 
     before = signal.signal(signal.SIGTERM, stop)
+    hangs_up = _on_hangup(made.reloader.ask, stop)
     try:
         if started is not None:
             started()
         gc.collect()
+        made.reloader.begin()
         gc.freeze()  # a million labels need not be looked through again and again
         server.run([listener])
     finally:
         gc.unfreeze()
         signal.signal(signal.SIGTERM, before)
+        hangs_up()
+
+
+def _on_hangup(reload: Callable[[], object], stop: Callable[[], object]) -> Callable[[], object]:
+    """Reload on SIGHUP, stop where it says that the terminal was closed; return what undoes this."""
+    if sys.platform == "win32":
+        return _nothing
+    on_terminal = _terminal_is_there()
+
+    def heard(*_: Any) -> None:
+        if on_terminal and not _terminal_is_there():
+            stop()
+        else:
+            reload()
+
+    before = signal.signal(signal.SIGHUP, heard)
+    return lambda: signal.signal(signal.SIGHUP, before)
+
+
+def _terminal_is_there() -> bool:
+    with contextlib.suppress(OSError):
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+        return True
+    return False
 
 
 def _connections() -> int:
@@ -398,18 +436,20 @@ class _Worker:
 
 
 def answer_in_workers(
-    make: Callable[[], tuple[Any, Limits, Lines]], listener: socket.socket, number: int, started: Callable[[], Any]
+    make: Callable[[int], Answering], listener: socket.socket, number: int, started: Callable[[], Any]
 ) -> None:
-    """Answer requests in so many processes, each with an application that ``make`` (which must pickle) returns.
+    """Answer requests in so many processes, each with what ``make`` (which must pickle) returns of its number.
 
-    ``started`` is called when all of them answer. One that dies later is started anew. SIGTERM raises SystemExit(0),
-    Ctrl-C KeyboardInterrupt, after the workers have ended. Errors: UsageError for workers that do not come up.
+    ``started`` is called when all of them answer. One that dies later is started anew; SIGHUP is handed on to all.
+    SIGTERM raises SystemExit(0), Ctrl-C KeyboardInterrupt, after the workers have ended. Errors: UsageError for workers
+    that do not come up.
     """
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     before_break = signal.signal(signal.SIGINT, signal.default_int_handler)
     workers: list[_Worker] = []
+    hangs_up = _on_hangup(lambda: _hand_on(workers), lambda: sys.exit(0))
     try:
-        workers.extend(_begin(make, listener) for _ in range(number))
+        workers.extend(_begin(make, listener, place) for place in range(number))
         while True:
             wait([worker.process.sentinel for worker in workers] + [w.ready for w in workers if not w.began])
             for worker in workers:
@@ -424,23 +464,30 @@ def answer_in_workers(
                 if not workers[place].began:
                     raise UsageError(f"a worker ended while it started (exit status {workers[place].process.exitcode})")
                 time.sleep(AGAIN)
-                workers[place] = _begin(make, listener)
+                workers[place] = _begin(make, listener, place)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end(workers)
         signal.signal(signal.SIGTERM, before)
         signal.signal(signal.SIGINT, before_break)
+        hangs_up()
+
+
+def _hand_on(workers: list[_Worker]) -> None:
+    for worker in workers:
+        if worker.began and worker.process.is_alive():
+            os.kill(worker.process.pid, signal.SIGHUP)
 
 
 def _nothing() -> None:
     pass
 
 
-def _begin(make: Callable[[], tuple[Any, Limits, Lines]], listener: socket.socket) -> _Worker:
+def _begin(make: Callable[[int], Answering], listener: socket.socket, place: int) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(make, listener, theirs), daemon=True)
+    process = context.Process(target=_work, args=(make, listener, place, theirs), daemon=True)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: workers wait for us
     try:
         process.start()
@@ -460,17 +507,17 @@ def _end(workers: list[_Worker]) -> None:
             worker.process.join()
 
 
-def _work(make: Callable[[], tuple[Any, Limits, Lines]], listener: socket.socket, ready: Any) -> None:
+def _work(make: Callable[[int], Answering], listener: socket.socket, place: int, ready: Any) -> None:
     """What a worker does."""
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
-        app, limits, lines = make()
+        made = make(place)
     except ConcordantError as error:
         sys.exit(f"error: {error}")
     own = _own(listener)
     ready.send(True)
     with contextlib.suppress(KeyboardInterrupt):
-        answer(app, own, limits, lines)
+        answer(made, own)
 
 
 def _follow_parent() -> None:

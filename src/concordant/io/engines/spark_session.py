@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import IO, Any
 
-from concordant.errors import InputError, Setting, UsageError
+from concordant.errors import InputError, Setting, Unavailable, UsageError
 
 try:
     from pyspark import SparkConf, SparkContext
@@ -26,7 +26,7 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name not in ("pyspark", "py4j"):
         raise
-    raise UsageError(
+    raise Unavailable(
         'the engine spark needs PySpark, which is not installed: pip install "concordant[spark]", and Java 17 or later'
     ) from None
 
@@ -287,11 +287,11 @@ def _check_java() -> None:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     needs = f"the engine spark needs Java {OLDEST_JAVA} or later"
     if java is None or not os.path.exists(java):
-        raise UsageError(f"{needs}; there is no java {f'in JAVA_HOME={home}' if home else 'on the PATH'}")
+        raise Unavailable(f"{needs}; there is no java {f'in JAVA_HOME={home}' if home else 'on the PATH'}")
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(\d+)', said)
     if version is None or int(version[1]) < OLDEST_JAVA:
-        raise UsageError(f"{needs}, not {said.splitlines()[0] if said else java!r}")
+        raise Unavailable(f"{needs}, not {said.splitlines()[0] if said else java!r}")
 
 
 def _stop(made: SparkSession) -> None:

@@ -15,7 +15,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from uuid import uuid4
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Unavailable, UsageError
+from concordant.record import wrote
 
 KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -97,8 +98,8 @@ def in_place_of(
 ) -> Iterator[Path]:
     """Yield a new file beside ``name``, which takes its place at the end: whole or not at all. A link stays one.
 
-    ``guarded`` makes what removes the new file happen also where the process ends in between. Errors (UsageError): what
-    the disk refuses; ``option`` is what named the file.
+    ``guarded`` makes what removes the new file happen also where the process ends in between. Errors (Unavailable):
+    what the disk refuses; ``option`` is what named the file.
     """
     check_replaced(name, option)
     path = Path(name).resolve()
@@ -108,8 +109,9 @@ def in_place_of(
             temporary.touch(exist_ok=False)  # with the permissions of any new file
             yield temporary
             os.replace(temporary, path)
+            wrote(path)
         except OSError as error:
-            raise UsageError(f"{option} {name}: {error.strerror or error}".lstrip()) from None
+            raise Unavailable(f"{option} {name}: {error.strerror or error}".lstrip()) from None
         finally:
             temporary.unlink(missing_ok=True)
 

@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet
 
-from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.errors import ConcordantError, InputError, Unavailable, UsageError
 from concordant.io.engines.duckdb import message
 from concordant.io.log.disk import check_replaced
 from concordant.io.store import files
@@ -41,6 +41,7 @@ from concordant.io.store.files import WAIT, exclusive
 from concordant.io.store.known import HEAD, belongs, claim
 from concordant.io.store.segments import digest, write_segment
 from concordant.preferences.preferences import Preferences
+from concordant.record import wrote
 
 HERE = ""
 """The segment of a batch that is not written yet."""
@@ -69,7 +70,7 @@ def commit(
     of a new segment, which is added at its end; ``HERE`` stands for its name in batches. ``ids`` are those of the
     votes of its last batch.
 
-    Errors (ConcordantError): the lock, a disk that is full or read-only; the store is then as it was.
+    Errors (Unavailable): the lock, a disk that is full or read-only; the store is then as it was.
     """
     target = check_place(store)  # a link to a catalogue stays one
     with told(store, "nothing was changed"), exclusive(target, wait):
@@ -91,6 +92,7 @@ def commit(
             previous = "" if old is None else old.facts.commit
             new = replace(new, facts=replace(facts, commit=secrets.token_hex(8), previous=previous))
             _put(new, target)
+            wrote(target, revision=revision, judgments=new.judgments)
         except BaseException:
             _take_back(target, revision, written)
             raise
@@ -125,7 +127,7 @@ def _put(catalogue: Catalogue, target: Path) -> None:
         files.write_new(target, lambda path: write(catalogue, path))
     except OSError as error:
         if target.exists() and read_catalogue(target).facts.revision == catalogue.facts.revision:
-            raise ConcordantError(
+            raise Unavailable(
                 f"{target}: the change is made, but the disk did not confirm that it will last: "
                 f"{error.strerror or error}"
             ) from None
@@ -159,17 +161,17 @@ def check_place(store: Path) -> Path:
         raise UsageError(f"{store}: the folder {target.parent} does not exist")
     folder = parts_folder(target)
     if folder.is_symlink():
-        raise ConcordantError(
+        raise Unavailable(
             f"{store}: its folder {folder.name} is a link, so that another store may write there too; put the folder "
             "itself beside the file, or both of them elsewhere and here a link to the file"
         )
     if hasattr(os, "statvfs") and os.statvfs(target.parent).f_flag & os.ST_RDONLY:
-        raise ConcordantError(f"{store}: the disk is read-only, so nothing can be taken in or merged; it can be read")
+        raise Unavailable(f"{store}: the disk is read-only, so nothing can be taken in or merged; it can be read")
     for place in (target.parent, folder):
         if place.exists() and not os.access(place, os.W_OK | os.X_OK):
-            raise ConcordantError(f"{store}: no permission to write in the folder {place}")
+            raise Unavailable(f"{store}: no permission to write in the folder {place}")
     if target.exists() and not os.access(target, os.W_OK):
-        raise ConcordantError(f"{store}: no permission to write to the store; it can be read")
+        raise Unavailable(f"{store}: no permission to write to the store; it can be read")
     refuse_log(target)
     return target
 
@@ -183,7 +185,7 @@ def told(store: Path, outcome: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         where = f" ({error.filename})" if error.filename and str(error.filename) != str(store) else ""
-        raise ConcordantError(f"{store}: {doing}: {error.strerror or error}{where}{after}") from None
+        raise Unavailable(f"{store}: {doing}: {error.strerror or error}{where}{after}") from None
     except (duckdb.Error, pa.ArrowException) as error:
         raise ConcordantError(f"{store}: {doing}: {message(error)}{after}") from None
 

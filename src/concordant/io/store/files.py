@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from concordant.errors import ConcordantError, Setting, UsageError
+from concordant.errors import Setting, Unavailable, UsageError
 from concordant.io.log.disk import check_replaced
 
 
@@ -112,7 +112,7 @@ def lock_file(store: Path) -> Path:
 def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
     """Hold the lock of a store; wait for another writer at most ``wait`` seconds.
 
-    Errors (ConcordantError): another writer still holds it (who, since when); the place cannot be written.
+    Errors (Unavailable): another writer still holds it (who, since when); the place cannot be written.
     """
     if not wait >= 0:
         raise UsageError(f"wait must be a number of seconds of at least 0, not {wait!r}")
@@ -124,9 +124,7 @@ def exclusive(store: Path, wait: float = WAIT) -> Iterator[None]:
             while not _taken(handle, store):
                 if time.monotonic() >= until:
                     holder = _holder(handle)
-                    raise ConcordantError(
-                        f"{store}: {holder} is writing to it; waited {wait:g} s (", Setting("wait"), ")"
-                    )
+                    raise Unavailable(f"{store}: {holder} is writing to it; waited {wait:g} s (", Setting("wait"), ")")
                 time.sleep(min(PAUSE, max(until - time.monotonic(), 0)))
             if not _named(handle, path):
                 continue  # whoever held it made no store and has removed it
@@ -151,11 +149,11 @@ def _opened(path: Path, store: Path) -> int:
     except OSError as error:
         linked = error.errno in (errno.ELOOP, errno.EMLINK)
         said = "a link, which is not followed; remove it" if linked else error.strerror or error
-        raise ConcordantError(f"{store}: its lock {path.name} cannot be opened: {said}") from None
+        raise Unavailable(f"{store}: its lock {path.name} cannot be opened: {said}") from None
     try:
         held = os.fstat(handle)
         if not stat.S_ISREG(held.st_mode) or not _ours(handle, held.st_size):
-            raise ConcordantError(
+            raise Unavailable(
                 f"{store}: {path.name} beside it is no lock of a store, but something else, which is left alone; move "
                 "it away, or give the store another name"
             )
@@ -198,7 +196,7 @@ def _taken(handle: int, store: Path) -> bool:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in HELD:
-            raise ConcordantError(f"{store}: the disk gives no lock: {error.strerror or error}") from None
+            raise Unavailable(f"{store}: the disk gives no lock: {error.strerror or error}") from None
         return False
     return True
 

@@ -28,6 +28,7 @@ from concordant.learning.features.matrix import Features
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.values import CLEAN, INFINITE, INFINITIES, MISSING, labels, numbers
 from concordant.progress import steps
+from concordant.record import telling
 
 LINES = 4096
 """Lines that are parsed at a time."""
@@ -222,6 +223,7 @@ def read_judged(
     return features, relevance
 
 
+@telling("features", lambda found: {"rows": len(found[0]), "columns": list(found[0].names)})
 def _read(
     source: Any,
     columns: Mapping[str, str] | None,

@@ -17,6 +17,7 @@ from concordant.io.log.headers import arrow_batches, with_header
 from concordant.learning.features.matrix import MISSING, check_values
 from concordant.learning.features.reading import chosen_columns, column_numbers
 from concordant.progress import stage
+from concordant.record import read
 
 Floats = NDArray[np.float64]
 FORMATS = ("parquet", "arrow")
@@ -85,6 +86,7 @@ class FeatureFile:
         self.placed: tuple[Any, Any] | None = None
         if len(self) == 0:
             raise InputError(f"{self.log.name}: there are no rows")
+        read(source, "features", rows=len(self), columns=list(self.names))
 
     def __len__(self) -> int:
         return self._rows

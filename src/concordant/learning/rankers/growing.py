@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Unavailable
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.estimator import known
@@ -23,11 +23,11 @@ MOST_CODES = 1 << 24
 
 
 def lightgbm() -> Any:
-    """Return LightGBM. Errors (UsageError): it is not installed."""
+    """Return LightGBM. Errors (Unavailable): it is not installed."""
     try:
         return importlib.import_module("lightgbm")
     except ImportError:
-        raise UsageError("BoostedRanker grows its trees with LightGBM: pip install 'concordant[boosted]'") from None
+        raise Unavailable("BoostedRanker grows its trees with LightGBM: pip install 'concordant[boosted]'") from None
 
 
 @dataclass(frozen=True, eq=False)
