@@ -271,7 +271,7 @@ def test_a_file_that_changes_while_it_is_read(store: Store, votes: Path, monkeyp
         os.utime(votes, ns=(1, 1))
         return found
 
-    monkeypatch.setattr("concordant.io.ingest.read_as_made", slow)
+    monkeypatch.setattr("concordant.io.intake.read_as_made", slow)
     with pytest.raises(InputError, match="was changed while it was read; nothing was taken in"):
         store.ingest(votes)
     assert not store.path.exists()

@@ -6,7 +6,8 @@ from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, one_cluster
 from concordant.apps.commands.store_options import IngestOptions
 from concordant.errors import counted, few
-from concordant.io.ingest import Store, Taken
+from concordant.io.ingest import Store
+from concordant.io.intake import Taken
 
 MANY = 1_000_000
 """Rows from which on their number in a second says something."""
