@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from concordant import __version__
+from concordant.errors import InputError, counted, few
 from concordant.io.engines.duckdb import Settings
-from concordant.io.intake import Intake, Taken
-from concordant.io.store.catalogue import Catalogue, read_catalogue
-from concordant.io.store.commits import told
+from concordant.io.intake import READ_AS, Intake, Taken
+from concordant.io.store.batches import Which, expired, forgetting, labels_said, without
+from concordant.io.store.catalogue import Catalogue, Ingestion, read_catalogue
+from concordant.io.store.commits import Changed, commit, told
+from concordant.io.store.copies import Copied, backup, restore
+from concordant.io.store.days import days_kept, of_window
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import known_files
 from concordant.io.store.maintenance import Compacted, Verified, compact, export, verify
 from concordant.io.store.stored import read_stored
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.windows import Window, said_day
 
 
 class Store(os.PathLike[str]):
@@ -64,6 +72,9 @@ class Store(os.PathLike[str]):
         grown: bool = False,
         again: str = "",
         known: str | os.PathLike[str] | None = None,
+        day: str | None = None,
+        keep: int | str | None = None,
+        excluding: str | os.PathLike[str] | None = None,
         wait: float = WAIT,
         **options: Any,
     ) -> Taken:
@@ -74,24 +85,170 @@ class Store(os.PathLike[str]):
         source : whatever ``read`` reads, or Preferences. A file is known again by the SHA-256 of its bytes (unpacked,
             of .gz), whatever its name; a table (in memory or in a database) by its counted judgments. The new files of
             a folder are taken in together.
-        name : what the batch is called.
+        name : what the batch is called; a name that is given belongs to one batch.
         grown : whether a text file that begins with the whole of a known one is allowed; otherwise it is refused.
         again : a name, under which what the store has already is counted once more, on purpose; under one name once.
         known : for the export of a store: the list of files that lies beside it, under another name or elsewhere (or
             the old store); "none" forgets them.
+        day : the day that the batch is of, as 2026-01-31; None: what the path names (``day=2026-01-31/…``, a date in
+            the name of the file), if anything.
+        keep : how many days back from the newest one are kept from now on, such as "90d"; older batches are taken out,
+            and refused. "all" keeps all, None what was said before.
+        excluding : a store in whose place this one is made anew: what was taken out there stays out.
         wait : seconds to wait for another writer.
         **options : options of ``read``.
 
         Errors: InputError as ``read`` has, or a log that does not agree with those before it; ConcordantError: another
         writer, a disk that is full or may not be written. After an error the store is as it was.
         """
+        kept = None if keep is None else days_kept(keep)
         with told(self.path):
-            return Intake(self.path, source, name, options, grown=grown, again=again, known=known, wait=wait).run()
+            taken = Intake(
+                self.path, source, name, options, grown=grown, again=again, known=known, wait=wait, day=day, keep=kept,
+                excluding=excluding,
+            ).run()  # fmt: skip
+            if kept is not None and not taken.new and self.path.exists():
+                taken = replace(taken, expired=self.retain(kept, wait=wait))
+            return taken
 
-    def preferences(self, *, memory_limit: str | None = None, threads: int | None = None) -> Preferences:
-        """Return the sum of all that was taken in. Errors (InputError): no store; a segment missing or damaged."""
+    def replace(
+        self,
+        source: Any,
+        *,
+        batch: str | None = None,
+        number: int | None = None,
+        day: str | None = None,
+        wait: float = WAIT,
+        **options: Any,
+    ) -> Taken:
+        """Put a log in the place of a batch (by its name or number), or of all batches of a day, in one commit.
+
+        The new batch has the name and the day of the old one, and is read as that was where no options of ``read`` are
+        given. What was replaced stays known and does not come back. Errors: as ``ingest``; no such batch.
+        """
+        which = _which(batch, number, day)
         with told(self.path):
-            return read_stored(self.path, Settings(memory_limit, threads))[0]
+            old = which.of(read_catalogue(self.path), str(self.path))
+            if not any(options.get(name) for name in READ_AS if name not in ("clicks", "on_error")):
+                options = {**options, **_read_as(old)}
+            return Intake(
+                self.path, source, None, options, grown=True, again="", known=None, wait=wait, day=day, instead=which
+            ).run()  # fmt: skip
+
+    def remove(
+        self,
+        *,
+        batch: str | Sequence[str] = (),
+        number: int | Sequence[int] = (),
+        day: str | Sequence[str] = (),
+        before: str | None = None,
+        wait: float = WAIT,
+    ) -> tuple[Ingestion, ...]:
+        """Take batches out, by names, numbers or days, or all of days before one, in one commit; return them.
+
+        Their files stay known, and do not come back. Errors (InputError): no such batch.
+        """
+        which = _which(batch, number, day, before)
+        gone: tuple[Ingestion, ...] = ()
+
+        def change(old: Catalogue | None) -> Changed:
+            nonlocal gone
+            there = self._there(old)
+            gone = which.of(there, str(self.path))
+            return Changed(without(there, gone, "removed"))
+
+        with told(self.path):
+            self.info()
+            commit(self.path, change, by=__version__, wait=wait)
+        return gone
+
+    def forget(self, *clusters: str | int, wait: float = WAIT) -> int:
+        """Take out all judgments that some clusters (people) have made, in one commit; return how many there were.
+
+        The segments that held them are written anew without, and a salted hash of each label stays: whatever holds
+        their judgments later is taken in without them. Errors: a store without clusters, nobody named, a cluster that
+        no judgment has.
+        """
+        taken = 0
+
+        def change(old: Catalogue | None) -> Changed | None:
+            nonlocal taken
+            there = self._there(old)
+            labels = labels_said(there.facts, clusters, str(self.path))
+            changed = forgetting(Path(os.path.realpath(self.path)), there, labels, Settings())
+            taken = 0 if changed is None else there.judgments - sum(one.judgments for one in changed.catalogue.batches)
+            return changed
+
+        with told(self.path):
+            self.info()
+            commit(self.path, change, by=__version__, wait=wait)
+        return taken
+
+    def date(self, day: str, *, batch: str | None = None, number: int | None = None, wait: float = WAIT) -> None:
+        """Say of which day a batch is. Errors: no such batch, no day."""
+        which, said = _which(batch, number), said_day(day)
+
+        def change(old: Catalogue | None) -> Changed:
+            there = self._there(old)
+            (one,) = which.of(there, str(self.path))
+            batches = [replace(each, day=said) if each == one else each for each in there.batches]
+            return Changed(replace(there, batches=tuple(batches)))
+
+        with told(self.path):
+            self.info()
+            commit(self.path, change, by=__version__, wait=wait)
+
+    def retain(self, keep: int | str, *, wait: float = WAIT) -> tuple[str, ...]:
+        """Keep so many days, back from the newest one ("90d"; "all"); return the names of the batches taken out."""
+        days, gone = days_kept(keep), ()
+
+        def change(old: Catalogue | None) -> Changed | None:
+            nonlocal gone
+            there = self._there(old)
+            if no_day := [batch.name for batch in there.batches if not batch.day] if days else []:
+                raise InputError(
+                    f"{self.path}: {len(no_day):,} of {counted(len(there.batches), 'logs')} have no day "
+                    f"({few(no_day, 3)}), so how old they are is not known; concordant store day gives them one"
+                )
+            new = expired(replace(there, facts=replace(there.facts, keep=days)))
+            gone = tuple([one.name for one in new.removed[len(there.removed) :]])
+            return None if new == there else Changed(new)
+
+        with told(self.path):
+            commit(self.path, change, by=__version__, wait=wait)
+        return gone
+
+    def _there(self, catalogue: Catalogue | None) -> Catalogue:
+        if catalogue is None:
+            raise InputError(f"{self.path}: there is no store")
+        return catalogue
+
+    def backup(self, path: str | os.PathLike[str], *, wait: float = WAIT) -> Copied:
+        """Copy the store as it is at one moment to a new name, where it is a store; writers may go on meanwhile."""
+        with told(self.path):
+            return backup(self.path, Path(path), by=__version__, wait=wait)
+
+    def restore(self, path: str | os.PathLike[str], *, wait: float = WAIT) -> Copied:
+        """Put what a backup holds in the place of this store, in one commit; who is forgotten here stays forgotten."""
+        with told(self.path):
+            return restore(Path(path), self.path, by=__version__, wait=wait)
+
+    def preferences(
+        self,
+        *,
+        as_of: str | None = None,
+        since: str | None = None,
+        last: str | None = None,
+        memory_limit: str | None = None,
+        threads: int | None = None,
+    ) -> Preferences:
+        """Return the sum of all that was taken in, or of the batches of some days, as ``read`` has them.
+
+        Errors (InputError): no store; a segment missing or damaged; no batch of these days.
+        """
+        window = Window(as_of, since, last)
+        with told(self.path):
+            return read_stored(self.path, Settings(memory_limit, threads), which=of_window(window, str(self.path)))[0]
 
     def info(self) -> Catalogue:
         """Return what the store says of itself: facts, batches, the contents they were, segments."""
@@ -119,3 +276,21 @@ class Store(os.PathLike[str]):
         with told(self.path):
             prefs, catalogue = read_stored(self.path)
             return export(prefs, Path(path), known_files(catalogue))
+
+
+def _which(
+    batch: str | Sequence[str] | None = None,
+    number: int | Sequence[int] | None = None,
+    day: str | Sequence[str] | None = None,
+    before: str | None = None,
+) -> Which:
+    def several(given: Any) -> tuple[Any, ...]:
+        return () if given is None else (given,) if isinstance(given, str | int) else tuple(given)
+
+    return Which(several(batch), several(number), several(day), before)
+
+
+def _read_as(batches: Sequence[Ingestion]) -> dict[str, Any]:
+    """Return the options by which all of some batches were read; nothing where they differ."""
+    said = [{name: value for name, value in json.loads(one.options).items() if name in READ_AS} for one in batches]
+    return said[0] if all(one == said[0] for one in said) else {}

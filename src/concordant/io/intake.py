@@ -11,17 +11,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from concordant import __version__
-from concordant.errors import Idle, InputError, Setting, UsageError, few
+from concordant.errors import Idle, InputError, Setting, UsageError, counted, few
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.layouts import Reading
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
 from concordant.io.read import layout_of, read_as_made
-from concordant.io.store.catalogue import Catalogue, Content, Facts, Ingestion, is_store, kept_ids, read_catalogue
-from concordant.io.store.commits import HERE, check_place, commit, confirm, now
+from concordant.io.store.batches import OLDER, Which, expired, next_number, remembered, tombstones, without
+from concordant.io.store.catalogue import (
+    Catalogue,
+    Content,
+    Facts,
+    Ingestion,
+    Removed,
+    is_store,
+    kept_ids,
+    read_catalogue,
+)
+from concordant.io.store.commits import HERE, Changed, check_place, commit, confirm, now, to_write
+from concordant.io.store.days import check_kept, day_of
 from concordant.io.store.known import MARK, KnownFiles, beside, load
 from concordant.io.store.migrations import UNKNOWN
 from concordant.io.store.segments import Looked, fingerprint, look, unchanged
@@ -41,7 +53,9 @@ from concordant.io.store.stored import (
 )
 from concordant.io.votes import Ids, Votes
 from concordant.preferences.counted import refuse_crossed
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.preferences.windows import said_day
 
 READ_AS = ("kind", "columns", "clicks", "on_error", "cluster", "covariates", "home")
 """Options of reading that say what a log means: they are written down with a batch."""
@@ -67,11 +81,21 @@ class Taken:
     """Of an export of a store: how many judgments were exported. Those that are missing were dropped from it."""
     carried: int = 0
     """Of an export: how many files that store knew; this one knows them, too."""
+    day: str = ""
+    """The day that the batch is of."""
+    day_from: str = ""
+    """What of the path named the day, where nobody said it."""
+    forgotten: int = 0
+    """Judgments that were left out because who made them is forgotten."""
+    replaced: tuple[str, ...] = ()
+    """Names of the batches that it took the place of."""
+    expired: tuple[str, ...] = ()
+    """Names of batches that were taken out, for they are older than what is kept."""
 
     @property
     def new(self) -> bool:
         """Whether anything was taken in."""
-        return self.judgments > 0
+        return self.judgments > 0 or self.forgotten > 0
 
 
 class Intake:
@@ -79,11 +103,16 @@ class Intake:
 
     def __init__(
         self, path: Path, source: Any, name: str | None, options: Mapping[str, Any], *, grown: bool, again: str,
-        known: str | os.PathLike[str] | None, wait: float,
+        known: str | os.PathLike[str] | None, wait: float, day: str | None = None, keep: int | None = None,
+        excluding: str | os.PathLike[str] | None = None, instead: Which | None = None,
     ) -> None:  # fmt: skip
         self.path, self.options = path, options
         self.grown, self.again, self.known, self.wait = grown, again, known, wait
+        self.day, self.day_from = "" if day is None else said_day(day), ""
+        self.keep, self.instead, self.named = keep, instead, name is not None
+        self.other = None if excluding is None else read_catalogue(Path(excluding))
         self.exported: KnownFiles | None = None
+        self.number = 0
         self.prefs = source if isinstance(source, Preferences) else None
         if not isinstance(again, str):
             raise UsageError(f"again is a name for what is counted once more, not {again!r}")
@@ -108,45 +137,139 @@ class Intake:
     def run(self) -> Taken:
         begun = time.perf_counter()
         check_place(self.path)  # what cannot be written should not cost the reading of a large log
+        several = "" if self.day else self._day_of_path()
         while (taken := self._tried()) is None:
             pass  # another process wrote meanwhile: look again
+        if several and taken.new:
+            text = "{log}: its name holds several days ({days}), so the batch has none; say it with {ask}"
+            note = Note("several days", text, log=self.name, days=several, ask=Setting("day"))
+            taken = replace(taken, notes=(*taken.notes, note))
         return replace(taken, seconds=time.perf_counter() - begun)
+
+    def _day_of_path(self) -> str:
+        """Read the day off the path, that of all files of a folder; return days among which nothing chooses."""
+        if self.log.path is None or self.log.format == "database":
+            return ""
+        self.day, self.day_from = day_of(os.fspath(self.log.path))
+        if not self.day and not self.day_from and self.log.parts:
+            found = {day_of(os.fspath(part.path)) for part in self.log.parts}
+            days = {day for day, _ in found}
+            if len(days) == 1 and days != {""}:
+                self.day, self.day_from = min(found)
+            elif len(days) > 1:
+                return few(sorted(days - {""}))
+        if self.day:
+            return ""
+        several, self.day_from = self.day_from, ""
+        return several
 
     def _tried(self) -> Taken | None:
         old = read_catalogue(self.path) if self.path.exists() else None
-        there = old.contents if old else ()
-        votes = self._votes(old)
+        beside = self._beside(old)
+        there = self._known(old, beside)
+        votes = self._votes(beside)
         looked = [look(part, there, grown=self.grown or votes is not None) for part in self._files()]
-        fresh, had = self._sorted_out(looked, there)
-        if old is not None and looked and not fresh:
-            return Taken(self.name, known=had) if self._confirmed(old) else None
+        fresh, had = self._sorted_out(looked, there, old)
+        if looked and not fresh and (old is not None or self.other is not None):
+            return Taken(self.name, known=had) if old is None or self._confirmed(old) else None
         log = self._fresh_log(fresh)
         self.exported = self._export(log, fresh)
         options = self.options if self.exported is None else self.exported.options(self.options)
+        self._fits_in(beside)
         if old is not None and self.prefs is None:
             agree_columns(old.facts, options.get("cluster") is not None, covariates_of(options), self.name)
         reading = self._read(log, options, votes)
         unchanged(looked)
         prefs = reading.preferences
-        if votes is not None and votes.had and not len(prefs) and old is not None:
+        if votes is not None and votes.had and not len(prefs) and old is not None and self.instead is None:
             said = f"{self.name} (all {votes.had:,} votes, by their ids)"
             return Taken(self.name, reading.rows, known=(*had, said)) if self._confirmed(old) else None
         refuse_crossed(prefs, "a store")
         if isinstance(prefs, Comparisons) and prefs.share is not None:
             raise UsageError(f"{self.name}: a store keeps no shares of a win (outcomes between 0 and 1); read the log")
+        sign = fingerprint(prefs)
         contents = [self._content(file.sha256, file.bytes, file.log.name) for file in fresh]
         if not looked:
-            contents = [self._content(fingerprint(prefs), 0, self.name)]
-            if old is not None and (said := self._sorted(contents[0], there)):
+            contents = [self._content(sign, 0, self.name)]
+            if old is not None and (said := self._sorted(contents[0], there, old)):
                 return Taken(self.name, known=(said,)) if self._confirmed(old) else None
-        change = partial(self._added, reading=reading, contents=contents, seen=None if votes is None else there)
+        if old is not None and votes is None and self.exported is None and (said := self._judged(old, sign)):
+            return Taken(self.name, known=(*had, said)) if self._confirmed(old) else None
         ids = None if votes is None or votes.new is None else votes.new.table()
-        if commit(self.path, change, by=__version__, wait=self.wait, ids=ids) is None:
-            return None
-        taken = Taken(self.name, reading.rows, len(prefs), 0.0, had, prefs.facts, reading.report(), reading.notes)
-        if self.exported is None:
-            return taken
-        return replace(taken, exported=self.exported.judgments, carried=len(self.exported.contents))
+        seen = None if votes is None else () if old is None else old.contents
+        change = partial(self._added, reading=reading, contents=contents, seen=seen, sign=sign, ids=ids)
+        new = commit(self.path, change, by=__version__, wait=self.wait)
+        return None if new is None else self._said(old, new, reading, had)
+
+    def _said(self, old: Catalogue | None, new: Catalogue, reading: Reading, had: tuple[str, ...]) -> Taken:
+        """Say what a commit has made of the store."""
+        batch = next(one for one in (*new.batches, *new.removed) if one.batch == self.number)
+        gone = new.removed[0 if old is None else len(old.removed) :]
+        prefs = remembered(reading.preferences, new.forgotten)
+        return Taken(
+            self.name,
+            reading.rows,
+            batch.judgments,
+            known=had,
+            facts=prefs.facts if prefs.kind else "no judgments",
+            skipped=reading.report(),
+            notes=reading.notes,
+            exported=None if self.exported is None else self.exported.judgments,
+            carried=0 if self.exported is None else len(self.exported.contents),
+            day=self.day,
+            day_from=self.day_from,
+            forgotten=batch.forgotten,
+            replaced=tuple([one.name for one in gone if one.why == self._why()]),
+            expired=tuple([one.name for one in gone if one.why.startswith(OLDER)]),
+        )
+
+    # -- what is there, and how long -----------------------------------------------------------------------------------
+    def _why(self) -> str:
+        return f"replaced by batch {self.number}"
+
+    def _beside(self, old: Catalogue | None) -> Catalogue | None:
+        """Return the catalogue without what is to be replaced. Errors: nothing is there to replace."""
+        if self.instead is None:
+            return old
+        if old is None:
+            raise InputError(f"{self.path}: there is no store")
+        gone = self.instead.of(old, str(self.path))
+        days = {batch.day for batch in gone}
+        if (not self.day or self.day_from) and len(days) == 1 and days != {""}:
+            self.day, self.day_from = days.pop(), ""
+        if not self.named and len(gone) == 1 and self.instead.names:
+            self.name = gone[0].name
+        return without(old, gone, self._why(), ids=False)
+
+    def _known(self, old: Catalogue | None, beside: Catalogue | None) -> tuple[Content, ...]:
+        """Return the contents that are not taken in; what takes the place of a batch may have been taken out before."""
+        there = () if old is None or beside is None else old.contents
+        if self.instead is not None and beside is not None and old is not None:
+            live = {batch.batch for batch in old.batches}
+            there = tuple([one for one in there if one.batch in live])
+        dead = set() if self.other is None else {batch.batch for batch in self.other.removed}
+        return (*there, *[one for one in (self.other.contents if self.other else ()) if one.batch in dead])
+
+    def _fits_in(self, beside: Catalogue | None) -> None:
+        """Refuse a name that another batch has, and a day that is not kept."""
+        batches = () if beside is None else beside.batches
+        if self.named and not self.again and (same := [one for one in batches if one.name == self.name]):
+            raise InputError(
+                f"{self.path}: batch {same[0].batch} is called {self.name!r} already, and holds something else; "
+                "concordant store replace puts this in its place, or give it another name (",
+                Setting("batch"),
+                ")",
+            )
+        if keep := self._kept(beside):
+            if no_day := [one.name for one in batches if not one.day]:
+                raise InputError(
+                    f"{self.path}: {len(no_day):,} of {counted(len(batches), 'logs')} have no day ({few(no_day, 3)}), "
+                    "so how old they are is not known; concordant store day gives them one"
+                )
+            check_kept(self.day, [one.day for one in batches], keep, self.name)
+
+    def _kept(self, there: Catalogue | None) -> int:
+        return self.keep if self.keep is not None else 0 if there is None else there.facts.keep
 
     def _votes(self, old: Catalogue | None) -> Votes | None:
         """Return the votes that the store has by their ids, where a column of ids is named. Errors: UsageError."""
@@ -162,7 +285,7 @@ class Intake:
             return None
         if self.again:
             raise Idle("again", "votes that have an id are counted once")
-        if old is not None and len(kept) < len(old.batches):
+        if old is not None and len(kept_ids(replace(old, removed=()))) < len(old.batches):
             raise UsageError(
                 f"{self.path} took in logs without the ids of their votes, so which it has is not known; make the "
                 "store anew, with ",
@@ -188,13 +311,15 @@ class Intake:
         return self.log.parts or (replace(self.log, name=self.name),)
 
     # -- known or new ------------------------------------------------------------------------------------------------
-    def _sorted_out(self, looked: Sequence[Looked], there: Sequence[Content]) -> tuple[list[Looked], tuple[str, ...]]:
+    def _sorted_out(
+        self, looked: Sequence[Looked], there: Sequence[Content], old: Catalogue | None
+    ) -> tuple[list[Looked], tuple[str, ...]]:
         """Return the files that are new, each content once, and what is said of the others."""
         fresh: dict[str, Looked] = {}
         had = []
         for file in looked:
             content = self._content(file.sha256, file.bytes, file.log.name)
-            if said := self._sorted(content, there, file.log):
+            if said := self._sorted(content, there, old, file.log):
                 had.append(said)
             elif file.sha256 in fresh:
                 had.append(f"{file.log.name} (the same as {fresh[file.sha256].log.name})")
@@ -202,7 +327,7 @@ class Intake:
                 fresh[file.sha256] = file
         return list(fresh.values()), tuple(had)
 
-    def _sorted(self, content: Content, there: Sequence[Content], log: Log | None = None) -> str:
+    def _sorted(self, content: Content, there: Sequence[Content], old: Catalogue | None, log: Log | None = None) -> str:
         """Return what is said of a content that the store has; nothing of one that is to be taken in."""
         same = [one for one in there if one.sha256 == content.sha256]
         if self.again:
@@ -217,7 +342,30 @@ class Intake:
         if not same:
             return ""
         said = content.name if content.name == same[0].name else f"{content.name} (as {same[0].name})"
+        live = () if old is None else [batch.batch for batch in old.batches]
+        if dead := [one for one in same if one.batch not in live]:
+            return said + self._taken_out(dead[0], old) if len(dead) == len(same) else said
         return said if log is None else said + self._read_alike(log, content, same[0])
+
+    def _taken_out(self, content: Content, old: Catalogue | None) -> str:
+        """Say when and why a content was taken out."""
+        for catalogue in (old, self.other):
+            for batch in () if catalogue is None else catalogue.removed:
+                if batch.batch == content.batch and content in catalogue.contents:
+                    return f" (taken out on {batch.removed[:10]}: {batch.why})"
+        return ""
+
+    def _judged(self, old: Catalogue, sign: str) -> str:
+        """Return what is said of a log whose judgments the store has, from other bytes; nothing of any other.
+
+        Logs that are of different days may well hold the same judgments.
+        """
+        dead = () if self.instead is not None else old.removed
+        for batch in (*old.batches, *dead):
+            if batch.sign == sign and not self.again and (batch.day == self.day or not batch.day or not self.day):
+                out = f", taken out on {batch.removed[:10]}: {batch.why}" if isinstance(batch, Removed) else ""
+                return f"{self.name} (the judgments of {batch.name}, packed or ordered otherwise{out})"
+        return ""
 
     def _read_alike(self, log: Log, content: Content, there: Content) -> str:
         """Refuse a file that the store has, read otherwise than it would be now; say where only bad rows differ."""
@@ -296,8 +444,14 @@ class Intake:
         return named_in(prefs, None if self.prefs is not None else reading.roles, self.options.get("home"))
 
     def _added(
-        self, old: Catalogue | None, reading: Reading, contents: Sequence[Content], seen: Sequence[Content] | None
-    ) -> tuple[Catalogue, Preferences] | None:
+        self,
+        old: Catalogue | None,
+        reading: Reading,
+        contents: Sequence[Content],
+        seen: Sequence[Content] | None,
+        sign: str,
+        ids: pa.Table | None,
+    ) -> Changed | None:
         """Return the catalogue with one more batch, or None where some of it is there already.
 
         ``seen``: the contents of which the ids of votes were known.
@@ -305,24 +459,53 @@ class Intake:
         if seen is not None and (() if old is None else old.contents) != seen:
             return None  # another log came in meanwhile, perhaps with votes of this one
         prefs, named = reading.preferences, self._named(reading)
-        carried = () if self.exported is None else self.exported.contents
+        carried: Sequence[Content] = () if self.exported is None else self.exported.contents
         if self.exported is not None:
             agree(self.exported.facts, prefs, named, f"{self.name} (the export of a store)")
         facts = facts_of(prefs, named) if old is None else self._facts(old)
         agree(facts, prefs, named, self.name)
         old = Catalogue(facts) if old is None else replace(old, facts=settled(facts, named))
-        there = {(content.sha256, content.again) for content in old.contents}
-        if there & {(content.sha256, content.again) for content in contents}:
+        self.number = next_number(old) if self.other is None else next_number(tombstones(old, self.other))
+        base = self._beside(old) or old
+        keys = {(content.sha256, content.again) for content in contents}
+        if self.instead is not None:  # what is put in the place of a batch may have been taken out before
+            dead = {batch.batch for batch in base.removed}
+            left = [one for one in base.contents if one.batch not in dead or (one.sha256, one.again) not in keys]
+            base = replace(base, contents=tuple(left))
+        if self.other is not None:
+            base = tombstones(base, self.other)
+        if self.exported is not None:
+            base = replace(base, forgotten=tuple(dict.fromkeys((*base.forgotten, *self.exported.forgotten))))
+        if keys & {(content.sha256, content.again) for content in base.contents}:
             return None
-        fits(old, prefs, carried, self.name)
-        number = len(old.batches) + 1
+        self._fits_in(base)
+        fits(base, prefs, carried, self.name)
         how: dict[str, Any] = json.loads(contents[0].options)
         how |= {"again": self.again} if self.again else {}
         if self.exported is not None:
             how |= {"exported_from": self.exported.mark, "exported": self.exported.judgments}
-        batch = Ingestion(number, self.name, reading.rows, len(prefs), HERE, now(), json.dumps(how, ensure_ascii=False))
-        added = [replace(content, batch=number) for content in (*contents, *carried)]
-        return replace(old, batches=(*old.batches, batch), contents=(*old.contents, *added)), prefs
+        kept = remembered(prefs, base.forgotten)
+        batch = Ingestion(
+            self.number,
+            self.name,
+            reading.rows,
+            len(kept),
+            HERE,
+            now(),
+            json.dumps(how, ensure_ascii=False),
+            self.day,
+            sign,
+            len(prefs) - len(kept),
+        )
+        added = [replace(content, batch=self.number) for content in (*contents, *carried)]
+        new = replace(
+            base,
+            facts=replace(base.facts, keep=self._kept(base)),
+            batches=(*base.batches, batch),
+            contents=(*base.contents, *added),
+            segments=(*base.segments, to_write()),
+        )
+        return Changed(expired(new), {HERE: lambda: kept}, ids=ids)
 
     def _facts(self, old: Catalogue) -> Facts:
         """Return the facts of a store; whether it has queries is read off it where version 0.1 did not say so."""
