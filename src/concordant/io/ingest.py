@@ -175,7 +175,7 @@ class Store(os.PathLike[str]):
             nonlocal taken
             there = self._there(old)
             labels = labels_said(there.facts, clusters, str(self.path))
-            changed = forgetting(Path(os.path.realpath(self.path)), there, labels, Settings())
+            changed = forgetting(self.path, there, labels, Settings())
             taken = 0 if changed is None else there.judgments - sum(one.judgments for one in changed.catalogue.batches)
             return changed
 

@@ -170,12 +170,12 @@ class Intake:
         votes = self._votes(beside)
         looked = [look(part, there, grown=self.grown or votes is not None) for part in self._files()]
         fresh, had = self._sorted_out(looked, there, old)
+        self._elsewhere(old, beside, [file.sha256 for file in looked], had)
         if looked and not fresh and (old is not None or self.other is not None):
             return Taken(self.name, known=had) if old is None or self._confirmed(old) else None
         log = self._fresh_log(fresh)
         self.exported = self._export(log, fresh)
         options = self.options if self.exported is None else self.exported.options(self.options)
-        self._fits_in(beside)
         if old is not None and self.prefs is None:
             agree_columns(old.facts, options.get("cluster") is not None, covariates_of(options), self.name)
         reading = self._read(log, options, votes)
@@ -192,9 +192,11 @@ class Intake:
         if not looked:
             contents = [self._content(sign, 0, self.name)]
             if old is not None and (said := self._sorted(contents[0], there, old)):
+                self._elsewhere(old, beside, [sign], (said,))
                 return Taken(self.name, known=(said,)) if self._confirmed(old) else None
         if old is not None and votes is None and self.exported is None and (said := self._judged(old, sign)):
             return Taken(self.name, known=(*had, said)) if self._confirmed(old) else None
+        self._fits_in(beside)
         ids = None if votes is None or votes.new is None else votes.new.table()
         seen = None if votes is None else () if old is None else old.contents
         change = partial(self._added, reading=reading, contents=contents, seen=seen, sign=sign, ids=ids)
@@ -237,9 +239,22 @@ class Intake:
         days = {batch.day for batch in gone}
         if (not self.day or self.day_from) and len(days) == 1 and days != {""}:
             self.day, self.day_from = days.pop(), ""
-        if not self.named and len(gone) == 1 and self.instead.names:
+        if not self.named and len(gone) == 1:
             self.name = gone[0].name
         return without(old, gone, self._why(), ids=False)
+
+    def _elsewhere(
+        self, old: Catalogue | None, beside: Catalogue | None, signs: Sequence[str], said: Sequence[str]
+    ) -> None:
+        """Refuse to put in the place of a batch what another batch holds."""
+        if self.instead is None or old is None or beside is None:
+            return
+        live = {batch.batch: batch for batch in beside.batches}
+        if other := [live[one.batch] for one in old.contents if one.sha256 in signs and one.batch in live]:
+            raise InputError(
+                f"{said[0]}: the store has it as batch {other[0].batch} ({other[0].name}), which stays; it cannot be "
+                "put in the place of another one, too"
+            )
 
     def _known(self, old: Catalogue | None, beside: Catalogue | None) -> tuple[Content, ...]:
         """Return the contents that are not taken in; what takes the place of a batch may have been taken out before."""

@@ -31,6 +31,7 @@ from concordant.io.read import read_as_made, read_log
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
+from concordant.preferences.windows import Window, untimed
 from concordant.ranking import rank as ranking
 from concordant.ranking.click_models import click_positions
 from concordant.ranking.comparing import p_said
@@ -145,6 +146,9 @@ def board_of(
         if how["interval"] == "none" and options.qrels is not None:
             del how["level"]  # it is that of the differences
         reads["kind"] = reads["kind"] or ("ratings" if name == "combsum" else None)
+    days = Window(**({} if by is not None else options.window()))
+    if days and runs:
+        raise UsageError(f"{named}: runs are of no day; leave out --as-of, --since and --last")
     with Progress(quiet, f"reading {named}"):
         if runs and name == "rrf" and reads["unranked"] is None:
             del reads["unranked"]
@@ -153,11 +157,13 @@ def board_of(
             if pool:
                 reading = replace(reading, preferences=reading.preferences.pool())
         else:
-            reading = read_log(logs, **reads)
+            reading = read_log(logs, **reads, window=days)
     check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences
     prefs = prefs if part is None else part(prefs)
+    if not options.moving and options.half_life is None:
+        prefs = untimed(prefs)
     if options.half_life is not None and options.ties == "cumulative":
         raise UsageError("--half-life makes strengths fade, which --ties cumulative reads as grades; use --ties half")
     if options.half_life is not None:
@@ -213,7 +219,7 @@ def asked(options: RankOptions) -> dict[str, Any]:
 
 def _on_spark(options: RankOptions) -> ModuleType | None:
     """Return what ranks on the executors of Spark, where that is asked for and each query is ranked by itself."""
-    if options.engine != "spark" or options.pool or options.time is not None:
+    if options.engine != "spark" or options.pool or options.time is not None or Window(**options.window()):
         return None
     from concordant.apps.commands import on_spark
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -196,7 +197,7 @@ def labels_said(facts: Facts, labels: Sequence[Any], store: str) -> list[Any]:
     return [int(label) for label in labels]
 
 
-def forgetting(target: Path, catalogue: Catalogue, labels: Sequence[Any], settings: Settings) -> Changed | None:
+def forgetting(store: Path, catalogue: Catalogue, labels: Sequence[Any], settings: Settings) -> Changed | None:
     """Return the catalogue without the judgments of some clusters; None where all of them are forgotten already.
 
     Errors (InputError): a cluster that no judgment has; batches that an older version has merged.
@@ -204,13 +205,13 @@ def forgetting(target: Path, catalogue: Catalogue, labels: Sequence[Any], settin
     fresh = [label for label in labels if not any(one.sign == sign_of(label, one.salt) for one in catalogue.forgotten)]
     if not fresh:
         return None
-    taken: dict[str, dict[Any, int]] = {}
+    target, taken = Path(os.path.realpath(store)), dict[str, dict[Any, int]]()
     for part in steps("looking through segments", (*catalogue.segments, *catalogue.sums)):
         taken[part.file] = judgments_of(checked(target, part), settings, fresh)
     total = {label: sum(taken[part.file].get(label, 0) for part in catalogue.segments) for label in fresh}
     if nobody := [label for label, judgments in total.items() if not judgments]:
         raise InputError(
-            f"{target}: no judgment has the {catalogue.facts.cluster} {few(nobody, 3)}; nobody was forgotten"
+            f"{store}: no judgment has the {catalogue.facts.cluster} {few(nobody, 3)}; nobody was forgotten"
         )
     salt = catalogue.forgotten[0].salt if catalogue.forgotten else secrets.token_hex(16)
     signs = [Forgotten(sign_of(label, salt), salt, total[label], now()) for label in fresh]

@@ -64,7 +64,7 @@ def of_window(window: Window, store: str) -> Callable[[Catalogue], tuple[Ingesti
         found = tuple([batch for batch in catalogue.batches if first <= batch.day <= last])
         if not found:
             raise InputError(
-                f"{store}: no batch of {said_span(first, last)}; its days are {said_span(min(days), max(days))}"
+                f"{store}: no batch is {said_span(first, last)}; what there is is {said_span(min(days), max(days))}"
             )
         return found
 
@@ -84,7 +84,9 @@ def window_note(window: Window, catalogue: Catalogue, chosen: Sequence[Ingestion
 
 def said_span(first: str, last: str) -> str:
     """Say from which day to which."""
-    return first if first == last else f"up to {last}" if first == date.min.isoformat() else f"{first} to {last}"
+    if first == date.min.isoformat():
+        return f"up to {last}"
+    return f"of {first}" if first == last else f"of {first} to {last}"
 
 
 def missing(first: str, last: str, days: Iterable[str]) -> list[str]:

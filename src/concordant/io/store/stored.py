@@ -31,6 +31,7 @@ from concordant.io.store.catalogue import (
     read_catalogue,
     sized,
 )
+from concordant.io.store.days import of_window, window_note
 from concordant.io.store.known import belongs
 from concordant.io.store.migrations import UNKNOWN
 from concordant.io.store.segments import COVARIATE, VALUES, digest, label_kind
