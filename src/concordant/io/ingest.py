@@ -13,7 +13,7 @@ from concordant import __version__
 from concordant.errors import InputError, counted, few
 from concordant.io.engines.duckdb import Settings
 from concordant.io.intake import READ_AS, Intake, Taken
-from concordant.io.store.batches import Which, expired, forgetting, labels_said, without
+from concordant.io.store.batches import REMOVED, Which, expired, forgetting, labels_said, without
 from concordant.io.store.catalogue import Catalogue, Ingestion, read_catalogue
 from concordant.io.store.commits import Changed, commit, told
 from concordant.io.store.copies import Copied, backup, restore
@@ -146,16 +146,17 @@ class Store(os.PathLike[str]):
     ) -> tuple[Ingestion, ...]:
         """Take batches out, by names, numbers or days, or all of days before one, in one commit; return them.
 
-        Their files stay known, and do not come back. Errors (InputError): no such batch.
+        Their files stay known, and do not come back. What was removed before is no error, and not returned again.
+        Errors (InputError): no such batch.
         """
         which = _which(batch, number, day, before)
         gone: tuple[Ingestion, ...] = ()
 
-        def change(old: Catalogue | None) -> Changed:
+        def change(old: Catalogue | None) -> Changed | None:
             nonlocal gone
             there = self._there(old)
-            gone = which.of(there, str(self.path))
-            return Changed(without(there, gone, "removed"))
+            gone = which.of(there, str(self.path), gone=True)
+            return Changed(without(there, gone, REMOVED)) if gone else None
 
         with told(self.path):
             self.info()

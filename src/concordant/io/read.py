@@ -177,8 +177,8 @@ def read_as_made(
         settings = Settings(memory_limit, threads)
         given = {"kind": kind, "columns": columns, "clicks": clicks, "on_error": on_error, "engine": engine}
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
-        prefs, total = read_as_log(Path(source), given, settings, window)
-        return Reading(prefs, total, Path(source).name, {})
+        prefs, total, rests = read_as_log(Path(source), given, settings, window)
+        return Reading(prefs, total, Path(source).name, {}, rests=rests)
     if isinstance(source, str | os.PathLike):
         _refuse_results(Path(source))
     log = source if isinstance(source, Log) else _located(source)

@@ -6,9 +6,11 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from concordant import __version__
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import RankOptions
@@ -27,7 +29,9 @@ from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.runs import ENDING as RUN
 from concordant.apps.commands.runs import are_runs, judged, judges_of, write_run
 from concordant.errors import UsageError
+from concordant.io.forms import Reading
 from concordant.io.read import read_as_made, read_log
+from concordant.io.store.segments import fingerprint
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
@@ -39,6 +43,9 @@ from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
+
+REMEMBERS = (".parquet", ".arrow", ".feather")
+"""Endings of tables that have room for what the ranking rests on."""
 
 
 def rank(options: RankOptions) -> None:
@@ -164,6 +171,7 @@ def board_of(
     prefs = prefs if part is None else part(prefs)
     if not options.moving and options.half_life is None:
         prefs = untimed(prefs)
+    resting = rests_on(reading, prefs) if Path(options.output or "").suffix.lower() in REMEMBERS else {}
     if options.half_life is not None and options.ties == "cumulative":
         raise UsageError("--half-life makes strengths fade, which --ties cumulative reads as grades; use --ties half")
     if options.half_life is not None:
@@ -177,9 +185,17 @@ def board_of(
             "what a run leaves out shares the places after it; --unranked missing gives it nothing, as published"
         )
     if options.moving:
-        return _moving(options, prefs), told
-    with Progress(quiet, "ranking"):
-        return ranking.rank(prefs, name, **how), told
+        board = _moving(options, prefs)
+    else:
+        with Progress(quiet, "ranking"):
+            board = ranking.rank(prefs, name, **how)
+    return replace(board, rests=resting), told
+
+
+def rests_on(reading: Reading, prefs: Preferences) -> dict[str, Any]:
+    """Return what a ranking rests on: the log, of a store its batches and days, and the judgments by their SHA-256."""
+    told = {"judgments": len(prefs), "sha256": fingerprint(prefs), "concordant": __version__}
+    return {"log": reading.name, **reading.rests, **told}
 
 
 def _moving(options: RankOptions, prefs: Preferences) -> Ranking:

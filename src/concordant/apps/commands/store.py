@@ -88,6 +88,9 @@ def remove(options: RemoveOptions) -> None:
     gone = Store(options.file).remove(
         batch=options.batch, number=options.number, day=options.day, before=options.before, wait=options.wait
     )
+    if not gone:
+        options.say("removed", f"{options.file}: taken out already, nothing changed")
+        return
     judgments = counted(sum(batch.judgments for batch in gone), "judgments")
     options.say("removed", f"{options.file}: {judgments} taken out, of {few([batch.name for batch in gone], 3)}")
 

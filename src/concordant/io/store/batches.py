@@ -32,6 +32,8 @@ from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.windows import said_day
 from concordant.progress import steps
 
+REMOVED = "removed"
+"""The reason of a batch that was taken out because somebody said so."""
 OLDER = "older than the "
 """How the reason of a batch begins that was too old to be kept."""
 
@@ -46,17 +48,25 @@ class Which:
     days: tuple[str, ...] = ()
     before: str | None = None
 
-    def of(self, catalogue: Catalogue, store: str) -> tuple[Ingestion, ...]:
-        """Return them. Errors (InputError): nobody asked for any, none there, a name that several have."""
+    def of(self, catalogue: Catalogue, store: str, *, gone: bool = False) -> tuple[Ingestion, ...]:
+        """Return them; with ``gone`` those that were removed already are left out.
+
+        Errors: nobody asked for any, none there, a name that several have.
+        """
         asks: dict[str, tuple[Callable[[Ingestion], Any], tuple[Any, ...]]] = {
             "batch": (lambda batch: batch.name, self.names),
             "number": (lambda batch: batch.batch, self.numbers),
             "day": (lambda batch: batch.day, tuple([said_day(day) for day in self.days])),
         }
         chosen: dict[int, Ingestion] = {}
+        before = [batch for batch in catalogue.removed if gone and batch.why == REMOVED]
+        again = False  # the same command, run again
         for how, (value, asked) in asks.items():
             for one in asked:
                 found = [batch for batch in catalogue.batches if value(batch) == one]
+                if not found and any(value(batch) == one for batch in before):
+                    again = True
+                    continue
                 if not found:
                     there = list(dict.fromkeys(value(batch) for batch in catalogue.batches if value(batch)))
                     close = get_close_matches(str(one), map(str, there), 1)
@@ -73,10 +83,11 @@ class Which:
         if self.before is not None:
             first = said_day(self.before, "before")
             older = [batch for batch in catalogue.batches if batch.day and batch.day < first]
-            if not older:
+            again |= any("" < batch.day < first for batch in before)
+            if not older and not again:
                 raise InputError(f"{store}: no batch is of a day before {first}")
             chosen |= {batch.batch: batch for batch in older}
-        if not chosen:
+        if not chosen and not again:
             ways = [part for name in ("batch", "number", "day", "before") for part in (Setting(name), ", ")]
             raise UsageError("no batch is named (", *ways[:-1], ")")
         return tuple([batch for batch in catalogue.batches if batch.batch in chosen])

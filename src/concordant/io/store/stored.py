@@ -162,8 +162,8 @@ def read_stored(
 
 def read_as_log(
     store: Path, given: Mapping[str, Any], settings: Settings, window: Window = ALWAYS
-) -> tuple[Preferences, int]:
-    """Return the preferences of a store, read in the place of a log, and the number of rows they were counted from.
+) -> tuple[Preferences, int, dict[str, Any]]:
+    """Return the preferences of a store, read in the place of a log, of how many rows, and which batches they are.
 
     ``given`` are options of ``read``. How rows become judgments was settled when they were taken in: options that say
     so again have to say the same (kind, cluster, covariates, home), others (columns, clicks, on_error) are refused.
@@ -174,7 +174,10 @@ def read_as_log(
     chosen = which(catalogue)
     if window:
         prefs = replace(prefs, told=(*prefs.told, window_note(window, catalogue, chosen)))
-    return prefs, sum(batch.rows for batch in chosen)
+    facts, days = catalogue.facts, sorted({batch.day for batch in chosen} - {""})
+    batches = [batch.batch for batch in chosen]
+    which_ones = {"store": store.name, "revision": facts.revision, "commit": facts.commit, "batches": batches}
+    return prefs, sum(batch.rows for batch in chosen), which_ones | {"days": [days[0], days[-1]] if days else []}
 
 
 def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:
