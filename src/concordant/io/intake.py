@@ -133,6 +133,8 @@ class Intake:
         else:
             self.log = from_object(source)
         self.name = name or self.log.name
+        self.called = self.name
+        """The name of the batch: of what it takes the place of, where it does."""
 
     def run(self) -> Taken:
         begun = time.perf_counter()
@@ -240,7 +242,7 @@ class Intake:
         if (not self.day or self.day_from) and len(days) == 1 and days != {""}:
             self.day, self.day_from = days.pop(), ""
         if not self.named and len(gone) == 1:
-            self.name = gone[0].name
+            self.called = gone[0].name
         return without(old, gone, self._why(), ids=False)
 
     def _elsewhere(
@@ -502,7 +504,7 @@ class Intake:
         kept = remembered(prefs, base.forgotten)
         batch = Ingestion(
             self.number,
-            self.name,
+            self.called,
             reading.rows,
             len(kept),
             HERE,

@@ -120,7 +120,7 @@ class Ranking(Answers, Shown):
         for name, value in vars(self).copy().items():
             if isinstance(value, np.ndarray):
                 object.__setattr__(self, name, read_only(value))
-            elif isinstance(value, dict):
+            elif isinstance(value, dict) and name != "rests":
                 object.__setattr__(self, name, {key: read_only(column) for key, column in value.items()})
 
     def __getstate__(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.saying import one_line
 from concordant.boards.changes import BoardChange, board_changes, divided
+from concordant.boards.first_place import first_place
 from concordant.errors import UsageError, few
 from concordant.io.store.catalogue import is_store
 from concordant.ranking.comparing import p_said
@@ -54,6 +55,10 @@ def compare_boards(options: CompareOptions) -> None:
     said = dict.fromkeys([*remarks(old), *remarks(new)])
     options.say_notes([*(() if terminal else found.lines()), *found.notes, *said])
     worse = [row["item"] for row, _, one in judged if one]
+    if options.fail_if_top_changes:
+        place = first_place(old.to_arrow(), new.to_arrow())
+        options.say("verdict", str(place))
+        worse += place.new if place.changed else ()
     for row, p, one in judged:
         known = row["p_value"] is not None
         moved = f"{row['difference']:+.3f} ± {row['standard_error']:.3f}, {p_said(p)}" if known else "not determined"
@@ -72,6 +77,10 @@ Board = tuple[Ranking, list[str]]
 
 
 def _logs(options: CompareOptions) -> tuple[Board, Board]:
+    if options.against is not None:
+        if options.as_of is None:
+            raise UsageError(f"--with {options.against} is compared with another day; name it (--as-of)")
+        return board_of(options), board_of(options, as_of=options.against)
     return board_of(options), board_of(options, log=options.new)
 
 

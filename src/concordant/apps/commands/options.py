@@ -164,6 +164,7 @@ class CompareOptions(RankOptions, BoardOptions):
       concordant compare last-week.csv today.csv --cluster worker --fail-if-worse "GPT 4"
       concordant compare votes.csv --by prompt --values 2 10
       concordant compare votes.csv --by date --since 2026-03-01
+      concordant compare votes.store --as-of 2026-03-01 --with 2026-03-02 --fail-if-top-changes
       concordant compare votes.csv --cluster worker -o differences.csv
       concordant compare votes.csv --ranks tiers
       concordant compare votes.csv --top 3

@@ -138,11 +138,13 @@ def board_of(
     log: str | None = None,
     by: str | None = None,
     part: Callable[[Preferences], Preferences] | None = None,
+    as_of: str | None = None,
 ) -> tuple[Ranking, list[str]]:
     """Read the log and rank it; also what is to be said of it, on a terminal said before it is ranked.
 
     Of runs, reciprocal rank fusion reads what is there: what a list leaves out comes last by itself. ``log``: another
-    than that of the options; ``part``: what is ranked of it, once it is read with another column ``by`` of clusters.
+    than that of the options; ``part``: what is ranked of it, once it is read with another column ``by`` of clusters;
+    ``as_of``: another day than that of the options.
     """
     quiet, name, how = options.quiet, structure_of(options, runs), asked(options)
     named = log or options.log
@@ -153,7 +155,8 @@ def board_of(
         if how["interval"] == "none" and options.qrels is not None:
             del how["level"]  # it is that of the differences
         reads["kind"] = reads["kind"] or ("ratings" if name == "combsum" else None)
-    days = Window(**({} if by is not None else options.window()))
+    wanted = {} if by is not None else options.window() | ({} if as_of is None else {"as_of": as_of})
+    days = Window(**wanted)
     if days and runs:
         raise UsageError(f"{named}: runs are of no day; leave out --as-of, --since and --last")
     with Progress(quiet, f"reading {named}"):

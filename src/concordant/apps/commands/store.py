@@ -78,7 +78,11 @@ def batches(options: BatchesOptions) -> None:
         rows = [row | {"options": json.loads(row["options"])} for row in table.to_pylist()]
         click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
     elif output is None and sys.stdout.isatty():
-        show_table(table.drop_columns(["segment", "options", "sign", "sha256"]), max(len(table), 1))
+        brief = table.drop_columns(["segment", "options", "sign", "sha256"])
+        for name in {"taken", "removed"} & {*brief.column_names}:
+            short = [when and when[:16].replace("T", " ") for when in brief[name].to_pylist()]
+            brief = brief.set_column(brief.column_names.index(name), name, [short])
+        show_table(brief, max(len(table), 1))
     elif output is None:
         print_csv(table)
 

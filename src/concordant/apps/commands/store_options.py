@@ -131,6 +131,7 @@ class ForgetOptions(Writing):
 class DayOptions(Writing):
     """Say of which day a batch of the store FILE is."""
 
+    file: str = argument()
     day: str = argument(metavar="DATE")
     batch: str | None = option("NAME", "The batch of this name.")
     number: int | None = option("N", "The batch of this number.", type=ONE)
@@ -142,6 +143,7 @@ class BackupOptions(Writing):
     COPY is a store, there whole or not at all. concordant store restore puts it back.
     """
 
+    file: str = argument()
     copy: str = argument()
 
 
@@ -152,6 +154,7 @@ class RestoreOptions(Writing):
     since then is not there any more, and can be taken in again.
     """
 
+    file: str = argument()
     copy: str = argument()
 
 
