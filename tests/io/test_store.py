@@ -383,6 +383,8 @@ def test_a_newer_store_is_refused(store: Store, votes: Path, monkeypatch: pytest
     monkeypatch.setattr(migrations, "FORMAT", newer)
     monkeypatch.setitem(migrations.MIGRATIONS, newer - 1, lambda _facts, _tables: None)
     store.ingest(votes)
+    with duckdb.connect(str(store.path)) as catalogue:
+        catalogue.execute("CREATE TABLE of_tomorrow AS SELECT 1 AS x")
     monkeypatch.undo()
     why = rf"a store of format {newer}, written by .*; this version reads formats up to {newer - 1}: install a newer"
     for act in (store.info, lambda: read(store), lambda: store.ingest(votes), store.verify, store.compact):

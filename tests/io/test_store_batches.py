@@ -108,6 +108,8 @@ def test_the_life_of_a_store_under_kills(tmp_path: Path) -> None:
         ("2026-01-31T2200.csv", "2026-01-31"),
         ("2026-01-01--2026-01-31.csv", ""),
         ("votes.csv", ""),
+        ("backup-of-2026-01-31/votes.csv", ""),
+        ("2026-01-31/part-7.csv", "2026-01-31"),
     ],
 )
 def test_the_day_that_a_path_names(path: str, found: str) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from concordant import __version__
-from concordant.errors import InputError, counted, few
+from concordant.errors import InputError
 from concordant.io.engines.duckdb import Settings
 from concordant.io.intake import READ_AS, Intake, Taken
 from concordant.io.store.batches import REMOVED, Which, expired, forgetting, labels_said, without
 from concordant.io.store.catalogue import Catalogue, Ingestion, read_catalogue
 from concordant.io.store.commits import Changed, commit, told
 from concordant.io.store.copies import Copied, backup, restore
-from concordant.io.store.days import days_kept, of_window
+from concordant.io.store.days import all_dated, days_kept, of_window
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import known_files
 from concordant.io.store.maintenance import Compacted, Verified, compact, export, verify
@@ -201,16 +201,12 @@ class Store(os.PathLike[str]):
 
     def retain(self, keep: int | str, *, wait: float = WAIT) -> tuple[str, ...]:
         """Keep so many days, back from the newest one ("90d"; "all"); return the names of the batches taken out."""
-        days, gone = days_kept(keep), ()
+        days, gone = days_kept(keep), tuple[str, ...]()
 
         def change(old: Catalogue | None) -> Changed | None:
             nonlocal gone
             there = self._there(old)
-            if no_day := [batch.name for batch in there.batches if not batch.day] if days else []:
-                raise InputError(
-                    f"{self.path}: {len(no_day):,} of {counted(len(there.batches), 'logs')} have no day "
-                    f"({few(no_day, 3)}), so how old they are is not known; concordant store day gives them one"
-                )
+            all_dated(there.batches if days else (), str(self.path))
             new = expired(replace(there, facts=replace(there.facts, keep=days)))
             gone = tuple([one.name for one in new.removed[len(there.removed) :]])
             return None if new == there else Changed(new)

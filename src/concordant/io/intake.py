@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from concordant import __version__
-from concordant.errors import Idle, InputError, Setting, UsageError, counted, few
+from concordant.errors import Idle, InputError, Setting, UsageError, few
 from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.layouts import Reading
 from concordant.io.log.formats import Log, locate
@@ -33,7 +33,7 @@ from concordant.io.store.catalogue import (
     read_catalogue,
 )
 from concordant.io.store.commits import HERE, Changed, check_place, commit, confirm, now, to_write
-from concordant.io.store.days import check_kept, day_of
+from concordant.io.store.days import all_dated, check_kept, day_of
 from concordant.io.store.known import MARK, KnownFiles, beside, load
 from concordant.io.store.migrations import UNKNOWN
 from concordant.io.store.segments import Looked, fingerprint, look, unchanged
@@ -154,7 +154,7 @@ class Intake:
             return ""
         self.day, self.day_from = day_of(os.fspath(self.log.path))
         if not self.day and not self.day_from and self.log.parts:
-            found = {day_of(os.fspath(part.path)) for part in self.log.parts}
+            found = {day_of(os.fspath(part.paths[0])) for part in self.log.parts}
             days = {day for day, _ in found}
             if len(days) == 1 and days != {""}:
                 self.day, self.day_from = min(found)
@@ -278,11 +278,7 @@ class Intake:
                 ")",
             )
         if keep := self._kept(beside):
-            if no_day := [one.name for one in batches if not one.day]:
-                raise InputError(
-                    f"{self.path}: {len(no_day):,} of {counted(len(batches), 'logs')} have no day ({few(no_day, 3)}), "
-                    "so how old they are is not known; concordant store day gives them one"
-                )
+            all_dated(batches, str(self.path))
             check_kept(self.day, [one.day for one in batches], keep, self.name)
 
     def _kept(self, there: Catalogue | None) -> int:
@@ -366,8 +362,8 @@ class Intake:
 
     def _taken_out(self, content: Content, old: Catalogue | None) -> str:
         """Say when and why a content was taken out."""
-        for catalogue in (old, self.other):
-            for batch in () if catalogue is None else catalogue.removed:
+        for catalogue in [one for one in (old, self.other) if one is not None]:
+            for batch in catalogue.removed:
                 if batch.batch == content.batch and content in catalogue.contents:
                     return f" (taken out on {batch.removed[:10]}: {batch.why})"
         return ""

@@ -172,7 +172,7 @@ def sign_of(label: Any, salt: str) -> str:
 
 def are_forgotten(labels: Labels, forgotten: Iterable[Forgotten]) -> NDArray[np.bool_]:
     """Return for each label whether it is forgotten."""
-    found, salts = np.zeros(len(labels), bool), {}
+    found, salts = np.zeros(len(labels), bool), dict[str, set[str]]()
     for one in forgotten:
         salts.setdefault(one.salt, set()).add(one.sign)
     for salt, signs in salts.items():

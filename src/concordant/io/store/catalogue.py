@@ -35,7 +35,7 @@ from concordant.io.engines.duckdb import Settings, connected, message, with_log
 from concordant.io.engines.sql import identifier, literal
 from concordant.io.log.disk import open_regular
 from concordant.io.log.json_values import json_value
-from concordant.io.store.migrations import FORMAT, UNKNOWN, migrated
+from concordant.io.store.migrations import FORMAT, UNKNOWN, migrated, newer
 from concordant.preferences.counts import MOST
 from concordant.preferences.layouts import KINDS
 
@@ -383,7 +383,7 @@ def _check(catalogue: Catalogue) -> None:
         kinds = [type(value) for value in asdict(ids).values()]
         if kinds != [str, str, int, int, int] or not IDS.fullmatch(ids.file) or min(ids.bytes, ids.rows) < 0:
             raise ValueError(f"{ids} are no ids of votes")
-    signs = [row.sha256 for row in (*catalogue.files, *catalogue.contents)]
+    signs = [row.sha256 for row in catalogue.files] + [row.sha256 for row in catalogue.contents]
     signs += [row.sign for row in catalogue.forgotten] + [row.sign for row in there if row.sign]
     for sign in signs:
         if not SHA256.fullmatch(sign):
@@ -478,7 +478,7 @@ def _attached(connection: Any, path: Path, *, ours: bool = False) -> dict[str, A
         return {}
     facts = dict(connection.execute(f"{ROWS}store LIMIT {FACTS}").fetchall())
     found: dict[str, Any] = {"store": facts}
-    if "format" in facts:  # a foreign database may hold anything: only a store is read whole
+    if "format" in facts and not newer(facts):  # a foreign database may hold anything: only a store is read whole
         foreign = [] if ours else [name for (name,) in connection.execute(FOREIGN).fetchall()]
         foreign += [f"the table {name}" for name in sorted(there - {"store", *TABLES})]
         if foreign:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from concordant.errors import InputError, Setting, UsageError, counted, few
@@ -14,20 +14,23 @@ from concordant.preferences.windows import Window
 
 WRITTEN = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
 """A date in a name: 2026-01-31, 2026_01_31 or 20260131."""
+FOLDER = re.compile(rf"(?:\w+=)?{WRITTEN.pattern}")
+"""A folder that holds a day: 2026-01-31 or day=2026-01-31."""
 HIVE = re.compile(r"year=(\d{4})[/\\]month=(\d{1,2})[/\\]day=(\d{1,2})(?![^/\\])")
 
 
 def day_of(path: str) -> tuple[str, str]:
-    """Return the day that a path names, and what of it does; of several parts the last one counts.
+    """Return the day that a path names, and what of it does: the name, else a folder of a day alone (the last one).
 
-    Where that part names several days there is none, and these are what is returned beside it.
+    Where that names several days there is none, and these are what is returned beside it.
 
     >>> day_of("lake/day=2026-01-31/part-0.parquet"), day_of("votes-20260131.csv")
     (('2026-01-31', 'day=2026-01-31'), ('2026-01-31', 'votes-20260131.csv'))
     >>> day_of("year=2026/month=1/day=31/x.csv")[0], day_of("votes.csv"), day_of("2026-01-01_2026-01-31.csv")
     ('2026-01-31', ('', ''), ('', "'2026-01-01', '2026-01-31'"))
     """
-    for part in reversed(re.split(r"[/\\]", path)):
+    *folders, name = re.split(r"[/\\]", path.rstrip("/\\"))
+    for part in (name, *filter(FOLDER.fullmatch, reversed(folders))):
         if days := sorted({one for found in WRITTEN.finditer(part) if (one := _date(found[1], found[3], found[4]))}):
             return (days[0], part) if len(days) == 1 else ("", few(days))
     found = HIVE.search(path)
@@ -42,6 +45,15 @@ def _date(year: str, month: str, day: str) -> str:
         return ""
 
 
+def all_dated(batches: Collection[Ingestion], store: str) -> None:
+    """Refuse batches of which some have no day. Errors: InputError."""
+    if without := [batch.name for batch in batches if not batch.day]:
+        raise InputError(
+            f"{store}: {len(without):,} of {counted(len(batches), 'logs')} {'has' if len(without) == 1 else 'have'} no "
+            f"day ({few(without, 3)}); concordant store day gives them one"
+        )
+
+
 def of_window(window: Window, store: str) -> Callable[[Catalogue], tuple[Ingestion, ...]]:
     """Return what chooses the batches of the days of a window.
 
@@ -51,12 +63,7 @@ def of_window(window: Window, store: str) -> Callable[[Catalogue], tuple[Ingesti
     def chosen(catalogue: Catalogue) -> tuple[Ingestion, ...]:
         if not window:
             return catalogue.batches
-        if without := [batch.name for batch in catalogue.batches if not batch.day]:
-            raise InputError(
-                f"{store}: {len(without):,} of {counted(len(catalogue.batches), 'logs')} "
-                f"{'has' if len(without) == 1 else 'have'} no day ({few(without, 3)}); "
-                "concordant store day gives them one"
-            )
+        all_dated(catalogue.batches, store)
         days = [batch.day for batch in catalogue.batches]
         if not days:
             raise InputError(f"{store}: there are no batches")

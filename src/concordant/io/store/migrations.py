@@ -53,6 +53,11 @@ MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2}
 """A version and what makes the next one of its facts and tables."""
 
 
+def newer(facts: Facts) -> bool:
+    """Whether a catalogue has a format of which this version knows nothing."""
+    return facts["format"].isdecimal() and int(facts["format"]) > FORMAT
+
+
 def migrated(facts: Facts, tables: Tables, name: str) -> Tables:
     """Bring facts (in place) and tables of a catalogue up to today's format.
 
@@ -60,7 +65,7 @@ def migrated(facts: Facts, tables: Tables, name: str) -> Tables:
     """
     said = facts["format"]
     version = int(said) if said.isdecimal() else None
-    if version is not None and version > FORMAT:
+    if newer(facts):
         raise InputError(
             f"{name}: a store of format {version}, written by concordant {facts.get('by', '?')}; this version reads "
             f"formats up to {FORMAT}: install a newer concordant"

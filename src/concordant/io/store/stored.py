@@ -147,9 +147,9 @@ def read_stored(
             wanted = which(catalogue)
             paths = [checked(target, segment) for segment in steps("checking segments", catalogue.holding(wanted))]
             prefs = merged(paths, catalogue.facts, settings or Settings())
-            said = sum(batch.judgments for batch in wanted)
-            if len(prefs) != said:
-                raise InputError(f"{store}: {len(prefs):,} judgments were read, the catalogue says {said:,}")
+            there = sum(batch.judgments for batch in wanted)
+            if len(prefs) != there:
+                raise InputError(f"{store}: {len(prefs):,} judgments were read, the catalogue says {there:,}")
             return prefs, catalogue
         except (InputError, OSError, duckdb.Error, pa.ArrowException) as error:
             if read_catalogue(target).facts.revision != catalogue.facts.revision:
