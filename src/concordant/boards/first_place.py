@@ -18,16 +18,22 @@ class FirstPlace:
     new: tuple[str, ...]
     ranks: tuple[tuple[int, int] | None, ...]
     """Of each that was first: the ranks that the new board leaves open; None where it has none for it."""
+    gone: tuple[str, ...] = ()
+    """Who was first and is not on the new board."""
 
     @property
     def changed(self) -> bool:
         """Whether none of those who were first can be first on the new board."""
-        return all(span is not None and span[0] > 1 for span in self.ranks)
+        open_ = (item not in self.gone and (span is None or span[0] == 1) for item, span in zip(self.old, self.ranks))
+        return not any(open_)
 
     def __str__(self) -> str:
         if set(self.old) & set(self.new):
             return f"first place: {few(self.old, 3)}, as before"
-        spans = ", ".join("not ranked" if span is None else f"ranks {span[0]}–{span[1]}" for span in self.ranks[:3])
+        spans = ", ".join(
+            "gone" if item in self.gone else "not ranked" if span is None else f"ranks {span[0]}–{span[1]}"
+            for item, span in zip(self.old[:3], self.ranks)
+        )
         how = "changed beyond its intervals" if self.changed else "not beyond its intervals"
         return f"first place: {few(self.new, 3)} instead of {few(self.old, 3)}, now {spans}: {how}"
 
@@ -46,7 +52,8 @@ def first_place(old: pa.Table, new: pa.Table) -> FirstPlace:
     firsts = tuple([item for item, row in was.items() if row["rank"] == 1])
     ranks = [now.get(item, {}) for item in firsts]
     spans = [(row["rank_lower"], row["rank_upper"]) if row.get("rank_lower") else None for row in ranks]
-    return FirstPlace(firsts, tuple([item for item, row in now.items() if row["rank"] == 1]), tuple(spans))
+    leads = tuple([item for item, row in now.items() if row["rank"] == 1])
+    return FirstPlace(firsts, leads, tuple(spans), tuple([item for item in firsts if item not in now]))
 
 
 def _rows(table: pa.Table) -> dict[str, dict[str, Any]]:
