@@ -342,6 +342,27 @@ def test_who_is_forgotten_stays_so(store: Store, tmp_path: Path) -> None:
     anew.verify()
 
 
+@pytest.mark.parametrize("kind", ["orders", "selections"])
+def test_who_is_forgotten_of_lists(store: Store, kind: str) -> None:
+    value = {"orders": "rank", "selections": "clicked"}[kind]
+    one = {"orders": "judgment", "selections": "session"}[kind]
+
+    def table(people: list[str], begin: int) -> dict[str, list[Any]]:
+        rows = [(f"{begin + at}", person, item, place) for at, person in enumerate(people)
+                for place, item in enumerate("abc", 1)]  # fmt: skip
+        columns = {one: [row[0] for row in rows], "worker": [row[1] for row in rows], "item": [row[2] for row in rows]}
+        more = {"position": [row[3] for row in rows]} if kind == "selections" else {}
+        return columns | more | {value: [row[3] if kind == "orders" else int(row[3] == 1) for row in rows]}
+
+    first, second = table(["w1", "w2", "w1"], 0), table(["w2", "w3"], 10)
+    store.ingest(first, **PEOPLE)
+    store.ingest(second, **PEOPLE)
+    store.compact()
+    assert store.forget("w1") == 2
+    assert read(store) == read(table(["w2", "w2", "w3"], 0), **PEOPLE)
+    store.verify()
+
+
 def test_forgetting_nobody(store: Store, tmp_path: Path) -> None:
     store.ingest(day(tmp_path, 1), **PEOPLE)
     before = store.info()
@@ -398,7 +419,9 @@ def test_days_that_are_kept(store: Store, tmp_path: Path) -> None:
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
-def test_a_copy_is_put_back_and_who_was_forgotten_stays_so(store: Store, tmp_path: Path) -> None:
+def test_a_copy_is_put_back_and_who_was_forgotten_stays_so(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.ingest(day(tmp_path, 1), **PEOPLE)
     store.ingest(day(tmp_path, 2), **PEOPLE)
     store.compact()
@@ -419,6 +442,10 @@ def test_a_copy_is_put_back_and_who_was_forgotten_stays_so(store: Store, tmp_pat
     elsewhere.restore(copy)
     assert counts(elsewhere) == counts(drawn(1) + drawn(2))
     refused("not put in its own place", copy.restore, copy)
+    monkeypatch.setattr("concordant.io.store.commits.now", lambda: "1999")
+    begun = Store(tmp_path / "begun.store")
+    begun.ingest(day(tmp_path, 1), **PEOPLE)
+    refused("no copy of .*begun.store, but of a store that was begun at", begun.restore, copy)
     segment = next(parts_folder(copy.path).glob("segment*"))
     segment.write_bytes(segment.read_bytes()[:-1] + b"x")
     before = counts(store)

@@ -121,10 +121,20 @@ class Store(os.PathLike[str]):
         wait: float = WAIT,
         **options: Any,
     ) -> Taken:
-        """Put a log in the place of a batch (by its name or number), or of all batches of a day, in one commit.
+        """Put a log in the place of a batch, or of all batches of a day, in one commit.
 
-        The new batch has the name and the day of the old one, and is read as that was where no options of ``read`` are
-        given. What was replaced stays known and does not come back. Errors: as ``ingest``; no such batch.
+        The new batch has the name and the day of the old one. What was replaced stays known and does not come back.
+
+        Parameters
+        ----------
+        source : the log, as ``ingest`` takes it.
+        batch : the name of the batch that is replaced.
+        number : the number of the batch that is replaced.
+        day : the day whose batches are replaced.
+        wait : seconds to wait for another writer.
+        **options : options of ``read``; where none are given the log is read as the old batch was.
+
+        Errors: as ``ingest``; InputError: no such batch, a log that another batch holds.
         """
         which = _which(batch, number, day)
         with told(self.path):

@@ -471,6 +471,8 @@ class Intake:
         """
         if seen is not None and (() if old is None else old.contents) != seen:
             return None  # another log came in meanwhile, perhaps with votes of this one
+        if old is not None and seen is None and self.exported is None and self._judged(old, sign):
+            return None  # or with the same ones, in other bytes
         prefs, named = reading.preferences, self._named(reading)
         carried: Sequence[Content] = () if self.exported is None else self.exported.contents
         if self.exported is not None:

@@ -66,6 +66,11 @@ def restore(copy: Path, store: Path, *, by: str, wait: float = WAIT, settings: S
     def change(old: Catalogue | None) -> Changed:
         if old is None:
             return Changed(there, copied=files)
+        if old.facts.created != there.facts.created:
+            raise InputError(
+                f"{copy}: no copy of {store}, but of a store that was begun at {there.facts.created}, not at "
+                f"{old.facts.created}; restore it under another name"
+            )
         known = {(one.salt, one.sign) for one in there.forgotten}
         since = [one for one in old.forgotten if (one.salt, one.sign) not in known]
         changed = forgetting_signs(source, there, since, settings or Settings())
