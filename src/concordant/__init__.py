@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from concordant.abstention.near_pairs import near_pairs
     from concordant.abstention.ranker import AbstainingRanker
+    from concordant.apps.doctor.examination import Examination
+    from concordant.apps.doctor.examine import doctor
     from concordant.apps.export.card import model_card
     from concordant.apps.export.export import export_model
     from concordant.apps.models.saving import load_model, save_model
@@ -90,6 +92,7 @@ _HOMES = {
     "ConcordantError": "errors",
     "Diagnosis": "learning.rankers.diagnosis",
     "EdgeRanker": "learning.rankers.edges",
+    "Examination": "apps.doctor.examination",
     "FeatureFile": "learning.features.streamed",
     "Features": "learning.features.matrix",
     "Fragility": "boards.fragility",
@@ -125,6 +128,7 @@ _HOMES = {
     "critical_difference": "apps.report.critical_difference",
     "cross_validate": "ranking.cross_validation",
     "discounted": "preferences.times",
+    "doctor": "apps.doctor.examine",
     "err": "losses.metrics.err",
     "explain": "ranking.explaining",
     "export_model": "apps.export.export",
@@ -175,6 +179,7 @@ __all__ = [
     "ConcordantError",
     "Diagnosis",
     "EdgeRanker",
+    "Examination",
     "FeatureFile",
     "Features",
     "Fragility",
@@ -210,6 +215,7 @@ __all__ = [
     "critical_difference",
     "cross_validate",
     "discounted",
+    "doctor",
     "err",
     "explain",
     "export_model",

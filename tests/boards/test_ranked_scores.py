@@ -399,7 +399,7 @@ def test_losses_are_noticed_by_their_names() -> None:
         ({"cluster": ["x", "y", "z", "y"]}, "1 of 2 tasks have several clusters"),
         (
             {"task": [1, 1, 1, 2], "trial": [1, 1, 1, 1]},
-            "1 trials are there more than once (first: system 'a', task '1')",
+            "1 trial is there more than once (first: system 'a', task '1')",
         ),
         ({"score": [1.0, 2, None, None]}, "fewer than two systems"),
     ],

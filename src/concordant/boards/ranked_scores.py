@@ -454,7 +454,8 @@ def _notes(table: ScoreTable, by: str, joint: Varying) -> list[str]:
         notes.append(Note("mixed directions", text, lower=lower, tasks=tasks, by=by, ask=Setting("by", "win-rate")))
     with np.errstate(all="ignore"):
         spread = np.nan_to_num(np.nanstd(table.score, axis=0))
-    if by == "mean" and len(spread) > 2 and spread.max() > 10 * (usual := float(np.median(spread))) > 0:
+    usual = float(np.percentile(spread, 50, method="lower"))
+    if by == "mean" and spread.max() > 10 * usual > 0:
         text = (
             "the scores on {task} spread {times:.0f} times as wide as on the median task and rule the mean; {ask} "
             "weighs tasks alike"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from concordant.errors import InputError, Setting, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.preferences.frames import as_columns
+from concordant.preferences.layouts import LOSSES
 from concordant.preferences.notes import Note
 from concordant.preferences.values import numbers, texts
 
@@ -26,12 +26,6 @@ Flags = NDArray[np.bool_]
 MOST = 3000
 """Systems of one table: all pairs of them are compared."""
 LARGEST = 1e140
-LOSSES = re.compile(
-    r"(^|[\W_])(loss|losses|ppl|perplexity|nll|bpb|bits|error|err|rmse|mse|mae|mape|wer|cer|ter|latency|seconds|ms|cost"
-    r"|fid|toxicity|regret)([\W_]|$)",
-    re.IGNORECASE,
-)
-"""Names of scores of which less is better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +140,18 @@ class ScoreTable:
                 "share (system and task effects by least squares), so nobody gains by leaving out hard tasks"
             )
             notes.append(Note("missing cells", text, missing=cells - held, cells=cells, rows=empty))
-        named = [name for name in self.tasks if LOSSES.search(name)]
+        named = self.losses
         if named and not self.lower.any():
             text = "{items} {count:looks|look} like something of which less is better; if so, say {ask}"
             ask = Setting("lower_is_better", True) if 2 * len(named) > len(self.tasks) else Setting("lower", named[0])
             more = max(len(named) - 4, 0)
             notes.append(Note("looks like a loss", text, items=named[:4], others=more, count=len(named), ask=ask))
         return replace(self, notes=tuple(notes))
+
+    @property
+    def losses(self) -> list[str]:
+        """The tasks that are called as something of which less is better."""
+        return [name for name in self.tasks if LOSSES.search(name)]
 
     @property
     def better(self) -> Floats:
@@ -268,7 +267,8 @@ def _once(cell: Ints, trial: Ints, systems: Sequence[str], tasks: Sequence[str])
     found, times = np.unique(cell * width + trial, return_counts=True)
     if len(again := found[times > 1]):
         system, task = divmod(int(again[0]) // width, len(tasks))
+        what = f"{counted(len(again), 'trials')} {'is' if len(again) == 1 else 'are'} there more than once"
         raise InputError(
-            f"{len(again):,} trials are there more than once (first: system {systems[system]!r}, task "
-            f"{tasks[task]!r}); a system has one score for each task and trial"
+            f"{what} (first: system {systems[system]!r}, task {tasks[task]!r}); a system has one score for each task "
+            "and trial"
         )

@@ -24,9 +24,8 @@ from concordant.boards.prediction_powered import PredictionPowered, prediction_p
 from concordant.errors import InputError, Setting, UsageError, few
 from concordant.io.engines.counting import with_columns
 from concordant.io.forms import Reading
-from concordant.io.log.formats import locate
 from concordant.io.noted import JUDGES, PROMPTS, UNUSED
-from concordant.io.read import layout_of, read_log
+from concordant.io.read import layout_of, read_log, usual_log
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.layouts import Layout, plain
 from concordant.preferences.notes import Note
@@ -109,7 +108,7 @@ def _measure(options: JudgesOptions) -> None:
 
 def _looked_at(log: str, asked: dict[str, Any]) -> tuple[list[str], Layout]:
     """The columns of a log, and how it would be read. Errors: UsageError for a log without columns."""
-    source = locate(log)
+    source = usual_log(log, asked["columns"])
     layout = layout_of(source, columns=asked["columns"], kind=asked["kind"])
     if layout is None:
         raise UsageError(f"{log} is a PrefLib file, which does not say who judged")
