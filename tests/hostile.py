@@ -130,6 +130,7 @@ STRUCTURES += ["position-based", "dependent-click", "inverse-propensity"]
 LOSSES = ["gain-regression", "difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet"]
 LOSSES += ["rankboost", "margin-based", "x", ""]
 PHIS = ["hinge", "squared-hinge", "logistic", "exponential", "x", ""]
+DAYS = ["2026-01-31", "2026-13-45", "20260131", "0001-01-01", "9999-12-31", "yesterday", "", "2026-01-31T00:00"]
 TIMES = ["90d", "2y", "1", "0", "-1d", "1e400", "nan", "d", "", "2026-01-01", "2026-13-45", "x"]
 ENDINGS = [*("csv", "tsv", "parquet", "arrow", "json", "jsonl") * 3, "feather", "xlsx", "", "CSV"]
 FLAG: list[str] = []
@@ -141,12 +142,13 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     | {"--replicates": INTS, "--level": FLOATS, "--quasi": FLAG, "--pool": FLAG, "--across-components": FLAG}
     | {"--seed": INTS, "--rows": INTS, "--quiet": FLAG, "--log-format": ["json", "x"], "--statistics": FLAG}
     | {"--time": COLUMNS, "--half-life": TIMES, "--moving": FLAG, "--drift": FLOATS, "--at": TIMES}
+    | {"--as-of": DAYS, "--since": DAYS, "--last": TIMES}
     | {"--paths": ["paths.csv", "no/paths.csv", "x", ""], "--coefficients": ["c.csv", "paths.csv", "x", ""]}
     | {"--reference": [*COLUMNS, "a"], "--k": FLOATS, "--normalise": ["z-score", "min-max", "x"]}
     | {"--unranked": ["last", "missing", "x"], "--qrels": ["x.qrels", "votes.csv", "no.qrels", ""]}
     | {"--metric": ["ndcg@10", "map", "auc", "x", ""]},
     "compare": READING
-    | {"--time": COLUMNS, "--half-life": TIMES, "--at": TIMES}
+    | {"--time": COLUMNS, "--half-life": TIMES, "--at": TIMES, "--as-of": DAYS, "--with": DAYS, "--last": TIMES}
     | {"--structure": STRUCTURES, "--prior": PRIORS, "--ties": TIES, "--home": FLAG}
     | {"--interval": ["hessian", "sandwich", "bootstrap", "none", "x"], "--replicates": INTS, "--level": FLOATS}
     | {"--ranks": ["together", "alone", "tiers", "x"], "--top": INTS, "--rows": INTS, "--pool": FLAG, "--quiet": FLAG},
@@ -222,7 +224,18 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
         "--again": VALUES,
         "--known": ["none", "missing.known.json", "votes.csv", ""],
         "--wait": ["0", "-1", "nan", "x"],
+        "--batch": VALUES,
+        "--day": DAYS,
+        "--keep": ["90d", "all", "0d", "-1d", "1e400", "1.5d", "x", ""],
+        "--excluding": ["s.store", "votes.csv", "missing.store", ""],
     },
+    "store batches": {"--all": FLAG, "--json": FLAG},
+    "store remove": {"--batch": ["votes.csv", *VALUES], "--number": INTS, "--day": DAYS, "--before": DAYS},
+    "store replace": {"--batch": ["votes.csv", *VALUES], "--number": ["1", *INTS], "--day": DAYS, "--cluster": COLUMNS},
+    "store forget": {"--cluster": VALUES, "--wait": ["0", "x"]},
+    "store day": {"--batch": ["votes.csv", *VALUES], "--number": ["1", *INTS]},
+    "store backup": {"--wait": ["0", "x"]},
+    "store restore": {"--wait": ["0", "x"]},
     "store info": {"--batches": FLAG},
     "store verify": {"--quiet": FLAG},
     "store compact": {"--wait": ["0", "-1", "nan", "x"], "--memory-limit": SIZES, "--threads": ["1", "2", *INTS]},
@@ -234,6 +247,8 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
 }
 OPTIONS["doctor"] = {"--json": FLAG, "--quiet": FLAG}
 COMMANDS = list(OPTIONS)
+WRITERS = ("compact", "remove", "replace", "forget", "day", "backup", "restore")
+"""Commands that change a store."""
 WRITES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("compare", "look", "pairs", "score", "report", "counterexample", "reproduce", "demo"), ("output",)
@@ -251,6 +266,9 @@ WRITES: dict[str, tuple[str, ...]] = {
     "export": ("output", "card"),
     "serve": (),
     "store info": ("output",),
+    "store batches": ("output",),
+    **dict.fromkeys(("store remove", "store replace", "store forget", "store day", "store restore"), ("file",)),
+    "store backup": ("copy",),
     "store verify": (),
     "store compact": ("file",),
     "store export": ("output",),
@@ -273,12 +291,14 @@ READS: dict[str, tuple[str, ...]] = {
     "report": ("log", "features", "model", "model_judge"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
     "serve": ("model", "features", "judgments", "judged_features", "token_file", "shadow"),
-    "ingest": ("logs", "known"),
+    "ingest": ("logs", "known", "excluding"),
     "reproduce": ("name", "data"),
     "counterexample": ("name",),
     "demo": (),
-    **dict.fromkeys(("store info", "store verify", "store export"), ("file",)),
-    "store compact": (),
+    **dict.fromkeys(("store info", "store batches", "store verify", "store export", "store backup"), ("file",)),
+    **dict.fromkeys(("store compact", "store remove", "store forget", "store day"), ()),
+    "store replace": ("log",),
+    "store restore": ("copy",),
 }
 """Parameters that name what it reads, and never changes (or, of counterexample and reproduce, what to do)."""
 
@@ -322,7 +342,7 @@ def read_and_written(arguments: list[str]) -> tuple[set[str], set[str]]:
     written = named((*WRITES[name], "summary"))
     if name == "store export":
         written |= {str(beside(Path(output))) for output in written if Path(output).name}
-    if name in ("ingest", "store compact"):
+    if name == "ingest" or name.split()[-1] in WRITERS:
         written |= {f"{store}{more}" for store in written for more in (".parts", ".lock")}
     return named(READS[name]), written
 
@@ -665,8 +685,13 @@ def _store(random: Random, case: Case) -> None:
     command = case.arguments[1]
     if command == "export":
         case.arguments += ["--output", random.choice(["out", "s"]) + "." + random.choice(ENDINGS)]
-    elif command == "info":
+    elif command in ("info", "batches"):
         _output(random, case)
+    elif command == "day":
+        case.arguments.append(random.choice(DAYS))
+    elif command in ("replace", "backup", "restore"):
+        other = [_log(random, case)] if command == "replace" else ["copy.store", "s.store", "no/such/x", "folder", ""]
+        case.arguments.append(random.choice(other))
 
 
 def _reproduce(random: Random, case: Case) -> None:

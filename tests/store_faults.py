@@ -41,8 +41,8 @@ processes.set_forkserver_preload(["pytest", "pyarrow.parquet", "concordant", "co
 children = threading.Lock()
 """Multiprocessing asks after all of its processes when one starts, and hears of each end once."""
 
-Action = str | Path
-"""A log to take in, or the word compact."""
+Action = str | Path | tuple[str, tuple[Any, ...], dict[str, Any]]
+"""A log to take in, the word compact, or a method of a store with its arguments."""
 COMPACT = "compact"
 
 
@@ -68,6 +68,10 @@ def act(store: Path, actions: Sequence[Action], done: Callable[[], object] = lam
     for action in actions:
         if action == COMPACT:
             Store(store).compact()
+        elif isinstance(action, tuple):
+            name, arguments, options = action
+            getattr(Store(store), name)(*arguments, **options)
+            done()
         else:
             Store(store).ingest(action, wait=120)  # a busy machine is slow, and no test is about ten seconds
             done()

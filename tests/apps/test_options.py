@@ -188,6 +188,7 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"win rates": ["counted.csv", "--structure", "borda"], "no interval": ["counted.csv", "--interval", "none"]}
     | {"graded": ["graded.csv", "--grade", "grade", "--scale", "2:-2", "--ties", "half"]}
     | {"half-life": ["timed.csv", "--time", "date", "--half-life", "3w"]}
+    | {"days": ["timed.csv", "--time", "date", "--as-of", "2026-02-11"]}
     | {"moving": ["timed.csv", "--time", "date", "--moving"]}
     | {"runs": ["a.run", "b.run"], "judged runs": ["a.run", "b.run", "--qrels", "x.qrels"]}
     | {"scores of runs": ["a.run", "b.run", "--structure", "combsum"]}
@@ -260,6 +261,13 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"card of labels": ["-m", "trees", "--card", "o.md", "--labels", "train.txt"]},
     "counterexample": {"searched": ["ranknet", "--budget", "30"], "known": ["theorem-3"]},
     "store info": {"store": ["s.store"]},
+    "store batches": {"store": ["s.store"]},
+    "store remove": {"store": ["s.store", "--number", "1"]},
+    "store replace": {"store": ["s.store", "people.csv", "--number", "1"]},
+    "store forget": {},  # s.store knows nobody
+    "store day": {"store": ["s.store", "2026-01-31", "--number", "1"]},
+    "store backup": {"store": ["s.store", "copy.store"]},
+    "store restore": {"store": ["t.store", "s.store"]},
     "store verify": {"store": ["s.store"]},
     "store compact": {"store": ["s.store"]},
     "store export": {"store": ["s.store", "-o", "o.csv"]},
@@ -399,6 +407,14 @@ VALUES: dict[str, list[str]] = {
     "budget": ["40"],
     "wait": ["1"],
     "again": ["monday"],
+    "batch": ["votes.csv", "monday"],
+    "number": ["1"],
+    "day": ["2026-01-31"],
+    "before": ["2026-02-01"],
+    "keep": ["90d", "all"],
+    "excluding": ["s.store"],
+    "as_of": ["2026-02-11", "2026-01-31"],
+    "last": ["3w"],
     "known": ["none", "missing.known.json"],
     "store": ["new.store"],
     "texts": ["texts.csv"],
@@ -659,6 +675,10 @@ SAME: dict[str, dict[str, str]] = {
     "export": {"--held-out-features": "names the features that are taken without it"},
     "ingest": {
         "--grown": "a permission; no file has grown",
+        "--batch": "names the batch; the judgments are the same",
+        "--day": "says the day of the batch; the judgments are the same",
+        "--keep": "one batch: none is older",
+        "--excluding": "nothing was taken out of that store",
     },
 }
 """Options that were read and left the output as it was, to the byte, and why that is right; * stands for every command.

@@ -131,6 +131,13 @@ READS = {
     "store info": ["store", "info", "@"],
     "store verify": ["store", "verify", "@"],
     "store compact": ["store", "compact", "@"],
+    "store batches": ["store", "batches", "@"],
+    "store remove": ["store", "remove", "@", "--number", "1"],
+    "store replace": ["store", "replace", "s.store", "@.csv", "--number", "1"],
+    "store forget": ["store", "forget", "@", "--cluster", "a"],
+    "store day": ["store", "day", "@", "2026-01-31", "--number", "1"],
+    "store backup": ["store", "backup", "@", "copy.store"],
+    "store restore": ["store", "restore", "t.store", "@"],
     "store export": ["store", "export", "@", "-o", "e.csv"],
     "reproduce": ["reproduce", "table1", "--data", "@"],
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from concordant.errors import InputError, Setting, few
@@ -31,6 +31,8 @@ class Reading:
     rejects: tuple[Reject, ...] = ()
     usual: str | None = None
     """What it usually means in such a log that a ranking leaves items out."""
+    rests: Mapping[str, Any] = field(default_factory=dict)
+    """Of a store: its revision, the batches that were read, their first and last day."""
 
     @property
     def notes(self) -> tuple[str, ...]:

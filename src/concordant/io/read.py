@@ -31,6 +31,7 @@ from concordant.preferences.layouts import Layout
 from concordant.preferences.lists import CLICKS
 from concordant.preferences.pooling import settle_queries, settle_unranked
 from concordant.preferences.preferences import Preferences, counted_lists
+from concordant.preferences.windows import ALWAYS, Window
 from concordant.record import telling
 
 
@@ -47,6 +48,9 @@ def read(
     covariates: Sequence[str] = (),
     home: str | None = None,
     time: str | None = None,
+    as_of: str | None = None,
+    since: str | None = None,
+    last: str | None = None,
     engine: Any = None,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -79,6 +83,8 @@ def read(
     covariates : names of numeric columns, winner minus loser or left minus right.
     home : 'left' or 'right' makes the covariate ``home``, 0 in rows that a column ``neutral`` marks.
     time : name of the column of when comparisons were made: dates or instants (ISO 8601 in texts), or numbers.
+    as_of, since, last : what was judged up to and with a day ('2026-01-31'), from a day on, or in the last days before
+        ('7d', '2w'): the batches of a store by their days, of a log its rows by the column ``time``.
     engine : 'duckdb' (files), 'memory' (tables) or 'spark', which also reads addresses (s3a://, hdfs://), tables of its
         catalogue (``spark::TABLE``) and its DataFrames; or a SparkSession.
     memory_limit, threads : bounds of DuckDB, or of the session that is made, such as '4GB' and 2.
@@ -104,6 +110,7 @@ def read(
         covariates=covariates,
         home=home,
         time=time,
+        window=Window(as_of, since, last),
         engine=engine,
         memory_limit=memory_limit,
         threads=threads,
@@ -111,7 +118,9 @@ def read(
     ).preferences
 
 
-def read_log(source: Any, *, unranked: str | None = None, pool: bool | None = None, **options: Any) -> Reading:
+def read_log(
+    source: Any, *, unranked: str | None = None, pool: bool | None = None, window: Window = ALWAYS, **options: Any
+) -> Reading:
     """Read a log as ``read`` does, with its options, and return the preferences with the report of what was refused.
 
     >>> reading = read_log({"winner": ["a", "a", "b"], "loser": ["b", "a", "c"]}, on_error="skip")
@@ -122,7 +131,14 @@ def read_log(source: Any, *, unranked: str | None = None, pool: bool | None = No
     """
     if not isinstance(pool, bool | None):
         raise UsageError(f"pool must be True, False or None, not {pool!r}")
-    reading = read_as_made(source, **options)
+    if isinstance(source, str | os.PathLike) and is_store(Path(source)):
+        reading = read_as_made(source, window=window, **options)
+    else:
+        if window and options.get("time") is None:
+            raise UsageError("days of a log need the column that says when; name it (", Setting("time"), ")")
+        reading = read_as_made(source, **options)
+        if window:
+            reading = replace(reading, preferences=window.of_times(reading.preferences))
     prefs = settle_unranked(reading.preferences, unranked, reading.name, reading.usual)
     named = isinstance(columns := options.get("columns"), Mapping) and "query" in columns
     column = reading.roles.get("query")
@@ -146,10 +162,11 @@ def read_as_made(
     threads: int | None = None,
     master: str | None = None,
     votes: Votes | None = None,
+    window: Window = ALWAYS,
 ) -> Reading:
     """Read a log as ``read_log`` does, whatever its queries mean and what a ranking leaves out: what a store keeps.
 
-    ``votes``: those that the store has by their ids.
+    ``votes``: those that the store has by their ids; ``window``: the days of a store.
     """
     _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
     if not isinstance(kind, str | None):
@@ -163,8 +180,8 @@ def read_as_made(
         settings = Settings(memory_limit, threads)
         given = {"kind": kind, "columns": columns, "clicks": clicks, "on_error": on_error, "engine": engine}
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
-        prefs, total = read_as_log(Path(source), given, settings)
-        return Reading(prefs, total, Path(source).name, {})
+        prefs, total, rests = read_as_log(Path(source), given, settings, window)
+        return Reading(prefs, total, Path(source).name, {}, rests=rests)
     local = (engine is None or (isinstance(engine, str) and engine in ("duckdb", "memory"))) and master is None
     found = _of_results(Path(source)) if local and isinstance(source, str | os.PathLike) else None
     if found is not None:

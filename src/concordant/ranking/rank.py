@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -111,12 +112,15 @@ class Ranking(Answers, Shown):
     Spark have it."""
     notes: tuple[str, ...] = ()
     """What a reader should know: sentences, which carry what they are made of (``preferences.notes.Note``)."""
+    rests: Mapping[str, Any] = field(default_factory=dict)
+    """What it rests on, where somebody said so: the command writes down the log, or a store's batches and days, with a
+    hash of the judgments. Tables have it as the metadata ``concordant``."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).copy().items():
             if isinstance(value, np.ndarray):
                 object.__setattr__(self, name, read_only(value))
-            elif isinstance(value, dict):
+            elif isinstance(value, dict) and name != "rests":
                 object.__setattr__(self, name, {key: read_only(column) for key, column in value.items()})
 
     def __getstate__(self) -> dict[str, Any]:
@@ -130,12 +134,15 @@ class Ranking(Answers, Shown):
         return len(self.item)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table with the columns of the contract, then rank bounds and flag."""
+        """Return the rows as an Arrow table with the columns of the contract, then rank bounds and flag.
+
+        What the ranking rests on stands in the metadata of the schema, as JSON under ``concordant``.
+        """
         quasi = {} if self.quasi_error is None else {"quasi_error": self.quasi_error}
         ranks = {name: getattr(self, name) for name in ("rank", "rank_lower", "rank_upper")}
         ranks = {name: pa.array(column, mask=column == 0) for name, column in ranks.items()}
         flags = pa.DictionaryArray.from_arrays(pa.array(self.flag), pa.array(LABELS)).cast(pa.string())
-        return pa.table(
+        table = pa.table(
             {
                 "query": self.queries.take(self.query),
                 "component": self.component,
@@ -151,6 +158,7 @@ class Ranking(Answers, Shown):
                 **quasi,
             }
         )
+        return table.replace_schema_metadata({"concordant": json.dumps(dict(self.rests))} if self.rests else None)
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame (pandas must be installed)."""

@@ -44,7 +44,7 @@ COMMANDS = {
     "export": "Write a model as ONNX, for Elasticsearch or Solr, or as JSON, with a model card.",
     "serve": "Answer requests over HTTP by a model: score, rank, compare.",
     "ingest": "Take logs into a store, each exactly once.",
-    "store": "Look into a store, verify it, make it smaller, write it out.",
+    "store": "Look into a store: its batches, taken out, replaced, forgotten; verify, back up, restore.",
     "reproduce": "Run the experiments of the papers again, their numbers beside ours.",
     "counterexample": "Votes that a loss ranks wrongly with any amount of data: found, explained, written as a log.",
     "demo": "Rank 59 language models by 8,931 human votes that come with the package.",

@@ -37,11 +37,12 @@ def compare(options: CompareOptions) -> None:
     """Print sentences or a table on a terminal, CSV into a pipe; notes go to stderr."""
     output, terminal = options.output, sys.stdout.isatty()
     member = structure(options.structure)
-    options.settle(boards=options.new is not None or options.by is not None)
+    boards = any(one is not None for one in (options.new, options.by, options.against))
+    options.settle(boards=boards)
     options.settle(terminal=terminal, alone=options.interval == "hessian", forgets="covariates" not in member.options)
     if options.interval == "none":
         raise UsageError("--interval none leaves nothing to compare by; allowed: auto, hessian, sandwich, bootstrap")
-    if options.new is not None or options.by is not None:
+    if boards:
         compare_boards(options)
         return
     if output is not None:

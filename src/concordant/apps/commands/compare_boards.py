@@ -17,6 +17,7 @@ from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.saying import one_line
 from concordant.boards.changes import BoardChange, board_changes, divided
+from concordant.boards.first_place import first_place
 from concordant.boards.saved_boards import COLUMNS, saved_changes
 from concordant.errors import UsageError, few
 from concordant.io.engines.counting import with_columns
@@ -40,8 +41,9 @@ def compare_boards(options: CompareOptions) -> None:
         if options.new is not None:
             check_output(output, options.new)
     saved = None if options.new is None else [_saved(name) for name in (options.log, options.new)]
-    if saved is not None and any(one is not None for one in saved):
-        found, said = _of_saved(options, saved)
+    tables = saved if saved is not None and any(one is not None for one in saved) else None
+    if tables is not None:
+        found, said = _of_saved(options, tables)
     else:
         (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
         tell([*told, *more])
@@ -66,6 +68,13 @@ def compare_boards(options: CompareOptions) -> None:
         print_csv(found.table)
     options.say_notes([*(() if terminal else found.lines()), *found.notes, *said])
     worse = [row["item"] for row, _, one in judged if one]
+    if options.fail_if_top_changes:
+        both = (
+            saved if saved is not None and any(one is not None for one in saved) else [old.to_arrow(), new.to_arrow()]
+        )
+        place = first_place(*both)
+        options.say("verdict", str(place))
+        worse += place.new if place.changed else ()
     for row, p, one in judged:
         known = row["p_value"] is not None
         moved = f"{row['difference']:+.3f} ± {row['standard_error']:.3f}, {p_said(p)}" if known else "not determined"
@@ -109,6 +118,10 @@ Board = tuple[Ranking, list[str]]
 
 
 def _logs(options: CompareOptions) -> tuple[Board, Board]:
+    if options.against is not None:
+        if options.as_of is None:
+            raise UsageError(f"--with {options.against} is compared with another day; name it (--as-of)")
+        return board_of(options), board_of(options, as_of=options.against)
     return board_of(options), board_of(options, log=options.new)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from concordant.apps.commands.given import Options, argument, option
+from concordant.apps.commands.given import Options, argument, flag, option
 
 
 class BoardOptions(Options):
@@ -21,6 +21,12 @@ class BoardOptions(Options):
         "Votes that both logs hold, counted once: all of one that the other holds, too (a log that grew), else none; "
         "none; or whatever stands in both.",
         default="auto",
+    )
+    against: str | None = option(
+        "DAY", "Of a store with --as-of: the board of that day (old) with the board of this one (new).", "--with"
+    )
+    fail_if_top_changes: bool = flag(
+        "Exit with status 1 if the first place changed beyond its intervals: who was first cannot be on the new board."
     )
     fail_if_worse: tuple[str, ...] = option(
         "ITEM",

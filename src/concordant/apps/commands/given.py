@@ -69,7 +69,7 @@ class Rule:
     """Options of some commands, and when they do nothing."""
 
     commands: str
-    """Names with spaces between, such as ``rank audit``."""
+    """Names with spaces between, such as ``rank store-replace``."""
     options: str
     """Names with spaces between."""
     when: Callable[[Mapping[str, Any]], Any]
@@ -144,7 +144,7 @@ class Options:
         """Return the options with these values, of which some were ``given``, and the rules of the command."""
         made = cls(**values)
         made._way.given, made._way.facts = frozenset(given), _Known(values)
-        made._way.rules = [rule for rule in rules if command in rule.commands.split()]
+        made._way.rules = [rule for rule in rules if command.replace(" ", "-") in rule.commands.split()]
         return made
 
     def settle(self, **facts: Any) -> None:

@@ -50,6 +50,11 @@ def _on_edges(at: Mapping[str, Any]) -> bool:
     return not at["listed"] if at["graded"] else at["loss"] != "gain-regression"
 
 
+def _days(at: Mapping[str, Any]) -> bool:
+    """Whether some days are asked for."""
+    return any(at[name] is not None for name in ("as_of", "since", "last"))
+
+
 RULES = (
     # tables on a terminal
     Rule("rank compare audit scores look", "rows", lambda at: at["terminal"] is False,
@@ -68,7 +73,7 @@ RULES = (
     Rule("judges report", "match these", lambda at: not at["model_judge"], "it is about a judge model",
          "add --model-judge FILE"),
     # columns of a log
-    Rule("rank compare ingest evaluate explain report", "neutral", lambda at: not at["home"],
+    Rule("rank compare ingest store-replace evaluate explain report", "neutral", lambda at: not at["home"],
          "it says where the home side has no advantage", "add --home"),
     Rule("rank compare", "cluster", lambda at: at["alone"],
          "the scores do not depend on it, and these intervals take every judgment by itself",
@@ -81,10 +86,10 @@ RULES = (
     Rule("rank", "statistics", lambda at: at["engine"] == "spark", "executors keep the judgments"),
     Rule("rank compare", "half_life moving at", lambda at: not at["time"], "it is about times, and no column says when",
          "add --time COLUMN"),
-    Rule("rank", "time", lambda at: not at["half_life"] and not at["moving"],
-         "no model here reads when a comparison was made", "add --half-life or --moving"),
-    Rule("compare", "time", lambda at: not at["half_life"], "no model here reads when a comparison was made",
-         "add --half-life"),
+    Rule("rank", "time", lambda at: not at["half_life"] and not at["moving"] and not _days(at),
+         "no model here reads when a comparison was made", "add --half-life, --moving, --as-of, --since or --last"),
+    Rule("compare", "time", lambda at: not at["half_life"] and not _days(at),
+         "no model here reads when a comparison was made", "add --half-life, --as-of, --since or --last"),
     Rule("rank", "drift paths", lambda at: not at["moving"], "no ability moves", "add --moving"),
     Rule("rank", "statistics", lambda at: at["moving"] and at["drift"] is not None,
          "whether abilities move is asked of the drift that the data choose", "leave out --drift or --statistics"),
@@ -93,10 +98,11 @@ RULES = (
          lambda at: at["moving"], "abilities that move are those of bradley-terry, with intervals by its curvature"),
     Rule("compare", "pair ranks top interval replicates min_judgments", lambda at: at["boards"],
          "two boards are compared item by item, with the standard errors of the sandwich"),
-    Rule("compare", "shared fail_if_worse", lambda at: at["boards"] is False, "there is one board",
-         "leave it out, or name a second log, or divide this one (--by)"),
-    Rule("compare", "values since", lambda at: not at["by"], "no column divides the log", "add --by COLUMN"),
-    Rule("compare", "by", lambda at: at["new"], "there are two logs"),
+    Rule("compare", "shared fail_if_worse fail_if_top_changes", lambda at: at["boards"] is False, "there is one board",
+         "leave it out, or name a second log, or divide this one (--by), or name a second day (--with)"),
+    Rule("compare", "values", lambda at: not at["by"], "no column divides the log", "add --by COLUMN"),
+    Rule("compare", "by against", lambda at: at["new"], "there are two logs"),
+    Rule("compare", "against as_of last", lambda at: at["by"], "--by divides the log"),
     Rule("compare", "pair", lambda at: at["ranks"] or at["top"], "the ranks of items are asked for"),
     Rule("compare", "ranks", lambda at: at["top"], "--top {top} asks for another set"),
     Rule("scores", "nemenyi", lambda at: at["plot"] is None, "it is for --plot"),

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, one_cluster
 from concordant.apps.commands.store_options import IngestOptions
-from concordant.errors import counted, few
-from concordant.io.ingest import Store, Taken
+from concordant.errors import UsageError, counted, few
+from concordant.io.ingest import Store
+from concordant.io.intake import Taken
 from concordant.record import nothing_new
 
 MANY = 1_000_000
@@ -22,12 +23,15 @@ def ingest(options: IngestOptions) -> None:
     del reading["unranked"], reading["pool"]  # a store keeps rankings and queries as they were made
     reading |= {"grown": options.grown, "again": options.again, "known": options.known, "wait": options.wait}
     anything = False
+    reading |= {"name": options.batch, "day": options.day, "keep": options.keep, "excluding": options.excluding}
+    if options.batch is not None and len(logs) > 1:
+        raise UsageError(f"--batch {options.batch} names one batch, and {len(logs):,} logs are given")
     for number, log in enumerate(logs, 1):
         place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
         with Progress(options.quiet, f"taking in {log}{place}"):
             taken = store.ingest(log, **reading)
         facts = {name: value for name, value in asdict(taken).items() if name not in ("notes", "facts")}
-        for line in _said(taken):
+        for line in said(taken):
             options.say("ingested", line, new=taken.new, **facts)
         anything |= taken.new
         options.say_notes(one_cluster(taken.notes))
@@ -35,13 +39,18 @@ def ingest(options: IngestOptions) -> None:
         nothing_new()
 
 
-def _said(taken: Taken) -> list[str]:
+def said(taken: Taken) -> list[str]:
+    """Return what became of a log, in lines."""
     lines = [f"skipped: {taken.skipped}"] if taken.skipped else []
     if taken.new:
         took = f"{counted(taken.rows, 'rows')} in {taken.seconds:.1f} s"
         if taken.rows >= MANY:
             took += f" ({taken.rows / taken.seconds:,.0f} rows/s)"
-        lines.append(f"{taken.name}: taken in, {took}: {taken.facts}")
+        day = f" for {taken.day}{' (by its path)' if taken.day_from else ''}" if taken.day else ""
+        place = f" in the place of {few(taken.replaced, 3)}" if taken.replaced else ""
+        lines.append(f"{taken.name}: taken in{day}{place}, {took}: {taken.facts}")
+        if taken.forgotten:
+            lines.append(f"{taken.name}: {counted(taken.forgotten, 'judgments')} of who is forgotten left out")
         if taken.exported is not None:
             missing = taken.exported - taken.judgments
             gone = f"{counted(missing, 'judgments')} of the {taken.exported:,} exported left out; " if missing else ""
@@ -51,4 +60,6 @@ def _said(taken: Taken) -> list[str]:
     else:
         what = taken.known[0] if len(taken.known) == 1 else taken.name
         lines.append(f"{what}: known already, nothing taken in")
+    if taken.expired:
+        lines.append(f"taken out, older than what is kept: {few(taken.expired, 3)}")
     return lines

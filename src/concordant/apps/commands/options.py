@@ -32,6 +32,7 @@ from concordant.apps.commands.shared_options import (
     ChosenFeatures,
     ClickOptions,
     ClusteredLog,
+    DaysOptions,
     FeatureOptions,
     LogOptions,
     ModelOptions,
@@ -44,9 +45,16 @@ from concordant.apps.commands.shared_options import (
     size,
 )
 from concordant.apps.commands.store_options import (
+    BackupOptions,
+    BatchesOptions,
     CompactOptions,
+    DayOptions,
+    ForgetOptions,
     InfoOptions,
     IngestOptions,
+    RemoveOptions,
+    ReplaceOptions,
+    RestoreOptions,
     StoreExportOptions,
     StoreOptions,
 )
@@ -62,7 +70,7 @@ METHODS = f"How sure the scores are: {'; '.join(f'{name}: {what}' for name, what
 
 
 # -- rankings ----------------------------------------------------------------------------------------------------------
-class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
+class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions, DaysOptions):
     """Rank the items of LOG, per query, and say what it cannot support.
 
     LOG is CSV, TSV, JSON Lines (also .gz), Parquet, Arrow, PrefLib, LETOR, TREC runs (several are fused), a folder of
@@ -76,6 +84,7 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions):
       concordant rank clicks.parquet --structure cascade --clicks first
       concordant rank results.csv --home --neutral neutral --ties davidson
       concordant rank results.csv --time date --moving --paths paths.csv
+      concordant rank votes.store --as-of 2026-01-31 --last 7d
       concordant rank bm25.run dense.run --qrels test.qrels -o fused.run
     """
 
@@ -157,6 +166,7 @@ class CompareOptions(RankOptions, BoardOptions):
       concordant compare last-week.csv today.csv --cluster worker --fail-if-worse "GPT 4"
       concordant compare votes.csv --by prompt --values 2 10
       concordant compare votes.csv --by date --since 2026-03-01
+      concordant compare votes.store --as-of 2026-03-01 --with 2026-03-02 --fail-if-top-changes
       concordant compare votes.csv --cluster worker -o differences.csv
       concordant compare votes.csv --ranks tiers
       concordant compare votes.csv --top 3
@@ -185,6 +195,11 @@ class CompareOptions(RankOptions, BoardOptions):
         "one in the better tier is better.",
     )
     top: int | None = option("K", "Which items may be among the first K: a set that holds all of them.", type=ONE)
+    since: str | None = option(
+        "V",
+        "With --by, in the place of --values: judgments with values of --by below V are the old part (dates, numbers, "
+        "texts). Without: what was judged from the day V on.",
+    )
 
 
 class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
@@ -546,6 +561,13 @@ OPTIONS: dict[str, type[Options]] = {
     "serve": ServeOptions,
     "ingest": IngestOptions,
     "store info": InfoOptions,
+    "store batches": BatchesOptions,
+    "store remove": RemoveOptions,
+    "store replace": ReplaceOptions,
+    "store forget": ForgetOptions,
+    "store day": DayOptions,
+    "store backup": BackupOptions,
+    "store restore": RestoreOptions,
     "store verify": StoreOptions,
     "store compact": CompactOptions,
     "store export": StoreExportOptions,
@@ -554,8 +576,8 @@ OPTIONS: dict[str, type[Options]] = {
     "demo": DemoOptions,
 }
 GROUPS = {
-    "store": "Look into a store, verify it, make it smaller, write it out.\n\nA store is made by concordant ingest LOG "
-    "--store FILE, and read wherever a log is."
+    "store": "Look into a store: its batches, taken out, replaced, forgotten; verify, back up, restore.\n\n"
+    "A store is made by concordant ingest LOG --store FILE, and read wherever a log is."
 }
 
 

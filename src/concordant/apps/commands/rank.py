@@ -6,9 +6,11 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from concordant import __version__
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import RankOptions
@@ -27,10 +29,13 @@ from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.runs import ENDING as RUN
 from concordant.apps.commands.runs import are_runs, judged, judges_of, write_run
 from concordant.errors import UsageError
+from concordant.io.forms import Reading
 from concordant.io.read import read_as_made, read_log
+from concordant.io.store.segments import fingerprint
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
+from concordant.preferences.windows import Window, untimed
 from concordant.ranking import rank as ranking
 from concordant.ranking.click_models import click_positions
 from concordant.ranking.comparing import p_said
@@ -38,6 +43,9 @@ from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
+
+REMEMBERS = (".parquet", ".arrow", ".feather")
+"""Endings of tables that have room for what the ranking rests on."""
 
 
 def rank(options: RankOptions) -> None:
@@ -130,11 +138,13 @@ def board_of(
     log: str | None = None,
     by: str | None = None,
     part: Callable[[Preferences], Preferences] | None = None,
+    as_of: str | None = None,
 ) -> tuple[Ranking, list[str]]:
     """Read the log and rank it; also what is to be said of it, on a terminal said before it is ranked.
 
     Of runs, reciprocal rank fusion reads what is there: what a list leaves out comes last by itself. ``log``: another
-    than that of the options; ``part``: what is ranked of it, once it is read with another column ``by`` of clusters.
+    than that of the options; ``part``: what is ranked of it, once it is read with another column ``by`` of clusters;
+    ``as_of``: another day than that of the options.
     """
     quiet, name, how = options.quiet, structure_of(options, runs), asked(options)
     named = log or options.log
@@ -145,6 +155,10 @@ def board_of(
         if how["interval"] == "none" and options.qrels is not None:
             del how["level"]  # it is that of the differences
         reads["kind"] = reads["kind"] or ("ratings" if name == "combsum" else None)
+    wanted = {} if by is not None else options.window() | ({} if as_of is None else {"as_of": as_of})
+    days = Window(**wanted)
+    if days and runs:
+        raise UsageError(f"{named}: runs are of no day; leave out --as-of, --since and --last")
     with Progress(quiet, f"reading {named}"):
         if runs and name == "rrf" and reads["unranked"] is None:
             del reads["unranked"]
@@ -153,11 +167,14 @@ def board_of(
             if pool:
                 reading = replace(reading, preferences=reading.preferences.pool())
         else:
-            reading = read_log(logs, **reads)
+            reading = read_log(logs, **reads, window=days)
     check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences
     prefs = prefs if part is None else part(prefs)
+    if not options.moving and options.half_life is None:
+        prefs = untimed(prefs)
+    resting = rests_on(reading, prefs) if Path(options.output or "").suffix.lower() in REMEMBERS else {}
     if options.half_life is not None and options.ties == "cumulative":
         raise UsageError("--half-life makes strengths fade, which --ties cumulative reads as grades; use --ties half")
     if options.half_life is not None:
@@ -171,9 +188,17 @@ def board_of(
             "what a run leaves out shares the places after it; --unranked missing gives it nothing, as published"
         )
     if options.moving:
-        return _moving(options, prefs), told
-    with Progress(quiet, "ranking"):
-        return ranking.rank(prefs, name, **how), told
+        board = _moving(options, prefs)
+    else:
+        with Progress(quiet, "ranking"):
+            board = ranking.rank(prefs, name, **how)
+    return replace(board, rests=resting), told
+
+
+def rests_on(reading: Reading, prefs: Preferences) -> dict[str, Any]:
+    """Return what a ranking rests on: the log, of a store its batches and days, and the judgments by their SHA-256."""
+    told = {"judgments": len(prefs), "sha256": fingerprint(prefs), "concordant": __version__}
+    return {"log": reading.name, **reading.rests, **told}
 
 
 def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
@@ -213,7 +238,7 @@ def asked(options: RankOptions) -> dict[str, Any]:
 
 def _on_spark(options: RankOptions) -> ModuleType | None:
     """Return what ranks on the executors of Spark, where that is asked for and each query is ranked by itself."""
-    if options.engine != "spark" or options.pool or options.time is not None:
+    if options.engine != "spark" or options.pool or options.time is not None or Window(**options.window()):
         return None
     from concordant.apps.commands import on_spark
 

@@ -184,6 +184,20 @@ class SidedLog(ClusteredLog):
     neutral: str | None = option("C", "With --home: true where no side is at home.")
 
 
+class DaysOptions(Options):
+    """Which days are read."""
+
+    as_of: str | None = option(
+        "DAY", "What was judged up to and with this day: batches of a store by their days, of a log rows by --time."
+    )
+    since: str | None = option("DAY", "What was judged from this day on.")
+    last: str | None = option("DAYS", "What was judged in the last days (7d, 2w) up to --as-of, or up to the newest.")
+
+    def window(self) -> dict[str, str | None]:
+        """Return the days as ``Window`` takes them."""
+        return {"as_of": self.as_of, "since": self.since, "last": self.last}
+
+
 class ClickOptions(Options):
     """What ``inverse-propensity`` takes."""
 

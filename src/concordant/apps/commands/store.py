@@ -1,25 +1,45 @@
-"""``concordant store``: look into a store, verify it, make it smaller, write it out."""
+"""``concordant store``: look into a store, take out of it, replace in it, forget; verify, compact, copy, write out."""
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow as pa
 
+from concordant.apps.commands.ingest import said
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.store_options import CompactOptions, InfoOptions, StoreExportOptions, StoreOptions
+from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.store_options import (
+    BackupOptions,
+    BatchesOptions,
+    CompactOptions,
+    DayOptions,
+    ForgetOptions,
+    InfoOptions,
+    RemoveOptions,
+    ReplaceOptions,
+    RestoreOptions,
+    StoreExportOptions,
+    StoreOptions,
+)
 from concordant.errors import counted, few
 from concordant.io.ingest import Store
-from concordant.io.store.catalogue import Catalogue, Ingestion
+from concordant.io.store.catalogue import Catalogue, Ingestion, Removed
+from concordant.io.store.copies import Copied
 from concordant.io.store.known import beside
 from concordant.io.store.maintenance import check_ending
 from concordant.io.store.migrations import UNKNOWN
 
+FIRST = dict.fromkeys(("batch", "name", "day", "rows", "judgments", "forgotten", "taken"))
+"""The first columns of the table of batches."""
+NUMBERS = ("batch", "rows", "judgments", "forgotten", "files")
 MANY = 16
 """Segments from which on merging them is worth a word."""
 
@@ -30,7 +50,11 @@ def info(options: InfoOptions) -> None:
     if output is not None:
         check_output(output, file, "the store")
     catalogue = Store(file).info()
-    table = _batches(catalogue) if batches else _facts(catalogue, grouped=output is None and sys.stdout.isatty())
+    table = (
+        _batches(catalogue, gone=False)
+        if batches
+        else _facts(catalogue, grouped=output is None and sys.stdout.isatty())
+    )
     if output is not None:
         write(table, output)
     elif sys.stdout.isatty():
@@ -38,8 +62,89 @@ def info(options: InfoOptions) -> None:
         show_table(table.drop_columns(wide), len(table))  # these are for files and pipes
     else:
         print_csv(table)
-    if not batches and len(catalogue.segments) >= MANY:
-        options.say("note", f"{len(catalogue.segments):,} segments; concordant store compact {file} merges them")
+    if not batches and len(catalogue.readable) >= MANY:
+        options.say("note", f"{len(catalogue.readable):,} segments; concordant store compact {file} merges them")
+
+
+def batches(options: BatchesOptions) -> None:
+    """List batches: a table on a terminal, CSV into a pipe, JSON where it is asked for, a file where one is named."""
+    file, output = options.file, options.output
+    if output is not None:
+        check_output(output, file, "the store")
+    table = _batches(Store(file).info(), gone=options.all)
+    if output is not None:
+        write(table, output)
+    if options.json:
+        rows = [row | {"options": json.loads(row["options"])} for row in table.to_pylist()]
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+    elif output is None and sys.stdout.isatty():
+        brief = table.drop_columns(["segment", "options", "sign", "sha256"])
+        for name in {"taken", "removed"} & {*brief.column_names}:
+            short = [when and when[:16].replace("T", " ") for when in brief[name].to_pylist()]
+            brief = brief.set_column(brief.column_names.index(name), name, [short])
+        show_table(brief, max(len(table), 1))
+    elif output is None:
+        print_csv(table)
+
+
+def remove(options: RemoveOptions) -> None:
+    """Take batches out; say which."""
+    gone = Store(options.file).remove(
+        batch=options.batch, number=options.number, day=options.day, before=options.before, wait=options.wait
+    )
+    if not gone:
+        options.say("removed", f"{options.file}: taken out already, nothing changed")
+        return
+    judgments = counted(sum(batch.judgments for batch in gone), "judgments")
+    options.say("removed", f"{options.file}: {judgments} taken out, of {few([batch.name for batch in gone], 3)}")
+
+
+def replace(options: ReplaceOptions) -> None:
+    """Put a log in the place of batches; say what became of it."""
+    reading = asked_of(options)
+    del reading["unranked"], reading["pool"]
+    options.settle()
+    with Progress(options.quiet, f"taking in {options.log}"):
+        taken = Store(options.file).replace(
+            options.log, batch=options.batch, number=options.number, day=options.day, wait=options.wait, **reading
+        )
+    for line in said(taken):
+        options.say("ingested", line)
+    options.say_notes(taken.notes)
+
+
+def forget(options: ForgetOptions) -> None:
+    """Forget people; say how much that was."""
+    with Progress(options.quiet, f"forgetting in {options.file}"):
+        taken = Store(options.file).forget(*options.cluster, wait=options.wait)
+    what = f"{counted(taken, 'judgments')} forgotten" if taken else "forgotten already, nothing changed"
+    options.say("forgotten", f"{options.file}: {what}")
+
+
+def day(options: DayOptions) -> None:
+    """Say of which day a batch is."""
+    Store(options.file).date(options.day, batch=options.batch, number=options.number, wait=options.wait)
+
+
+def backup(options: BackupOptions) -> None:
+    """Copy a store; say what the copy holds."""
+    with Progress(options.quiet, f"copying {options.file}"):
+        made = Store(options.file).backup(options.copy, wait=options.wait)
+    options.say("wrote", f"wrote {options.copy}: {_copied(made)}", path=options.copy)
+
+
+def restore(options: RestoreOptions) -> None:
+    """Put a copy in the place of a store; say what it holds."""
+    with Progress(options.quiet, f"copying {options.copy}"):
+        made = Store(options.file).restore(options.copy, wait=options.wait)
+    options.say("restored", f"{options.file}: {_copied(made)}")
+    if made.forgotten:
+        options.say("note", f"{counted(made.forgotten, 'judgments')} of who was forgotten since are left out")
+
+
+def _copied(made: Copied) -> str:
+    held = f"{counted(made.judgments, 'judgments')} of {counted(made.batches, 'logs')}"
+    return f"{held}, as at revision {made.revision:,}, in {counted(made.files, 'files')}, {made.bytes:,} bytes"
 
 
 def verify(options: StoreOptions) -> None:
@@ -88,15 +193,19 @@ def export(options: StoreExportOptions) -> None:
 
 
 def _facts(catalogue: Catalogue, *, grouped: bool) -> pa.Table:
-    facts = catalogue.facts
+    facts, days = catalogue.facts, [one.day for one in catalogue.batches if one.day]
     said: dict[str, Any] = {
         "kind": facts.kind,
         "logs": len(catalogue.batches),
         "rows of the logs": sum(batch.rows for batch in catalogue.batches),
         "judgments": catalogue.judgments,
-        "segments": len(catalogue.segments),
-        "rows of the segments": sum(segment.rows for segment in catalogue.segments),
-        "bytes of the segments": sum(segment.bytes for segment in catalogue.segments),
+        "days": f"{min(days)} to {max(days)}" if days else "none",
+        "kept": counted(facts.keep, "days") if facts.keep else "all",
+        "taken out": len(catalogue.removed),
+        "forgotten": len(catalogue.forgotten),
+        "segments": len(catalogue.readable),
+        "rows of the segments": sum(segment.rows for segment in catalogue.readable),
+        "bytes of the segments": sum(segment.bytes for segment in catalogue.readable),
         "labels of items": facts.items,
         "labels of queries": facts.queries,
         "query": _column(facts.query),
@@ -117,14 +226,17 @@ def _column(name: str | None) -> str:
     return {None: "none", "": "yes", UNKNOWN: "unknown (version 0.1); the next log settles it"}.get(name, name or "")
 
 
-def _batches(catalogue: Catalogue) -> pa.Table:
-    """Return a row for each batch; sha256 where it was one file (or one table)."""
+def _batches(catalogue: Catalogue, *, gone: bool) -> pa.Table:
+    """Return a row for each batch, or also for those that were taken out; sha256 of each file (or table) of it."""
+    shown = sorted([*catalogue.batches, *(catalogue.removed if gone else ())], key=lambda batch: batch.batch)
     signs: dict[int, list[str]] = {}
     for content in catalogue.contents:
         signs.setdefault(content.batch, []).append(content.sha256)
     columns: dict[str, list[Any]] = {
-        field.name: [getattr(batch, field.name) for batch in catalogue.batches] for field in fields(Ingestion)
+        field.name: [getattr(batch, field.name, None) for batch in shown]
+        for field in fields(Removed if gone else Ingestion)
     }
-    columns["files"] = [len(signs[batch.batch]) for batch in catalogue.batches]
-    columns["sha256"] = [" ".join(signs[batch.batch]) for batch in catalogue.batches]
-    return pa.table(columns)
+    columns["files"] = [len(signs.get(batch.batch, ())) for batch in shown]
+    columns["sha256"] = [" ".join(signs.get(batch.batch, ())) for batch in shown]
+    types = {name: pa.int64() if name in NUMBERS else pa.string() for name in columns}
+    return pa.table({name: pa.array(columns[name], types[name]) for name in FIRST | columns})

@@ -7,6 +7,9 @@ table                 a row for each
 ``batches``           log that was taken in: its name, rows, judgments, the segment that holds it, when and how
 ``contents``          file of a batch: SHA-256 and bytes of what is in it (unpacked), by which it is known again
 ``segments``          Parquet file in the folder of the store: SHA-256, bytes, rows, judgments
+``sums``              Parquet file with what segments of some batches add up to, read in their place
+``removed``           batch that was taken out: what it was, when, why; its contents stay known
+``forgotten``         cluster whose judgments were taken out: a hash, under which it is left out of later logs, too
 ====================  ============================================================================================
 
 A catalogue is data that may come from anywhere: it is read where it has these tables, of texts and integers, and
@@ -19,7 +22,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,7 @@ from concordant.io.engines.duckdb import Settings, connected, message, with_log
 from concordant.io.engines.sql import identifier, literal
 from concordant.io.log.disk import open_regular
 from concordant.io.log.json_values import json_value
-from concordant.io.store.migrations import FORMAT, UNKNOWN, migrated
+from concordant.io.store.migrations import FORMAT, UNKNOWN, migrated, newer
 from concordant.preferences.counts import MOST
 from concordant.preferences.layouts import KINDS
 
@@ -48,6 +51,7 @@ PYTHON: dict[str, type] = {"str": str, "int": int}
 SEGMENT = re.compile(r"segment-[0-9]{6,}-[0-9a-f]{8}\.parquet")
 IDS = re.compile(r"ids-[0-9]{6,}-[0-9a-f]{8}\.parquet")
 SHA256 = re.compile(r"[0-9a-f]{64}")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 LABELS = ("texts", "integers")
 FOREIGN = """
 SELECT 'the view ' || view_name FROM duckdb_views() WHERE database_name = 'catalogue' AND NOT internal
@@ -92,6 +96,8 @@ class Facts:
     """The name of the commit that made this catalogue."""
     previous: str = ""
     """The name of the commit before it."""
+    keep: int = 0
+    """Days, back from the newest one, whose batches are kept; 0: all."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,32 @@ class Ingestion:
     taken: str
     options: str
     """How the log was read: JSON."""
+    day: str = ""
+    """The day that it is of, as 2026-01-31; empty where none was said."""
+    sign: str = ""
+    """The fingerprint of the judgments that were read: other bytes that hold the same are known by it."""
+    forgotten: int = 0
+    """Judgments of it that were taken out, or left out, because somebody is forgotten."""
+
+
+@dataclass(frozen=True)
+class Removed(Ingestion):
+    """A batch that was taken out; it is known, so that it does not come back."""
+
+    removed: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A cluster that is forgotten."""
+
+    sign: str
+    """SHA-256 of salt and label: the label itself is not kept."""
+    salt: str
+    judgments: int
+    forgotten: str
+    """When."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +166,19 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Sum(Segment):
+    """What some batches hold together: it is read in the place of their segments, which stay."""
+
+    batches: str = "[]"
+    """Their numbers: JSON."""
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The batches that it holds."""
+        return frozenset(json.loads(self.batches))
+
+
+@dataclass(frozen=True)
 class Catalogue:
     """All that a store says of itself at one moment."""
 
@@ -141,14 +186,51 @@ class Catalogue:
     batches: tuple[Ingestion, ...] = ()
     contents: tuple[Content, ...] = ()
     segments: tuple[Segment, ...] = ()
+    sums: tuple[Sum, ...] = ()
+    removed: tuple[Removed, ...] = ()
+    forgotten: tuple[Forgotten, ...] = ()
 
     @property
     def judgments(self) -> int:
         """Number of judgments, each as often as it was made."""
         return sum(segment.judgments for segment in self.segments)
 
+    @property
+    def files(self) -> tuple[Segment, ...]:
+        """Everything in the folder that the store names: segments, sums, ids of votes."""
+        return (*self.segments, *self.sums, *kept_ids(self))
 
-TABLES: dict[str, type[Any]] = {"batches": Ingestion, "contents": Content, "segments": Segment}
+    def holding(self, batches: Collection[Ingestion]) -> tuple[Segment, ...]:
+        """Return the files that hold some batches, the fewest: sums in the place of what they add up.
+
+        Errors (InputError): a batch that an older version has merged with others that are not asked for.
+        """
+        wanted = {batch.batch for batch in batches}
+        sums = [one for one in self.sums if one.numbers <= wanted]
+        left = wanted.difference(*(one.numbers for one in sums))
+        files = {batch.segment for batch in batches if batch.batch in left and batch.segment}
+        for batch in self.batches:
+            if batch.segment in files and batch.batch not in wanted:
+                raise InputError(
+                    f"the batch {batch.batch} ({batch.name}) was merged with others by an earlier version of "
+                    "concordant, and cannot be told apart from them; make the store anew from its logs"
+                )
+        return (*sums, *[segment for segment in self.segments if segment.file in files])
+
+    @property
+    def readable(self) -> tuple[Segment, ...]:
+        """The files that are read by whoever reads the whole store."""
+        return self.holding(self.batches)
+
+
+TABLES: dict[str, type[Any]] = {
+    "batches": Ingestion,
+    "contents": Content,
+    "segments": Segment,
+    "sums": Sum,
+    "removed": Removed,
+    "forgotten": Forgotten,
+}
 
 
 def parts_folder(store: Path) -> Path:
@@ -175,8 +257,11 @@ def sized(store: Path, segment: Segment) -> Path:
 
 
 def kept_ids(catalogue: Catalogue) -> tuple[Segment, ...]:
-    """Return the files of the ids of votes, one of each batch that was taken in by ids; their rows are votes."""
-    found = (json.loads(batch.options).get("ids") for batch in catalogue.batches)
+    """Return the files of the ids of votes, one of each batch that was taken in by ids; their rows are votes.
+
+    Of a batch that was taken out they stay, so that its votes do not come back in another file.
+    """
+    found = (json.loads(batch.options).get("ids") for batch in (*catalogue.batches, *catalogue.removed))
     return tuple([Segment(**one, judgments=0) for one in found if one is not None])
 
 
@@ -246,6 +331,7 @@ def _parsed(path: Path, tables: dict[str, Any]) -> Catalogue:
             **{name: known[name] for name in ("kind", "items", "queries", "created", "by", "commit", "previous")},
             covariates=tuple(json_value(known["covariates"], f"{path}: the list of covariates")),
             revision=int(known["revision"]),
+            keep=int(known["keep"]),
         )
         rows = {name: tuple([kind(**row) for row in tables[name]]) for name, kind in TABLES.items()}
         catalogue = Catalogue(facts, **rows)
@@ -281,18 +367,25 @@ def _check(catalogue: Catalogue) -> None:
                 value = getattr(row, field.name)
                 if type(value) is not PYTHON[str(field.type)] or (isinstance(value, int) and value < 0):
                     raise ValueError(f"{table}: {field.name} is {value!r}")
-    for segment in catalogue.segments:
+    for segment in (*catalogue.segments, *catalogue.sums):
         if not SEGMENT.fullmatch(segment.file):
             raise ValueError(f"{segment.file!r} is no name of a segment")
-    for options in {row.options for row in catalogue.batches} | {row.options for row in catalogue.contents}:
+    for one in catalogue.sums:
+        if not isinstance(held := json_value(one.batches, "a sum"), list) or {type(each) for each in held} > {int}:
+            raise ValueError(f"a sum of {one.batches}")
+    there = (*catalogue.batches, *catalogue.removed)
+    if bad := [row.day for row in there if row.day and not DAY.fullmatch(row.day)]:
+        raise ValueError(f"{bad[0]!r} is no day")
+    for options in {row.options for row in there} | {row.options for row in catalogue.contents}:
         if not isinstance(json_value(options, f"the options {options[:40]!r}"), dict):
             raise ValueError(f"options {options!r}")
     for ids in kept_ids(catalogue):
         kinds = [type(value) for value in asdict(ids).values()]
         if kinds != [str, str, int, int, int] or not IDS.fullmatch(ids.file) or min(ids.bytes, ids.rows) < 0:
             raise ValueError(f"{ids} are no ids of votes")
-    signs = [row.sha256 for row in (*catalogue.segments, *kept_ids(catalogue))]
-    for sign in [*signs, *(row.sha256 for row in catalogue.contents)]:
+    signs = [row.sha256 for row in catalogue.files] + [row.sha256 for row in catalogue.contents]
+    signs += [row.sign for row in catalogue.forgotten] + [row.sign for row in there if row.sign]
+    for sign in signs:
         if not SHA256.fullmatch(sign):
             raise ValueError(f"{sign!r} is no SHA-256")
 
@@ -304,17 +397,23 @@ def contradictions(catalogue: Catalogue) -> Iterator[str]:
         yield f"the batches hold {taken:,} judgments, the segments {catalogue.judgments:,}"
     if catalogue.judgments > MOST:
         yield f"the segments hold {catalogue.judgments:,} judgments; at most {MOST:,} (2^63 − 1) can be counted"
-    names = [segment.file for segment in catalogue.segments]
+    names = [segment.file for segment in (*catalogue.segments, *catalogue.sums)]
     if len(set(names)) < len(names):
         yield "a segment is there twice"
+    each = {batch.batch: batch.judgments for batch in catalogue.batches}
+    for one in catalogue.sums:
+        if not one.numbers <= {*each} or sum(each[number] for number in one.numbers) != one.judgments:
+            yield f"the sum {one.file} is not that of its batches"
     for batch in catalogue.batches:
-        if batch.segment not in names:
+        if batch.segment not in names and (batch.segment or batch.judgments):
             yield f"the batch {batch.name} lies in {batch.segment}, which is no segment"
     known = [(content.sha256, content.again) for content in catalogue.contents]
     if len(set(known)) < len(known):
         yield "a content was taken in twice"
-    numbers = [batch.batch for batch in catalogue.batches]
-    if numbers != list(range(1, len(numbers) + 1)) or {content.batch for content in catalogue.contents} != {*numbers}:
+    numbers, gone = [batch.batch for batch in catalogue.batches], [batch.batch for batch in catalogue.removed]
+    come = {content.batch for content in catalogue.contents}
+    apart = sorted({*numbers, *gone}) == sorted([*numbers, *gone]) and numbers == sorted(numbers)
+    if not apart or not {*numbers} <= come <= {*numbers, *gone}:
         yield "batches and their contents do not match"
 
 
@@ -379,7 +478,7 @@ def _attached(connection: Any, path: Path, *, ours: bool = False) -> dict[str, A
         return {}
     facts = dict(connection.execute(f"{ROWS}store LIMIT {FACTS}").fetchall())
     found: dict[str, Any] = {"store": facts}
-    if "format" in facts:  # a foreign database may hold anything: only a store is read whole
+    if "format" in facts and not newer(facts):  # a foreign database may hold anything: only a store is read whole
         foreign = [] if ours else [name for (name,) in connection.execute(FOREIGN).fetchall()]
         foreign += [f"the table {name}" for name in sorted(there - {"store", *TABLES})]
         if foreign:

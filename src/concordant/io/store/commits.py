@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 import duckdb
@@ -26,10 +28,8 @@ from concordant.io.log.disk import check_replaced
 from concordant.io.store import files
 from concordant.io.store.catalogue import (
     Catalogue,
-    Ingestion,
     Segment,
     contradictions,
-    kept_ids,
     parts_folder,
     read_catalogue,
     refuse_log,
@@ -41,10 +41,12 @@ from concordant.io.store.files import WAIT, exclusive
 from concordant.io.store.known import HEAD, belongs, claim
 from concordant.io.store.segments import digest, write_segment
 from concordant.preferences.preferences import Preferences
+from concordant.progress import steps
 from concordant.record import wrote
 
-HERE = ""
-"""The segment of a batch that is not written yet."""
+HERE = "here"
+"""Stands for the name of a segment that is not written yet."""
+P = TypeVar("P", bound=Segment)
 UNFINISHED = "first-ingest"
 """Stands in the folder of segments while a store is made: without a catalogue, what lies there belongs to no store."""
 _PARTS = rf"(segment|ids)-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED}"
@@ -53,7 +55,28 @@ OURS = re.compile(
     r"(\.[0-9a-f]{16})?\.new"
 )
 """What a writer makes in the folder of segments: it removes nothing else."""
-Change = Callable[[Catalogue | None], tuple[Catalogue, Preferences | None] | None]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What a store is to become, and what is to be written for it."""
+
+    catalogue: Catalogue
+    made: Mapping[str, Callable[[], Preferences]] = field(default_factory=dict)
+    """What new files hold, by the names that stand for them in the catalogue; a file that would hold nothing is not
+    made."""
+    copied: Mapping[str, Path] = field(default_factory=dict)
+    """Files of another store, by their names, which they keep."""
+    ids: pa.Table | None = None
+    """Those of the votes of the last batch."""
+
+
+Change = Callable[[Catalogue | None], Changed | None]
+
+
+def to_write(name: str = HERE) -> Segment:
+    """Return what stands in a catalogue for a segment that is not written yet."""
+    return Segment(name, "", 0, 0, 0)
 
 
 def now() -> str:
@@ -61,14 +84,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def commit(
-    store: Path, change: Change, *, by: str, wait: float = WAIT, ids: pa.Table | None = None
-) -> Catalogue | None:
+def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catalogue | None:
     """Change a store under its lock and return the new catalogue, or None when there was nothing to change.
 
-    ``change`` is given the catalogue (None where there is no store yet). It returns the new one with the preferences
-    of a new segment, which is added at its end; ``HERE`` stands for its name in batches. ``ids`` are those of the
-    votes of its last batch.
+    ``change`` is given the catalogue (None where there is no store yet) and returns what it is to become.
 
     Errors (Unavailable): the lock, a disk that is full or read-only; the store is then as it was.
     """
@@ -78,19 +97,23 @@ def commit(
         changed = change(old)
         if changed is None:
             return None
-        new, prefs = changed
-        revision = 1 if old is None else old.facts.revision + 1
+        new, folder = changed.catalogue, parts_folder(target)
+        revision = 1 + max(new.facts.revision, 0 if old is None else old.facts.revision)
         written: list[Path] = []
         try:
             _prepare(target, old)
-            if prefs is not None:
-                segment = _written(prefs, parts_folder(target), revision, written)
-                new = replace(new, segments=(*new.segments, segment), batches=_placed(new.batches, segment))
-            if ids is not None:
-                new = with_ids(new, _ids_written(ids, parts_folder(target), revision, written))
+            for name, preferences in changed.made.items():
+                new = _placed(new, name, _written(preferences(), folder, revision, written))
+            signs = {part.file: part.sha256 for part in new.files}
+            for name, source in steps("copying files", [*changed.copied.items()]):
+                _copied(source, folder / name, signs[name], written)
+            if changed.ids is not None:
+                new = with_ids(new, _ids_written(changed.ids, folder, revision, written))
             facts = replace(new.facts, by=by, revision=revision, created=new.facts.created or now())
             previous = "" if old is None else old.facts.commit
             new = replace(new, facts=replace(facts, commit=secrets.token_hex(8), previous=previous))
+            if wrong := next(contradictions(new), None):
+                raise InputError(f"{target}: {wrong}; nothing was changed")
             _put(new, target)
             wrote(target, revision=revision, judgments=new.judgments)
         except BaseException:
@@ -113,12 +136,22 @@ def confirm(store: Path, catalogue: Catalogue) -> None:
     if wrong := next(contradictions(catalogue), None):
         raise InputError(f"{target}: {wrong}; nothing is added to it")
     belongs(target, catalogue)
-    for part in (*catalogue.segments, *kept_ids(catalogue)):
+    for part in catalogue.files:
         sized(target, part)
 
 
-def _placed(batches: Sequence[Ingestion], segment: Segment) -> tuple[Ingestion, ...]:
-    return tuple([replace(batch, segment=segment.file) if batch.segment == HERE else batch for batch in batches])
+def _placed(catalogue: Catalogue, name: str, segment: Segment | None) -> Catalogue:
+    """Return the catalogue with a written file in the place of the name that stood for it; None: it holds nothing."""
+
+    def parts(these: Sequence[P]) -> tuple[P, ...]:
+        kept = [one for one in these if one.file != name or segment is not None]
+        if segment is None:
+            return tuple(kept)
+        return tuple([replace(one, **asdict(segment)) if one.file == name else one for one in kept])
+
+    file = "" if segment is None else segment.file
+    batches = tuple([replace(one, segment=file) if one.segment == name else one for one in catalogue.batches])
+    return replace(catalogue, batches=batches, segments=parts(catalogue.segments), sums=parts(catalogue.sums))
 
 
 def _put(catalogue: Catalogue, target: Path) -> None:
@@ -220,17 +253,27 @@ def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> N
     """Remove files of ours that the catalogue does not name: left by a killed writer, or merged into others."""
     for path in files.temporaries(target):
         files.remove(path)
-    named = {part.file for part in (*catalogue.segments, *kept_ids(catalogue))} if catalogue else set()
+    named = {part.file for part in catalogue.files} if catalogue else set()
     for path in parts_folder(target).iterdir():
         if OURS.fullmatch(path.name) and path.name not in named and not (keep and path.name == UNFINISHED):
             files.remove(path)
 
 
-def _written(prefs: Preferences, folder: Path, revision: int, written: list[Path]) -> Segment:
+def _written(prefs: Preferences, folder: Path, revision: int, written: list[Path]) -> Segment | None:
+    if prefs.kind is None:
+        return None
     path = folder / f"segment-{revision:06d}-{uuid4().hex[:8]}.parquet"
     written.append(path)
     files.write_new(path, lambda temporary: write_segment(prefs, temporary))
     return Segment(path.name, digest(path), path.stat().st_size, prefs.distinct, len(prefs))
+
+
+def _copied(source: Path, path: Path, sha256: str, written: list[Path]) -> None:
+    if not path.exists():
+        written.append(path)
+        files.write_new(path, lambda temporary: shutil.copyfile(source, temporary))
+    if digest(path) != sha256:
+        raise InputError(f"{source}: was changed since it was written (its SHA-256 differs)")
 
 
 def _ids_written(ids: pa.Table, folder: Path, revision: int, written: list[Path]) -> Segment:

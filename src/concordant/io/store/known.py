@@ -18,7 +18,7 @@ import hashlib
 import json
 import stat
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from concordant.errors import InputError
 from concordant.io.log.disk import read_regular
 from concordant.io.log.json_values import json_value
 from concordant.io.store import files
-from concordant.io.store.catalogue import Catalogue, Content, Facts, is_store, parts_folder, read_catalogue
+from concordant.io.store.catalogue import Catalogue, Content, Facts, Forgotten, is_store, parts_folder, read_catalogue
 
 MARK = "exported_from"
 """The column of an export that names its list."""
@@ -41,12 +41,15 @@ class KnownFiles:
     facts: Facts
     judgments: int
     contents: tuple[Content, ...]
+    forgotten: tuple[Forgotten, ...] = ()
+    """Who is forgotten there, and stays so."""
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         facts = {name: value for name, value in asdict(self.facts).items() if name in PINS}
         contents = [{n: v for n, v in vars(content).items() if n != "batch"} for content in self.contents]
-        return {"facts": facts, "judgments": self.judgments, "contents": contents}
+        people = {"forgotten": [vars(one) for one in self.forgotten]} if self.forgotten else {}
+        return {"facts": facts, "judgments": self.judgments, "contents": contents, **people}
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return options of reading that fit the columns of an export, where none are given for them."""
@@ -66,7 +69,8 @@ class KnownFiles:
 
 def known_files(catalogue: Catalogue) -> KnownFiles:
     """Return what an export of a store knows."""
-    return KnownFiles(catalogue.facts, catalogue.judgments, catalogue.contents)
+    people = tuple([replace(one, judgments=0) for one in catalogue.forgotten])
+    return KnownFiles(catalogue.facts, catalogue.judgments, catalogue.contents, people)
 
 
 def beside(path: Path) -> Path:
@@ -102,8 +106,11 @@ def load(path: Path) -> KnownFiles:
         facts = Facts(
             **{**said["facts"], "covariates": tuple(said["facts"]["covariates"])}, created="", by="", revision=0
         )
-        known = KnownFiles(facts, said["judgments"], tuple([Content(**row, batch=0) for row in said["contents"]]))
-        whole = all(isinstance(getattr(row, f.name), int | str) for row in known.contents for f in fields(Content))
+        contents = tuple([Content(**row, batch=0) for row in said["contents"]])
+        people = tuple([Forgotten(**row) for row in said.get("forgotten", ())])
+        known = KnownFiles(facts, said["judgments"], contents, people)
+        rows: list[Any] = [*contents, *people]
+        whole = all(isinstance(getattr(row, f.name), int | str) for row in rows for f in fields(row))
         if not whole or known.mark != said["mark"]:
             raise ValueError
     except FileNotFoundError:

@@ -7,6 +7,7 @@ Preferences written out as a log that reads back as them: a row for each judgmen
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +24,16 @@ import pyarrow.parquet
 from concordant.errors import InputError, UsageError, counted, few, twice
 from concordant.io.engines.duckdb import Settings
 from concordant.io.store import files
-from concordant.io.store.catalogue import Catalogue, Segment, contradictions, kept_ids, parts_folder, read_catalogue
-from concordant.io.store.commits import HERE, commit
+from concordant.io.store.catalogue import (
+    Catalogue,
+    Segment,
+    Sum,
+    contradictions,
+    kept_ids,
+    parts_folder,
+    read_catalogue,
+)
+from concordant.io.store.commits import HERE, Changed, commit, to_write
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import HEAD, MARK, KnownFiles, belongs, beside, save
 from concordant.io.store.segments import last_columns
@@ -60,19 +69,19 @@ def verify(store: Path) -> Verified:
     else:
         more = f" (and {counted(len(wrong) - 3, 'other things')})" if len(wrong) > 3 else ""
         raise InputError(f"{store}: {'; '.join(wrong[:3])}{more}")
-    named = {HEAD, *(part.file for part in (*catalogue.segments, *kept_ids(catalogue)))}
+    named = {HEAD, *(part.file for part in catalogue.files)}
     there = [path.name for path in parts_folder(target).iterdir()]
     return Verified(
         len(catalogue.batches),
-        len(catalogue.segments),
-        sum(part.bytes for part in (*catalogue.segments, *kept_ids(catalogue))),
+        len(catalogue.segments) + len(catalogue.sums),
+        sum(part.bytes for part in catalogue.files),
         catalogue.judgments,
         tuple(sorted(set(there) - named)),
     )
 
 
 def _wrong(target: Path, catalogue: Catalogue) -> Iterator[str]:
-    for segment in steps("segments", catalogue.segments):
+    for segment in steps("segments", (*catalogue.segments, *catalogue.sums)):
         try:
             yield from _of_segment(checked(target, segment), segment)
         except InputError as error:
@@ -110,7 +119,7 @@ def _of_segment(path: Path, segment: Segment) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Compacted:
-    """What a store was and has become: segments, rows (distinct judgments) and bytes."""
+    """What was and is read of a store: files, rows (distinct judgments) and bytes."""
 
     segments: tuple[int, int]
     rows: tuple[int, int]
@@ -118,19 +127,20 @@ class Compacted:
 
 
 def compact(store: Path, settings: Settings | None = None, *, by: str, wait: float = WAIT) -> Compacted:
-    """Merge the segments of a store into one. It stays readable meanwhile, and other writers may go on."""
+    """Add the segments of a store up in one file, which is read in their place. Other writers may go on meanwhile.
+
+    The segments stay, so that a batch can still be taken out.
+    """
     while True:
         prefs, seen = read_stored(store, settings)
-        if len(seen.segments) <= 1:
+        if len(seen.readable) <= 1:
             return Compacted(*[(size, size) for size in _sizes(seen)])
 
-        def change(now: Catalogue | None, prefs: Preferences = prefs, seen: Catalogue = seen) -> Merged:
-            if now is None or not set(seen.segments) <= set(now.segments):
-                return None  # someone else has merged some of them
-            gone = {segment.file for segment in seen.segments}
-            rest = tuple([segment for segment in now.segments if segment.file not in gone])
-            moved = tuple([replace(each, segment=HERE) if each.segment in gone else each for each in now.batches])
-            return replace(now, segments=rest, batches=moved), prefs
+        def change(now: Catalogue | None, prefs: Preferences = prefs, seen: Catalogue = seen) -> Changed | None:
+            if now is None or not {*seen.readable} <= {*now.segments, *now.sums}:
+                return None  # someone else has merged some of them, or taken something out
+            held = json.dumps([batch.batch for batch in seen.batches])
+            return Changed(replace(now, sums=(Sum(**vars(to_write()), batches=held),)), {HERE: lambda: prefs})
 
         new = commit(store, change, by=by, wait=wait)
         if new is not None:
@@ -138,12 +148,9 @@ def compact(store: Path, settings: Settings | None = None, *, by: str, wait: flo
             return Compacted(*[(before, after) for before, after in zip(old, now, strict=True)])
 
 
-Merged = tuple[Catalogue, Preferences] | None
-
-
 def _sizes(catalogue: Catalogue) -> tuple[int, int, int]:
-    segments = catalogue.segments
-    return len(segments), sum(each.rows for each in segments), sum(each.bytes for each in segments)
+    read = catalogue.readable
+    return len(read), sum(each.rows for each in read), sum(each.bytes for each in read)
 
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".arrow")

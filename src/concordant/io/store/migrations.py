@@ -4,6 +4,9 @@ A reader does it in memory; the next commit writes the result. Segments are the 
 
 Format 1 (0.1.0) did not write down which column the queries came from, nor which side was at home where, and knew how a
 batch was read, not each of its contents. What it does not say is unknown until the next log settles it.
+
+Format 2 (0.2) knew no days of batches and took nothing out; its compaction merged segments for good, so batches that it
+merged can only be taken out together.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any
 from concordant.errors import InputError
 from concordant.io.log.json_values import json_value
 
-FORMAT = 2
+FORMAT = 3
 """The format of catalogues that are written; what is newer is refused."""
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -39,8 +42,20 @@ def _from_1(facts: Facts, tables: Tables) -> None:
     facts.setdefault("neutral", first.get("columns", {}).get("neutral", UNKNOWN))
 
 
-MIGRATIONS: dict[int, Migration] = {1: _from_1}
+def _from_2(facts: Facts, tables: Tables) -> None:
+    facts.setdefault("keep", "0")
+    for row in tables["batches"]:
+        row |= {"day": "", "sign": "", "forgotten": 0}
+    tables |= {"sums": [], "removed": [], "forgotten": []}
+
+
+MIGRATIONS: dict[int, Migration] = {1: _from_1, 2: _from_2}
 """A version and what makes the next one of its facts and tables."""
+
+
+def newer(facts: Facts) -> bool:
+    """Whether a catalogue has a format of which this version knows nothing."""
+    return facts["format"].isdecimal() and int(facts["format"]) > FORMAT
 
 
 def migrated(facts: Facts, tables: Tables, name: str) -> Tables:
@@ -50,7 +65,7 @@ def migrated(facts: Facts, tables: Tables, name: str) -> Tables:
     """
     said = facts["format"]
     version = int(said) if said.isdecimal() else None
-    if version is not None and version > FORMAT:
+    if newer(facts):
         raise InputError(
             f"{name}: a store of format {version}, written by concordant {facts.get('by', '?')}; this version reads "
             f"formats up to {FORMAT}: install a newer concordant"

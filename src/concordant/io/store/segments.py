@@ -158,7 +158,7 @@ def fingerprint(prefs: Preferences) -> str:
                 add(f"{name} {part}", values)
     for name in (
         *("start", "count", "winner", "loser", "tie", "weight", "covariates"),
-        *("list_start", "list_item", "list_value", "cluster", "declared"),
+        *("list_start", "list_item", "list_value", "cluster", "declared", "time", "share"),
     ):
         if (values := getattr(prefs, name, None)) is not None:
             add(name, values)

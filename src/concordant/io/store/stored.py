@@ -24,23 +24,28 @@ from concordant.io.store.catalogue import (
     Catalogue,
     Content,
     Facts,
+    Ingestion,
     Segment,
     changed,
     contradictions,
     read_catalogue,
     sized,
 )
+from concordant.io.store.days import of_window, window_note
 from concordant.io.store.known import belongs
 from concordant.io.store.migrations import UNKNOWN
 from concordant.io.store.segments import COVARIATE, VALUES, digest, label_kind
 from concordant.preferences.counts import MOST
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.preferences.windows import ALWAYS, Window
 from concordant.progress import steps
 
 
 def merged(paths: Sequence[Path], facts: Facts, settings: Settings) -> Preferences:
     """Return the preferences that segments hold together. Errors: those of DuckDB."""
+    if not paths:
+        return Preferences.empty()
     files = ", ".join(literal(pattern(path)) for path in paths)
     source = f"read_parquet([{files}], hive_partitioning = false)"
     names = _columns(facts)
@@ -64,6 +69,18 @@ def queries_of(paths: Sequence[Path]) -> list[str | int]:
     source = f"read_parquet([{files}], hive_partitioning = false)"
     found: list[str | int] = fetch(Settings(), paths, f'SELECT DISTINCT "query" FROM {source}')[0][0].to_pylist()
     return found
+
+
+def judgments_of(path: Path, settings: Settings, clusters: Sequence[str | int] | None = None) -> dict[str | int, int]:
+    """Return how many judgments of a segment each cluster has made, or some of them. Errors: those of DuckDB."""
+    where = ""
+    if clusters is not None:
+        named = ", ".join(str(one) if isinstance(one, int) else literal(one) for one in clusters)
+        where = f' AND "cluster" IN ({named})'
+    source = f"read_parquet({literal(pattern(path))}, hive_partitioning = false)"
+    counts = f'SELECT "cluster", sum("count")::BIGINT FROM {source} WHERE "count" > 0{where} GROUP BY "cluster"'
+    label, count = fetch(settings, [path], counts)[0]
+    return dict(zip(label.to_pylist(), count.to_pylist(), strict=True))
 
 
 def _columns(facts: Facts) -> list[str]:
@@ -108,12 +125,16 @@ def _numbers(column: pa.Array) -> Any:
 
 
 def read_stored(
-    store: Path, settings: Settings | None = None, *, check: Callable[[Facts], None] = lambda _: None
+    store: Path,
+    settings: Settings | None = None,
+    *,
+    check: Callable[[Facts], None] = lambda _: None,
+    which: Callable[[Catalogue], Collection[Ingestion]] = lambda catalogue: catalogue.batches,
 ) -> tuple[Preferences, Catalogue]:
     """Return the preferences of a store and the catalogue that they were read by; ``check`` may refuse it first.
 
-    Every segment is held against its SHA-256 first. Errors (InputError): no store; a segment that is missing or
-    damaged.
+    ``which``: the batches that are read. Every segment is held against its SHA-256 first. Errors (InputError): no
+    store; a segment that is missing or damaged.
     """
     target = Path(os.path.realpath(store))
     while True:
@@ -123,12 +144,12 @@ def read_stored(
             belongs(target, catalogue)
             if wrong := next(contradictions(catalogue), None):
                 raise InputError(f"{store}: {wrong}")
-            paths = [checked(target, segment) for segment in steps("checking segments", catalogue.segments)]
+            wanted = which(catalogue)
+            paths = [checked(target, segment) for segment in steps("checking segments", catalogue.holding(wanted))]
             prefs = merged(paths, catalogue.facts, settings or Settings())
-            if len(prefs) != catalogue.judgments:
-                raise InputError(
-                    f"{store}: {len(prefs):,} judgments were read, the catalogue says {catalogue.judgments:,}"
-                )
+            there = sum(batch.judgments for batch in wanted)
+            if len(prefs) != there:
+                raise InputError(f"{store}: {len(prefs):,} judgments were read, the catalogue says {there:,}")
             return prefs, catalogue
         except (InputError, OSError, duckdb.Error, pa.ArrowException) as error:
             if read_catalogue(target).facts.revision != catalogue.facts.revision:
@@ -139,15 +160,24 @@ def read_stored(
             raise InputError(f"{store}: cannot be read: {said or message(error)}") from None
 
 
-def read_as_log(store: Path, given: Mapping[str, Any], settings: Settings) -> tuple[Preferences, int]:
-    """Return the preferences of a store, read in the place of a log, and the number of rows they were counted from.
+def read_as_log(
+    store: Path, given: Mapping[str, Any], settings: Settings, window: Window = ALWAYS
+) -> tuple[Preferences, int, dict[str, Any]]:
+    """Return the preferences of a store, read in the place of a log, of how many rows, and which batches they are.
 
     ``given`` are options of ``read``. How rows become judgments was settled when they were taken in: options that say
     so again have to say the same (kind, cluster, covariates, home), others (columns, clicks, on_error) are refused.
-    Errors: UsageError.
+    ``window``: the days whose batches are read; a note says how many there are. Errors: UsageError.
     """
-    prefs, catalogue = read_stored(store, settings, check=lambda facts: _refuse(facts, str(store), given))
-    return prefs, sum(batch.rows for batch in catalogue.batches)
+    which = of_window(window, str(store))
+    prefs, catalogue = read_stored(store, settings, check=lambda facts: _refuse(facts, str(store), given), which=which)
+    chosen = which(catalogue)
+    if window:
+        prefs = replace(prefs, told=(*prefs.told, window_note(window, catalogue, chosen)))
+    facts, days = catalogue.facts, sorted({batch.day for batch in chosen} - {""})
+    batches = [batch.batch for batch in chosen]
+    which_ones = {"store": store.name, "revision": facts.revision, "commit": facts.commit, "batches": batches}
+    return prefs, sum(batch.rows for batch in chosen), which_ones | {"days": [days[0], days[-1]] if days else []}
 
 
 def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:

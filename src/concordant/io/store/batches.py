@@ -1,0 +1,291 @@
+"""Batches that are taken out, people who are forgotten: what that makes of a catalogue, and what keeps them out.
+
+Nothing is changed in place: segments without a person's judgments take the place of those with them, in one commit.
+What was taken out leaves its sign behind: the contents of a batch stay known, and of a cluster the catalogue keeps a
+salted hash, by which its judgments are left out of every later log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.errors import InputError, Setting, UsageError, counted, few
+from concordant.io.engines.duckdb import Settings
+from concordant.io.store.catalogue import Catalogue, Facts, Forgotten, Ingestion, Removed, Segment
+from concordant.io.store.commits import Changed, now, to_write
+from concordant.io.store.days import oldest_kept
+from concordant.io.store.stored import checked, judgments_of, merged
+from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Preferences, keep
+from concordant.preferences.windows import said_day
+from concordant.progress import steps
+
+REMOVED = "removed"
+"""The reason of a batch that was taken out because somebody said so."""
+OLDER = "older than the "
+"""How the reason of a batch begins that was too old to be kept."""
+
+
+# -- which batches -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Which:
+    """Batches by their names, numbers or days, or all that are of a day before one."""
+
+    names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    days: tuple[str, ...] = ()
+    before: str | None = None
+
+    def of(self, catalogue: Catalogue, store: str, *, gone: bool = False) -> tuple[Ingestion, ...]:
+        """Return them; with ``gone`` those that were removed already are left out.
+
+        Errors: nobody asked for any, none there, a name that several have.
+        """
+        asks: dict[str, tuple[Callable[[Ingestion], Any], tuple[Any, ...]]] = {
+            "batch": (lambda batch: batch.name, self.names),
+            "number": (lambda batch: batch.batch, self.numbers),
+            "day": (lambda batch: batch.day, tuple([said_day(day) for day in self.days])),
+        }
+        chosen: dict[int, Ingestion] = {}
+        before = [batch for batch in catalogue.removed if gone and batch.why == REMOVED]
+        again = False  # the same command, run again
+        for how, (value, asked) in asks.items():
+            for one in asked:
+                found = [batch for batch in catalogue.batches if value(batch) == one]
+                if not found and any(value(batch) == one for batch in before):
+                    again = True
+                    continue
+                if not found:
+                    there = list(dict.fromkeys(value(batch) for batch in catalogue.batches if value(batch)))
+                    close = get_close_matches(str(one), map(str, there), 1)
+                    hint = f"did you mean {close[0]!r}? " if close else ""
+                    hint += f"There are {few(there)}" if there else "none has one"
+                    raise InputError(f"{store}: no batch with ", Setting(how, one), f": {hint}")
+                if how == "batch" and len(found) > 1:
+                    numbers = few([batch.batch for batch in found])
+                    raise InputError(
+                        f"{store}: {len(found):,} batches are called {one!r}, the numbers {numbers}; name one by its ",
+                        Setting("number"),
+                    )
+                chosen |= {batch.batch: batch for batch in found}
+        if self.before is not None:
+            first = said_day(self.before, "before")
+            older = [batch for batch in catalogue.batches if batch.day and batch.day < first]
+            again |= any("" < batch.day < first for batch in before)
+            if not older and not again:
+                raise InputError(f"{store}: no batch is of a day before {first}")
+            chosen |= {batch.batch: batch for batch in older}
+        if not chosen and not again:
+            ways = [part for name in ("batch", "number", "day", "before") for part in (Setting(name), ", ")]
+            raise UsageError("no batch is named (", *ways[:-1], ")")
+        return tuple([batch for batch in catalogue.batches if batch.batch in chosen])
+
+
+def next_number(catalogue: Catalogue) -> int:
+    """Return the number of the next batch; no number is given twice."""
+    return 1 + max((batch.batch for batch in (*catalogue.batches, *catalogue.removed)), default=0)
+
+
+# -- batches taken out -------------------------------------------------------------------------------------------------
+def without(catalogue: Catalogue, gone: Collection[Ingestion], why: str, *, ids: bool = True) -> Catalogue:
+    """Return the catalogue without some batches, which stay known; without ``ids`` their votes may come again.
+
+    Errors (InputError): an older version has merged one of them with others.
+    """
+    catalogue.holding(gone)  # or that is refused
+    numbers = {batch.batch for batch in gone}
+    left = tuple([batch for batch in catalogue.batches if batch.batch not in numbers])
+    used, when = {batch.segment for batch in left}, now()
+    dead = []
+    for batch in gone:
+        options = batch.options if ids else _without_ids(batch.options)
+        dead.append(Removed(**{**vars(batch), "segment": "", "options": options}, removed=when, why=why))
+    return replace(
+        catalogue,
+        batches=left,
+        segments=tuple([segment for segment in catalogue.segments if segment.file in used]),
+        sums=tuple([one for one in catalogue.sums if not one.numbers & numbers]),
+        removed=(*catalogue.removed, *dead),
+    )
+
+
+def _without_ids(options: str) -> str:
+    return json.dumps({name: value for name, value in json.loads(options).items() if name != "ids"}, ensure_ascii=False)
+
+
+def expired(catalogue: Catalogue) -> Catalogue:
+    """Return the catalogue without the batches that are older than what the store keeps."""
+    days = [batch.day for batch in catalogue.batches if batch.day]
+    if not catalogue.facts.keep or not days:
+        return catalogue
+    oldest = oldest_kept(days, catalogue.facts.keep)
+    gone = [batch for batch in catalogue.batches if batch.day and batch.day < oldest]
+    why = f"{OLDER}{counted(catalogue.facts.keep, 'days')} that are kept"
+    return without(catalogue, gone, why) if gone else catalogue
+
+
+def tombstones(catalogue: Catalogue, other: Catalogue) -> Catalogue:
+    """Return the catalogue with what was taken out of another store: it stays out of this one, too.
+
+    Errors (InputError): this one has some of it.
+    """
+    live, dead = {batch.batch for batch in catalogue.batches}, {batch.batch for batch in other.removed}
+    there = {content.sha256: content.batch in live for content in catalogue.contents}
+    gone = [content for content in other.contents if content.batch in dead]
+    if twice := [content.name for content in gone if there.get(content.sha256)]:
+        raise InputError(f"{few(twice, 3)}: taken out of that store, and held by this one; remove it here, too")
+    gone = [content for content in gone if content.sha256 not in there]
+    number = next_number(catalogue)
+    new = {old: number + place for place, old in enumerate(sorted({content.batch for content in gone}))}
+    removed = [
+        replace(batch, batch=new[batch.batch], options=_without_ids(batch.options))
+        for batch in other.removed
+        if batch.batch in new
+    ]
+    old = {(one.salt, one.sign) for one in catalogue.forgotten}
+    people = [replace(one, judgments=0) for one in other.forgotten if (one.salt, one.sign) not in old]
+    return replace(
+        catalogue,
+        contents=(*catalogue.contents, *[replace(one, batch=new[one.batch]) for one in gone]),
+        removed=(*catalogue.removed, *removed),
+        forgotten=(*catalogue.forgotten, *people),
+    )
+
+
+# -- people who are forgotten ------------------------------------------------------------------------------------------
+def sign_of(label: Any, salt: str) -> str:
+    """Return by what a label is known that must not be kept."""
+    return hashlib.sha256(f"{salt}\0{label}".encode()).hexdigest()
+
+
+def are_forgotten(labels: Labels, forgotten: Iterable[Forgotten]) -> NDArray[np.bool_]:
+    """Return for each label whether it is forgotten."""
+    found, salts = np.zeros(len(labels), bool), dict[str, set[str]]()
+    for one in forgotten:
+        salts.setdefault(one.salt, set()).add(one.sign)
+    for salt, signs in salts.items():
+        found |= np.array([sign_of(label, salt) in signs for label in labels.tolist()], bool)
+    return found
+
+
+def remembered(prefs: Preferences, forgotten: Collection[Forgotten]) -> Preferences:
+    """Return the judgments of those who are not forgotten."""
+    if not forgotten or prefs.clusters is None or prefs.cluster is None:
+        return prefs
+    gone = are_forgotten(prefs.clusters, forgotten)
+    rows = np.flatnonzero(~gone[prefs.cluster])
+    if not gone.any():
+        return prefs
+    return keep(prefs, rows, prefs.count[rows], prefs.declared) if len(rows) else Preferences.empty()
+
+
+def labels_said(facts: Facts, labels: Sequence[Any], store: str) -> list[Any]:
+    """Return labels of clusters as the store has them. Errors (UsageError): it has none, nobody is named."""
+    if facts.clusters is None:
+        raise UsageError(
+            f"{store}: the store keeps no clusters, so nobody is told from others in it; make it anew from its logs, "
+            "with ",
+            Setting("cluster"),
+        )
+    if not labels:
+        raise UsageError(f"{store}: nobody is named to be forgotten; name the label of a {facts.cluster}")
+    if facts.clusters == "texts":
+        return [str(label) for label in labels]
+    if bad := [label for label in labels if not str(label).lstrip("-").isdecimal()]:
+        raise UsageError(f"{store}: each {facts.cluster} is an integer there, not {bad[0]!r}")
+    return [int(label) for label in labels]
+
+
+def forgetting(store: Path, catalogue: Catalogue, labels: Sequence[Any], settings: Settings) -> Changed | None:
+    """Return the catalogue without the judgments of some clusters; None where all of them are forgotten already.
+
+    Errors (InputError): a cluster that no judgment has; batches that an older version has merged.
+    """
+    fresh = [label for label in labels if not any(one.sign == sign_of(label, one.salt) for one in catalogue.forgotten)]
+    if not fresh:
+        return None
+    target, taken = Path(os.path.realpath(store)), dict[str, dict[Any, int]]()
+    for part in steps("looking through segments", (*catalogue.segments, *catalogue.sums)):
+        taken[part.file] = judgments_of(checked(target, part), settings, fresh)
+    total = {label: sum(taken[part.file].get(label, 0) for part in catalogue.segments) for label in fresh}
+    if nobody := [label for label, judgments in total.items() if not judgments]:
+        raise InputError(
+            f"{store}: no judgment has the {catalogue.facts.cluster} {few(nobody, 3)}; nobody was forgotten"
+        )
+    salt = catalogue.forgotten[0].salt if catalogue.forgotten else secrets.token_hex(16)
+    signs = [Forgotten(sign_of(label, salt), salt, total[label], now()) for label in fresh]
+    less = {file: sum(found.values()) for file, found in taken.items() if found}
+    return rewritten(target, catalogue, less, lambda _, prefs: remembered(prefs, signs), settings, signs)
+
+
+def forgetting_signs(target: Path, catalogue: Catalogue, signs: Sequence[Forgotten], settings: Settings) -> Changed:
+    """Return the catalogue without the judgments of clusters that are known by their signs alone."""
+    less: dict[str, int] = {}
+    for part in (*catalogue.segments, *catalogue.sums) if signs and catalogue.facts.clusters else ():
+        found = judgments_of(checked(target, part), settings)
+        gone = {one.sign for one in signs}
+        salts = {one.salt for one in signs}
+        if number := sum(
+            judgments for label, judgments in found.items() if any(sign_of(label, salt) in gone for salt in salts)
+        ):
+            less[part.file] = number
+    return rewritten(target, catalogue, less, lambda _, prefs: remembered(prefs, signs), settings, signs)
+
+
+def rewritten(
+    target: Path,
+    catalogue: Catalogue,
+    less: Mapping[str, int],
+    without: Callable[[str, Preferences], Preferences],
+    settings: Settings,
+    signs: Sequence[Forgotten] = (),
+) -> Changed:
+    """Return the catalogue whose files hold ``less`` judgments, by their names: what ``without`` leaves of each."""
+    shared = [batch.segment for batch in catalogue.batches if batch.segment in less]
+    if len({*shared}) < len(shared):
+        raise InputError(
+            f"{target}: some of these judgments lie in batches that an earlier version of concordant has merged; make "
+            "the store anew from its logs"
+        )
+    parts = (*catalogue.segments, *catalogue.sums)
+    made = {
+        f"new {part.file}": partial(_left, target, catalogue.facts, part, without, settings)
+        for part in parts
+        if part.file in less
+    }
+
+    def stands(part: Segment) -> dict[str, Any]:
+        return {**vars(part), **vars(to_write(f"new {part.file}"))} if part.file in less else {**vars(part)}
+
+    batches = []
+    for batch in catalogue.batches:
+        if number := less.get(batch.segment, 0):
+            kept, gone = batch.judgments - number, batch.forgotten + number
+            batch = replace(batch, segment=f"new {batch.segment}", judgments=kept, forgotten=gone)
+        batches.append(batch)
+    new = replace(
+        catalogue,
+        batches=tuple(batches),
+        segments=tuple([type(part)(**stands(part)) for part in catalogue.segments]),
+        sums=tuple([type(part)(**stands(part)) for part in catalogue.sums]),
+        forgotten=(*catalogue.forgotten, *signs),
+    )
+    return Changed(new, made)
+
+
+def _left(
+    target: Path, facts: Facts, part: Segment, without: Callable[[str, Preferences], Preferences], settings: Settings
+) -> Preferences:
+    return without(part.file, merged([checked(target, part)], facts, settings))

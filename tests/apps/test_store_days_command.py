@@ -1,0 +1,164 @@
+"""Batches, days and forgetting as users of the command meet them; two days of a store beside each other."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import concordant as cc
+from concordant.apps.commands import main
+from concordant.boards.first_place import first_place
+from concordant.io.store.segments import fingerprint
+
+Run = Any
+
+
+@pytest.fixture(name="run")
+def _run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def run(line: str, status: int = 0) -> tuple[str, str]:
+        found = 0
+        try:
+            main(line.split())
+        except SystemExit as stop:
+            found = int(stop.code or 0)
+        out = capsys.readouterr()
+        assert found == status, out.err
+        assert (status == 2) == any(line.startswith("error: ") for line in out.err.splitlines()[-1:])
+        return out.out, out.err
+
+    return run
+
+
+def written(name: str, strength: dict[str, float], seed: int, rows: int = 300) -> str:
+    """A day of votes by items of some strengths."""
+    draw, path = random.Random(seed), Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = ["winner,loser,worker"]
+    for _ in range(rows):
+        a, b = draw.sample(sorted(strength), 2)
+        won = draw.random() < strength[a] / (strength[a] + strength[b])
+        lines.append(f"{a if won else b},{b if won else a},w{draw.randrange(12)}")
+    path.write_text("\n".join(lines) + "\n")
+    return name
+
+
+@pytest.fixture(name="days")
+def _days(run: Run) -> list[str]:
+    names = []
+    for day, strength in enumerate(({"a": 4, "b": 2, "c": 1}, {"a": 4, "b": 2, "c": 1}, {"a": 1, "b": 40, "c": 1}), 1):
+        names.append(written(f"lake/day=2026-01-0{day}/part-0.csv", strength, day))
+    run(f"ingest {' '.join(names)} --store s --cluster worker")
+    return names
+
+
+def test_what_is_said_of_batches(days: list[str], run: Run) -> None:
+    _, said = run(
+        f"ingest {written('late-2026-01-04.csv', {'a': 1, 'b': 1}, 9)} --store s --cluster worker --batch late"
+    )
+    assert said.startswith("late: taken in for 2026-01-04 (by its path), 300 rows in ")
+    rows = list(csv.DictReader(StringIO(run("store batches s")[0])))
+    assert [(row["batch"], row["name"], row["day"]) for row in rows] == [
+        *((str(place), name, f"2026-01-0{place}") for place, name in enumerate(days, 1)),
+        ("4", "late", "2026-01-04"),
+    ]
+    run("store remove s --batch late -q")
+    assert run("store remove s --batch late")[1] == "s: taken out already, nothing changed\n"
+    (gone,) = [row for row in json.loads(run("store batches s --all --json")[0]) if row["removed"]]
+    assert (gone["name"], gone["why"], gone["options"]["cluster"]) == ("late", "removed", "worker")
+    run("store batches s --all -o b.json")
+    assert [row["batch"] for row in json.loads(Path("b.json").read_text())] == [1, 2, 3, 4]
+    facts = dict(csv.reader(StringIO(run("store info s")[0])))
+    assert (facts["days"], facts["kept"], facts["taken out"]) == ("2026-01-01 to 2026-01-03", "all", "1")
+    assert "names one batch, and 2 logs are given" in run(f"ingest {days[0]} {days[1]} -s s --batch x", 2)[1]
+
+
+def test_correct_forget_keep_and_put_back(days: list[str], run: Run) -> None:
+    assert run("store backup s copy")[1].startswith("wrote copy: 900 judgments of 3 logs, as at revision 3, in 3 files")
+    written("corrected.csv", {"a": 1, "b": 1, "c": 1}, 7)
+    _, said = run("store replace s corrected.csv --day 2026-01-02")
+    assert said.startswith(f"corrected.csv: taken in for 2026-01-02 in the place of '{days[1]}', 300 rows in ")
+    gone = int(run("store forget s --cluster w3")[1].split()[1])
+    lines = [line for name in (days[0], days[2], "corrected.csv") for line in Path(name).read_text().splitlines()[1:]]
+    assert gone == sum(line.endswith(",w3") for line in lines) > 0
+    assert run("store forget s --cluster w3")[1] == "s: forgotten already, nothing changed\n"
+    _, said = run("store restore s copy")
+    assert said.splitlines()[1] == f"note: {900 - len(cc.read('s'))} judgments of who was forgotten since are left out"
+    late = written("x-2026-01-04.csv", {"a": 1, "b": 1}, 8)
+    _, said = run(f"ingest {late} -s s --cluster worker --keep 2d")
+    assert "judgments of who is forgotten left out" in said
+    assert said.splitlines()[-1] == f"taken out, older than what is kept: '{days[0]}', '{days[1]}'"
+    old = written("old-2026-01-01.csv", {"a": 1, "b": 1}, 10)
+    assert "is outside what is kept" in run(f"ingest {old} -s s --cluster worker", 2)[1]
+    for line, why in (
+        ("store forget s", "nobody is named"),
+        ("store forget s --cluster w99", "nobody was forgotten"),
+        ("store remove s", "no batch is named (--batch, --number, --day, --before)"),
+        ("store remove s --day 2026-1-1", "a day is written as 2026-01-31"),
+        ("store replace s old-2026-01-01.csv --number 77", "no batch with --number 77"),
+        ("store day s yesterday --number 4", "a day is written as 2026-01-31"),
+        ("store restore s none", "there is no store"),
+        ("rank s --as-of 2025-01-01", "no batch is up to 2025-01-01"),
+        ("rank s --last 2d --since 2026-01-01", "--since and --last both say where to begin"),
+    ):
+        assert why in run(line, 2)[1]
+
+
+def test_a_saved_ranking_says_what_it_rests_on(days: list[str], run: Run) -> None:
+    run("rank s --cluster worker --as-of 2026-01-02 -o r.parquet -q")
+    rests = json.loads(pyarrow.parquet.read_schema("r.parquet").metadata[b"concordant"])
+    store = cc.Store("s").info()
+    assert (rests["store"], rests["revision"], rests["commit"]) == ("s", 3, store.facts.commit)
+    assert (rests["batches"], rests["days"], rests["judgments"]) == ([1, 2], ["2026-01-01", "2026-01-02"], 600)
+    both = cc.read(days[0], cluster="worker") + cc.read(days[1], cluster="worker")
+    assert rests["sha256"] == fingerprint(both)
+    run(f"rank {days[0]} -o log.arrow -q")
+    assert json.loads(pa.feather.read_table("log.arrow").schema.metadata[b"concordant"])["log"] == "part-0.csv"
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "said"),
+    [
+        ("--as-of 2026-01-01 --with 2026-01-02", 0, "first place: 'a', as before"),
+        ("--as-of 2026-01-02 --last 1d --with 2026-01-03", 1, "'b' instead of 'a', now ranks 2–3: changed beyond its"),
+        ("--as-of 2026-01-02 --with 2026-01-03", 0, "'b' instead of 'a', now ranks 1–2: not beyond its intervals"),
+    ],
+)
+@pytest.mark.usefixtures("days")
+def test_two_days_of_a_store(run: Run, more: str, status: int, said: str) -> None:
+    out, err = run(f"compare s --cluster worker {more} --fail-if-top-changes", status)
+    assert said in err
+    rows = {row["item"]: row for row in csv.DictReader(StringIO(out))}
+    days = {"old": more.split()[1], "new": more.split()[-1]}
+    last = {"last": "1d"} if "--last" in more else {}
+    for which, day in days.items():
+        board = cc.rank(cc.read("s", as_of=day, **last)).to_arrow().to_pylist()
+        for row in board:
+            assert float(rows[row["item"]][which]) == pytest.approx(row["score"], abs=1e-6)
+
+
+def test_the_first_place() -> None:
+    def table(*rows: tuple[str, int | None, int | None, int | None]) -> pa.Table:
+        return pa.table(dict(zip(("item", "rank", "rank_lower", "rank_upper"), zip(*rows, strict=True), strict=True)))
+
+    old = table(("a", 1, 1, 1), ("b", 2, 2, 2))
+    assert not first_place(old, table(("b", 1, 1, 2), ("a", 2, 1, 2))).changed  # open
+    assert first_place(old, table(("b", 1, 1, 1), ("a", 2, 2, 2))).changed
+    assert not first_place(old, old).changed
+    gone = first_place(old, table(("b", 1, 1, 1)))
+    assert gone.changed and "now gone: changed" in str(gone)
+    apart = first_place(old, table(("b", 1, 1, 1), ("a", None, None, None)))
+    assert not apart.changed and "not ranked" in str(apart)
+    level = table(("a", 1, 1, 2), ("b", 1, 1, 2))
+    assert not first_place(level, table(("b", 1, 1, 1), ("a", 2, 2, 2))).changed  # one of two is still first
+    with pytest.raises(cc.InputError, match="no column 'rank_lower'"):
+        first_place(old, old.drop_columns(["rank_lower"]))

@@ -1,0 +1,538 @@
+"""Batches have a life: days, corrections, removals, people who are forgotten, days that are kept, copies put back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import concordant as cc
+from concordant import ConcordantError, InputError, Preferences
+from concordant.errors import UsageError
+from concordant.io.ingest import Store
+from concordant.io.read import read
+from concordant.io.store.batches import sign_of
+from concordant.io.store.catalogue import Catalogue, parts_folder, read_catalogue
+from concordant.io.store.commits import HERE, Changed, commit, to_write
+from concordant.io.store.days import day_of
+from store_faults import kept_database
+from store_life import Life
+
+PEOPLE = {"cluster": "worker"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept_database() -> Iterator[None]:
+    with kept_database():
+        yield
+
+
+@pytest.fixture(name="store")
+def _store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "votes.store")
+
+
+Row = tuple[str, str, str]
+
+
+def drawn(seed: int, rows: int = 60) -> list[Row]:
+    draw = random.Random(seed)
+    return [(*draw.sample("abcd", 2), f"w{draw.randrange(6)}") for _ in range(rows)]  # type: ignore[misc]
+
+
+def written(path: Path, rows: list[Row]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("winner,loser,worker\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    return path
+
+
+def day(folder: Path, number: int, rows: list[Row] | None = None) -> Path:
+    return written(folder / f"day=2026-01-{number:02d}" / "part-0.csv", drawn(number) if rows is None else rows)
+
+
+def counts(source: Any) -> Counter[Row]:
+    """The judgments of a store, or of rows, one by one."""
+    if isinstance(source, list):
+        return Counter(source)
+    prefs: Any = read(source)
+    found: Counter[Row] = Counter()
+    if not len(prefs):
+        return found
+    items, people = prefs.items.tolist(), prefs.clusters.tolist()
+    columns = (prefs.winner, prefs.loser, prefs.cluster, prefs.count)
+    for winner, loser, person, count in zip(*(column.tolist() for column in columns), strict=True):
+        found[items[winner], items[loser], people[person]] += count
+    return found
+
+
+def refused(why: str, work: Any, *arguments: Any, kind: type[Exception] = InputError, **options: Any) -> None:
+    with pytest.raises(kind, match=why) as error:
+        work(*arguments, **options)
+    assert "\n" not in str(error.value)
+
+
+# -- under kills -------------------------------------------------------------------------------------------------------
+@pytest.mark.skipif(sys.platform != "linux", reason="uses fork servers and /proc of Linux")
+def test_the_life_of_a_store_under_kills(tmp_path: Path) -> None:
+    """Each command is killed; ``python tests/store_life.py`` does this with 10^7 votes of 30 days."""
+    life = Life(tmp_path, rows=40, people=9, draw=random.Random(1), kills=1)
+    steps = list(life.lived(5))
+    assert len(steps) == 9
+    commands = {"ingest", "compact", "replace", "forget", "remove", "backup", "restore", "date", "retain"}
+    assert set(life.done) == commands
+    assert set(life.died) == commands and life.died.total() > 12, life.died
+
+
+# -- days --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("lake/day=2026-01-31/part-0.parquet", "2026-01-31"),
+        ("votes_2026_01_31.csv", "2026-01-31"),
+        ("a/2026-02-01/votes-20260131.csv.gz", "2026-01-31"),  # the file's name before its folder's
+        ("year=2026/month=01/day=31/x.csv", "2026-01-31"),
+        ("v2026-02-30.csv", ""),
+        ("120260131.csv", ""),
+        ("2026-01-31T2200.csv", "2026-01-31"),
+        ("2026-01-01--2026-01-31.csv", ""),
+        ("votes.csv", ""),
+        ("backup-of-2026-01-31/votes.csv", ""),
+        ("2026-01-31/part-7.csv", "2026-01-31"),
+    ],
+)
+def test_the_day_that_a_path_names(path: str, found: str) -> None:
+    assert day_of(path)[0] == found
+
+
+def test_a_day_is_said_or_read_off_the_path_and_kept(store: Store, tmp_path: Path) -> None:
+    first = store.ingest(day(tmp_path, 1))
+    assert (first.day, first.day_from) == ("2026-01-01", "day=2026-01-01")
+    said = store.ingest(day(tmp_path, 2), day="2026-01-09")
+    assert (said.day, said.day_from) == ("2026-01-09", "")
+    whole = tmp_path / "day=2026-01-05"
+    written(whole / "a.csv", drawn(10))
+    written(whole / "b.csv", drawn(11))
+    assert store.ingest(whole).day == "2026-01-05"
+    span = store.ingest(written(tmp_path / "2026-01-01_2026-01-31.csv", drawn(12)))
+    assert span.day == "" and "its name holds several days ('2026-01-01', '2026-01-31')" in " ".join(span.notes)
+    assert [batch.day for batch in store.info().batches] == ["2026-01-01", "2026-01-09", "2026-01-05", ""]
+    refused("1 of 4 logs has no day .*concordant store day gives them one", read, store, as_of="2026-01-09")
+    store.date("2026-01-31", number=4)
+    assert len(read(store, last="1d")) == 60
+    refused("a day is written as 2026-01-31", store.ingest, day(tmp_path, 3), day="31.1.2026", kind=UsageError)
+
+
+@pytest.mark.parametrize(
+    ("window", "days"),
+    [
+        ({"as_of": "2026-01-03"}, [1, 2, 3]),
+        ({"last": "2d"}, [4, 6]),
+        ({"last": "3d"}, [4, 6]),
+        ({"last": "1w", "as_of": "2026-01-04"}, [1, 2, 3, 4]),
+        ({"last": "2d", "as_of": "2026-01-04"}, [3, 4]),
+        ({"since": "2026-01-03", "as_of": "2026-01-05"}, [3, 4]),
+        ({"since": "2026-01-04"}, [4, 6]),
+    ],
+)
+def test_days_of_a_store_and_of_a_log(
+    window: dict[str, str], days: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("days")
+    store, there = Store(folder / "s"), [1, 2, 3, 4, 6]
+    for number in there:
+        store.ingest(day(folder, number), **PEOPLE)
+    expected = [number for number in there if number in days and not (window == {"last": "2d"} and number == 4)]
+    rows = [row for number in expected for row in drawn(number)]
+    for compacted in (False, True):
+        if compacted:
+            store.compact()
+        prefs = read(store, **window)
+        assert prefs == read(written(folder / "whole.csv", rows), **PEOPLE) == store.preferences(**window)
+        assert f"{len(expected)} of 5 logs" in " ".join(prefs.notes)
+    lines = [",".join([*row, f"2026-01-{number:02d}"]) for number in there for row in drawn(number)]
+    log = folder / "log.csv"
+    log.write_text("winner,loser,worker,when\n" + "\n".join(lines) + "\n")
+    timed = read(log, time="when", **window)
+    assert len(timed) == len(rows)
+    assert f"{len(rows)} judgments of" in " ".join(timed.notes)
+    refused("days of a log need the column", read, log, **window, kind=UsageError)
+
+
+def test_days_that_are_not_there(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 5))
+    store.ingest(day(tmp_path, 8))
+    refused(
+        "no batch is up to 2026-01-04; what there is is of 2026-01-05 to 2026-01-08", read, store, as_of="2026-01-04"
+    )
+    note = " ".join(read(store, last="4d").notes)
+    assert "days 2026-01-05 to 2026-01-08: 2 of 2 logs; of 2 days there is none ('2026-01-06', '2026-01-07')" in note
+    for window, why in (
+        ({"last": "1.5d"}, "a store knows whole days"),
+        ({"last": "-1d"}, "a length of time is a positive number"),
+        ({"as_of": "yesterday"}, "a day is written as 2026-01-31"),
+        ({"since": "2026-01-09"}, "is after 2026-01-08, where it ends"),
+        ({"since": "2026-01-05", "last": "1d"}, "give one of them"),
+    ):
+        refused(why, read, store, kind=UsageError, **window)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+def test_a_name_belongs_to_one_batch(store: Store, tmp_path: Path) -> None:
+    one, other = day(tmp_path, 1), day(tmp_path, 2)
+    store.ingest(one, name="panel")
+    assert not store.ingest(one, name="panel").new
+    refused("batch 1 is called 'panel' already, and holds something else; concordant store replace", store.ingest,
+            other, name="panel")  # fmt: skip
+    assert store.replace(other, batch="panel").replaced == ("panel",)
+    (batch,) = store.info().batches
+    assert (batch.name, batch.batch, batch.day) == ("panel", 2, "2026-01-01")
+    for which, why in (
+        ({"batch": "panels"}, "no batch with batch='panels': did you mean 'panel'?"),
+        ({"number": 1}, "no batch with number=1: There are 2"),
+        ({"day": "2026-05-05"}, "no batch with day='2026-05-05'"),
+        ({"before": "2026-01-01"}, "no batch is of a day before 2026-01-01"),
+    ):
+        refused(why, store.remove, **which)
+    refused("no batch is named", store.remove, kind=UsageError)
+    store.ingest({"winner": ["a"], "loser": ["b"]})
+    store.ingest({"winner": ["b"], "loser": ["a"]})
+    refused("2 batches are called 'table', the numbers 3, 4; name one by its number", store.remove, batch="table")
+
+
+# -- the same judgments ------------------------------------------------------------------------------------------------
+def test_other_bytes_with_the_same_judgments_are_known_and_said(store: Store, tmp_path: Path) -> None:
+    log = written(tmp_path / "votes.csv", drawn(1))
+    store.ingest(log, **PEOPLE)
+    table = pa.Table.from_pylist([dict(zip(("winner", "loser", "worker"), row, strict=True)) for row in drawn(1)])
+    pa.parquet.write_table(table, tmp_path / "votes.parquet")
+    with gzip.open(tmp_path / "packed.csv.gz", "wb") as packed:
+        packed.write(written(tmp_path / "turned.csv", drawn(1)[::-1]).read_bytes())
+    for again in ("votes.parquet", "packed.csv.gz", "turned.csv"):
+        taken = store.ingest(tmp_path / again, **PEOPLE)
+        assert not taken.new
+        assert taken.known == (f"{tmp_path / again} (the judgments of {log}, packed or ordered otherwise)",)
+    assert store.info().judgments == 60
+    monday, tuesday = day(tmp_path, 1, drawn(5)), day(tmp_path, 2, drawn(5)[::-1])
+    assert store.ingest(monday, **PEOPLE).new and store.ingest(tuesday, **PEOPLE).new  # of days of their own
+
+
+# -- removed, replaced -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("compacted", [False, True])
+def test_what_was_removed_stays_out(store: Store, tmp_path: Path, compacted: bool) -> None:
+    days = [day(tmp_path, number) for number in (1, 2, 3)]
+    for one in days:
+        store.ingest(one, **PEOPLE)
+    if compacted:
+        store.compact()
+    (gone,) = store.remove(day="2026-01-02")
+    assert (gone.batch, gone.judgments) == (2, 60) and store.remove(day="2026-01-02") == ()
+    left = drawn(1) + drawn(3)
+    assert counts(store) == counts(left)
+    turned = written(tmp_path / "turned-2026-01-02.csv", drawn(2)[::-1])
+    for again in (days[1], turned):
+        taken = store.ingest(again, **PEOPLE)
+        assert not taken.new and "taken out on " in taken.known[0], taken
+    store.compact()
+    store.verify()
+    assert counts(store) == counts(left)
+    named = {path.name for path in parts_folder(store.path).iterdir()}
+    assert named == {"catalogue.json", *(part.file for part in store.info().files)}  # nothing of it lies about
+    assert store.ingest(days[1], again="on purpose", **PEOPLE).judgments == 60
+    assert counts(store) == counts(left + drawn(2))
+    assert [batch.batch for batch in store.info().batches] == [1, 3, 4]
+
+
+def test_a_store_may_lose_all_and_begin_again(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 1), **PEOPLE)
+    store.remove(before="2026-01-02")
+    assert len(read(store)) == 0 and store.verify().judgments == 0
+    refused("keeps the cluster of each judgment", store.ingest, day(tmp_path, 2))
+    store.ingest(day(tmp_path, 2), **PEOPLE)
+    assert counts(store) == counts(drawn(2))
+
+
+def test_a_corrected_day(store: Store, tmp_path: Path) -> None:
+    first, second = day(tmp_path, 1), day(tmp_path, 2)
+    for one in (first, second):
+        store.ingest(one, **PEOPLE)
+    store.compact()
+    corrected = written(tmp_path / "corrected.csv", drawn(20))
+    taken = store.replace(corrected, day="2026-01-02")  # read as the old one was
+    assert (taken.day, taken.replaced, taken.judgments) == ("2026-01-02", (str(second),), 60)
+    assert counts(store) == counts(drawn(1) + drawn(20))
+    assert not store.ingest(second, **PEOPLE).new and not store.replace(corrected, day="2026-01-02").new
+    refused(r"the store has it as batch 1 \(.*\), which stays", store.replace, first, day="2026-01-02")
+    assert store.replace(second, day="2026-01-02").new  # the correction was wrong
+    assert counts(store) == counts(drawn(1) + drawn(2))
+    assert [batch.why for batch in store.info().removed] == ["replaced by batch 3", "replaced by batch 4"]
+    store.verify()
+    refused("there is no store", Store(tmp_path / "none").replace, first, day="2026-01-02")
+
+
+def test_votes_with_ids_are_corrected_and_do_not_come_back(store: Store, tmp_path: Path) -> None:
+    def dump(name: str, rows: list[Row], begin: int = 0) -> Path:
+        path = tmp_path / name
+        lines = [f"{begin + number},{','.join(row)}" for number, row in enumerate(rows)]
+        path.write_text("vote,winner,loser,worker\n" + "\n".join(lines) + "\n")
+        return path
+
+    options: dict[str, Any] = {"columns": {"id": "vote"}, **PEOPLE}
+    store.ingest(dump("2026-01-01.csv", drawn(1)), **options)
+    store.ingest(dump("2026-01-02.csv", drawn(2), 60), **options)
+    other = [(loser, winner, person) for winner, loser, person in drawn(2)]
+    corrected = dump("corrected.csv", other, 60)
+    refused("come with another content", store.ingest, corrected, **options)
+    store.replace(corrected, day="2026-01-02", **options)
+    assert counts(store) == counts(drawn(1) + other)
+    store.remove(day="2026-01-01")
+    whole = tmp_path / "whole.csv"
+    whole.write_text(dump("a.csv", drawn(1)).read_text() + dump("b.csv", other, 60).read_text().split("\n", 1)[1])
+    assert not store.ingest(whole, **options).new  # neither what is there, nor what was taken out
+    store.verify()
+
+
+# -- forgotten ---------------------------------------------------------------------------------------------------------
+def test_who_is_forgotten_stays_so(store: Store, tmp_path: Path) -> None:
+    days = [day(tmp_path, number) for number in (1, 2, 3)]
+    for one in days[:2]:
+        store.ingest(one, **PEOPLE)
+    store.compact()
+
+    def left(*numbers: int) -> Counter[Row]:
+        return counts([row for number in numbers for row in drawn(number) if row[2] != "w3"])
+
+    gone = sum(row[2] == "w3" for number in (1, 2) for row in drawn(number))
+    assert store.forget("w3") == gone > 0 and store.forget("w3") == 0
+    assert counts(store) == left(1, 2)
+    folder = parts_folder(store.path)
+    held = b"".join(path.read_bytes() for path in [store.path, *folder.iterdir()])
+    assert b"w2" in held and b"w3" not in held  # neither in the catalogue nor in a segment
+    (one,) = store.info().forgotten
+    assert one.sign == sign_of("w3", one.salt) and one.judgments == gone
+    # its file again, in another order; a late day; an export; a new store made of it; a store made anew
+    assert not store.ingest(days[0], **PEOPLE).new
+    assert not store.ingest(written(tmp_path / "turned.csv", drawn(1)[::-1]), **PEOPLE).new
+    late = store.ingest(days[2], **PEOPLE)
+    assert (late.judgments, late.forgotten) == (left(3).total(), 60 - left(3).total())
+    assert counts(store) == left(1, 2, 3)
+    store.verify()
+    out = tmp_path / "all.parquet"
+    store.export(out)
+    again = Store(tmp_path / "again.store")
+    again.ingest(out)
+    assert counts(again) == left(1, 2, 3)
+    anew = Store(tmp_path / "anew.store")
+    store.remove(day="2026-01-02")
+    for path in days:
+        anew.ingest(path, excluding=store.path, **PEOPLE)
+    assert counts(anew) == left(1, 3)
+    assert "taken out on" in anew.ingest(days[1], **PEOPLE).known[0]
+    anew.verify()
+
+
+@pytest.mark.parametrize("kind", ["orders", "selections"])
+def test_who_is_forgotten_of_lists(store: Store, kind: str) -> None:
+    value = {"orders": "rank", "selections": "clicked"}[kind]
+    one = {"orders": "judgment", "selections": "session"}[kind]
+
+    def table(people: list[str], begin: int) -> dict[str, list[Any]]:
+        rows = [(f"{begin + at}", person, item, place) for at, person in enumerate(people)
+                for place, item in enumerate("abc", 1)]  # fmt: skip
+        columns = {one: [row[0] for row in rows], "worker": [row[1] for row in rows], "item": [row[2] for row in rows]}
+        more = {"position": [row[3] for row in rows]} if kind == "selections" else {}
+        return columns | more | {value: [row[3] if kind == "orders" else int(row[3] == 1) for row in rows]}
+
+    first, second = table(["w1", "w2", "w1"], 0), table(["w2", "w3"], 10)
+    store.ingest(first, **PEOPLE)
+    store.ingest(second, **PEOPLE)
+    store.compact()
+    assert store.forget("w1") == 2
+    assert read(store) == read(table(["w2", "w2", "w3"], 0), **PEOPLE)
+    store.verify()
+
+
+def test_forgetting_nobody(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 1), **PEOPLE)
+    before = store.info()
+    refused("nobody is named to be forgotten; name the label of a worker", store.forget, kind=UsageError)
+    refused("no judgment has the worker 'w9'; nobody was forgotten", store.forget, "w1", "w9")
+    assert store.info() == before
+    plain = Store(tmp_path / "plain.store")
+    plain.ingest(day(tmp_path, 1))
+    refused("keeps no clusters", plain.forget, "w1", kind=UsageError)
+    refused("there is no store", Store(tmp_path / "none").forget, "w1")
+    numbers = Store(tmp_path / "numbers.store")
+    numbers.ingest({"winner": [1, 2], "loser": [2, 1], "worker": [7, 8]}, **PEOPLE)
+    refused("each worker is an integer there, not 'w1'", numbers.forget, "w1", kind=UsageError)
+    assert numbers.forget("7") == 1
+
+
+def test_all_of_a_batch_may_be_forgotten(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 1, [("a", "b", "w1")] * 5), **PEOPLE)
+    store.ingest(day(tmp_path, 2, [("b", "a", "w2")] * 3), **PEOPLE)
+    store.compact()
+    assert store.forget("w1") == 5
+    assert [(batch.judgments, batch.forgotten) for batch in store.info().batches] == [(0, 5), (3, 0)]
+    late = store.ingest(day(tmp_path, 3, [("a", "b", "w1")] * 4), **PEOPLE)
+    assert (late.new, late.judgments, late.forgotten) == (True, 0, 4)
+    assert not store.ingest(day(tmp_path, 3, [("a", "b", "w1")] * 4), **PEOPLE).new
+    assert counts(store) == Counter({("b", "a", "w2"): 3})
+    store.compact()
+    store.verify()
+    assert store.forget("w2") == 3 and len(read(store)) == 0
+    store.verify()
+
+
+# -- kept days ---------------------------------------------------------------------------------------------------------
+def test_days_that_are_kept(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 1), keep="3d", **PEOPLE)
+    for number in (3, 2):
+        assert store.ingest(day(tmp_path, number), **PEOPLE).expired == ()
+    assert store.ingest(day(tmp_path, 4), **PEOPLE).expired == (str(day(tmp_path, 1)),)
+    assert counts(store) == counts(drawn(2) + drawn(3) + drawn(4))
+    assert not store.ingest(day(tmp_path, 1), **PEOPLE).new
+    late = day(tmp_path, 1, drawn(30))
+    refused("its day 2026-01-01 is outside what is kept: .*the last 3 days, from 2026-01-02 on", store.ingest, late,
+            **PEOPLE)  # fmt: skip
+    refused("so every log has a day", store.ingest, written(tmp_path / "x.csv", drawn(31)), **PEOPLE)
+    future = written(tmp_path / "x.csv", drawn(31))
+    refused("its day 2999-01-01 is yet to come", store.ingest, future, day="2999-01-01", **PEOPLE)
+    assert store.retain("2d") == (str(day(tmp_path, 2)),)
+    store.retain("all")
+    assert store.ingest(late, **PEOPLE).new
+    refused("a number of whole days such as 90d", store.retain, "sometimes", kind=UsageError)
+    store.ingest(written(tmp_path / "no-day.csv", drawn(32)), **PEOPLE)
+    refused("1 of 4 logs have no day|1 of 4 logs has no day", store.retain, "3d")
+    store.verify()
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+def test_a_copy_is_put_back_and_who_was_forgotten_stays_so(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.ingest(day(tmp_path, 1), **PEOPLE)
+    store.ingest(day(tmp_path, 2), **PEOPLE)
+    store.compact()
+    copy = Store(tmp_path / "copy.store")
+    made = store.backup(copy)
+    assert (made.judgments, made.batches) == (120, 2) and copy.verify().judgments == 120
+    assert counts(copy) == counts(drawn(1) + drawn(2))
+    refused("is there already", store.backup, copy)
+    store.ingest(day(tmp_path, 3), **PEOPLE)
+    store.remove(day="2026-01-01")
+    store.forget("w1")
+    back = store.restore(copy)
+    left = [row for row in drawn(1) + drawn(2) if row[2] != "w1"]
+    assert counts(store) == counts(left) and back.forgotten == 120 - len(left)
+    store.verify()
+    assert store.ingest(day(tmp_path, 3), **PEOPLE).forgotten > 0
+    elsewhere = Store(tmp_path / "elsewhere.store")
+    elsewhere.restore(copy)
+    assert counts(elsewhere) == counts(drawn(1) + drawn(2))
+    refused("not put in its own place", copy.restore, copy)
+    monkeypatch.setattr("concordant.io.store.commits.now", lambda: "1999")
+    begun = Store(tmp_path / "begun.store")
+    begun.ingest(day(tmp_path, 1), **PEOPLE)
+    refused("no copy of .*begun.store, but of a store that was begun at", begun.restore, copy)
+    segment = next(parts_folder(copy.path).glob("segment*"))
+    segment.write_bytes(segment.read_bytes()[:-1] + b"x")
+    before = counts(store)
+    refused("was changed since it was written", store.restore, copy)
+    assert counts(store) == before
+
+
+def test_a_copy_of_what_changes_meanwhile(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.ingest(day(tmp_path, 1), **PEOPLE)
+    store.ingest(day(tmp_path, 2), **PEOPLE)
+    real = shutil.copyfile
+
+    def overtaken(source: Path, place: Path) -> None:
+        monkeypatch.undo()
+        store.remove(day="2026-01-01")
+        real(source, place)
+
+    monkeypatch.setattr("concordant.io.store.commits.shutil.copyfile", overtaken)
+    copy = Store(tmp_path / "copy.store")
+    assert store.backup(copy).judgments == 60
+    assert counts(copy) == counts(drawn(2)) and copy.verify().leftovers == ()
+
+
+# -- older stores ------------------------------------------------------------------------------------------------------
+def as_format_2(store: Path) -> None:
+    """Make a catalogue what version 2 of the format had."""
+    with duckdb.connect(str(store)) as catalogue:
+        for table in ("sums", "removed", "forgotten"):
+            catalogue.execute(f"DROP TABLE {table}")
+        for column in ("day", "sign", "forgotten"):
+            catalogue.execute(f"ALTER TABLE batches DROP COLUMN {column}")
+        catalogue.execute("DELETE FROM store WHERE key = 'keep'")
+        catalogue.execute("UPDATE store SET value = '2' WHERE key = 'format'")
+
+
+def test_a_store_of_format_2(store: Store, tmp_path: Path) -> None:
+    days = [day(tmp_path, number) for number in (1, 2, 3)]
+    for one in days[:2]:
+        store.ingest(one, **PEOPLE)
+    prefs = read(store)
+
+    def merged(old: Catalogue | None) -> Changed:
+        """What ``compact`` of that version did."""
+        assert old is not None
+        batches = tuple([replace(batch, segment=HERE) for batch in old.batches])
+        return Changed(replace(old, batches=batches, segments=(to_write(),)), {HERE: lambda: prefs})
+
+    commit(store.path, merged, by="0.1")
+    as_format_2(store.path)
+    assert counts(store) == counts(drawn(1) + drawn(2))
+    store.ingest(days[2], **PEOPLE)
+    refused("was merged with others by an earlier version", store.remove, number=1)
+    refused("an earlier version of concordant has merged", store.forget, "w1")
+    store.remove(number=3)
+    store.verify()
+    store.remove(number=[1, 2])  # together they can go
+    assert len(read(store)) == 0
+
+
+def test_what_the_catalogue_may_not_say(store: Store, tmp_path: Path) -> None:
+    for number in (1, 2):
+        store.ingest(day(tmp_path, number), **PEOPLE)
+    store.compact()
+    good = store.path.read_bytes()
+    for change, why in (
+        ("UPDATE batches SET day = '2026-1-1'", "is no day"),
+        ("UPDATE sums SET batches = '[1, 7]'", "is not that of its batches"),
+        ("UPDATE sums SET batches = '{}'", "a sum of"),
+        ("UPDATE sums SET judgments = 7", "is not that of its batches|the catalogue says 7"),
+        ("UPDATE sums SET file = '../x.parquet'", "is no name of a segment"),
+        ("INSERT INTO forgotten VALUES ('x', 'y', 1, 'z')", "is no SHA-256"),
+        ("UPDATE store SET value = '-1' WHERE key = 'revision'", ""),
+    ):
+        with duckdb.connect(str(store.path)) as catalogue:
+            catalogue.execute(change)
+        if why:
+            refused(why, store.verify)
+        store.path.write_bytes(good)
+    store.verify()
+    assert json.loads(read_catalogue(store.path).sums[0].batches) == [1, 2]
+
+
+def test_preferences_in_memory_have_batches_too(store: Store) -> None:
+    votes = Preferences.from_comparisons(["a", "a"], ["b", "b"])
+    store.ingest(votes, name="one", day="2026-01-01")
+    assert not store.ingest(votes, name="two", day="2026-01-02").new  # a table is its judgments
+    assert store.ingest(votes, name="two", day="2026-01-02", again="two").new
+    assert len(cc.read(store, as_of="2026-01-01")) == 2
+    with pytest.raises(ConcordantError):
+        store.forget("a")
