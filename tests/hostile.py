@@ -125,10 +125,10 @@ READING: dict[str, list[str]] = {
 }
 TIES = ["half", "davidson", "cumulative", "any-order", "x"]
 STRUCTURES = ["bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"]
-STRUCTURES += ["eigenvector", "counting", "kemeny", "cascade", "rrf", "combsum", "x", ""]
+STRUCTURES += ["eigenvector", "copeland", "counting", "kemeny", "cascade", "rrf", "combsum", "x", ""]
 STRUCTURES += ["position-based", "dependent-click", "inverse-propensity"]
 LOSSES = ["gain-regression", "difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet"]
-LOSSES += ["rankboost", "margin-based", "x", ""]
+LOSSES += ["majority", "rankboost", "margin-based", "x", ""]
 PHIS = ["hinge", "squared-hinge", "logistic", "exponential", "x", ""]
 TIMES = ["90d", "2y", "1", "0", "-1d", "1e400", "nan", "d", "", "2026-01-01", "2026-13-45", "x"]
 ENDINGS = [*("csv", "tsv", "parquet", "arrow", "json", "jsonl") * 3, "feather", "xlsx", "", "CSV"]

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from concordant.learning.rankers.aggregation import AggregationRanker
     from concordant.learning.rankers.boosted import BoostedRanker
     from concordant.learning.rankers.boosting import RankBoostRanker
+    from concordant.learning.rankers.copeland import CopelandRanker
     from concordant.learning.rankers.diagnosis import Diagnosis
     from concordant.learning.rankers.edges import EdgeRanker
     from concordant.learning.rankers.judged import Judged
@@ -88,6 +89,7 @@ _HOMES = {
     "BoostedRanker": "learning.rankers.boosted",
     "CannotRank": "errors",
     "ConcordantError": "errors",
+    "CopelandRanker": "learning.rankers.copeland",
     "Diagnosis": "learning.rankers.diagnosis",
     "EdgeRanker": "learning.rankers.edges",
     "FeatureFile": "learning.features.streamed",
@@ -173,6 +175,7 @@ __all__ = [
     "BoostedRanker",
     "CannotRank",
     "ConcordantError",
+    "CopelandRanker",
     "Diagnosis",
     "EdgeRanker",
     "FeatureFile",
