@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from concordant.apps.report.report import Report, report
     from concordant.apps.report.tree_picture import tree_picture
     from concordant.auditing.audit import audit
+    from concordant.auditing.axioms import AxiomAudit, axiom_audit
     from concordant.auditing.counterexamples import find_counterexample
     from concordant.auditing.findings import Audit
     from concordant.auditing.looking import look
@@ -84,6 +85,7 @@ _HOMES = {
     "AbstainingRanker": "abstention.ranker",
     "AggregationRanker": "learning.rankers.aggregation",
     "Audit": "auditing.findings",
+    "AxiomAudit": "auditing.axioms",
     "Batch": "preferences.graphs",
     "BoardChange": "boards.changes",
     "BoostedRanker": "learning.rankers.boosted",
@@ -119,6 +121,7 @@ _HOMES = {
     "audit": "auditing.audit",
     "average_precision": "losses.metrics.relevant",
     "bipartite_abstention_loss": "abstention.losses",
+    "axiom_audit": "auditing.axioms",
     "board_changes": "boards.changes",
     "certificate": "abstention.certificates",
     "click_positions": "ranking.click_models",
@@ -170,6 +173,7 @@ __all__ = [
     "AbstainingRanker",
     "AggregationRanker",
     "Audit",
+    "AxiomAudit",
     "Batch",
     "BoardChange",
     "BoostedRanker",
@@ -204,6 +208,7 @@ __all__ = [
     "auc_interval",
     "audit",
     "average_precision",
+    "axiom_audit",
     "bipartite_abstention_loss",
     "board_changes",
     "certificate",

@@ -24,9 +24,9 @@ LEAST = 1e-9
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 AT_ONCE, MORE = 400, 60
 """Rows of a linear program that are written out at once; beyond, those that are broken are added, so many at a time."""
-ROUNDS, SETS, NODES = 12, 3000, 300
-"""Of the search for the fewest broken pairs: integer programs, sets of pairs that cannot hold together, and nodes of
-one program, at most (no seconds: the answer is the same everywhere)."""
+ROUNDS, SETS, NODES, MANY = 12, 300, 300, 150
+"""Of the search for the fewest broken pairs: integer programs, sets of pairs that cannot hold together, nodes of one
+program, and sets that are looked for at a time, at most (no seconds: the answer is the same everywhere)."""
 
 RAYS = 20_000
 """Sets of d − 1 pairs up to which all rays are looked at, and the answer is exact."""
@@ -137,13 +137,15 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
     for _ in range(ROUNDS):
         new, point = _clashes(rows, ~gone)
         clashes += new
-        points.append(point)
+        points += [] if point is None else [point]
         best = min(points, key=lambda one: float(own[_broken(rows, one)].sum()))
         upper = float(own[_broken(rows, best)].sum())
-        if not new or len(clashes) > SETS or lower >= upper:
+        if not new:
             break
         gone, bound = _cover(clashes, own)
         lower = max(lower, float(np.ceil(bound - 1e-6)))
+        if len(clashes) > SETS or lower >= upper:
+            break
     return Fewest(lower + fixed, upper + fixed, best, _broken(D, best))
 
 
@@ -191,16 +193,21 @@ def _by_rays(D: Floats, weight: Floats, most: float = np.inf) -> tuple[float, Fl
     return best, point / max(float(np.linalg.norm(point)), 1e-300)
 
 
-def _clashes(D: Floats, alive: NDArray[np.bool_]) -> tuple[list[Ints], Floats]:
-    """Return sets of pairs that cannot hold together, none in two of them, and a point that has all the others."""
-    found, left = [], alive.copy()
-    while True:
+def _clashes(D: Floats, alive: NDArray[np.bool_]) -> tuple[list[Ints], Floats | None]:
+    """Return sets of pairs that cannot hold together, none in two of them, and a point that has all the others.
+
+    After ``MANY`` sets it stops, without a point.
+    """
+    found: list[Ints] = []
+    left = alive.copy()
+    while len(found) < MANY:
         held = np.flatnonzero(left)
         one = widest(D[held])
         if len(one.clash) == 0:
             return found, one.point
         found.append(held[one.clash])
         left[found[-1]] = False
+    return found, None
 
 
 def _cover(clashes: list[Ints], weight: Floats) -> tuple[NDArray[np.bool_], float]:
