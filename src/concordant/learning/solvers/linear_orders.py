@@ -24,10 +24,9 @@ LEAST = 1e-9
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 AT_ONCE, MORE = 400, 60
 """Rows of a linear program that are written out at once; beyond, those that are broken are added, so many at a time."""
-ROUNDS, SETS, NODES, MANY = 12, 300, 300, 150
-"""Of the search for the fewest broken pairs: integer programs, sets of pairs that cannot hold together, nodes of one
-program, and sets that are looked for at a time, at most (no seconds: the answer is the same everywhere)."""
-
+PROGRAMS, SETS, NODES = 150, 300, 300
+"""Of the search for the fewest broken pairs: linear programs, sets of pairs that cannot hold together, and nodes of one
+integer program, at most (no seconds: the answer is the same everywhere)."""
 RAYS = 20_000
 """Sets of d − 1 pairs up to which all rays are looked at, and the answer is exact."""
 
@@ -114,7 +113,7 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
     one has to go: the least weight that meets all such sets found so
     far is a bound from below (an integer program), and where what it leaves can hold, it is the answer; else the sets
     that the linear program then finds join. From above: the least that any point met on the way breaks. It ends after
-    ``ROUNDS`` or ``SETS``, with both bounds. ``start``: a scorer that is known.
+    ``PROGRAMS`` or ``SETS``, with both bounds. ``start``: a scorer that is known.
 
     >>> D = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
     >>> found = fewest_broken(D, np.ones(3))
@@ -134,9 +133,10 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
     points = [_elastic(rows, own), *([] if start is None else [start])]
     clashes: list[Ints] = []
     gone, lower = np.zeros(len(live), bool), 0.0
-    for _ in range(ROUNDS):
-        new, point = _clashes(rows, ~gone)
-        clashes += new
+    spent = 0
+    while spent < PROGRAMS:
+        new, point = _clashes(rows, ~gone, PROGRAMS - spent)
+        clashes, spent = clashes + new, spent + len(new) + 1
         points += [] if point is None else [point]
         best = min(points, key=lambda one: float(own[_broken(rows, one)].sum()))
         upper = float(own[_broken(rows, best)].sum())
@@ -193,14 +193,14 @@ def _by_rays(D: Floats, weight: Floats, most: float = np.inf) -> tuple[float, Fl
     return best, point / max(float(np.linalg.norm(point)), 1e-300)
 
 
-def _clashes(D: Floats, alive: NDArray[np.bool_]) -> tuple[list[Ints], Floats | None]:
+def _clashes(D: Floats, alive: NDArray[np.bool_], most: int) -> tuple[list[Ints], Floats | None]:
     """Return sets of pairs that cannot hold together, none in two of them, and a point that has all the others.
 
-    After ``MANY`` sets it stops, without a point.
+    After ``most`` sets it stops, without a point.
     """
     found: list[Ints] = []
     left = alive.copy()
-    while len(found) < MANY:
+    while len(found) < most:
         held = np.flatnonzero(left)
         one = widest(D[held])
         if len(one.clash) == 0:
