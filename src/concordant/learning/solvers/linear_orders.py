@@ -24,9 +24,9 @@ LEAST = 1e-9
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 AT_ONCE, MORE = 400, 60
 """Rows of a linear program that are written out at once; beyond, those that are broken are added, so many at a time."""
-PROGRAMS, SETS, NODES = 150, 300, 300
-"""Of the search for the fewest broken pairs: linear programs, sets of pairs that cannot hold together, and nodes of one
-integer program, at most (no seconds: the answer is the same everywhere)."""
+PROGRAMS, COVERS, NODES = 150, 12, 200
+"""Of the search for the fewest broken pairs: linear programs, integer programs and nodes of each of these, at most (no
+seconds: the answer is the same everywhere)."""
 RAYS = 20_000
 """Sets of d − 1 pairs up to which all rays are looked at, and the answer is exact."""
 
@@ -113,7 +113,7 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
     one has to go: the least weight that meets all such sets found so
     far is a bound from below (an integer program), and where what it leaves can hold, it is the answer; else the sets
     that the linear program then finds join. From above: the least that any point met on the way breaks. It ends after
-    ``PROGRAMS`` or ``SETS``, with both bounds. ``start``: a scorer that is known.
+    ``PROGRAMS`` or ``COVERS``, with both bounds. ``start``: a scorer that is known.
 
     >>> D = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
     >>> found = fewest_broken(D, np.ones(3))
@@ -134,7 +134,7 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
     clashes: list[Ints] = []
     gone, lower = np.zeros(len(live), bool), 0.0
     spent = 0
-    while spent < PROGRAMS:
+    for _ in range(COVERS):
         new, point = _clashes(rows, ~gone, PROGRAMS - spent)
         clashes, spent = clashes + new, spent + len(new) + 1
         points += [] if point is None else [point]
@@ -144,7 +144,7 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
             break
         gone, bound = _cover(clashes, own)
         lower = max(lower, float(np.ceil(bound - 1e-6)))
-        if len(clashes) > SETS or lower >= upper:
+        if spent >= PROGRAMS or lower >= upper:
             break
     return Fewest(lower + fixed, upper + fixed, best, _broken(D, best))
 
