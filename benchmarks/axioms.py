@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from itertools import combinations, permutations
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +178,7 @@ def can_be_first(prefs: cc.Preferences, X: Floats, winner: int, *, unanimous: bo
 def condorcet(profiles: Iterator[tuple[cc.Preferences, Floats]]) -> dict[str, Any]:
     """Count profiles whose Condorcet winner can be first, and how often each scorer puts it there."""
     counts: dict[str, Any] = {"profiles": 0, "with a winner": 0, "can be first": 0, "and keep Pareto": 0}
-    first = {name: 0 for name in (*SCORERS, "without Pareto")}
+    first = dict.fromkeys((*SCORERS, "without Pareto"), 0)
     kept = dict.fromkeys(first, 0)
     for prefs, X in profiles:
         counts["profiles"] += 1
@@ -207,7 +207,9 @@ def drawn(number: int, seed: int) -> Iterator[tuple[cc.Preferences, Floats]]:
         X = rng.normal(size=(items, int(rng.integers(2, items))))
         utility = X @ (rng.normal(size=(X.shape[1], voters)) + rng.normal(size=(X.shape[1], 1)))
         noise = (0.0, 1.0, np.inf)[n % 3]
-        utility = rng.normal(size=utility.shape) if noise == np.inf else utility + noise * rng.normal(size=utility.shape)
+        utility = (
+            rng.normal(size=utility.shape) if noise == np.inf else utility + noise * rng.normal(size=utility.shape)
+        )
         yield profile(utility), X
 
 

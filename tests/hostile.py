@@ -173,6 +173,16 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
         "--per-vote": ["v.csv", "x"],
         "--quiet": FLAG,
     },
+    "axioms": READING
+    | {
+        "--least": INTS,
+        "--refits": ["0", "1", "x"],
+        "--worst": INTS,
+        "--cases": FLAG,
+        "--level": FLOATS,
+        "--seed": INTS,
+    }
+    | {"--feature-item": COLUMNS, "--score": COLUMNS, "--unsafe-load-pickle": FLAG, "--quiet": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -235,6 +245,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "tree": ("output", "picture"),
     "scores": ("output", "pairs", "averages", "plot"),
     "judges": ("output", "ranking", "per_vote"),
+    "axioms": ("output",),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -256,6 +267,7 @@ READS: dict[str, tuple[str, ...]] = {
     "scores": ("file",),
     "look": ("log",),
     "judges": ("log", "model_judge"),
+    "axioms": ("log", "scorer", "features"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -565,6 +577,12 @@ def _judges(random: Random, case: Case) -> None:
     case.arguments += ["--model-judge", _log(random, case)] if random.random() < 0.4 else []
 
 
+def _axioms(random: Random, case: Case) -> None:
+    _rank(random, case)
+    case.arguments += [_log(random, case, TABLES) if random.random() < 0.7 else "model", "--refits", "1"]
+    case.arguments += ["--features", _log(random, case, TABLES)] if random.random() < 0.5 else []
+
+
 def _audit(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.2:
@@ -717,6 +735,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "tree": _tree,
     "look": _rank,
     "judges": _judges,
+    "axioms": _axioms,
     "fit": _fit,
     "score": _score,
     "scores": _scores,

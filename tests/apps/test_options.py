@@ -213,6 +213,9 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"one population": ["votes.csv", "--pool", "-o", "o.json"], "ranks": ["votes.csv", "--ranks", "--direct"]},
     "judges": {name: LOGS[name] for name in ("comparisons", "sides", "counted comparisons")}
     | {"people and a model": ["people.csv", "--model-judge", "said.csv"]},
+    "axioms": {name: [*LOGS[name], "scores.csv"] for name in ("counted comparisons", "sides", "store")}
+    | {"features": ["votes.csv", "scores.csv", *F], "cases": ["votes.csv", "scores.csv", "--cases"]}
+    | {"model": ["votes.csv", "model", *F, "--cluster", "worker"]},
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]}
@@ -289,6 +292,9 @@ VALUES: dict[str, list[str]] = {
     "alpha": ["0.999"],
     "max_depth": ["1"],
     "picture": ["tree.svg"],
+    "least": ["3"],
+    "refits": ["1"],
+    "worst": ["1"],
     "judge": ["worker", "query"],
     "length": ["left right"],
     "ranking": ["ranking.csv"],

@@ -51,14 +51,15 @@ MEANS = {
     "separability": "pairs that two halves of the annotators, fitted apart, order alike",
 }
 """What each axiom is asked of."""
-FAILS = {
-    "pareto": "the scorer turns round",
-    "majority": "the scorer turns round",
-    "condorcet winner": "the scorer does not put first",
-    "condorcet order": "the scorer contradicts one of",
-    "clones": "the scorer puts another item between",
-    "copies": "change their order",
-    "separability": "all together order the other way",
+SAID = {
+    "pareto": "the scorer turns round {n:,} of {of:,} pairs on which all annotators agree",
+    "majority": "the scorer turns round {n:,} of {of:,} pairs that a majority decides",
+    "condorcet winner": "the scorer puts another item first in {n:,} of {of:,} queries in which one beats every other",
+    "condorcet order": "the scorer contradicts some majority in {n:,} of {of:,} queries whose majorities have no cycle",
+    "clones": "the scorer puts another item between {n:,} of {of:,} pairs that all annotators treat alike",
+    "copies": "an item entered twice and the scorer fitted again, {n:,} of {of:,} pairs of others change their order",
+    "separability": "all together order {n:,} the other way of {of:,} pairs that two halves of the annotators, fitted "
+    "apart, order alike",
 }
 COLUMNS = ("axiom", "of", "violated", "level", "by_chance", "lower", "upper", "sure", "best_lower", "best")
 
@@ -143,18 +144,19 @@ class AxiomAudit:
 
 def _said(row: dict[str, Any], worst: dict[str, Any] | None, level: float) -> str:
     axiom, of, violated = row["axiom"], row["of"], row["violated"]
-    text = f"{axiom}: of {of:,} {MEANS[axiom]} {FAILS[axiom]} {violated:,} ({100 * violated / of:.2g}%)"
+    text = f"{axiom}: {SAID[axiom].format(n=violated, of=of)} ({100 * violated / of:.3g}%)"
     if row["level"]:
         text += f", {row['level']:,} of them with equal scores"
     if row["by_chance"] is not None and violated:
-        text += f"; {row['by_chance']:.1f} of these would be right if everybody had been asked, so "
-        text += f"{row['lower']:.0f} to {row['upper']:.0f} are real ({100 * level:g}%), {row['sure']:,} "
-        text += "surely" if row["sure"] != 1 else "surely"
+        text += (
+            f"; were everybody asked, {row['lower']:.0f} to {row['upper']:.0f} of these would stay ({100 * level:g}%)"
+        )
+        text += f", {row['sure']:,} for sure" if row["sure"] else ", none for sure by itself"
     if worst is not None:
         where = "" if worst["query"] is None else f" in query {worst['query']}"
         votes = "" if worst["votes"] is None else f" ({worst['votes']} to {worst['against']})"
-        other = "" if worst["other"] is None else f" before {worst['other']}"
-        text += f". Such as {worst['item']}{other}{votes}{where}"
+        other = "" if worst["other"] is None else f" should be before {worst['other']}"
+        text += f". Such as: {worst['item']}{other}{votes}{where}"
     return text
 
 
@@ -168,8 +170,8 @@ def _advice(table: pa.Table) -> Iterator[str]:
         if row["best"] < row["violated"]:
             least = "" if row["best_lower"] == row["best"] else f" (at least {row['best_lower']:,})"
             yield (
-                f"{axiom}: a linear scorer of these features can do with {row['best']:,}{least}; CopelandRanker, or "
-                "the loss majority, looks for it"
+                f"{axiom}: a linear scorer of these features can do with {row['best']:,}{least}; CopelandRanker "
+                "(leximax-copeland), or the loss majority, looks for it"
             )
         else:
             yield (
@@ -239,16 +241,20 @@ def axiom_audit(
     for row, some in audit.all():
         rows.append(row)
         cases += some
-    if known.ranker is not None and refits:
+    if known.ranker is not None and refits and prefs.cluster_columns:
+        notes += (Note("not fitted again", "rankers are not fitted to judgments with several columns of clusters"),)
+    elif known.ranker is not None and refits:
         with stage("fitting again"):
             for row, some in (
                 copies(known.ranker, known.features, prefs, refits, worst),
-                parts(known.ranker, known.features, prefs, annotator, refits, worst, seed),
+                parts(known.ranker, known.features, prefs, refits, worst, seed),
             ):
                 rows.append(dict.fromkeys(COLUMNS) | row)
                 cases += some
     schema = [pa.field("axiom", pa.string()), *(pa.field(name, pa.int64()) for name in COLUMNS[1:])]
-    schema = [pa.field(one.name, pa.float64()) if one.name in ("by_chance", "lower", "upper") else one for one in schema]
+    schema = [
+        pa.field(one.name, pa.float64()) if one.name in ("by_chance", "lower", "upper") else one for one in schema
+    ]
     return AxiomAudit(pa.Table.from_pylist(rows, schema=pa.schema(schema)), _cases(cases), notes, audit.spread, level)
 
 
@@ -417,18 +423,13 @@ class _Audit:
         row = dict.fromkeys(COLUMNS) | {"axiom": "clones", "of": len(found), "violated": len(cases)}
         return row, cases[: self.worst]
 
-    def _rows_of(self, which: Mask | Ints) -> Floats:
-        Z = self.known.features_of_nodes
-        assert Z is not None
-        return rows_between(Z, self.above[which], self.below[which])
-
     def _fewest(self, which: Mask) -> tuple[int, int] | None:
         """How few of some pairs a linear scorer has to break: proven, and found."""
         Z = self.known.features_of_nodes
         if Z is None or int(which.sum()) * Z.shape[1] > CELLS:
             return None
         with stage("what a linear scorer could do"):
-            D = self._rows_of(which)
+            D = rows_between(Z, self.above[which], self.below[which])
             found = fewest_broken(D, np.ones(len(D)))
         own = int((which & self.wrong).sum()) if self.known.linear else len(D) + 1
         return int(found.lower), min(int(found.upper), own)
@@ -438,7 +439,7 @@ class _Audit:
         Z = self.known.features_of_nodes
         if Z is None or len(groups) > GROUPS or sum(map(len, groups)) * Z.shape[1] > CELLS:
             return None
-        rows = [self._rows_of(group) for group in groups]
+        rows = [rows_between(Z, self.above[group], self.below[group]) for group in groups]
         alone = [one for one in rows if one.any(axis=1).all() and not len(widest(one).clash)]
         together = np.zeros((0, Z.shape[1]))
         kept = 0
@@ -475,7 +476,7 @@ def _without_cycles(nodes: int, above: Ints, below: Ints, owner: Ints, queries: 
             beaten[loser] -= 1
             if beaten[loser] == 0:
                 free.append(loser)
-    return np.bincount(owner, beaten, queries) == 0
+    return np.asarray(np.bincount(owner, beaten, queries) == 0, bool)
 
 
 def _alike(votes: PairVotes, most: int = 200) -> list[tuple[int, int]]:

@@ -44,18 +44,17 @@ def copies(ranker: Ranker, features: Features | None, prefs: Preferences, number
         items = prefs.items
         for at in changed[: max(worst - len(cases), 0)].tolist():
             one, other = items[int(before.first_item[at])], items[int(before.second_item[at])]
-            cases.append({"axiom": "copies", "item": f"{one} and {other}, {items[code]!r} entered twice", "other": None})
+            cases.append(
+                {"axiom": "copies", "item": f"{one} and {other}, {items[code]!r} entered twice", "other": None}
+            )
     return row, cases
 
 
-def parts(
-    ranker: Ranker, features: Features | None, prefs: Preferences, annotator: str | None, number: int, worst: int,
-    seed: int,
-) -> Found:  # fmt: skip
+def parts(ranker: Ranker, features: Features | None, prefs: Preferences, number: int, worst: int, seed: int) -> Found:
     """Deal the annotators into halves and count pairs that both order alike and all together the other way."""
     row: dict[str, Any] = {"axiom": "separability", "of": 0, "violated": 0}
     cases: list[dict[str, Any]] = []
-    who = annotators_of(prefs, annotator)
+    who = annotators_of(prefs)
     if features is None or len(prefs) < 4 or (who is not None and who.max(initial=0) < 1):
         return row, cases
     whole = _order_of(clone(ranker).fit(features, prefs), features, prefs)
@@ -66,7 +65,8 @@ def parts(
             halves = prefs.folds(2, seed=int(rng.integers(1 << 30)))
         else:
             side = rng.permutation(int(who.max()) + 1) % 2
-            halves = [keep(prefs, rows, prefs.count[rows], none) for rows in map(np.flatnonzero, (side[who] == 0, side[who] == 1))]
+            chosen = [np.flatnonzero(side[who] == half) for half in (0, 1)]
+            halves = [keep(prefs, rows, prefs.count[rows], none) for rows in chosen]
         signs = []
         try:
             for half in halves:
@@ -121,7 +121,7 @@ def _with_copy(prefs: Comparisons, features: Features, code: int) -> tuple[Prefe
         taken(prefs.weight),
         tie=taken(prefs.tie),
         count=prefs.count[rows],
-        cluster=_clusters(prefs, rows),
+        cluster=None if prefs.cluster is None else prefs.clusters.take(prefs.cluster[rows]),  # type: ignore[union-attr]
     )
     own = np.flatnonzero(features.item == features.items.codes_of(pa.array([label]))[0])
     labels = np.array(features.items.tolist(), object)[features.item].tolist() + [name] * len(own)
@@ -129,12 +129,3 @@ def _with_copy(prefs: Comparisons, features: Features, code: int) -> tuple[Prefe
     query = None if features.query is None else np.concatenate((features.query, features.query[own]))
     X = np.concatenate((features.X, features.X[own]))
     return prefs + more, replace(features, X=X, items=items, item=item, query=query)
-
-
-def _clusters(prefs: Comparisons, rows: NDArray[np.int64]) -> Any:
-    if prefs.cluster is None or prefs.clusters is None:
-        return None
-    if not prefs.cluster_columns:
-        return prefs.clusters.take(prefs.cluster[rows])
-    ways = zip(prefs.cluster_columns, prefs.cluster_ways, strict=True)
-    return {name: codes[rows].tolist() for name, codes in ways}

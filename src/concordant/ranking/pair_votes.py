@@ -68,14 +68,16 @@ class PairVotes(OnNodes):
         def counted(which: NDArray[np.bool_]) -> Ints:
             return np.bincount(key[which] // units, times[which], len(graphs.first)).astype(np.int64)
 
-        sides = (net > slight, net < -slight, np.abs(net) <= slight)
+        ahead, behind, level = map(counted, (net > slight, net < -slight, np.abs(net) <= slight))
         total = None if who is None else len(np.unique(who))
-        return cls(graphs.node_start, graphs.graph, graphs.first, graphs.second, *map(counted, sides), total)
+        return cls(
+            graphs.node_start, graphs.graph, graphs.first, graphs.second, ahead, behind, level, total
+        )
 
     @property
     def sign(self) -> Ints:
         """1 where most annotators prefer the first of a pair, −1 the second, 0 neither."""
-        return np.sign(self.ahead - self.behind).astype(np.int64)
+        return np.asarray(np.sign(self.ahead - self.behind), np.int64)
 
     def unanimous(self, least: int = 2) -> NDArray[np.bool_]:
         """Pairs on which so many annotators, and all who judged it, prefer the same item."""

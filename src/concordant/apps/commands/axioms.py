@@ -76,8 +76,7 @@ def axioms(options: AxiomsOptions) -> None:
 
 def _table(options: AxiomsOptions) -> dict[str, Any]:
     """Return the scores of a file as columns; texts, as logs of any type are matched by."""
-    columns = {"query": options.query, "item": options.item, "score": options.score}
-    valued = read_valued(options.scorer, "score", columns)
+    valued = read_valued(options.scorer, "score", {"score": options.score})
     several = valued.query is not None and len(pc.unique(valued.query)) > 1
     return {"item": valued.item, "score": valued.value} | ({"query": valued.query} if several else {})
 
@@ -88,6 +87,9 @@ def _short(table: pa.Table) -> pa.Table:
     shown = table.select(there)
     for place, name in enumerate(there):
         if pa.types.is_floating(shown[name].type):
-            texts = ["–" if one is None else f"{one:.2g}" if name == "p_value" else f"{one:.1f}" for one in shown[name].to_pylist()]
+            texts = [
+                "–" if one is None else f"{one:.2g}" if name == "p_value" else f"{one:.1f}"
+                for one in shown[name].to_pylist()
+            ]
             shown = shown.set_column(place, name, pa.array(texts))
     return shown

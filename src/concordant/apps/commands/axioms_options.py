@@ -39,8 +39,7 @@ class AxiomsOptions(TableOptions, FeatureOptions, ClusteredLog):
         None, "Of the interval of real violations, and of what is sure.", default=0.95,
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
     )  # fmt: skip
-    item: str | None = option("C", "Column of the item, in LOG or SCORES.")
-    score: str | None = option("C", "Column of the score.")
+    score: str | None = option("C", "Column of SCORES with the score.")
     seed: int = option(None, "Of the divisions of the people.", default=0)
     unsafe_load_pickle: bool = flag(PICKLE)
     output: str | None = option("F", "Write the table to F; .json has everything.", "-o")

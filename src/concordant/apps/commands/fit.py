@@ -104,7 +104,10 @@ def fit(options: FitOptions) -> None:
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
             found = None if held is None else validated(ranker, held)
-    options.settle(**chosen_by(ranker), gated="gate" in ranker.status_ or isinstance(ranker, BoostedRanker))
+    options.settle(
+        **chosen_by(ranker),
+        gated=not {"gate", "annotators"}.isdisjoint(ranker.status_) or isinstance(ranker, BoostedRanker),
+    )
     place = save_model(ranker, options.model, about={"log": log, "features": options.features or log})
     if not quiet:
         tell(told)
@@ -222,10 +225,11 @@ def _say(ranker: Any, agreement: float | None, kind: str | None, options: FitOpt
 
 
 def _may_gate(options: FitOptions) -> bool:
-    """Whether a gate holds judgments out, so that clusters matter."""
+    """Whether a gate holds judgments out, or people are counted, so that clusters matter."""
     named = (options.structure, options.gain, options.c0, options.informed)
     usual = options.order == "auto" and all(one is None for one in named)
-    return _loss(options) == "gain-regression" and (usual if options.gate is None else options.gate)
+    gated = _loss(options) == "gain-regression" and (usual if options.gate is None else options.gate)
+    return gated or options.loss == LEXIMAX  # which asks who agrees with whom
 
 
 def _preferences(

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, Setting, UsageError, shown, whole_number
-from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.plans import one_ridge
@@ -52,12 +51,11 @@ class CopelandRanker(LinearRanker):
         several, whose features would be used up by the first few.
     programs : linear programs, at most; where they do not do, the places after those that are proven are approximated,
         and ``status_["gap"]`` says by how much at most.
-    annotator : of several columns of clusters the one that says who judged (default: the first). Without clusters each
-        judgment is an annotator of its own.
     ridge : of the majority-consistent loss; 'auto' is 0.001.
     standardise, log, missing : what is done to features (``Normaliser``).
 
-    Items of equal features share a place, that of their best. Of equal Copeland scores the larger Σ of shares of votes
+    Clusters of the preferences are the annotators; without, each judgment is one of its own. Items of equal features
+    share a place, that of their best. Of equal Copeland scores the larger Σ of shares of votes
     (Borda's score) goes first, then the label. Of labels the larger one is preferred, by one annotator.
 
     Attributes: ``coef_``, ``coef_standardised_``, ``status_`` (with ``exact``, ``places``, ``programs``, ``gap``:
@@ -81,7 +79,6 @@ class CopelandRanker(LinearRanker):
         pareto: int | None = 2,
         places: int | str = "auto",
         programs: int = 2000,
-        annotator: str | None = None,
         ridge: float | str = "auto",
         standardise: bool = True,
         log: bool = False,
@@ -90,7 +87,6 @@ class CopelandRanker(LinearRanker):
         self.pareto = pareto
         self.places = places
         self.programs = programs
-        self.annotator = annotator
         self.ridge = ridge
         self.standardise = standardise
         self.log = log
@@ -116,7 +112,7 @@ class CopelandRanker(LinearRanker):
 
     def _learn(self, training: Training, columns: Columns) -> None:
         batch = _batch(training)
-        votes = PairVotes.of(batch, None if training.labelled else self.annotator)
+        votes = PairVotes.of(batch)
         decided = votes.sign != 0
         if not decided.any():
             raise InputError("no pair of items has a majority of the votes: there is nothing to learn")
@@ -227,7 +223,9 @@ def _lost(training: Training, above: Ints, below: Ints, of: int, same: int) -> N
 
     def name(node: int) -> str:
         row = int(rows[node])
-        query = "" if features.query is None or len(features.queries) < 2 else features.where(row).partition(",")[0] + ", "
+        query = (
+            "" if features.query is None or len(features.queries) < 2 else features.where(row).partition(",")[0] + ", "
+        )
         return f"{query}{shown(features.items[int(features.item[row])])}"
 
     named = [f"{name(a)} above {name(b)}" for a, b in zip(above[:SHOWN], below[:SHOWN], strict=True)]

@@ -252,13 +252,14 @@ def most_kept(D: Floats, weight: Floats) -> tuple[NDArray[np.bool_], Floats]:
     >>> kept.tolist(), bool(point[0] > 0)
     ([True, False, True], True)
     """
-    found = widest(D[D.any(axis=1)])
+    some: NDArray[np.bool_] = np.asarray(D.any(axis=1), bool)
+    found = widest(D[some])
     if len(found.clash) == 0:
-        return D.any(axis=1), found.point
-    start = _elastic(D, weight)
-    kept = ~_broken(D, start) & D.any(axis=1)
+        return some, found.point
+    kept = ~_broken(D, _elastic(D, weight)) & some
     point = widest(D[kept]).point
-    for row in np.flatnonzero(~kept & D.any(axis=1))[np.argsort(-weight[~kept & D.any(axis=1)], kind="stable")]:
+    left = np.flatnonzero(~kept & some)
+    for row in left[np.argsort(-weight[left], kind="stable")]:
         tried = np.append(np.flatnonzero(kept), row)
         one = widest(D[tried], point)
         if len(one.clash) == 0:
