@@ -213,8 +213,9 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"one population": ["votes.csv", "--pool", "-o", "o.json"], "ranks": ["votes.csv", "--ranks", "--direct"]},
     "judges": {name: LOGS[name] for name in ("comparisons", "sides", "counted comparisons")}
     | {"people and a model": ["people.csv", "--model-judge", "said.csv"]},
-    "axioms": {name: [*LOGS[name], "scores.csv"] for name in ("counted comparisons", "sides", "store")}
-    | {"features": ["votes.csv", "scores.csv", *F], "cases": ["votes.csv", "scores.csv", "--cases"]}
+    "axioms": {name: [*LOGS[name], "others.csv"] for name in ("counted comparisons", "sides")}
+    | {"store": ["s.store", "one-list.csv"]}
+    | {"features": ["votes.csv", "others.csv", *F], "cases": ["votes.csv", "others.csv", "--cases"]}
     | {"model": ["votes.csv", "model", *F, "--cluster", "worker"]},
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
@@ -590,6 +591,12 @@ SAME: dict[str, dict[str, str]] = {
         "--resamples": "the critical value is the same to the last pair",
         "--trial": "a column of ones: one trial a cell",
         "--weight": "names the column that is found without it",
+    },
+    "axioms": {
+        "--score": "names the column that is found without it",
+        "--least": "few pairs, and none that all agree on",
+        "--refits": "what is fitted again keeps its order",
+        "--level": "few votes: nothing is sure",
     },
     "look": {"--direct": "few votes: nothing is excluded", "--level": "few votes: nothing is excluded"},
     "judges": {

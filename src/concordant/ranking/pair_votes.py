@@ -70,9 +70,7 @@ class PairVotes(OnNodes):
 
         ahead, behind, level = map(counted, (net > slight, net < -slight, np.abs(net) <= slight))
         total = None if who is None else len(np.unique(who))
-        return cls(
-            graphs.node_start, graphs.graph, graphs.first, graphs.second, ahead, behind, level, total
-        )
+        return cls(graphs.node_start, graphs.graph, graphs.first, graphs.second, ahead, behind, level, total)
 
     @property
     def sign(self) -> Ints:

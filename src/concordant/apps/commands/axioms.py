@@ -49,13 +49,13 @@ def axioms(options: AxiomsOptions) -> None:
             features, more = labelled_like(features, prefs)
             told += more
         scorer = ranker if ranker is not None else _table(options)
-    skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
-    tell(skipped if options.quiet else [*skipped, f"{log}: {prefs.facts}"])
     with Progress(options.quiet, "auditing"):
         found = axiom_audit(
             prefs, scorer, features, least=options.least, refits=options.refits if kept else 0, worst=options.worst,
             level=options.level, seed=options.seed,
         )  # fmt: skip
+    skipped = [f"skipped: {reading.report()}"] if reading.rejects else []
+    tell(skipped if options.quiet else [*skipped, f"{log}: {prefs.facts}"])
     table = found.cases if options.cases else found.table
     if output is not None:
         if output.lower().endswith(".json"):

@@ -13,7 +13,7 @@ from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.plans import one_ridge
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edges import fit_edges
-from concordant.learning.solvers.linear_orders import LEAST, leximax, most_kept, pushed, rows_between
+from concordant.learning.solvers.linear_orders import LEAST, leximax, most_kept, pushed, rows_between, widest
 from concordant.losses.objective import Objective, WeightedEdges
 from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.preferences.graphs import Batch
@@ -45,8 +45,8 @@ class CopelandRanker(LinearRanker):
     Parameters
     ----------
     pareto : so many annotators, at least, have to agree on a pair for it to bind; None: nothing binds. Where the
-        features cannot express all unanimous pairs, as many as can hold together are kept, those of most annotators
-        first, and a note names the others.
+        features cannot express all unanimous pairs, as many as can hold together are kept, and a note names the others;
+        in one query a Condorcet winner that some linear scorer puts first then goes before them.
     places : 'all' places of each query are decided, or its first so many; 'auto' is all of a log of one query, 0 of
         several, whose features would be used up by the first few.
     programs : linear programs, at most; where they do not do, the places after those that are proven are approximated,
@@ -168,10 +168,16 @@ class CopelandRanker(LinearRanker):
         if (D @ wanted > LEAST * max(float(np.linalg.norm(wanted)), 1e-300)).all():
             kept, point = np.ones(len(D), bool), wanted
         else:
-            kept, point = most_kept(D, (votes.ahead + votes.behind)[mask].astype(np.float64))
-        if not kept.all():
-            notes.append(_lost(training, above[~kept], below[~kept], len(kept), int((~D.any(axis=1)).sum())))
-        return D[kept], point, kept, notes
+            weight = (votes.ahead + votes.behind)[mask].astype(np.float64)
+            kept, point = most_kept(D, weight)
+            if not kept.all() and len(votes) == 1:  # the rule is for pairs that can hold: who beats all goes before
+                first = _winner(votes, items)
+                kept, point = most_kept(D, weight, first)
+                D, kept = np.vstack((D, first)), np.append(kept, np.ones(len(first), bool))
+        if not kept[: len(above)].all():
+            lost, same = ~kept[: len(above)], int((~D.any(axis=1)).sum())
+            notes.append(_lost(training, above[lost], below[lost], len(above), same))
+        return D[kept], point, kept[: len(above)], notes
 
 
 def _batch(training: Training) -> Batch:
@@ -191,6 +197,16 @@ def _majority_scorer(Z: Floats, votes: PairVotes, training: Training, ridge: flo
     objective = Objective(edges, pair_loss("logistic"), value_penalty("square"))
     fit = fit_edges(Z, objective, ridge=ridge, rows=training.row, weight=training.share)
     return np.asarray(fit.theta, np.float64)
+
+
+def _winner(votes: PairVotes, items: Floats) -> Floats:
+    """Return the half spaces of the item that beats all others of the one query, none where no scorer has them."""
+    nodes = votes.nodes
+    winner = int(np.argmax(votes.copeland()))
+    others = np.setdiff1d(np.arange(nodes), [winner])
+    rows = rows_between(items, np.full(len(others), winner), others)
+    can = votes.copeland()[winner] == nodes - 1 and rows.any(axis=1).all() and not len(widest(rows).clash)
+    return rows if can else rows[:0]
 
 
 def _best_first(training: Training, votes: PairVotes, items: Floats) -> list[list[int]]:

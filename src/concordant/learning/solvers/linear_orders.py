@@ -242,29 +242,34 @@ def _elastic(D: Floats, weight: Floats) -> Floats:
     return np.asarray(found.x[:d] if found.x is not None else np.zeros(d), np.float64)
 
 
-def most_kept(D: Floats, weight: Floats) -> tuple[NDArray[np.bool_], Floats]:
+def most_kept(D: Floats, weight: Floats, held: Floats | None = None) -> tuple[NDArray[np.bool_], Floats]:
     """Return pairs that can all hold, to which none can be added, and the point deepest inside of them.
 
-    Those that the convex stand-in keeps come first, then the others by their weight, each where it can hold beside all
-    that were taken.
+    Those that the convex stand-in keeps come first, then the others, each by their weight where it can hold beside all
+    that were taken and the half spaces ``held``, which have a common point.
 
     >>> kept, point = most_kept(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]), np.array([2.0, 1.0, 1.0]))
     >>> kept.tolist(), bool(point[0] > 0)
     ([True, False, True], True)
     """
+    base = D[:0] if held is None else held
     some: NDArray[np.bool_] = np.asarray(D.any(axis=1), bool)
-    found = widest(D[some])
+    found = widest(np.vstack((base, D[some])))
     if len(found.clash) == 0:
         return some, found.point
-    kept = ~_broken(D, _elastic(D, weight)) & some
-    point = widest(D[kept]).point
-    left = np.flatnonzero(~kept & some)
-    for row in left[np.argsort(-weight[left], kind="stable")]:
-        tried = np.append(np.flatnonzero(kept), row)
-        one = widest(D[tried], point)
-        if len(one.clash) == 0:
-            kept[row], point = True, one.point
-    return kept, point
+    point = widest(base).point
+    kept = np.zeros(len(D), bool)
+    lost = _broken(D, _elastic(D, weight))
+    for row in np.lexsort((-weight, lost)):
+        if not some[row]:
+            continue
+        if D[row] @ point <= LEAST * float(np.linalg.norm(point)):
+            one = widest(np.vstack((base, D[kept], D[[row]])), point)
+            if len(one.clash):
+                continue
+            point = one.point
+        kept[row] = True
+    return kept, widest(np.vstack((base, D[kept])), point).point
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,16 +342,17 @@ def leximax(
         if len(query.rest) < 2:
             continue
         held = np.vstack([chain, *(one.front for one in state if one is not query)])
-        lead = query.rest[int(np.argmax(Z[query.rest] @ point))]
+        rest = np.array(query.rest, np.int64)
+        lead = int(rest[int(np.argmax(Z[rest] @ point))])
         chosen = None
         for item in query.rest:
-            others = np.array([one for one in query.rest if one != item])
+            if item in query.blocked and query.blocked[item].isdisjoint(query.placed):
+                continue
+            others = rest[rest != item]
             above = rows_between(Z, np.full(len(others), item), others)
             if item == lead and (above @ point).min() > LEAST * np.linalg.norm(point):
                 chosen = item
                 break
-            if item in query.blocked and query.blocked[item] <= set(query.rest):
-                continue
             if spent >= programs:
                 break
             own = np.vstack((held, _step(Z, query, item)))
