@@ -257,11 +257,15 @@ def most_kept(D: Floats, weight: Floats, held: Floats | None = None) -> tuple[ND
     found = widest(np.vstack((base, D[some])))
     if len(found.clash) == 0:
         return some, found.point
-    point = widest(base).point
-    kept = np.zeros(len(D), bool)
-    lost = _broken(D, _elastic(D, weight))
+    many = np.full(len(base), 1.0 + float(weight.sum()))
+    lost = _broken(D, _elastic(np.vstack((base, D)), np.append(many, weight)))
+    kept = some & ~lost
+    inside = widest(np.vstack((base, D[kept])))
+    if len(inside.clash):
+        kept, inside = np.zeros(len(D), bool), widest(base)
+    point = inside.point
     for row in np.lexsort((-weight, lost)):
-        if not some[row]:
+        if kept[row] or not some[row]:
             continue
         if D[row] @ point <= LEAST * float(np.linalg.norm(point)):
             one = widest(np.vstack((base, D[kept], D[[row]])), point)
