@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from concordant.abstention.near_pairs import near_pairs
     from concordant.abstention.ranker import AbstainingRanker
+    from concordant.apps.doctor.examination import Examination
+    from concordant.apps.doctor.examine import doctor
     from concordant.apps.export.card import model_card
     from concordant.apps.export.export import export_model
     from concordant.apps.models.saving import load_model, save_model
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from concordant.learning.features.normalising import Normaliser
     from concordant.learning.features.reading import read_features, read_judged
     from concordant.learning.features.streamed import FeatureFile
+    from concordant.learning.pairs import Pairs, pairs
     from concordant.learning.rankers.aggregation import AggregationRanker
     from concordant.learning.rankers.boosted import BoostedRanker
     from concordant.learning.rankers.boosting import RankBoostRanker
@@ -94,6 +97,7 @@ _HOMES = {
     "CopelandRanker": "learning.rankers.copeland",
     "Diagnosis": "learning.rankers.diagnosis",
     "EdgeRanker": "learning.rankers.edges",
+    "Examination": "apps.doctor.examination",
     "FeatureFile": "learning.features.streamed",
     "Features": "learning.features.matrix",
     "Fragility": "boards.fragility",
@@ -104,6 +108,7 @@ _HOMES = {
     "ListRanker": "learning.rankers.lists",
     "NoMaximumLikelihood": "errors",
     "Normaliser": "learning.features.normalising",
+    "Pairs": "learning.pairs",
     "Paths": "ranking.over_time",
     "PredictionPowered": "boards.prediction_powered",
     "Preferences": "preferences.preferences",
@@ -130,6 +135,7 @@ _HOMES = {
     "critical_difference": "apps.report.critical_difference",
     "cross_validate": "ranking.cross_validation",
     "discounted": "preferences.times",
+    "doctor": "apps.doctor.examine",
     "err": "losses.metrics.err",
     "explain": "ranking.explaining",
     "export_model": "apps.export.export",
@@ -145,6 +151,7 @@ _HOMES = {
     "model_card": "apps.export.card",
     "near_pairs": "abstention.near_pairs",
     "optimal_order": "ranking.kemeny",
+    "pairs": "learning.pairs",
     "pairwise_abstention_loss": "abstention.losses",
     "pairwise_loss": "losses.metrics.pairwise",
     "precision": "losses.metrics.relevant",
@@ -182,6 +189,7 @@ __all__ = [
     "CopelandRanker",
     "Diagnosis",
     "EdgeRanker",
+    "Examination",
     "FeatureFile",
     "Features",
     "Fragility",
@@ -192,6 +200,7 @@ __all__ = [
     "ListRanker",
     "NoMaximumLikelihood",
     "Normaliser",
+    "Pairs",
     "Paths",
     "PredictionPowered",
     "Preferences",
@@ -218,6 +227,7 @@ __all__ = [
     "critical_difference",
     "cross_validate",
     "discounted",
+    "doctor",
     "err",
     "explain",
     "export_model",
@@ -233,6 +243,7 @@ __all__ = [
     "ndcg",
     "near_pairs",
     "optimal_order",
+    "pairs",
     "pairwise_abstention_loss",
     "pairwise_loss",
     "precision",

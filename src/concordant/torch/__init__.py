@@ -9,6 +9,9 @@ any device, in float32 and float64, without a Python loop over queries.
 ``net_preferences``                    raw votes → the edges of the difference graph
 ``TorchObjective``, ``surrogate``      any member of the registry as a module: scores → value of each graph
 ``PreferenceLoss``                     in place of ``-logsigmoid(chosen - rejected).mean()`` with several annotators
+``PromptBatches``                      batches that keep the votes on a prompt together
+``vote_metrics``                       how far rewards agree with votes, beside the best that any scorer can do
+``trl``                                collator and trainer for TRL (extra ``[trl]``; import it by its name)
 ``LinearScorer``, ``ReluScorer``       two scorers; ``fit`` trains them or any other module
 ``TorchRegressor``                     the same as a scikit-learn regressor
 ``BoundedReluScorer``, ``fit_pairs``   a small network within its norm bounds, trained on pairs that may be declined
@@ -27,6 +30,8 @@ except ModuleNotFoundError as missing:
     ) from None
 
 from concordant.torch.abstention import BoundedReluScorer, fit_pairs
+from concordant.torch.agreement import vote_metrics
+from concordant.torch.batches import PromptBatches
 from concordant.torch.fitting import Fit, fit
 from concordant.torch.graded import GradedObjective, against_all
 from concordant.torch.losses import MARGINS, PENALTIES, edge_loss, per_graph, value_penalty
@@ -43,6 +48,7 @@ __all__ = [
     "GradedObjective",
     "LinearScorer",
     "PreferenceLoss",
+    "PromptBatches",
     "ReluScorer",
     "TorchObjective",
     "TorchRegressor",
@@ -54,4 +60,5 @@ __all__ = [
     "per_graph",
     "surrogate",
     "value_penalty",
+    "vote_metrics",
 ]
