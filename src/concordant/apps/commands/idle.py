@@ -73,7 +73,7 @@ RULES = (
          "it is about --features, which is not given"),
     Rule("axioms", "worst", lambda at: not at["cases"] and not str(at["output"]).lower().endswith(".json"),
          "the cases are not shown", "leave it out, or add --cases or -o F.json"),
-    Rule("judges", "match these", lambda at: at["model_judge"] is None, "it is about a judge model",
+    Rule("judges report", "match these", lambda at: not at["model_judge"], "it is about a judge model",
          "add --model-judge FILE"),
     # columns of a log
     Rule("rank compare ingest evaluate explain report", "neutral", lambda at: not at["home"],
