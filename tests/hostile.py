@@ -125,10 +125,10 @@ READING: dict[str, list[str]] = {
 }
 TIES = ["half", "davidson", "cumulative", "any-order", "x"]
 STRUCTURES = ["bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"]
-STRUCTURES += ["eigenvector", "counting", "kemeny", "cascade", "rrf", "combsum", "x", ""]
+STRUCTURES += ["eigenvector", "copeland", "counting", "kemeny", "cascade", "rrf", "combsum", "x", ""]
 STRUCTURES += ["position-based", "dependent-click", "inverse-propensity"]
 LOSSES = ["gain-regression", "difference-graph", "linear", "ndcg-pairwise", "err-pairwise", "ranksvm", "ranknet"]
-LOSSES += ["rankboost", "margin-based", "x", ""]
+LOSSES += ["majority", "rankboost", "margin-based", "x", ""]
 PHIS = ["hinge", "squared-hinge", "logistic", "exponential", "x", ""]
 DAYS = ["2026-01-31", "2026-13-45", "20260131", "0001-01-01", "9999-12-31", "yesterday", "", "2026-01-31T00:00"]
 TIMES = ["90d", "2y", "1", "0", "-1d", "1e400", "nan", "d", "", "2026-01-01", "2026-13-45", "x"]
@@ -182,6 +182,16 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
         "--per-vote": ["v.csv", "x"],
         "--quiet": FLAG,
     },
+    "axioms": READING
+    | {
+        "--least": INTS,
+        "--refits": ["0", "1", "x"],
+        "--worst": INTS,
+        "--cases": FLAG,
+        "--level": FLOATS,
+        "--seed": INTS,
+    }
+    | {"--feature-item": COLUMNS, "--score": COLUMNS, "--unsafe-load-pickle": FLAG, "--quiet": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -259,6 +269,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "tree": ("output", "picture"),
     "scores": ("output", "pairs", "averages", "plot"),
     "judges": ("output", "ranking", "per_vote"),
+    "axioms": ("output",),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -284,6 +295,7 @@ READS: dict[str, tuple[str, ...]] = {
     "look": ("log",),
     "pairs": ("log", "texts", "prompts"),
     "judges": ("log", "model_judge"),
+    "axioms": ("log", "scorer", "features"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -595,6 +607,12 @@ def _judges(random: Random, case: Case) -> None:
     case.arguments += ["--model-judge", _log(random, case)] if random.random() < 0.4 else []
 
 
+def _axioms(random: Random, case: Case) -> None:
+    _rank(random, case)
+    case.arguments += [_log(random, case, TABLES) if random.random() < 0.7 else "model", "--refits", "1"]
+    case.arguments += ["--features", _log(random, case, TABLES)] if random.random() < 0.5 else []
+
+
 def _audit(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.2:
@@ -753,6 +771,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "look": _rank,
     "pairs": _rank,
     "judges": _judges,
+    "axioms": _axioms,
     "fit": _fit,
     "score": _score,
     "scores": _scores,

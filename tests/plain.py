@@ -113,6 +113,10 @@ def combsum(batch, graph):
     return total
 
 
+def copeland(n):
+    return np.array([sum(np.sign(round(n[j, i] - n[i, j], 9)) for i in range(len(n))) for j in range(len(n))], float)
+
+
 def budgeted_borda(n):
     m, s = len(n), []
     for j in range(m):

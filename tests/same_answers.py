@@ -345,6 +345,10 @@ COMMANDS: dict[str, dict[str, str]] = {
         "four-items": "counterexample ranksvm --items 4 --within acyclic --votes 200 --budget 200",
         "theorem-3": "counterexample theorem-3",
     },
+    "axioms": {
+        "ranking": "axioms votes.csv counting.tsv --cluster worker -o axioms.json",
+        "model": "axioms pairs.csv ranknet -f train.csv --refits 1 -o axioms.csv",
+    },
     "report": {
         "food": "report food.csv -o food.html",
         "learned": "report pairs.csv -f train.csv -m ranknet --no-audit --interval none -o learned.html --title Pairs",
@@ -947,6 +951,14 @@ def edges() -> Any:
     names = ("difference-graph", "linear", "ranksvm", "ranknet", "rankboost", "margin-based", "ndcg-pairwise")
     found = {name: learned(cc.EdgeRanker(name)) for name in (*names, "err-pairwise", "gain-regression")}
     return found | {"hinge": learned(cc.EdgeRanker("difference-graph", phi="hinge", ridge=0.1, standardise=False))}
+
+
+@call("rankers")
+def leximax_copeland() -> Any:
+    ranker = fitted(cc.CopelandRanker(places=1, programs=50))
+    found = cc.axiom_audit(pairs(), ranker, train(), refits=1)
+    assert isinstance(found, cc.AxiomAudit)
+    return [learned(cc.CopelandRanker()), ranker.coef_, found.to_dict()]
 
 
 @call("rankers")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from concordant.apps.report.report import Report, report
     from concordant.apps.report.tree_picture import tree_picture
     from concordant.auditing.audit import audit
+    from concordant.auditing.axioms import AxiomAudit, axiom_audit
     from concordant.auditing.counterexamples import find_counterexample
     from concordant.auditing.findings import Audit
     from concordant.auditing.looking import look
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from concordant.learning.rankers.aggregation import AggregationRanker
     from concordant.learning.rankers.boosted import BoostedRanker
     from concordant.learning.rankers.boosting import RankBoostRanker
+    from concordant.learning.rankers.copeland import CopelandRanker
     from concordant.learning.rankers.diagnosis import Diagnosis
     from concordant.learning.rankers.edges import EdgeRanker
     from concordant.learning.rankers.judged import Judged
@@ -94,11 +96,13 @@ _HOMES = {
     "AbstainingRanker": "abstention.ranker",
     "AggregationRanker": "learning.rankers.aggregation",
     "Audit": "auditing.findings",
+    "AxiomAudit": "auditing.axioms",
     "Batch": "preferences.graphs",
     "BoardChange": "boards.changes",
     "BoostedRanker": "learning.rankers.boosted",
     "CannotRank": "errors",
     "ConcordantError": "errors",
+    "CopelandRanker": "learning.rankers.copeland",
     "Diagnosis": "learning.rankers.diagnosis",
     "EdgeRanker": "learning.rankers.edges",
     "Examination": "apps.doctor.examination",
@@ -131,6 +135,7 @@ _HOMES = {
     "audit": "auditing.audit",
     "average_precision": "losses.metrics.relevant",
     "bipartite_abstention_loss": "abstention.losses",
+    "axiom_audit": "auditing.axioms",
     "board_changes": "boards.changes",
     "certificate": "abstention.certificates",
     "click_positions": "ranking.click_models",
@@ -185,11 +190,13 @@ __all__ = [
     "AbstainingRanker",
     "AggregationRanker",
     "Audit",
+    "AxiomAudit",
     "Batch",
     "BoardChange",
     "BoostedRanker",
     "CannotRank",
     "ConcordantError",
+    "CopelandRanker",
     "Diagnosis",
     "EdgeRanker",
     "Examination",
@@ -221,6 +228,7 @@ __all__ = [
     "auc_interval",
     "audit",
     "average_precision",
+    "axiom_audit",
     "bipartite_abstention_loss",
     "board_changes",
     "certificate",

@@ -218,6 +218,10 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"texts": ["votes.csv", "--texts", "texts.csv", "-o", "p.parquet"]},
     "judges": {name: LOGS[name] for name in ("comparisons", "sides", "counted comparisons")}
     | {"people and a model": ["people.csv", "--model-judge", "said.csv"]},
+    "axioms": {name: [*LOGS[name], "others.csv"] for name in ("counted comparisons", "sides")}
+    | {"store": ["s.store", "one-list.csv"]}
+    | {"features": ["votes.csv", "others.csv", *F], "cases": ["votes.csv", "others.csv", "--cases"]}
+    | {"model": ["votes.csv", "model", *F, "--cluster", "worker"]},
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]}
@@ -302,6 +306,9 @@ VALUES: dict[str, list[str]] = {
     "alpha": ["0.999"],
     "max_depth": ["1"],
     "picture": ["tree.svg"],
+    "least": ["3"],
+    "refits": ["1"],
+    "worst": ["1"],
     "judge": ["worker", "query"],
     "length": ["left right"],
     "ranking": ["ranking.csv"],
@@ -619,6 +626,12 @@ SAME: dict[str, dict[str, str]] = {
         "--resamples": "the critical value is the same to the last pair",
         "--trial": "a column of ones: one trial a cell",
         "--weight": "names the column that is found without it",
+    },
+    "axioms": {
+        "--score": "names the column that is found without it",
+        "--least": "few pairs, and none that all agree on",
+        "--refits": "what is fitted again keeps its order",
+        "--level": "few votes: nothing is sure",
     },
     "pairs": {"--level": "no pair is level"},
     "look": {"--direct": "few votes: nothing is excluded", "--level": "few votes: nothing is excluded"},

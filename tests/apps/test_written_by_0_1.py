@@ -18,7 +18,7 @@ SCORES: dict[str, dict[str, Any]] = json.loads((HERE / "scores.json").read_text(
 STORES: dict[str, dict[str, Any]] = json.loads((HERE / "stores.json").read_text())
 OWN = ("hist-gradient-boosting", "random-forest", "lightgbm", "xgboost", "rankboost")
 """Models whose scores this package adds up itself, in one order, without the library they came from: equal bits."""
-SINCE = {cc.BoostedRanker}
+SINCE = {cc.BoostedRanker, cc.CopelandRanker}
 """Rankers that 0.1 did not have."""
 RANKERS = {
     "aggregation": cc.AggregationRanker,

@@ -26,6 +26,7 @@ EXPECTED = {
 """All that fails; docs/learning.md says so."""
 RANKERS = [
     cc.AggregationRanker(),
+    cc.CopelandRanker(),
     cc.EdgeRanker(),
     cc.EdgeRanker("auto"),
     cc.ListRanker(),

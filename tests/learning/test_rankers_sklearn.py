@@ -27,6 +27,7 @@ from concordant.errors import InputError
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.boosted import BoostedRanker
 from concordant.learning.rankers.boosting import RankBoostRanker
+from concordant.learning.rankers.copeland import CopelandRanker
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.lists import ListRanker
@@ -34,7 +35,7 @@ from concordant.learning.rankers.per_query import QueryRankers
 from concordant.preferences.preferences import Preferences
 from ranking_problems import bradley_terry_problem
 
-RANKERS = (AggregationRanker, BoostedRanker, EdgeRanker, ListRanker, QueryRankers, RankBoostRanker)
+RANKERS = (AggregationRanker, BoostedRanker, CopelandRanker, EdgeRanker, ListRanker, QueryRankers, RankBoostRanker)
 PROBLEM = bradley_terry_problem()
 FAST = {"order": 5, "ridge": 0.01}
 

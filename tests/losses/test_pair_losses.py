@@ -91,7 +91,7 @@ def test_properties_follow_from_what_it_states():
 @pytest.mark.parametrize("phi", TOYS)
 def test_whatever_takes_a_margin_function_takes_a_new_one(phi):
     toy = pair_loss(phi)
-    free = {"margin-based", "difference-graph", "ndcg-pairwise", "err-pairwise"}
+    free = {"margin-based", "difference-graph", "majority", "ndcg-pairwise", "err-pairwise"}
     members = [member for member in SURROGATES.values() if phi in member.phis]
     assert {member.name for member in members} == free | ({"ranksvm"} if toy.ends else set())
     assert surrogate("difference-graph").consistent(phi)

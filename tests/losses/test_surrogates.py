@@ -163,6 +163,9 @@ def plain_value(name, phi, source, graph, alpha):
     a = {(i, j): sum(p * y for u, v, y, p in edges if (u, v) == (i, j)) for i in nodes for j in nodes}
     if name == "difference-graph":
         return sum(max(a[i, j] - a[j, i], 0) * f(alpha[i] - alpha[j]) for i in nodes for j in nodes)
+    if name == "majority":
+        won = [(i, j) for i in nodes for j in nodes if a[i, j] > a[j, i]]
+        return sum(f(alpha[i] - alpha[j]) for i, j in won) / max(len(won), 1)
     assert name == "linear"
     return sum(a[i, j] * (alpha[j] - alpha[i]) for i in nodes for j in nodes) + sum(alpha[i] ** 2 for i in nodes)
 

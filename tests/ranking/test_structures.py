@@ -31,6 +31,7 @@ def twin(name, batch, graph):
     return {
         "counting": lambda: plain.counting(n),
         "borda": lambda: plain.borda(n),
+        "copeland": lambda: plain.copeland(n),
         "budgeted-borda": lambda: plain.budgeted_borda(n),
         "log-odds": lambda: plain.average_log_odds(n, 0.5),
         "thurstone-mosteller": lambda: plain.thurstone_mosteller(n, 0.5),
@@ -307,6 +308,7 @@ def test_registry_has_the_names_of_the_contract():
     assert set(STRUCTURES) == {
         *("bradley-terry", "plackett-luce", "log-odds", "thurstone-mosteller", "borda", "budgeted-borda"),
         *(
+            "copeland",
             "eigenvector",
             "counting",
             "kemeny",

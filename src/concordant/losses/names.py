@@ -13,6 +13,7 @@ SURROGATES = {
     "rankboost": "each judgment's edges, exponential; no aggregation",
     "margin-based": "every edge of a judgment asks for a margin that grows with its strength; no aggregation",
     "difference-graph": "mean preferences, opposite ones cancelled, before φ",
+    "majority": "the majority of every judged pair, however large: counts 1 each",
     "linear": "mean preferences, linear, with a penalty on values: orders by net preference (row sums)",
     "ndcg-pairwise": "normalised gain of each item against every other",
     "err-pairwise": "chance of satisfying of each item against every other",

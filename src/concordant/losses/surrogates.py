@@ -67,6 +67,15 @@ def net_preferences(source: Population) -> WeightedEdges:
     return WeightedEdges.of(source.node_start, net.winner, net.loser, net.weight)
 
 
+def majorities(source: Population) -> WeightedEdges:
+    """1/E from i to j where s_ij > s_ji, of the E majorities of a graph: every one alike, however large.
+
+    Ge et al. (2024), §3; Xiao et al. (2025).
+    """
+    net = Differences.of(source.adjacency)
+    return WeightedEdges.of(source.node_start, net.winner, net.loser, 1.0 / net.edges.spread(net.edges.sizes))
+
+
 def summed_preferences(source: Population, *, nu: float = 1.0) -> WeightedEdges:
     """a_ij from i to j, with ν on the values of all items (ICML (14))."""
     if not 0 < nu < np.inf:
@@ -243,6 +252,18 @@ _MEMBERS = (
         phi="logistic",
         takes=("bounded",),
         source="AoS (23)",
+        consistent_for="pairwise",
+        condition="acyclic",
+        consistent_with=("calibrated",),
+        right_on=("two items", "bradley-terry"),
+    ),
+    Surrogate(
+        "majority",
+        majorities,
+        "adjacency",
+        phi="logistic",
+        takes=("bounded",),
+        source="Ge et al. 2024, §3; Xiao et al. 2025",
         consistent_for="pairwise",
         condition="acyclic",
         consistent_with=("calibrated",),

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit, ndtri
 
 from concordant.errors import UsageError
-from concordant.preferences.connectivity import connectivity
+from concordant.preferences.connectivity import connectivity, net_weights
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.ragged import centred
 from concordant.preferences.status import Status
@@ -94,6 +94,23 @@ def borda(batch: Batch) -> Scores:
     graphs = batch.graphs
     margin = _margin(graphs)
     return closed_form(graphs, graphs.add_to_nodes(margin, -margin), {})
+
+
+def copeland(batch: Batch) -> Scores:
+    """Copeland scores: s_j = Σ over the opponents met of sign(n_jl − n_lj), ties half a win each way.
+
+    An item that beats all others (a Condorcet winner) has the highest score, m − 1, and no other item has it. A pair
+    that is level counts 0, which is half a win of the score that counts wins (its 2·wins − opponents is this one), as
+    does one that was never judged; a graph's scores sum to zero. By how much an item wins does not matter.
+
+    >>> from concordant.preferences.preferences import Preferences
+    >>> votes = Preferences.from_comparisons(["x", "x", "y", "z"], ["y", "y", "x", "y"])
+    >>> copeland(Batch.whole(votes)).value.tolist()
+    [1.0, -2.0, 1.0]
+    """
+    graphs = batch.graphs
+    side = np.sign(net_weights(graphs))
+    return closed_form(graphs, graphs.add_to_nodes(side, -side), {})
 
 
 def budgeted_borda(batch: Batch) -> Scores:

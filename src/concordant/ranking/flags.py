@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from concordant.errors import counted
 from concordant.preferences.connectivity import Connectivity
 
-Unlimited = Literal["prior", "c0", "shares", "places"]
+Unlimited = Literal["prior", "c0", "shares", "majorities", "places"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ SUPPORTS: dict[Unlimited, Support] = {
         "it has a score that is a share of wins, which does not say by how far",
         "they have scores that are shares of wins, which do not say by how far",
         "its score is a share of wins, which does not say by how far it leads.",
+    ),
+    "majorities": Support(
+        "it has a score that counts opponents, which does not say by how far",
+        "they have scores that count opponents, which do not say by how far",
+        "its score counts the opponents that it beats, which does not say by how far it leads.",
     ),
     "places": Support(
         "it has a place, which does not say by how far",

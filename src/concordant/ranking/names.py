@@ -11,6 +11,7 @@ STRUCTURES = {
     "log-odds": "mean log-odds of beating the other items; pairs never judged count as even",
     "thurstone-mosteller": "least-squares scores whose differences match the log-odds of the judged pairs",
     "borda": "sum of net win shares over the opponents met; for orders the mean net share of items below",
+    "copeland": "opponents that more votes prefer it to, less those that more votes prefer to it; level ones count 0",
     "budgeted-borda": "chance of beating an opponent drawn evenly from those met",
     "eigenvector": "Perron vector of the win ratios; the ratio of two scores approximates their win ratio",
     "counting": "plain win rate, whoever the opponents were",

@@ -21,7 +21,14 @@ from concordant.ranking.click_models import (
     position_links,
     position_trials,
 )
-from concordant.ranking.closed_forms import average_log_odds, borda, budgeted_borda, counting, thurstone_mosteller
+from concordant.ranking.closed_forms import (
+    average_log_odds,
+    borda,
+    budgeted_borda,
+    copeland,
+    counting,
+    thurstone_mosteller,
+)
 from concordant.ranking.cumulative import Graded
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.dependent_clicks import dependent_click, dependent_links, dependent_trials
@@ -217,6 +224,17 @@ _MEMBERS = (
         right="opponents were drawn alike for all items",
         unlimited="shares",
         positions=True,
+        reversal="negated",
+    ),
+    Structure(
+        "copeland",
+        copeland,
+        "pairs",
+        neutral="0",
+        gauge="sum zero",
+        source="Copeland 1951; Llull 1299",
+        right="who beats whom is what counts, by however little, and all opponents were met",
+        unlimited="majorities",
         reversal="negated",
     ),
     Structure(

@@ -41,6 +41,7 @@ COMMANDS = {
     "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",
     "report": "Write one page to look at: ranking, who beats whom, audit, scorer, what to ask next.",
     "audit": "Say whether preferences, with a loss, can lead to the right order, and how sure that is.",
+    "axioms": "Say whether a scorer breaks what people agree on: unanimous pairs, majorities, who beats everybody.",
     "export": "Write a model as ONNX, for Elasticsearch or Solr, or as JSON, with a model card.",
     "serve": "Answer requests over HTTP by a model: score, rank, compare.",
     "ingest": "Take logs into a store, each exactly once.",

@@ -47,6 +47,7 @@ from concordant.learning.features.reading import read_judged
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.boosted import OF_GRADES, OF_JUDGMENTS, BoostedRanker
+from concordant.learning.rankers.copeland import CopelandRanker
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.family import best_of, family
 from concordant.learning.rankers.growing import lightgbm
@@ -105,7 +106,10 @@ def fit(options: FitOptions) -> None:
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
             found = None if held is None else validated(ranker, held)
-    options.settle(**chosen_by(ranker), gated="gate" in ranker.status_ or isinstance(ranker, BoostedRanker))
+    options.settle(
+        **chosen_by(ranker),
+        gated=not {"gate", "annotators"}.isdisjoint(ranker.status_) or isinstance(ranker, BoostedRanker),
+    )
     place = save_model(ranker, options.model, about={"log": log, "features": options.features or log})
     if not quiet:
         tell(told)
@@ -150,9 +154,14 @@ def _settle(options: FitOptions, graded: bool) -> None:
     )
 
 
+LEXIMAX = "leximax-copeland"
+"""Asked for in the place of a loss: who beats the most goes first, where all agree nothing is turned round."""
+
+
 def _loss(options: FitOptions) -> str:
     """The loss of a ranker of one loss; what boosted trees make of theirs is their own affair."""
-    return "gain-regression" if options.loss is None or options.regressor == "boosted" else options.loss
+    loss = "gain-regression" if options.loss is None or options.regressor == "boosted" else options.loss
+    return "majority" if loss == LEXIMAX else loss
 
 
 def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, held: HeldOut | None, options: FitOptions) -> None:
@@ -218,10 +227,11 @@ def _say(ranker: Any, agreement: float | None, kind: str | None, options: FitOpt
 
 
 def _may_gate(options: FitOptions) -> bool:
-    """Whether a gate holds judgments out, so that clusters matter."""
+    """Whether a gate holds judgments out, or people are counted, so that clusters matter."""
     named = (options.structure, options.gain, options.c0, options.informed)
     usual = options.order == "auto" and all(one is None for one in named)
-    return _loss(options) == "gain-regression" and (usual if options.gate is None else options.gate)
+    gated = _loss(options) == "gain-regression" and (usual if options.gate is None else options.gate)
+    return gated or options.loss == LEXIMAX  # which asks who agrees with whom
 
 
 def _preferences(
@@ -322,6 +332,8 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
         if options.regressor != "linear":
             raise UsageError(f"--ridge is for linear scorers; --regressor {options.regressor} has settings of its own")
         shared["ridge"] = options.ridge
+    if graded and options.loss == LEXIMAX:
+        raise UsageError(f"--loss {LEXIMAX} is for votes of several people, not for graded labels")
     if graded:
         if options.order not in ("auto", "all"):
             raise UsageError("--order means nothing here: graded labels are complete preferences")
@@ -331,6 +343,9 @@ def _ranker(options: FitOptions, graded: bool) -> Any:
         del shared["seed"]  # the regressor has it; the rest is exact
         return ListRanker(loss, target=options.target, phi=phi, gain=options.gain, regressor=regressor, **shared)
     order = options.order
+    if options.loss == LEXIMAX:
+        _linear(options)
+        return CopelandRanker(**{name: one for name, one in _edges(shared).items() if name != "seed"})
     if loss == "gain-regression":
         if phi is not None:
             raise UsageError("gain-regression is least squares; --phi is for losses on pairs")

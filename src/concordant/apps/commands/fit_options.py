@@ -49,7 +49,7 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
     model: str = option("DIR", "Where the model is kept: a directory.", "-m", required=True)
     loss: str | None = option(
         "L",
-        f"{any_of(SURROGATES)}. Of --regressor boosted also informed, "
+        f"{any_of([*SURROGATES, 'leximax-copeland'])}. Of --regressor boosted also informed, "
         "informed-regression, lambda-ndcg or label-regression, several with "
         "commas between.",
         show_default="gain-regression, of boosted two that suit",

@@ -70,6 +70,14 @@ RULES = (
     # people and a judge model
     Rule("judges", "judge length covariates ranking per_vote replicates", lambda at: at["model_judge"] is not None,
          "people and a judge model are put together, and people are not told apart"),
+    Rule("axioms", "refits seed unsafe_load_pickle", lambda at: at["model"] is False,
+         "{scorer} holds scores, and only a model can be fitted again", "leave it out, or name a model"),
+    Rule("axioms", "score", lambda at: at["model"], "{scorer} is a model, not a table of scores"),
+    Rule("axioms", "seed", lambda at: at["refits"] == 0, "nothing is fitted again"),
+    Rule("axioms", "feature_item feature_query", lambda at: at["features"] is None,
+         "it is about --features, which is not given"),
+    Rule("axioms", "worst", lambda at: not at["cases"] and not str(at["output"]).lower().endswith(".json"),
+         "the cases are not shown", "leave it out, or add --cases or -o F.json"),
     Rule("judges report", "match these", lambda at: not at["model_judge"], "it is about a judge model",
          "add --model-judge FILE"),
     # columns of a log

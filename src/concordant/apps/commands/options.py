@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import click
 
+from concordant.apps.commands.axioms_options import AxiomsOptions
 from concordant.apps.commands.compare_options import BoardOptions
 from concordant.apps.commands.doctor_options import DoctorOptions
 from concordant.apps.commands.experiment_options import CounterexampleOptions, ReproduceOptions
@@ -557,6 +558,7 @@ OPTIONS: dict[str, type[Options]] = {
     "evaluate": EvaluateOptions,
     "report": ReportOptions,
     "audit": AuditOptions,
+    "axioms": AxiomsOptions,
     "export": ExportOptions,
     "serve": ServeOptions,
     "ingest": IngestOptions,

@@ -138,6 +138,8 @@ TASK = "tabular-regression"
 SOURCES = {
     "AggregationRanker": "Duchi, Mackey and Jordan, *The asymptotics of ranking algorithms*, Annals of Statistics "
     "41(5), 2013",
+    "CopelandRanker": "Ge, Halpern, Micha, Procaccia, Shapira, Vorobeychik and Wu, *Axioms for AI alignment from human "
+    "feedback*, NeurIPS 2024",
     "EdgeRanker": "Duchi, Mackey and Jordan, *On the consistency of ranking algorithms*, ICML 2010",
     "ListRanker": "Cossock and Zhang, *Statistical analysis of Bayes optimal subset ranking*, IEEE Transactions on "
     "Information Theory 54(11), 2008",

@@ -18,6 +18,7 @@ from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.boosted import BoostedRanker
 from concordant.learning.rankers.boosting import RankBoostRanker
+from concordant.learning.rankers.copeland import CopelandRanker
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.estimator import Ranker, agreement
 from concordant.learning.rankers.lists import ListRanker
@@ -26,7 +27,10 @@ from concordant.preferences.labels import Labels
 
 Floats = NDArray[np.float64]
 SINGLE: Mapping[str, type[Any]] = MappingProxyType(
-    {member.__name__: member for member in (AggregationRanker, BoostedRanker, EdgeRanker, ListRanker, RankBoostRanker)}
+    {
+        member.__name__: member
+        for member in (AggregationRanker, BoostedRanker, CopelandRanker, EdgeRanker, ListRanker, RankBoostRanker)
+    }
 )
 """Rankers that hold one scorer."""
 ALL = "all"
