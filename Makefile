@@ -75,7 +75,7 @@ $(VENV)/.base-stamp: $(VENV)/.made pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.test-stamp: $(VENV)/.made pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[test,trl]"
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[test,trl,mlflow]"
 	touch $@ $(VENV)/.base-stamp $(VENV)/.docs-stamp
 
 $(VENV)/.docs-stamp: $(VENV)/.made pyproject.toml constraints.txt
