@@ -173,6 +173,10 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
         "--per-vote": ["v.csv", "x"],
         "--quiet": FLAG,
     },
+    "camps": READING
+    | FEATURE
+    | {"--judge": COLUMNS, "--number": ["auto", "2", *INTS], "--most": ["1", "2", "x"], "--prior": VALUES}
+    | {"--folds": ["2", "1", "x"], "--starts": ["1", "2", "x"], "--members": ["m.csv", "m", ""], "--quiet": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -235,6 +239,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "tree": ("output", "picture"),
     "scores": ("output", "pairs", "averages", "plot"),
     "judges": ("output", "ranking", "per_vote"),
+    "camps": ("output", "members"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -256,6 +261,7 @@ READS: dict[str, tuple[str, ...]] = {
     "scores": ("file",),
     "look": ("log",),
     "judges": ("log", "model_judge"),
+    "camps": ("log", "features"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -565,6 +571,13 @@ def _judges(random: Random, case: Case) -> None:
     case.arguments += ["--model-judge", _log(random, case)] if random.random() < 0.4 else []
 
 
+def _camps(random: Random, case: Case) -> None:
+    _rank(random, case)
+    case.arguments += ["--judge", random.choice(["worker", *COLUMNS])] if random.random() < 0.6 else []
+    case.arguments += ["--features", _log(random, case, TABLES)] if random.random() < 0.3 else []
+    case.arguments += ["--most", "2", "--starts", "1", "--folds", "2"]
+
+
 def _audit(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.2:
@@ -717,6 +730,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "tree": _tree,
     "look": _rank,
     "judges": _judges,
+    "camps": _camps,
     "fit": _fit,
     "score": _score,
     "scores": _scores,

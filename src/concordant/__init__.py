@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from concordant.io.ingest import Store
     from concordant.io.read import read
     from concordant.io.score_tables import read_scores
+    from concordant.learning.annotators.camps import Camps, camps
     from concordant.learning.features.matrix import Features
     from concordant.learning.features.normalising import Normaliser
     from concordant.learning.features.reading import read_features, read_judged
@@ -86,6 +87,7 @@ _HOMES = {
     "Batch": "preferences.graphs",
     "BoardChange": "boards.changes",
     "BoostedRanker": "learning.rankers.boosted",
+    "Camps": "learning.annotators.camps",
     "CannotRank": "errors",
     "ConcordantError": "errors",
     "Diagnosis": "learning.rankers.diagnosis",
@@ -118,6 +120,7 @@ _HOMES = {
     "average_precision": "losses.metrics.relevant",
     "bipartite_abstention_loss": "abstention.losses",
     "board_changes": "boards.changes",
+    "camps": "learning.annotators.camps",
     "certificate": "abstention.certificates",
     "click_positions": "ranking.click_models",
     "compare": "losses.metrics.metrics",
@@ -171,6 +174,7 @@ __all__ = [
     "Batch",
     "BoardChange",
     "BoostedRanker",
+    "Camps",
     "CannotRank",
     "ConcordantError",
     "Diagnosis",
@@ -203,6 +207,7 @@ __all__ = [
     "average_precision",
     "bipartite_abstention_loss",
     "board_changes",
+    "camps",
     "certificate",
     "click_positions",
     "compare",

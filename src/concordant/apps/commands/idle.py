@@ -67,6 +67,9 @@ RULES = (
          "people and a judge model are put together, and people are not told apart"),
     Rule("judges", "match these", lambda at: at["model_judge"] is None, "it is about a judge model",
          "add --model-judge FILE"),
+    Rule("camps", "most", lambda at: at["number"] not in (None, "auto"), "--number says how many camps there are"),
+    Rule("camps", "feature_item feature_query feature_columns", lambda at: at["features"] is None,
+         "it is about features", "add --features F"),
     # columns of a log
     Rule("rank compare ingest evaluate explain report", "neutral", lambda at: not at["home"],
          "it says where the home side has no advantage", "add --home"),

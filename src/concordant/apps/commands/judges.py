@@ -71,8 +71,8 @@ def _measure(options: JudgesOptions) -> None:
         if options.length is not None or options.covariates:
             raise UsageError(f"{log} is a store, which keeps no columns but its own; give the log itself")
     else:
-        columns, layout = _looked_at(log, asked)
-        judge = options.judge or _one_of(columns, log)
+        columns, layout = looked_at(log, asked)
+        judge = options.judge or judge_column(columns, log)
         lengths = options.length or _pair_of(columns)
         if "query" not in layout.roles and (prompt := _named(columns, PROMPTS)) and prompt != judge:
             asked["columns"] |= {"query": prompt}
@@ -107,7 +107,7 @@ def _measure(options: JudgesOptions) -> None:
         options.say("wrote", f"wrote {options.per_vote}: {found.prefs.distinct:,} votes", path=options.per_vote)
 
 
-def _looked_at(log: str, asked: dict[str, Any]) -> tuple[list[str], Layout]:
+def looked_at(log: str, asked: dict[str, Any]) -> tuple[list[str], Layout]:
     """The columns of a log, and how it would be read. Errors: UsageError for a log without columns."""
     source = locate(log)
     layout = layout_of(source, columns=asked["columns"], kind=asked["kind"])
@@ -120,7 +120,7 @@ def _named(columns: Iterable[str], names: Iterable[str]) -> str | None:
     return next((column for column in columns if plain(column) in names), None)
 
 
-def _one_of(columns: list[str], log: str) -> str:
+def judge_column(columns: list[str], log: str) -> str:
     """The one column that is called as columns of judges are."""
     found = [column for column in columns if plain(column) in JUDGES]
     if len(found) != 1:
@@ -139,8 +139,8 @@ def _together(options: JudgesOptions, judge: str) -> None:
     asked = asked_of(options)
     if is_store(Path(options.log)) or is_store(Path(judge)):
         raise UsageError("comparisons are matched by a column of ids, and a store keeps none; give the logs themselves")
-    columns, layout = _looked_at(options.log, asked)
-    theirs, _ = _looked_at(judge, asked)
+    columns, layout = looked_at(options.log, asked)
+    theirs, _ = looked_at(judge, asked)
     if layout.kind == "ratings":
         if options.match:
             raise UsageError("ratings are matched by query and item; leave out --match")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import click
 
+from concordant.apps.commands.camps_options import CampsOptions
 from concordant.apps.commands.compare_options import BoardOptions
 from concordant.apps.commands.doctor_options import DoctorOptions
 from concordant.apps.commands.experiment_options import CounterexampleOptions, ReproduceOptions
@@ -498,6 +499,7 @@ OPTIONS: dict[str, type[Options]] = {
     "scores": ScoresOptions,
     "look": LookOptions,
     "judges": JudgesOptions,
+    "camps": CampsOptions,
     "fit": FitOptions,
     "score": ScoreOptions,
     "evaluate": EvaluateOptions,
