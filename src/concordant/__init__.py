@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from concordant.io.read import read
     from concordant.io.score_tables import read_scores
     from concordant.learning.annotators.camps import Camps, camps
+    from concordant.learning.annotators.distributional import Distributional, distributional
     from concordant.learning.features.matrix import Features
     from concordant.learning.features.normalising import Normaliser
     from concordant.learning.features.reading import read_features, read_judged
@@ -91,6 +92,7 @@ _HOMES = {
     "CannotRank": "errors",
     "ConcordantError": "errors",
     "Diagnosis": "learning.rankers.diagnosis",
+    "Distributional": "learning.annotators.distributional",
     "EdgeRanker": "learning.rankers.edges",
     "FeatureFile": "learning.features.streamed",
     "Features": "learning.features.matrix",
@@ -128,6 +130,7 @@ _HOMES = {
     "critical_difference": "apps.report.critical_difference",
     "cross_validate": "ranking.cross_validation",
     "discounted": "preferences.times",
+    "distributional": "learning.annotators.distributional",
     "err": "losses.metrics.err",
     "explain": "ranking.explaining",
     "export_model": "apps.export.export",
@@ -178,6 +181,7 @@ __all__ = [
     "CannotRank",
     "ConcordantError",
     "Diagnosis",
+    "Distributional",
     "EdgeRanker",
     "FeatureFile",
     "Features",
@@ -215,6 +219,7 @@ __all__ = [
     "critical_difference",
     "cross_validate",
     "discounted",
+    "distributional",
     "err",
     "explain",
     "export_model",

@@ -604,6 +604,7 @@ SAME: dict[str, dict[str, str]] = {
         "--judge": "names the column that is found without it",
         "--most": "few votes: one camp",
         "--number": "few votes: one camp",
+        "--prior": "auto is what is taken without it",
         "--starts": "few votes: every start ends at the same maximum",
         "--folds": "few votes: one camp",
         "--seed": "few votes: one camp",

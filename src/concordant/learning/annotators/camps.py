@@ -49,6 +49,8 @@ FEW_STARTS, ROUGH = 4, 1e-6
 CERTAIN = 0.9
 """From which probability on it is said that an annotator is in a camp."""
 FEW_VOTES = 5.0
+EMPTY = 0.1
+"""Annotators below which a camp has none."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,8 @@ class Camps:
     >>> worse = ["y", "z", "z"] * 10 + ["x", "y", "x"] * 6
     >>> votes = cc.Preferences.from_comparisons(one * 5 + other * 3, worse, cluster=who)
     >>> found = cc.camps(votes)
-    >>> print(found)
-    2 camps of 8 annotators
-    camp 1: 62% of annotators, 30 votes: x > y > z
-    camp 2: 38% of annotators, 18 votes: z > y > x; z has rank 1 instead of 3 of camp 1
+    >>> found.share.round(2).tolist(), found.score.argsort().tolist()
+    ([0.62, 0.38], [[2, 1, 0], [0, 1, 2]])
     >>> found.membership.round(1).tolist()[0]
     [1.0, 0.0]
     """
@@ -281,7 +281,7 @@ def camps(
     >>> votes = cc.Preferences.from_comparisons(["x", "x", "y"] * 4, ["y", "z", "z"] * 4, cluster=who)
     >>> print(cc.camps(votes))
     one camp of 4 annotators
-    camp 1: 100% of annotators, 12 votes: x > y > z
+    camp 1: 100% of annotators, 12 votes, scores that vary by 2.95: x > y > z
     """
     known = comparisons(prefs, "camps")
     names, _, column = who_judged(known, judge)
@@ -299,7 +299,7 @@ def camps(
     votes = _Votes.of(scale, rows, len(names), design)
     priors = (float(prior),) if prior != "auto" else ITEM_PRIORS if features is None else FEATURE_PRIORS
     search = _Search(votes, names, priors, folds, min(starts, FEW_STARTS), seed)
-    held = search.table(range(1, min(most, len(names)) + 1) if number == "auto" else sorted({1, int(number)}))
+    held = search.table(range(1, min(most, len(names) - 1) + 1) if number == "auto" else sorted({1, int(number)}))
     best = held[0] if number == "auto" else held[-1]
     for one in held if number == "auto" else ():
         gain, error = search.gain(best, one)
@@ -352,6 +352,9 @@ def _notes(
         sure = int((found.membership.max(1) > CERTAIN).sum())
         text = "which camp somebody is in is sure (probability above {certain:.0%}) for {sure} of {of:annotators}"
         yield Note("sure members", text, certain=CERTAIN, sure=sure, of=len(found.names))
+        if empty := int((found.share * len(found.names) < EMPTY).sum()):
+            text = "{empty} of {camps:camps} {empty:is|are} empty: fewer camps fit these votes as well"
+            yield Note("empty camps", text, empty=empty, camps=found.number)
         if chosen and last:
             yield Note("end of what was tried", "{camps} camps are the most that were tried: {ask}", camps=found.number,
                        ask=Setting("most", found.number + 2))  # fmt: skip

@@ -8,7 +8,7 @@ of two unit vectors). With a_kp and b_kp the votes of k for the first and the se
 
 A step finds the probability r_kc of each camp for each annotator, then π_c = mean of r_kc and a Newton step on θ_c with
 votes weighted by r_kc, which does not lower ℓ. Camps that start level stay level, so starts differ: annotators are
-dealt to camps by chance, or grouped (k-means) by what one ranking for all leaves unexplained of their votes.
+dealt to camps by chance, or each joins the nearest of some of them by what one ranking for all leaves unexplained.
 
 Source: Dempster, Laird and Rubin, JRSS B 39, 1977; mixtures of ranking models: Murphy and Martin, CSDA 41, 2003;
 Gormley and Murphy, JRSS A 169, 2006 (of Plackett–Luce, which of pairs is Bradley–Terry).
@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logsumexp
-from sklearn.cluster import KMeans
 
 from concordant.preferences.status import Status
 
@@ -175,8 +174,8 @@ def _begun(
         off /= np.sqrt(np.maximum(np.asarray(both.sum(axis=1)), 1e-300))[:, None]
         left, size, _ = np.linalg.svd(off, full_matrices=False)
         places = (left * size)[:, :AXES]
-        means = KMeans(min(camps, number), n_init=1, random_state=int(rng.integers(1 << 31)))
-        group = means.fit(places + 1e-9 * rng.standard_normal(places.shape)).labels_
+        middle = places[rng.choice(number, min(camps, number), replace=False)]
+        group = ((places[:, None] - middle) ** 2).sum(-1).argmin(1)
         r = 0.1 / camps + 0.9 * (group[:, None] == np.arange(camps))
     else:
         r = rng.dirichlet(np.full(camps, 0.5), size=number)
