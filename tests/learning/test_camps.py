@@ -171,7 +171,8 @@ def test_held_out_losses_beside_rankings_of_the_rest():
         return found
 
     expected = sum(loss(prefs.count - share, share) for share in known.shares)
-    assert known.of_known(1, 0.5) == pytest.approx(expected, abs=1e-7)
+    each = known.of_known(1, 0.5)
+    assert np.bincount(prefs.cluster, (known.shares * each).sum(0)) == pytest.approx(expected, abs=1e-7)
     assert known.shares.sum(0).tolist() == prefs.count.tolist()
     dealt = np.array([np.bincount(prefs.cluster, share, 9) for share in known.shares])
     assert np.ptp(dealt, axis=0).max() <= 1  # of every annotator's votes each fold has as many, but for one
@@ -181,10 +182,14 @@ def test_held_out_losses_beside_rankings_of_the_rest():
     table = known.table([1, 2])
     assert table[0].loss == pytest.approx(expected.sum() / len(prefs))
     assert table[1].gain == pytest.approx(table[0].loss - table[1].loss)
-    moved = known.of_known(1, 0.5) - known.of_known(2, 0.5)
+    moved = np.repeat((each - known.of_known(2, 0.5)).ravel(), known.shares.ravel())  # one for each vote
+    assert len(moved) == len(prefs)
+    assert table[1].gain == pytest.approx(moved.mean())
+    assert table[1].gain_error == pytest.approx(moved.std() / np.sqrt(len(moved)))
+    less = known.of_new(1, 0.5) - known.of_new(2, 0.5)
     n = np.bincount(prefs.cluster, prefs.count)
-    error = np.sqrt(9 / 8 * ((moved - moved.sum() / n.sum() * n) ** 2).sum()) / n.sum()
-    assert table[1].gain_error == pytest.approx(error)
+    error = np.sqrt(9 / 8 * ((less - less.sum() / n.sum() * n) ** 2).sum()) / n.sum()
+    assert table[1].new_gain_error == pytest.approx(error)
 
 
 def _votes(prefs):
@@ -208,7 +213,8 @@ def test_the_held_out_chance_is_a_mean_over_camps():
         membership = found.membership(pairs)
         for (who, winner, loser, _, _), times in zip(votes_of(prefs), share, strict=True):
             expected[who] -= times * np.log(membership[who] @ expit(found.theta[:, winner] - found.theta[:, loser]))
-    assert search.of_known(2, 0.5) == pytest.approx(expected, abs=1e-9)
+    found = (search.shares * search.of_known(2, 0.5)).sum(0)
+    assert np.bincount(prefs.cluster, found) == pytest.approx(expected, abs=1e-9)
     new = np.zeros(6)
     for fold in (0, 1):
         found = search.fit(search.votes.pairs(search.votes.count).of(search.fold != fold), 2, prior=0.5)

@@ -10,6 +10,7 @@ any device, in float32 and float64, without a Python loop over queries.
 ``TorchObjective``, ``surrogate``      any member of the registry as a module: scores → value of each graph
 ``PreferenceLoss``                     in place of ``-logsigmoid(chosen - rejected).mean()`` with several annotators
 ``LinearScorer``, ``ReluScorer``       two scorers; ``fit`` trains them or any other module
+``fit_informed``, ``informed_targets``  votes aggregated by prompt with the scorer as prior, and fitted, in turn
 ``TorchRegressor``                     the same as a scikit-learn regressor
 ``BoundedReluScorer``, ``fit_pairs``   a small network within its norm bounds, trained on pairs that may be declined
 =====================================  ==============================================================================
@@ -29,6 +30,7 @@ except ModuleNotFoundError as missing:
 from concordant.torch.abstention import BoundedReluScorer, fit_pairs
 from concordant.torch.fitting import Fit, fit
 from concordant.torch.graded import GradedObjective, against_all
+from concordant.torch.informed import InformedFit, fit_informed, informed_targets
 from concordant.torch.losses import MARGINS, PENALTIES, edge_loss, per_graph, value_penalty
 from concordant.torch.objective import TorchObjective, surrogate
 from concordant.torch.regressor import TorchRegressor
@@ -41,6 +43,7 @@ __all__ = [
     "BoundedReluScorer",
     "Fit",
     "GradedObjective",
+    "InformedFit",
     "LinearScorer",
     "PreferenceLoss",
     "ReluScorer",
@@ -49,7 +52,9 @@ __all__ = [
     "against_all",
     "edge_loss",
     "fit",
+    "fit_informed",
     "fit_pairs",
+    "informed_targets",
     "net_preferences",
     "per_graph",
     "surrogate",

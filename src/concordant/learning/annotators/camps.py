@@ -4,10 +4,12 @@ The model, a mixture of Bradley–Terry models over annotators, and how it is fi
 ``concordant.learning.annotators.mixture``. How many camps there are, votes that the fit has not seen decide: each
 annotator's are dealt into folds, and a held-out vote of an annotator is foretold by the chances of the camps, each as
 probable as the annotator's other votes make it. More camps are taken only where they foretell surely better: by more
-than 1.64 standard errors of the mean difference, over annotators. The precision λ of the prior on scores (of features:
-on their coefficients, of standardised features) is chosen with it. Beside that stands the log-loss of *new* annotators:
-all their votes together, log Σ_c π_c Π_votes P_c, with whole annotators held out; it is what camps are worth for
-somebody of whom nothing is known yet.
+than 1.64 standard errors of the mean difference, over votes, for it is these annotators who are foretold. The precision
+λ of the prior on scores (of features: on their coefficients, of standardised features) is chosen with it.
+
+Beside that stands the log-loss of *new* annotators: all their votes together, log Σ_c π_c Π_votes P_c, with whole
+annotators held out, and its standard error over annotators. It is what camps are worth for somebody of whom nothing is
+known yet.
 """
 
 from __future__ import annotations
@@ -62,10 +64,10 @@ class HeldOut:
     loss: float
     """Of other votes of known annotators."""
     gain: float
-    """By how much that is less than with one camp, and its standard error over annotators."""
+    """By how much that is less than with one camp, and its standard error, over votes."""
     gain_error: float
     new_loss: float
-    """Of all votes of annotators of whom nothing was known."""
+    """Of all votes of annotators of whom nothing was known; its error is over annotators."""
     new_gain: float
     new_gain_error: float
 
@@ -441,27 +443,32 @@ class _Search:
             prior = self.priors[at]
             loss, of_new = self.of_known(camps, prior), self.of_new(camps, prior)
             new = new if found else of_new
-            one = (found[0].camps, found[0].prior) if found else (camps, prior)
-            gains = (*self._mean(self.of_known(*one) - loss), *self._mean(new - of_new))
             total = float(self.mass.sum())
-            found.append(HeldOut(camps, prior, loss.sum() / total, *gains[:2], of_new.sum() / total, *gains[2:]))
+            here = HeldOut(camps, prior, self._total(loss) / total, 0.0, 0.0, float(of_new.sum()) / total, 0.0, 0.0)
+            if found:
+                gain, error = self.gain(found[0], here)
+                here = replace(here, gain=gain, gain_error=error)
+                mean = (new - of_new).sum() / total
+                square = ((new - of_new - mean * self.mass) ** 2).sum() * len(new) / (len(new) - 1)
+                here = replace(here, new_gain=float(mean), new_gain_error=float(np.sqrt(square) / total))
+            found.append(here)
         return tuple(found)
 
     def gain(self, one: HeldOut, other: HeldOut) -> tuple[float, float]:
-        """Return how much less a held-out vote loses with the other, and the standard error over annotators."""
-        return self._mean(self.of_known(one.camps, one.prior) - self.of_known(other.camps, other.prior))
+        """Return how much less a held-out vote loses with the other, and the standard error, over votes."""
+        less = self.of_known(one.camps, one.prior) - self.of_known(other.camps, other.prior)
+        total = float(self.mass.sum())
+        mean = self._total(less) / total
+        return mean, float(np.sqrt(self._total((less - mean * self.votes.mass) ** 2))) / total
 
-    def _mean(self, of_judges: Floats) -> tuple[float, float]:
-        total, number = self.mass.sum(), len(self.mass)
-        mean = of_judges.sum() / total
-        square = ((of_judges - mean * self.mass) ** 2).sum() * number / (number - 1)
-        return float(mean), float(np.sqrt(square) / total)
+    def _total(self, each: Floats) -> float:
+        return float((self.shares * each).sum())
 
     def _best_prior(self, camps: int, at: int) -> int:
         """Climb from the best prior of fewer camps."""
 
         def look(place: int) -> float:
-            return -float(self.of_known(camps, self.priors[place]).sum())
+            return -self._total(self.of_known(camps, self.priors[place]))
 
         for way in (-1, 1):
             moved = False
@@ -472,21 +479,19 @@ class _Search:
         return at
 
     def of_known(self, camps: int, prior: float) -> Floats:
-        """Return the loss of the held-out votes of each annotator, whose other votes say in which camp it is."""
+        """Return the loss of one of each distinct vote when a fold is held out; shape (folds, votes).
+
+        The other votes of an annotator say in which camp it is.
+        """
         if (camps, prior) not in self.known:
-            votes = self.votes
-            loss = np.zeros(len(votes.judge))
+            votes, each = self.votes, []
             for share in self.shares:
                 pairs = votes.pairs(votes.count - share)
                 found = self.fit(pairs, camps, prior=prior)
-                held = np.flatnonzero(share)
-                chance = (
-                    found.membership(pairs)[votes.judge[held]] * expit(votes.D.times(found.theta.T))[votes.pair[held]]
-                ).sum(1)
-                chance = np.clip(chance, 1e-300, 1.0 - 1e-16)
-                won = votes.won[held]
-                loss[held] -= share[held] * (won * np.log(chance) + (1.0 - won) * np.log1p(-chance))
-            self.known[camps, prior] = votes.of_judges(loss)
+                chances = expit(votes.D.times(found.theta.T))[votes.pair]
+                chance = np.clip((found.membership(pairs)[votes.judge] * chances).sum(1), 1e-300, 1.0 - 1e-16)
+                each.append(-votes.mass * (votes.won * np.log(chance) + (1.0 - votes.won) * np.log1p(-chance)))
+            self.known[camps, prior] = np.array(each)
         return self.known[camps, prior]
 
     def of_new(self, camps: int, prior: float) -> Floats:

@@ -54,7 +54,8 @@ FEW_QUERIES = 10
 STEEPEST = 5.0
 """Size of log s, at most, beyond which a vote says nothing more."""
 SURE = 1.64
-TOLERANCE, STEPS = 1e-7, 2_000
+TOLERANCE, ROUGH, STEPS = 1e-7, 1e-4, 2_000
+"""Largest derivative, per vote, that ends a search; that of a fit to a part of the votes; steps at most."""
 HALF = 0.5 * np.log(2.0)
 
 
@@ -311,7 +312,7 @@ class _Votes:
         value += 0.5 * prior * theta @ theta + 0.5 * weight * eta @ eta
         return float(value), theta_slope + prior * theta, eta_slope + weight * eta
 
-    def fitted(self, mass: Floats, prior: float, nu: float) -> _Fit:
+    def fitted(self, mass: Floats, prior: float, nu: float, tolerance: float = TOLERANCE) -> _Fit:
         """Search from equal spreads (ν = ∞: stay there)."""
         size = len(self.design.batch.item) if self.design.X is None else self.design.X.shape[1]
         scale = 1.0 / max(float(mass.sum()), 1e-300)
@@ -325,14 +326,14 @@ class _Votes:
             value, *slopes = self.objective(mass, free[:size], free[size:], prior, nu)
             return value * scale, np.concatenate(slopes) * scale
 
-        options = {"maxiter": STEPS, "gtol": TOLERANCE, "ftol": 0.0, "maxcor": 20, "maxfun": 4 * STEPS}
+        options = {"maxiter": STEPS, "gtol": tolerance, "ftol": 0.0, "maxcor": 20, "maxfun": 4 * STEPS}
         found = minimize(of_means, none, jac=True, method="L-BFGS-B", options=options)
         theta, eta = found.x, none
         if np.isfinite(nu):
             found = minimize(of_both, np.concatenate([theta, none]), jac=True, method="L-BFGS-B", options=options)
             theta, eta = found.x[:size], found.x[size:]
         slope = float(np.abs(found.jac).max(initial=0.0))
-        ended = Status.CONVERGED if slope <= 10 * TOLERANCE else Status.STOPPED
+        ended = Status.CONVERGED if slope <= 10 * tolerance else Status.STOPPED
         likely = self.chances(theta, eta)
         value = float((mass * self.won) @ likely[0] + (mass * (1.0 - self.won)) @ likely[1])
         return _Fit(theta, eta, value, slope, ended)
@@ -363,7 +364,7 @@ def _chosen(
         if (prior, nu) not in known:
             each = []
             for share in shares:
-                found = votes.fitted(strength * (prefs.count - share), prior, nu)
+                found = votes.fitted(strength * (prefs.count - share), prior, nu, ROUGH)
                 one, other = votes.chances(found.theta, found.eta)
                 each.append(-strength * (votes.won * one + (1.0 - votes.won) * other))
             known[prior, nu] = np.array(each)
