@@ -6,11 +6,10 @@ beside three judge models). A text is a bag of hashed words and a few counts; ``
 ``--embeddings FOLDER`` takes a row of numbers for each of them instead (NAME.npy, in that order).
 
 Held out are a third of the votes (of the same answers and people), of the prompts, or of the annotators, in ten splits.
-What is foretold is which side a held-out vote prefers; ties count half for each side, and not for the accuracy. What an arm has to
-choose it chooses by votes held out of the rest in the same manner, and the size of its scores, too, so that every arm
-has a log-loss (a tie is half a vote each way). Results are kept as they come (``--keep``); ``--table`` only prints.
-Intervals are over pairs of answers, prompts or annotators, whichever were held out, of the difference to the usual loss
-on the same votes.
+What is foretold is which side a held-out vote prefers; ties count half for each side, and not for the accuracy. What an
+arm has to choose it chooses by votes held out of the rest in the same manner, and the size of its scores, too, so that
+every arm has a log-loss. Results are kept as they come (``--keep``); ``--table`` only prints. Intervals are over pairs
+of answers, prompts or annotators, whichever were held out, of the difference to the usual loss on the same votes.
 """
 
 from __future__ import annotations
@@ -104,7 +103,8 @@ def _gathered(rows: Iterator[tuple[str, str, str, str, str, str | None]]) -> Vot
     prompts: dict[str, int] = {}
     judges: dict[str | None, int] = {}
     answers: dict[tuple[int, str], int] = {}
-    votes, texts = [], []
+    votes: list[tuple[int, int, bool, int]] = []
+    texts: list[tuple[str, str]] = []
     for name, question, one, other, outcome, judge in rows:
         q = prompts.setdefault(name, len(prompts))
         for text in (one, other):
@@ -299,7 +299,7 @@ def foretold(arm: Arm, train: Votes, test: Votes, by: str, seed: int) -> Floats:
 
 def _losses(margin: Floats, tie: NDArray[np.bool_]) -> Floats:
     """−log P of what happened; of a tie the mean of both."""
-    return np.where(tie, -0.5 * (log_expit(margin) + log_expit(-margin)), -log_expit(margin))
+    return np.asarray(np.where(tie, -0.5 * (log_expit(margin) + log_expit(-margin)), -log_expit(margin)), np.float64)
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def cells(votes: Votes) -> Iterator[tuple[str, int]]:
 
 
 def measure(votes: Votes, by: str, split: int, lacking: list[str]) -> dict[str, Any]:
-    """Return of each arm, for every unit: votes, decided ones, those foretold rightly (level scores: half), log-loss."""
+    """Return of each arm, for every unit: votes, decided ones, how many of these were foretold rightly, log-loss."""
     judges = 0 if votes.judge is None else len(np.unique(votes.judge))
     few = by == "annotators" and judges <= 10
     fold = votes.folds(by, judges if few else HELD, [0 if few else split, 2312])

@@ -192,6 +192,33 @@ def test_held_out_losses_beside_rankings_of_the_rest():
     assert table[1].new_gain_error == pytest.approx(error)
 
 
+def test_who_votes_by_a_coin_is_foretold_no_better_than_one():
+    prefs, _, _ = drawn(seed(17), annotators=30, camps=1, votes=60)
+    random = np.random.default_rng(seed(18))
+    one = random.integers(8, size=600)
+    other = (one + random.integers(1, 8, size=600)) % 8
+    prefs += cc.Preferences.from_comparisons(one, other, cluster=100 + np.arange(600) % 10)
+    found = cc.camps(prefs, number=2, folds=3)
+    assert found.share == pytest.approx([0.75, 0.25], abs=0.08)
+    assert found.loss[0] < 0.6
+    assert found.loss[1] > np.log(2) - 2 * found.loss_error[1]
+    said = [str(line) for line in found.lines()]
+    assert ["no better than by a coin" in line for line in said] == [False, False, True]
+    assert any("a taste or a habit" in note for note in found.notes)
+
+
+def test_loss_of_a_camp_is_the_mean_over_its_votes():
+    prefs, _, _ = drawn(seed(19), annotators=12, votes=15, items=4)
+    found = cc.camps(prefs, number=2, prior=0.5, folds=2)
+    search = module._Search(_votes(prefs), prefs.clusters, (0.5,), 2, 4, 0)
+    each = np.repeat(search.of_known(2, 0.5).ravel(), search.shares.ravel())
+    camp = np.repeat(np.tile(found.membership.argmax(1)[prefs.cluster], 2), search.shares.ravel())
+    for one in (0, 1):
+        own = each[camp == one]
+        assert found.loss[one] == pytest.approx(own.mean())
+        assert found.loss_error[one] == pytest.approx(own.std() / np.sqrt(len(own)))
+
+
 def _votes(prefs):
     return module._Votes.of(prefs, prefs.cluster.astype(np.int64), len(prefs.clusters), Design.of(prefs, what="camps"))
 

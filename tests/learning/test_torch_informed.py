@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -15,8 +17,6 @@ from concordant.ranking.bradley_terry import bradley_terry
 from seeds import seed
 
 torch = pytest.importorskip("torch")
-import itertools
-
 from concordant import torch as ct  # noqa: E402
 from concordant.torch.informed import CentredSquares  # noqa: E402
 
@@ -113,7 +113,7 @@ def test_squares_have_an_intercept_for_each_query():
     random = np.random.default_rng(0)
     start, target, scores = np.array([0, 3, 3, 5]), random.normal(size=5), random.normal(size=5)
     risk = CentredSquares(torch.tensor(start), torch.tensor(target))
-    parts = [np.arange(a, b) for a, b in itertools.pairwise(start)]
+    parts = [np.arange(a, b) for a, b in pairwise(start)]
     expected = [0.5 * len(p) * np.var(scores[p] - target[p]) if len(p) else 0.0 for p in parts]
     assert risk(torch.tensor(scores)).numpy() == pytest.approx(expected)
     assert risk.take(torch.tensor([2]))(torch.tensor(scores[3:])).item() == pytest.approx(expected[2])

@@ -236,14 +236,11 @@ class _Problem:
         if by_query:
             place = np.argsort(np.argsort(uniform_bits(keys, np.zeros(len(keys), np.uint64)), kind="stable"))
             held = (place % FOLDS == 0)[prefs.query]
-            parts = [(self._learned(scorer, np.where(held, 0, judged)), np.where(held, judged, 0))]
-        else:
-            parts = [(None, judged)]
+            score, judged = self._learned(scorer, np.where(held, 0, judged)), np.where(held, judged, 0)
         shares = []
-        for score, count in parts:
-            for share in deal(prefs.start, count, keys, FOLDS):
-                learned = self._learned(scorer, count - share) if score is None else score
-                shares.append((_part(prefs, count - share), _part(prefs, share), learned))
+        for share in deal(prefs.start, judged, keys, FOLDS):
+            learned = score if by_query else self._learned(scorer, judged - share)
+            shares.append((_part(prefs, judged - share), _part(prefs, share), learned))
 
         def likelihood(tau2: float) -> float:
             value, votes = 0.0, 0.0

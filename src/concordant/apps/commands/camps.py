@@ -33,7 +33,8 @@ ROWS = 15
 def camps(options: CampsOptions) -> None:
     """Print sentences and tables on a terminal, CSV of the rankings into a pipe; notes go to stderr."""
     options.settle()
-    log, named = options.log, {}
+    log = options.log
+    named: dict[str, str] = {}
     if options.engine == "spark":
         raise UsageError("executors of Spark find no camps; leave out --engine spark")
     for option, name in (("--output", options.output), ("--members", options.members)):

@@ -51,6 +51,7 @@ FEW_STARTS, ROUGH = 4, 1e-6
 CERTAIN = 0.9
 """From which probability on it is said that an annotator is in a camp."""
 FEW_VOTES = 5.0
+COIN = float(np.log(2.0))
 EMPTY = 0.1
 """Annotators below which a camp has none."""
 
@@ -102,6 +103,10 @@ class Camps:
     """(camps, features), for features as they were given; None without features."""
     held_out: tuple[HeldOut, ...]
     """For each number of camps that was tried."""
+    loss: Floats
+    """(camps,) log-loss of a held-out vote of those who most probably are in each camp; of a coin it is .693."""
+    loss_error: Floats
+    """Its standard error, over votes; NaN for a camp in which nobody is."""
     prior: float
     log_likelihood: float
     status: str
@@ -187,6 +192,7 @@ class Camps:
             coefficients = {"coefficients": [dict(zip(names, row, strict=True)) for row in self.coefficients.tolist()]}
         return {
             "said": list(map(str, self.lines())), "camps": self.number, "share": self.share.tolist(),
+            "loss": [None if one != one else one for one in self.loss.tolist()],
             "prior": self.prior, "log_likelihood": self.log_likelihood, "status": self.status, **coefficients,
             **{name: table.to_pylist() for name, table in parts.items()}, "notes": list(map(str, self.notes)),
         }  # fmt: skip
@@ -227,12 +233,16 @@ class Camps:
         first, second = self._design.batch.sides(self.prefs)
         order = np.sign(self.score[:, first] - self.score[:, second])
         for camp in range(self.number):
-            text = "camp {camp}: {share} of annotators, {votes:votes}, scores that vary by {spread:.2f}"
+            text = "camp {camp}: {share} of annotators, {votes:votes}"
             named: dict[str, Any] = {"camp": camp + 1, "share": f"{self.share[camp]:.0%}"}
-            named |= {"votes": round(self.membership[:, camp] @ self.votes), "spread": self.score[camp].std()}
+            named |= {"votes": round(float(self.membership[:, camp] @ self.votes))}
             if camp:
                 text += ", {same} of judged pairs in the order of camp 1"
                 named["same"] = f"{(order[camp] == order[0]).mean():.0%}"
+            text += ", held-out votes foretold with log-loss {loss:.3f}"
+            named["loss"] = self.loss[camp]
+            if not self.loss[camp] < COIN - SURE * self.loss_error[camp]:
+                text += ", no better than by a coin"
             if whole:
                 text += ": {first}"
                 named["first"] = " > ".join(str(labels[at]) for at in np.argsort(self._ranks[camp])[:5])
@@ -281,9 +291,8 @@ def camps(
     >>> import concordant as cc
     >>> who = [name for name in "abcd" for _ in range(3)]
     >>> votes = cc.Preferences.from_comparisons(["x", "x", "y"] * 4, ["y", "z", "z"] * 4, cluster=who)
-    >>> print(cc.camps(votes))
+    >>> print(next(cc.camps(votes).lines()))
     one camp of 4 annotators
-    camp 1: 100% of annotators, 12 votes, scores that vary by 2.95: x > y > z
     """
     known = comparisons(prefs, "camps")
     names, _, column = who_judged(known, judge)
@@ -309,12 +318,14 @@ def camps(
     with stage("finding the camps"):
         pairs = votes.pairs(votes.count)
         found = fit_mixture(pairs, best.camps, prior=best.prior, starts=starts, seed=seed)
+    membership = found.membership(pairs)
     value, component = _centred(design, design.times(found.theta.T).T)
     result = Camps(
         names=names, column=column, votes=votes.of_judges(votes.count), share=found.share,
-        membership=found.membership(pairs), score=value, held_out=held, prior=best.prior,
-        coefficients=None if features is None else found.theta / design.scale, log_likelihood=found.value,
-        status=found.status.word, prefs=scale, notes=(), _design=design, _rows=rows, _component=component,
+        membership=membership, score=value, held_out=held, prior=best.prior,
+        log_likelihood=found.value, coefficients=None if features is None else found.theta / design.scale,
+        status=found.status.word, **search.by_camp(best, membership), prefs=scale, notes=(), _design=design,
+        _rows=rows, _component=component,
     )  # fmt: skip
     tried = (number == "auto" and len(held) > 1, best.camps == held[-1].camps, len(priors) > 1)
     return replace(result, notes=(*_notes(result, known, search, found, *tried),))
@@ -342,7 +353,7 @@ def _notes(
         text = "the votes support no more than one camp: {camps:camps} foretell held-out votes {how} ({gain:+.4f} ± "
         text += "{error:.4f} of the log-loss {loss:.4f} of a vote); {ask} shows them all the same"
         how = "no better" if gain <= 0 else "better by no more than chance"
-        numbers = {"camps": best.camps, "how": how, "gain": -gain, "error": error, "loss": here.loss}
+        numbers: dict[str, Any] = {"camps": best.camps, "how": how, "gain": -gain, "error": error, "loss": here.loss}
         yield Note("one camp", text, ask=Setting("number", best.camps), **numbers)
     elif found.number > 1:
         text = "{camps:camps} foretell held-out votes {how} than one (log-loss of a vote {loss:.4f}: {gain:+.4f} ± "
@@ -354,6 +365,10 @@ def _notes(
         sure = int((found.membership.max(1) > CERTAIN).sum())
         text = "which camp somebody is in is sure (probability above {certain:.0%}) for {sure} of {of:annotators}"
         yield Note("sure members", text, certain=CERTAIN, sure=sure, of=len(found.names))
+        text = (
+            "a camp may be a taste or a habit, such as voting for what stands first, or by a coin: {ask} says who does"
+        )
+        yield Note("taste or habit", text, ask="concordant judges")
         if empty := int((found.share * len(found.names) < EMPTY).sum()):
             text = "{empty} of {camps:camps} {empty:is|are} empty: fewer camps fit these votes as well"
             yield Note("empty camps", text, empty=empty, camps=found.number)
@@ -413,7 +428,7 @@ class _Votes:
 
     def of_judges(self, count: Floats | Ints) -> Floats:
         """Return sums of the votes' masses, of each annotator."""
-        return np.bincount(self.judge, count * self.mass, self.judges)
+        return np.asarray(np.bincount(self.judge, count * self.mass, self.judges), np.float64)
 
 
 class _Search:
@@ -477,6 +492,16 @@ class _Search:
             if moved:
                 break
         return at
+
+    def by_camp(self, held: HeldOut, membership: Floats) -> dict[str, Floats]:
+        """Return the loss of a held-out vote, and its standard error, of those who most probably are in each camp."""
+        each, camp = self.of_known(held.camps, held.prior), membership.argmax(1)[self.votes.judge]
+        chosen = camp == np.arange(held.camps)[:, None]
+        mass = chosen @ (self.votes.count * self.votes.mass)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = chosen @ (self.shares * each).sum(0) / mass
+            off = self.shares * (each - np.nan_to_num(mean)[camp] * self.votes.mass) ** 2
+            return {"loss": mean, "loss_error": np.sqrt(chosen @ off.sum(0)) / mass}
 
     def of_known(self, camps: int, prior: float) -> Floats:
         """Return the loss of one of each distinct vote when a fold is held out; shape (folds, votes).

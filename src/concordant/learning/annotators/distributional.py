@@ -242,7 +242,7 @@ def _slope(link: str, margin: Floats) -> Floats:
     """The derivative of the logarithm of Φ or σ."""
     if link == "logistic":
         return np.asarray(expit(-margin), np.float64)
-    return np.exp(-0.5 * margin**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(margin))
+    return np.asarray(np.exp(-0.5 * margin**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(margin)), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,9 +300,9 @@ class _Votes:
         along = d / np.sqrt(one + other)
         of_mean = np.bincount(self.first, along, nodes) - np.bincount(self.second, along, nodes)
         shrink = -d * margin / (one + other)
-        of_level = np.bincount(self.first, shrink * one, nodes) + np.bincount(self.second, shrink * other, nodes)
+        pulled = np.bincount(self.first, shrink * one, nodes) + np.bincount(self.second, shrink * other, nodes)
         centre = free.mean() if X is None else 0.0
-        of_level = np.where(np.abs(free - centre) < STEEPEST, of_level, 0.0)
+        of_level = np.where(np.abs(free - centre) < STEEPEST, pulled, 0.0)
         if X is None:
             of_level = of_level - of_level.mean()
             theta_slope, eta_slope = of_mean, of_level

@@ -75,7 +75,8 @@ class Differences:
         """Return D'v of v (pairs,)."""
         if self.D is not None:
             return np.asarray(value @ self.D, np.float64)
-        return np.bincount(self.first, value, self.width) - np.bincount(self.second, value, self.width)
+        found = np.bincount(self.first, value, self.width) - np.bincount(self.second, value, self.width)
+        return np.asarray(found, np.float64)
 
     def curve(self, weight: Floats) -> Floats:
         """Return D' diag(w) D."""
@@ -225,7 +226,7 @@ def _newton(D: Differences, first: Floats, second: Floats, theta: Floats, prior:
     now, chance = value(margin, theta), expit(margin)
     curve = D.curve(both * chance * (1.0 - chance))
     curve[np.diag_indices_from(curve)] += prior
-    move = np.linalg.solve(curve, D.back(first - both * chance) - prior * theta)
+    move = np.asarray(np.linalg.solve(curve, D.back(first - both * chance) - prior * theta), np.float64)
     length, along = 1.0, D.times(move)
     for _ in range(HALVINGS):
         if value(margin + length * along, theta + length * move) >= now:
