@@ -235,6 +235,11 @@ def _informed(train: Votes, test: Votes, _: Any) -> Floats:
     return _gaps(ranker.predict(train.features), test)
 
 
+def _repaired(train: Votes, test: Votes, ridge: float) -> Floats:
+    ranker = cc.CopelandRanker(ridge=ridge).fit(train.features, train.prefs(judges=True))
+    return _gaps(ranker.predict(train.features), test)
+
+
 def _distributional(train: Votes, test: Votes, _: Any) -> Floats:
     found = cc.distributional(
         train.prefs(), train.features if train.X is not None else None, link="logistic", folds=INNER
@@ -273,6 +278,7 @@ def _gaps(score: Floats, test: Votes) -> Floats:
 ARMS: dict[str, Arm] = {
     USUAL: Arm(_surrogate("ranknet"), RIDGES),
     "aggregated": Arm(_surrogate("difference-graph"), RIDGES),
+    "repaired": Arm(_repaired, RIDGES),
     "informed": Arm(_informed, needs="texts"),
     "distributional": Arm(_distributional, sized=True),
     "camps": Arm(_camps, sized=True, needs="judges"),

@@ -303,14 +303,10 @@ class _Votes:
         pulled = np.bincount(self.first, shrink * one, nodes) + np.bincount(self.second, shrink * other, nodes)
         centre = free.mean() if X is None else 0.0
         of_level = np.where(np.abs(free - centre) < STEEPEST, pulled, 0.0)
-        if X is None:
-            of_level = of_level - of_level.mean()
-            theta_slope, eta_slope = of_mean, of_level
-        else:
-            theta_slope, eta_slope = of_mean @ X, of_level @ X
+        slopes = (of_mean, of_level - of_level.mean()) if X is None else (of_mean @ X, of_level @ X)
         weight = nu if np.isfinite(nu) else 0.0
         value += 0.5 * prior * theta @ theta + 0.5 * weight * eta @ eta
-        return float(value), theta_slope + prior * theta, eta_slope + weight * eta
+        return float(value), slopes[0] + prior * theta, slopes[1] + weight * eta
 
     def fitted(self, mass: Floats, prior: float, nu: float, tolerance: float = TOLERANCE) -> _Fit:
         """Search from equal spreads (ν = ∞: stay there)."""
