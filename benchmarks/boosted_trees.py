@@ -58,6 +58,7 @@ ALIKE = "the fair arm, queries weighed alike"
 REGRESSOR = "AggregationRanker(regressor=trees)"
 OTHERS = (LAMBDAMART, LINEAR, REGRESSOR)
 SEARCHED = "BoostedRanker(), thresholds searched"
+EVERY = "BoostedRanker(), all features in each tree"
 LOSSES = {
     "the pair before: gains and their squares": ["ndcg-pairwise", "gain-regression"],
     "lambda-ndcg alone": "lambda-ndcg",
@@ -250,7 +251,10 @@ class _Graded:
             made: dict[str, Any] = {
                 OURS: partial(BoostedRanker, options={"num_threads": 1}),
                 **{name: partial(BoostedRanker, loss, options={"num_threads": 1}) for name, loss in LOSSES.items()},
-                SEARCHED: partial(BoostedRanker, options={"num_threads": 1, "extra_trees": False}),
+                EVERY: partial(BoostedRanker, options={"num_threads": 1, "feature_fraction": 1.0}),
+                SEARCHED: partial(
+                    BoostedRanker, options={"num_threads": 1, "extra_trees": False, "feature_fraction": 1.0}
+                ),
                 "ListRanker()": ListRanker,
                 "ListRanker(ndcg-pairwise)": partial(ListRanker, "ndcg-pairwise"),
                 "ListRanker(regressor=trees)": partial(ListRanker, regressor=tree),

@@ -202,11 +202,25 @@ def spell(*told: Any) -> tuple[str | None, str | None]:
     return signature, returned
 
 
+def write_llms(app: Sphinx, problem: Exception | None) -> None:
+    """Put the page for language models beside the others, its links leading to these."""
+    shown = {where: f"{page}.html" for page, where in ELSEWHERE.items()}
+
+    def page(found: re.Match[str]) -> str:
+        link = re.sub(r"\.(md|rst)$", ".html", found[1].removeprefix("docs/"))
+        return f"]({shown.get(found[1], link)})"
+
+    if problem is None and app.builder.format == "html":
+        text = (ROOT / "llms.txt").read_text(encoding="utf-8")
+        Path(app.outdir, "llms.txt").write_text(re.sub(r"\]\(([^)]+)\)", page, text), encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx of the above."""
     app.connect("source-read", read_page)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-process-signature", spell)
     app.connect("autodoc-skip-member", leave_out)
+    app.connect("build-finished", write_llms)
     app.add_directive("commands", Commands)
     return {"parallel_read_safe": True}

@@ -63,6 +63,7 @@ def test_the_sdist_makes_the_wheel_of_the_tree(built: tuple[Path, Path, Path]) -
     again, wheel = _contents(built[1]), _contents(built[2])
     assert again.keys() == wheel.keys()
     assert [name for name in wheel if wheel[name] != again[name]] == []
+    assert built[1].read_bytes() == built[2].read_bytes()  # the same bits, whoever builds it
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path, Path]) -> None:
@@ -99,7 +100,9 @@ def test_the_sdist_holds_what_tests_and_documents_need(built: tuple[Path, Path, 
         or name.endswith((".pyc", ".log", ".tmp"))
     ]
     assert stray == []
-    assert {name.partition("/")[0] for name in names if "/" in name} == {"benchmarks", "docs", "src", "tests", "tools"}
+    assert {name.partition("/")[0] for name in names if "/" in name} == {
+        *(".devcontainer", ".github", "benchmarks", "docs", "recipe", "src", "tests", "tools")
+    }
 
 
 def test_the_metadata_say_what_the_package_is(built: tuple[Path, Path, Path]) -> None:

@@ -189,5 +189,8 @@ def test_site_is_built(tmp_path: Path) -> None:
     for name in _listed():
         assert any(f'id="{name}"' in text for text in pages.values()), f"{name} is on no page"
     assert not [name for name, text in pages.items() if "TypeAliasForwardRef" in text], "signatures nobody wrote so"
+    links = re.findall(r"\]\(([^)]+)\)", (tmp_path / "site" / "llms.txt").read_text(encoding="utf-8"))
+    assert links
+    assert set(links) <= set(pages)
     loaded = r'<(?:script|link|img|iframe)\b[^>]*(?:src|href)="(?:https?:)?//'
     assert not [name for name, text in pages.items() if re.search(loaded, text)], "pages that need a network"

@@ -55,7 +55,7 @@ def test_every_pinned_dependency_fits_what_the_package_asks_for(extra: str) -> N
         assert wanted.specifier.contains(versions[canonicalize_name(wanted.name)]), str(wanted)
 
 
-@pytest.mark.parametrize("extra", ["spark", "figures", "onnx", "serve", "docs"])
+@pytest.mark.parametrize("extra", ["boosted", "spark", "figures", "onnx", "serve", "docs"])
 def test_the_lowest_versions_are_the_ones_tested(extra: str) -> None:
     """Each lower bound is the version in constraints-lowest.txt, which ``make test-lowest`` runs with."""
     versions = pinned("constraints-lowest.txt")
@@ -121,3 +121,42 @@ def test_help_does_not_pay_for_numpy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+# -- what others build it with -----------------------------------------------------------------------------------------
+def test_workflows_run_each_python_that_the_package_names() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))["jobs"]
+    named = [one.rpartition(" ")[2] for one in PROJECT["classifiers"] if ":: Python :: 3." in one]
+    assert jobs["suite"]["strategy"]["matrix"]["python"] == named
+    release = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    assert release["publish"]["permissions"] == {"id-token": "write"}  # no password is kept anywhere
+    assert "vars.PUBLISH" in release["publish"]["if"]
+
+
+def test_the_image_copies_what_is_there_and_is_not_run_as_root() -> None:
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    taken = [name for line in lines if line.startswith("COPY ") and "--from" not in line for name in line.split()[1:-1]]
+    let_in = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert taken
+    assert all((ROOT / name).exists() and f"!{name}" in let_in for name in taken)
+    after = lines[max(place for place, line in enumerate(lines) if line.startswith("FROM ")) :]
+    assert [line for line in after if line.startswith("USER ")] == ["USER 10001"]
+
+
+def test_the_recipe_asks_for_what_the_package_asks_for() -> None:
+    said = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert said["context"]["version"] == concordant.__version__
+    assert said["about"]["summary"] == PROJECT["description"]
+    named = [one.replace("python-duckdb", "duckdb").replace(" ", "") for one in said["requirements"]["run"]]
+    assert sorted(named) == sorted([*PROJECT["dependencies"], "python>=${{python_min}}"])
+    assert all((ROOT / name).exists() for name in said["about"]["license_file"])
+
+
+def test_the_page_for_language_models_names_every_page() -> None:
+    links = re.findall(r"^- \[[^]]+\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = re.findall(r"^- \[[^]]+\]\(([^)#:]+)\)", index, re.MULTILINE)
+    assert all((ROOT / name).exists() for name in links)
+    assert {name.removeprefix("docs/") for name in links if name.startswith("docs/")} == {
+        name for name in pages if not name.startswith("project/")
+    }

@@ -7,6 +7,7 @@ import pytest
 
 import concordant as cc
 from concordant.learning.rankers.slopes import CentredSquares, EdgeSlopes, GainSlopes, InformedSlopes, LambdaSlopes
+from concordant.learning.rankers.stopping import Likelihood
 from concordant.losses.objective import Population, Relevance
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
@@ -140,6 +141,30 @@ def test_trees_learn_from_judgments_what_no_linear_scorer_can(loss):
     for name, losses in ranker.curve_.items():
         stages = {one["loss"]: one["iterations"] for one in ranker.status_["stopped"]}[name]
         assert losses[stages] == min(losses) < losses[0]
+
+
+def test_no_trees_where_held_out_judgments_are_those_of_a_coin():
+    X, query, item, _ = curved()
+    grown = 0
+    for draw in range(4):
+        rng = np.random.default_rng(draw)
+        first = rng.integers(0, 12, 800) + 12 * (where := rng.integers(0, 60, 800))
+        second = 12 * where + (first % 12 + rng.integers(1, 12, 800)) % 12
+        ranker = cc.BoostedRanker(rounds=60, leaf_rows=5).fit(
+            (X, query, item), cc.Preferences.from_comparisons(first, second, where)
+        )
+        assert [one["iterations"] for one in ranker.status_["stopped"]] == [0, 0]
+        grown += sum(int(np.argmin(losses)) > 0 for losses in ranker.curve_.values())
+    assert grown and any("than by a coin" in note for note in ranker.status_["notes"])  # chance would have grown some
+
+
+def test_how_far_judgments_are_likelier_than_by_a_coin():
+    """Each judgment by itself, straight from the formula."""
+    votes = cc.Preferences.from_comparisons([0, 0, 1, 3], [1, 1, 0, 2], [0, 0, 0, 1])
+    scores, weight = np.array([0.7, -0.2, 0.4, 0.1]), np.array([1.0, 0.5])
+    won, lost = np.array([0.7, 0.7, -0.2, 0.1]), np.array([-0.2, -0.2, 0.7, 0.4])
+    each = np.repeat(weight, [3, 1]) * (np.log(2) - np.log1p(np.exp(lost - won)))
+    assert Likelihood.of(votes, weight).over_a_coin(scores) == pytest.approx([each.sum(), (each**2).sum()])
 
 
 def test_trees_learn_by_lambdas_of_grades():

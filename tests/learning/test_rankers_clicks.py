@@ -19,6 +19,7 @@ from concordant.learning.features.matrix import Features
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.boosted import BoostedRanker, regressed
 from concordant.learning.rankers.columns import WholeColumns
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edges import EdgeRanker
@@ -32,6 +33,7 @@ from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.metrics.err import err
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.splits import folds
 from concordant.ranking.ranked_lists import examinations, examined_only
 from concordant.ranking.structures import STRUCTURES
@@ -235,8 +237,28 @@ def test_items_that_nobody_examined_are_not_learned_from() -> None:
         assert one.coef_ == pytest.approx(two.coef_, rel=1e-9)
         notes = [note for note in one.status_["notes"] if note.code == "rows without judgment"]
         assert notes[0].numbers["rows"] == len(unseen) and "never examined" in notes[0]
+    trees = [
+        BoostedRanker(rounds=8, leaf_rows=5).fit(Features.of(Z, np.arange(len(X)), query), prefs) for Z in (X, other)
+    ]
+    assert (
+        trees[0].predict(X) == pytest.approx(trees[1].predict(X), rel=1e-9)
+        and trees[0].status_["stopped"][0]["of"] == 8
+    )
     named = Judged.of(prefs, item=np.arange(len(X)), query=query)
     assert clone(ranker).fit(X, named).coef_ == pytest.approx(one.coef_, rel=1e-12)
+
+
+def test_trees_of_a_part_have_no_gradient_at_what_it_leaves_unexamined() -> None:
+    draw = np.random.default_rng(5)
+    groups, unknown = Ragged.of_sizes(np.array([6, 4, 5])), draw.random(15) < 0.3
+    Z, target, weight = draw.normal(size=(15, 2)), draw.normal(size=15), np.array([0.2, 0.5, 0.3])
+    other = np.where(unknown[:, None], 7.0, Z), np.where(unknown, -3.0, target)
+    one, two = (regressed("gain-regression", *given, groups, weight, unknown) for given in ((Z, target), other))
+    assert unknown.sum() > 3 and one.theta == pytest.approx(two.theta, rel=1e-12)
+    scores = draw.normal(size=15)
+    slope, curvature = one.slopes(scores)
+    assert (slope[unknown] == 0).all() and (curvature[unknown] == 0).all()
+    assert slope == pytest.approx(two.slopes(scores)[0]) and groups.sums(slope) == pytest.approx(0, abs=1e-12)
 
 
 def scarce_log() -> tuple[Features, Preferences, np.ndarray]:

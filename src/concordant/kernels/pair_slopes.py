@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from concordant.kernels.compiled import reordered
+import numpy as np
+
+from concordant.kernels.compiled import compiled, reordered
 
 MANY = 1e150
 
@@ -57,6 +59,14 @@ def gain_losses(score, gain, start, first, last, value):  # type: ignore[no-unty
                     product = 1.0
             total += gain[j] * (logarithm + math.log(product))
         value[query] = total
+
+
+@compiled
+def falling(score, start, first, last, order):  # type: ignore[no-untyped-def]
+    """Set the places of queries first … last by falling score, those of equal score as they come."""
+    for query in range(first, last):
+        begin, end = start[query], start[query + 1]
+        order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
 
 
 @reordered

@@ -27,7 +27,7 @@ def lightgbm() -> Any:
     try:
         return importlib.import_module("lightgbm")
     except ImportError:
-        raise UsageError("BoostedRanker grows its trees with LightGBM: pip install lightgbm") from None
+        raise UsageError("BoostedRanker grows its trees with LightGBM: pip install 'concordant[boosted]'") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from concordant.kernels.arrays import in_ranges
-from concordant.kernels.pair_slopes import gain_losses, gain_pairs, lambda_pairs
+from concordant.kernels.pair_slopes import falling, gain_losses, gain_pairs, lambda_pairs
 from concordant.learning.features.matrix import Matrix
 from concordant.losses.objective import Objective
 from concordant.preferences.graphs import Batch
@@ -147,12 +147,12 @@ class LambdaSlopes:
 
     def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return gradient and curvature."""
-        groups = self.groups
-        order = np.lexsort((-scores, groups.owner))
-        falling, gains = scores[order], self.gain[order]
-        relative = np.exp(np.maximum(falling - groups.spread(groups.most(scores)), -FAR))
+        groups, start, order = self.groups, self.groups.start, np.empty(len(scores), np.int64)
+        in_ranges(lambda first, last: falling(scores, start, first, last, order), groups.sizes)
+        ordered, gains = scores[order], self.gain[order]
+        relative = np.exp(np.maximum(ordered - groups.spread(groups.most(scores)), -FAR))
         discount = 1.0 / np.log2(2.0 + np.arange(int(groups.sizes.max(initial=0))))
-        share, start, sums = self._share, groups.start, np.zeros((2, len(scores)))
+        share, sums = self._share, np.zeros((2, len(scores)))
         cost = groups.sizes * np.minimum(groups.sizes, TOP)
         in_ranges(
             lambda first, last: lambda_pairs(relative, gains, discount, share, start, first, last, TOP, *sums), cost

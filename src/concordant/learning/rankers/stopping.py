@@ -93,6 +93,15 @@ class Likelihood:
         each = share * np.logaddexp(0.0, -margin) + (1.0 - share) * np.logaddexp(0.0, margin)
         return float(self.weight @ each) / max(float(self.weight.sum()), 1e-300)
 
+    def over_a_coin(self, scores: Floats) -> Floats:
+        """Return by how much judgments are likelier than by equal scores, in sum, and the sum of squares over them."""
+        graphs = self.batch.graphs
+        margin = scores[graphs.first] - scores[graphs.second]
+        times = self.weight / np.maximum(graphs.above + graphs.below, 1e-300)
+        gain = np.log(2.0) - np.logaddexp(0.0, [-margin, margin])
+        count = np.array([graphs.above, graphs.below])
+        return np.array([np.sum(count * times * gain), np.sum(count * (times * gain) ** 2)])
+
 
 @dataclass(frozen=True)
 class Growth:
