@@ -279,7 +279,7 @@ ARMS: dict[str, Arm] = {
     USUAL: Arm(_surrogate("ranknet"), RIDGES),
     "aggregated": Arm(_surrogate("difference-graph"), RIDGES),
     "repaired": Arm(_repaired, RIDGES),
-    "informed": Arm(_informed, needs="texts"),
+    "informed": Arm(_informed, sized=True, needs="texts"),
     "distributional": Arm(_distributional, sized=True),
     "camps": Arm(_camps, sized=True, needs="judges"),
 }

@@ -207,6 +207,19 @@ def test_who_votes_by_a_coin_is_foretold_no_better_than_one():
     assert any("a taste or a habit" in note for note in found.notes)
 
 
+def test_scorers_of_features_are_chosen_by_whole_queries():
+    random = np.random.default_rng(seed(20))
+    query, who = random.integers(12, size=300), random.integers(9, size=300)
+    winner, loser = query * 4 + random.integers(2, size=300), query * 4 + 2 + random.integers(2, size=300)
+    prefs = cc.Preferences.from_comparisons(winner, loser, query, cluster=who)
+    design = Design.of(prefs, (random.normal(size=(48, 2)), np.arange(48) // 4, np.arange(48)), what="camps")
+    votes = module._Votes.of(prefs, prefs.cluster.astype(np.int64), 9, design)
+    shares = module._Search(votes, prefs.clusters, (1.0,), 3, 2, 0).shares
+    assert (shares.sum(0) == prefs.count).all()
+    for one in range(12):
+        assert (shares[:, prefs.query == one].sum(1) > 0).sum() == 1
+
+
 def test_loss_of_a_camp_is_the_mean_over_its_votes():
     prefs, _, _ = drawn(seed(19), annotators=12, votes=15, items=4)
     found = cc.camps(prefs, number=2, prior=0.5, folds=2)

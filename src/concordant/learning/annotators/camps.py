@@ -3,7 +3,8 @@
 The model, a mixture of Bradley–Terry models over annotators, and how it is fitted stand in
 ``concordant.learning.annotators.mixture``. How many camps there are, votes that the fit has not seen decide: each
 annotator's are dealt into folds, and a held-out vote of an annotator is foretold by the chances of the camps, each as
-probable as the annotator's other votes make it. More camps are taken only where they foretell surely better: by more
+probable as the annotator's other votes make it. (Scorers of features are for new answers: from ten queries on whole
+queries are held out, not votes.) More camps are taken only where they foretell surely better: by more
 than 1.64 standard errors of the mean difference, over votes, for it is these annotators who are foretold. The precision
 λ of the prior on scores (of features: on their coefficients, of standardised features) is chosen with it.
 
@@ -48,6 +49,8 @@ ITEM_PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 FEATURE_PRIORS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 FEW_STARTS, ROUGH = 4, 1e-6
 """Starts of a fit to a part of the votes, and the change of the likelihood of a vote that ends it."""
+FEW_QUERIES = 10
+"""Queries from which on whole ones are held out where there are features."""
 CERTAIN = 0.9
 """From which probability on it is said that an annotator is in a camp."""
 FEW_VOTES = 5.0
@@ -57,7 +60,7 @@ EMPTY = 0.1
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class Foretold:
     """How so many camps foretell votes that they have not seen; losses are natural logarithms, per vote."""
 
     camps: int
@@ -101,7 +104,7 @@ class Camps:
     """(camps, nodes): the score of each item of each query, whose mean over what comparisons connect is 0."""
     coefficients: Floats | None
     """(camps, features), for features as they were given; None without features."""
-    held_out: tuple[HeldOut, ...]
+    held_out: tuple[Foretold, ...]
     """For each number of camps that was tried."""
     loss: Floats
     """(camps,) log-loss of a held-out vote of those who most probably are in each camp; of a coin it is .693."""
@@ -180,7 +183,7 @@ class Camps:
         )
 
     def held_out_table(self) -> pa.Table:
-        """Return the fields of ``HeldOut``, a row for each number of camps that was tried."""
+        """Return the fields of ``Foretold``, a row for each number of camps that was tried."""
         return pa.Table.from_pylist([vars(one) for one in self.held_out])
 
     def to_dict(self) -> dict[str, Any]:
@@ -405,6 +408,8 @@ class _Votes:
     count: Ints
     judges: int
     D: Differences
+    query: Ints | None
+    """The query of each vote where whole queries are held out."""
 
     @classmethod
     def of(cls, prefs: Comparisons, judge: Ints, judges: int, design: Design) -> _Votes:
@@ -415,7 +420,9 @@ class _Votes:
         pairs, pair = np.unique(first * width + second, return_inverse=True)
         D = Differences.of(pairs // width, pairs % width, width, design.X)
         won = np.where(winner < loser, won, 1.0 - won)
-        return cls(judge, pair.astype(np.int64), won, masses(prefs), prefs.count.astype(np.int64), judges, D)
+        count, query = prefs.count.astype(np.int64), prefs.query.astype(np.int64)
+        held = query if design.X is not None and len(prefs.queries) >= FEW_QUERIES else None
+        return cls(judge, pair.astype(np.int64), won, masses(prefs), count, judges, D, held)
 
     def pairs(self, count: Ints) -> Pairs:
         """Return the sums of so many of each vote."""
@@ -438,20 +445,24 @@ class _Search:
         self, votes: _Votes, names: Labels, priors: tuple[float, ...], folds: int, starts: int, seed: int
     ) -> None:
         self.votes, self.priors = votes, priors
-        order = np.argsort(votes.judge, kind="stable")
         keys = label_keys(names, seed)
-        start = Ragged.counted(votes.judge[order], votes.judges).start
-        self.shares = np.zeros((folds, len(order)), np.int64)
-        self.shares[:, order] = deal(start, votes.count[order], keys, folds)
+        if votes.query is None:
+            order = np.argsort(votes.judge, kind="stable")
+            start = Ragged.counted(votes.judge[order], votes.judges).start
+            self.shares = np.zeros((folds, len(order)), np.int64)
+            self.shares[:, order] = deal(start, votes.count[order], keys, folds)
+        else:
+            fold = np.random.default_rng(seed).permutation(int(votes.query.max()) + 1) % folds
+            self.shares = np.where(fold[votes.query] == np.arange(folds)[:, None], votes.count, 0)
         self.fold = np.empty(votes.judges, np.int64)
         self.fold[np.argsort(keys, kind="stable")] = np.arange(votes.judges) % folds
         self.mass = votes.of_judges(votes.count)
         self.fit = partial(fit_mixture, starts=starts, seed=seed, still=ROUGH)
         self.known: dict[tuple[int, float], Floats] = {}
 
-    def table(self, numbers: Iterable[int]) -> tuple[HeldOut, ...]:
+    def table(self, numbers: Iterable[int]) -> tuple[Foretold, ...]:
         """Return how each number of camps does, with the prior that is best for it."""
-        found: list[HeldOut] = []
+        found: list[Foretold] = []
         at, new = len(self.priors) // 2, np.zeros(0)
         for camps in steps("numbers of camps", list(numbers)):
             at = self._best_prior(camps, at)
@@ -459,7 +470,7 @@ class _Search:
             loss, of_new = self.of_known(camps, prior), self.of_new(camps, prior)
             new = new if found else of_new
             total = float(self.mass.sum())
-            here = HeldOut(camps, prior, self._total(loss) / total, 0.0, 0.0, float(of_new.sum()) / total, 0.0, 0.0)
+            here = Foretold(camps, prior, self._total(loss) / total, 0.0, 0.0, float(of_new.sum()) / total, 0.0, 0.0)
             if found:
                 gain, error = self.gain(found[0], here)
                 here = replace(here, gain=gain, gain_error=error)
@@ -469,7 +480,7 @@ class _Search:
             found.append(here)
         return tuple(found)
 
-    def gain(self, one: HeldOut, other: HeldOut) -> tuple[float, float]:
+    def gain(self, one: Foretold, other: Foretold) -> tuple[float, float]:
         """Return how much less a held-out vote loses with the other, and the standard error, over votes."""
         less = self.of_known(one.camps, one.prior) - self.of_known(other.camps, other.prior)
         total = float(self.mass.sum())
@@ -493,7 +504,7 @@ class _Search:
                 break
         return at
 
-    def by_camp(self, held: HeldOut, membership: Floats) -> dict[str, Floats]:
+    def by_camp(self, held: Foretold, membership: Floats) -> dict[str, Floats]:
         """Return the loss of a held-out vote, and its standard error, of those who most probably are in each camp."""
         each, camp = self.of_known(held.camps, held.prior), membership.argmax(1)[self.votes.judge]
         chosen = camp == np.arange(held.camps)[:, None]

@@ -47,15 +47,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 LINKS = ("probit", "logistic")
 ITEM_PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-FEATURE_PRIORS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+FEATURE_PRIORS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 SPREAD_PRIORS = (np.inf, 1000.0, 100.0, 10.0, 1.0)
 FEW_QUERIES = 10
 """Queries from which on whole ones are held out where there are features, as the scorer is for new ones."""
 STEEPEST = 5.0
 """Size of log s, at most, beyond which a vote says nothing more."""
 SURE = 1.64
-TOLERANCE, ROUGH, STEPS = 1e-7, 1e-4, 2_000
-"""Largest derivative, per vote, that ends a search; that of a fit to a part of the votes; steps at most."""
+EXACT, ROUGH = (1e-7, 2_000), (1e-4, 300)
+"""Largest derivative, per vote, that ends a search, and its steps at most; those of a fit to a part of the votes."""
 HALF = 0.5 * np.log(2.0)
 
 
@@ -308,7 +308,7 @@ class _Votes:
         value += 0.5 * prior * theta @ theta + 0.5 * weight * eta @ eta
         return float(value), slopes[0] + prior * theta, slopes[1] + weight * eta
 
-    def fitted(self, mass: Floats, prior: float, nu: float, tolerance: float = TOLERANCE) -> _Fit:
+    def fitted(self, mass: Floats, prior: float, nu: float, effort: tuple[float, int] = EXACT) -> _Fit:
         """Search from equal spreads (ν = ∞: stay there)."""
         size = len(self.design.batch.item) if self.design.X is None else self.design.X.shape[1]
         scale = 1.0 / max(float(mass.sum()), 1e-300)
@@ -322,7 +322,8 @@ class _Votes:
             value, *slopes = self.objective(mass, free[:size], free[size:], prior, nu)
             return value * scale, np.concatenate(slopes) * scale
 
-        options = {"maxiter": STEPS, "gtol": tolerance, "ftol": 0.0, "maxcor": 20, "maxfun": 4 * STEPS}
+        tolerance, most = effort
+        options = {"maxiter": most, "gtol": tolerance, "ftol": 0.0, "maxcor": 20, "maxfun": 4 * most}
         found = minimize(of_means, none, jac=True, method="L-BFGS-B", options=options)
         theta, eta = found.x, none
         if np.isfinite(nu):
