@@ -18,8 +18,7 @@ RUN apt-get update \
     && useradd --uid 10001 --create-home concordant
 COPY --from=built /opt/concordant /opt/concordant
 ENV PATH=/opt/concordant/bin:$PATH \
-    PYTHONUNBUFFERED=1 \
-    NUMBA_CACHE_DIR=/home/concordant/.cache/numba
+    PYTHONUNBUFFERED=1
 USER 10001
 WORKDIR /data
 EXPOSE 8000

@@ -34,7 +34,7 @@ test: $(VENV)/.test-stamp
 fuzz: $(VENV)/.test-stamp
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-# not with the lowest versions: figures of pages and a converter that are those of later ones, Spark, clusters, browsers
+# not with the lowest versions: TRL, which wants a later Arrow; figures of pages and a converter that are those of later ones, Spark, clusters, browsers
 test-lowest: .venv-lowest/.stamp
 	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup tests --ignore-glob='tests/apps/test_spark_*' \
 		--ignore-glob='tests/test_docs*' --ignore-glob='tests/apps/test_reproduction_*' --ignore=tests/apps/test_report_browser.py \
@@ -75,7 +75,7 @@ $(VENV)/.base-stamp: $(VENV)/.made pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.test-stamp: $(VENV)/.made pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[test]"
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[test,trl]"
 	touch $@ $(VENV)/.base-stamp $(VENV)/.docs-stamp
 
 $(VENV)/.docs-stamp: $(VENV)/.made pyproject.toml constraints.txt

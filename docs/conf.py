@@ -49,6 +49,8 @@ TypeAliasForwardRef.__repr__ = lambda self: str(self.name)  # type: ignore[metho
 autodoc_default_options = {"members": True, "inherited-members": "BaseEstimator,ValueError,tuple,Module"}
 EXTRAS = (
     "torch",
+    "trl",
+    "datasets",
     "pyspark",
     "py4j",
     "pandas",

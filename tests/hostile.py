@@ -165,6 +165,13 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "look": READING
     | {"--top": INTS, "--ranks": FLAG, "--direct": FLAG, "--ask": INTS, "--level": FLOATS, "--pool": FLAG}
     | {"--rows": INTS, "--quiet": FLAG},
+    "pairs": {
+        name: of
+        for name, of in READING.items()
+        if name not in ("--clicks", "--master", "--cluster", "--pool", "--no-pool")
+    }
+    | {"--texts": ["votes.csv", "items.csv", "no.csv", ""], "--prompts": ["votes.csv", "x", ""], "--level": FLAG}
+    | {"--quiet": FLAG},
     "judges": READING
     | {"--judge": COLUMNS, "--covariate": COLUMNS, "--match": COLUMNS, "--these": FLAG, "--level": FLOATS}
     | {
@@ -232,7 +239,9 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
 OPTIONS["doctor"] = {"--json": FLAG, "--quiet": FLAG}
 COMMANDS = list(OPTIONS)
 WRITES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("compare", "look", "score", "report", "counterexample", "reproduce", "demo"), ("output",)),
+    **dict.fromkeys(
+        ("compare", "look", "pairs", "score", "report", "counterexample", "reproduce", "demo"), ("output",)
+    ),
     "doctor": ("output",),
     "rank": ("output", "coefficients", "paths", "positions"),
     "explain": ("output", "abilities"),
@@ -260,6 +269,7 @@ READS: dict[str, tuple[str, ...]] = {
     "tree": ("log",),
     "scores": ("file",),
     "look": ("log",),
+    "pairs": ("log", "texts", "prompts"),
     "judges": ("log", "model_judge"),
     "camps": ("log", "features"),
     "fit": ("log", "features", "propensities", "validate"),
@@ -729,6 +739,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "explain": _explain,
     "tree": _tree,
     "look": _rank,
+    "pairs": _rank,
     "judges": _judges,
     "camps": _camps,
     "fit": _fit,

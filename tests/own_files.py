@@ -6,6 +6,7 @@ Votes, features and labels are those of tests/data/clueweb09; clicks are drawn f
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -74,6 +75,36 @@ def clicks() -> pa.Table:
     return pa.table(dict(zip(names, map(list, zip(*rows)))))
 
 
+def answers(number: int) -> Callable[[str], None]:
+    """Return what writes JSON lines of votes of several people on answers, drawn."""
+    better = (3, 2, 0, 1)  # of the answers below
+    topics = ("tea", "rain", "bread", "tides", "bees", "chess", "glass", "maps", "salt", "wool")
+
+    def write(name: str) -> None:
+        draw = np.random.default_rng(number)
+        with open(name, "w", encoding="utf-8") as file:
+            for topic in topics:
+                said = [
+                    f"{topic}, in short",
+                    f"{topic}, with reasons and an example",
+                    f"I cannot help with {topic}",
+                    f"{topic}! {topic}!",
+                ]
+                for _ in range(40):
+                    one, other = draw.choice(4, 2, replace=False)
+                    ahead = 1 / (1 + np.exp(-0.8 * np.sign(better[one] - better[other])))
+                    winner = "tie" if draw.random() < 0.1 else "left" if draw.random() < ahead else "right"
+                    row = {
+                        "prompt": f"Tell me about {topic}.",
+                        "left": said[one],
+                        "right": said[other],
+                        "winner": winner,
+                    }
+                    file.write(json.dumps(row | {"worker": int(draw.integers(12))}) + "\n")
+
+    return write
+
+
 def unpacked(source: Path) -> Callable[[str], None]:
     """Return what copies a gzip file, unpacked."""
 
@@ -113,6 +144,8 @@ FILES = {
     "labels.parquet": written(labels),
     "labels.txt": unpacked(CLUEWEB / "test.txt.gz"),
     "results.csv": unpacked(FOOTBALL),
+    "answers.jsonl": answers(1),
+    "new-answers.jsonl": answers(2),
 }
 
 if __name__ == "__main__":

@@ -213,6 +213,10 @@ COMMANDS: dict[str, dict[str, str]] = {
         "ranks": "look food.csv --ranks --direct",
         "orders": "look pairs.csv --pool --top 2",
     },
+    "pairs": {
+        "votes": "pairs votes.csv -o pairs.jsonl",
+        "level": "pairs pairs.csv --level -o pairs.parquet",
+    },
     "tree": {
         "prompts": "tree votes.csv --by prompt --cluster worker --max-depth 1 --picture tree.svg -o tree.json",
         "neutral": "tree results.csv.gz --by neutral --by date --min-judgments 900 --max-depth 1",
@@ -682,6 +686,13 @@ def fragile() -> Any:
 
 
 @call("rank")
+def reward_pairs() -> Any:
+    found = cc.pairs("votes.csv", level=True)
+    assert type(found) is cc.Pairs
+    return {"said": str(found), "rows": found.to_arrow(), "ceiling": found.ceiling, "notes": found.notes}
+
+
+@call("rank")
 def trees() -> Any:
     votes = cc.read("results.csv.gz", cluster=["date", "neutral"])
     tree = cc.ranking_tree(votes, "neutral", max_depth=1, interval="none", ties="davidson", min_judgments=500)
@@ -1140,6 +1151,8 @@ def torch_parts() -> Any:
         "gains": ct.against_all(scores, scores.abs(), torch.tensor([0, 6, 12])).numpy(),
         "sums": ct.per_graph(scores, graph, 2).numpy(),
         "graded": ct.GradedObjective(torch.tensor([0, 6, 12]), scores.abs())(scores).numpy(),
+        "batches": [*ct.PromptBatches([*"abacbda"], 3, seed=1)],
+        "agreed": ct.vote_metrics(scores, -scores, scores.abs(), 2 + scores),
         "loss": [ct.PreferenceLoss(name)(scores, graph, winner, loser).numpy() for name in OF_PREFERENCES],
     }
 

@@ -79,6 +79,7 @@ INSIDE_FUNCTIONS = {
         ("learning/rankers/choosing.py", f"concordant.learning.rankers.{name}"): "start-up time of audit: scikit-learn"
         for name in ("regressors", "stopping")
     },
+    ("apps/doctor/examine.py", "concordant.boards.ranked_scores"): "start-up time: SciPy's statistics, for scores only",
     ("apps/commands/__init__.py", "pyarrow"): "start-up time: help needs none",
     ("apps/models/regressors.py", "concordant.kernels.tree_walks"): "start-up time: Numba, for many rows only",
     ("auditing/transitivity.py", "concordant.kernels.paths"): "start-up time: Numba, for many paths only",
@@ -110,6 +111,7 @@ MODULES = {"scikit-learn": "sklearn"}
 """Dependencies whose module has another name."""
 EXTRAS = {
     "torch": ("torch",),
+    "torch/trl.py": ("torch", "trl", "datasets"),
     "spark.py": ("pyspark",),
     "apps/spark": ("pyspark", "py4j"),
     "apps/serve": ("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_core"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ def test_page_runs(path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.
 def _need(what: str, page: Page, request: pytest.FixtureRequest) -> None:
     if what.startswith("shared "):
         shared_data(what.removeprefix("shared "))
+    elif what == "trl":
+        warnings.simplefilter("default")  # those of its libraries are not ours
+        for name in ("HF_HUB_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
+            request.getfixturevalue("monkeypatch").setenv(name, "1")
+        pytest.importorskip("trl", reason="TRL is not installed: the extra [trl]", exc_type=ImportError)
     elif what == "spark":
         page.names["spark"] = request.getfixturevalue("spark")
     else:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from concordant.abstention.near_pairs import near_pairs
     from concordant.abstention.ranker import AbstainingRanker
+    from concordant.apps.doctor.examination import Examination
+    from concordant.apps.doctor.examine import doctor
     from concordant.apps.export.card import model_card
     from concordant.apps.export.export import export_model
     from concordant.apps.models.saving import load_model, save_model
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from concordant.learning.features.normalising import Normaliser
     from concordant.learning.features.reading import read_features, read_judged
     from concordant.learning.features.streamed import FeatureFile
+    from concordant.learning.pairs import Pairs, pairs
     from concordant.learning.rankers.aggregation import AggregationRanker
     from concordant.learning.rankers.boosted import BoostedRanker
     from concordant.learning.rankers.boosting import RankBoostRanker
@@ -94,6 +97,7 @@ _HOMES = {
     "Diagnosis": "learning.rankers.diagnosis",
     "Distributional": "learning.annotators.distributional",
     "EdgeRanker": "learning.rankers.edges",
+    "Examination": "apps.doctor.examination",
     "FeatureFile": "learning.features.streamed",
     "Features": "learning.features.matrix",
     "Fragility": "boards.fragility",
@@ -104,6 +108,7 @@ _HOMES = {
     "ListRanker": "learning.rankers.lists",
     "NoMaximumLikelihood": "errors",
     "Normaliser": "learning.features.normalising",
+    "Pairs": "learning.pairs",
     "Paths": "ranking.over_time",
     "PredictionPowered": "boards.prediction_powered",
     "Preferences": "preferences.preferences",
@@ -131,6 +136,7 @@ _HOMES = {
     "cross_validate": "ranking.cross_validation",
     "discounted": "preferences.times",
     "distributional": "learning.annotators.distributional",
+    "doctor": "apps.doctor.examine",
     "err": "losses.metrics.err",
     "explain": "ranking.explaining",
     "export_model": "apps.export.export",
@@ -146,6 +152,7 @@ _HOMES = {
     "model_card": "apps.export.card",
     "near_pairs": "abstention.near_pairs",
     "optimal_order": "ranking.kemeny",
+    "pairs": "learning.pairs",
     "pairwise_abstention_loss": "abstention.losses",
     "pairwise_loss": "losses.metrics.pairwise",
     "precision": "losses.metrics.relevant",
@@ -183,6 +190,7 @@ __all__ = [
     "Diagnosis",
     "Distributional",
     "EdgeRanker",
+    "Examination",
     "FeatureFile",
     "Features",
     "Fragility",
@@ -193,6 +201,7 @@ __all__ = [
     "ListRanker",
     "NoMaximumLikelihood",
     "Normaliser",
+    "Pairs",
     "Paths",
     "PredictionPowered",
     "Preferences",
@@ -220,6 +229,7 @@ __all__ = [
     "cross_validate",
     "discounted",
     "distributional",
+    "doctor",
     "err",
     "explain",
     "export_model",
@@ -235,6 +245,7 @@ __all__ = [
     "ndcg",
     "near_pairs",
     "optimal_order",
+    "pairs",
     "pairwise_abstention_loss",
     "pairwise_loss",
     "precision",

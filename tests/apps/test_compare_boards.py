@@ -7,6 +7,7 @@ import pytest
 from test_command import call, rows
 
 import concordant as cc
+from concordant.boards.saved_boards import saved_changes
 
 OLD = "winner,loser,judge,day\n" + "".join(
     f"{a},{b},j{i % 7},2026-01-{1 + i % 20:02d}\n"
@@ -79,3 +80,31 @@ def test_what_is_refused(logs, capsys, more, said):
 def test_two_logs_are_not_divided(logs, capsys):
     status, _, err = call(capsys, "compare", *logs, "--by", "day", "--since", "2026-02-01")
     assert status == 2 and "--by does nothing here: there are two logs" in err
+
+
+@pytest.mark.parametrize("endings", [("csv", "json"), ("parquet", "jsonl"), ("tsv", "feather")])
+def test_saved_rankings(logs, tmp_path, capsys, endings):
+    saved = [str(tmp_path / f"board-{at}.{ending}") for at, ending in enumerate(endings)]
+    for log, name in zip(logs, saved, strict=True):
+        assert call(capsys, "rank", log, "-q", "-o", name)[0] == 0
+    status, out, err = call(capsys, "compare", *saved, "--fail-if-worse", "a")
+    assert status == 1 and "taken as independent" in err and "a: worse (" in err
+    twin = {
+        row["item"]: row for row in saved_changes(*(cc.rank(cc.read(log)).to_arrow() for log in logs)).table.to_pylist()
+    }
+    for row in rows(out):
+        assert float(row["p_holm"]) == pytest.approx(twin[row["item"]]["p_holm"], rel=1e-9)
+    assert rows(call(capsys, "compare", logs[0], saved[1])[1]) == rows(out)  # a log in the place of its ranking
+    status, _, err = call(capsys, "compare", *saved, "--shared", "common")
+    assert status == 2 and "a saved ranking holds none" in err
+    status, _, err = call(capsys, "compare", *saved, "--fail-if-worse", "A")
+    assert status == 2 and "did you mean 'a'?" in err
+
+
+def test_several_queries_are_refused(logs, tmp_path, capsys):
+    status, _, err = call(capsys, "compare", *logs, "--query", "judge")
+    assert status == 2 and "the old board ranks 7 queries; boards are compared as wholes: pool them (--pool)" in err
+    assert call(capsys, "compare", *logs, "--query", "judge", "--pool")[0] == 0
+    assert call(capsys, "rank", logs[0], "--query", "judge", "-q", "-o", str(tmp_path / "x.csv"))[0] == 0
+    status, _, err = call(capsys, "compare", str(tmp_path / "x.csv"), logs[1])
+    assert status == 2 and "holds the rankings of 7 queries" in err and "rank with --pool" in err

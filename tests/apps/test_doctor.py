@@ -176,6 +176,7 @@ NOTHING = {
     "cut.parquet": (b"PAR1 and no more", "not a complete Parquet file"),
     "broken.json": (b'{"results": {', "not valid JSON"),
     "prose.md": (b"# Title\nwords and words\n", "unknown ending '.md'"),
+    "cut.eval": (b"PK\x03\x04" + bytes(30), "cut or damaged"),
     "archive.zip": (b"PK\x05\x06" + bytes(18), "an archive"),
     "means.csv": (b"model,win_rate,avg_length\na,50,10\nb,40,20\n", "A mean alone does not say how sure it is"),
     "deep.json": (b"[" * 100_000, "nested too deeply"),
@@ -228,6 +229,37 @@ def test_columns_that_are_not_called_as_usual_are_told_by_their_values(tmp_path:
     assert look(tmp_path / "z.csv").stops[0].startswith("Which columns say who won?")
 
 
+def test_words_of_verdicts_are_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("left,right,verdict\ngpt,llama,better\nllama,gpt,worse\ngpt,koala,same\n")
+    seen = look(tmp_path / "x.csv")
+    assert seen.stops[0].endswith("--outcome verdict --outcomes better=left,same=tie,worse=right: is that right?")
+    assert seen.numbers["judgments"] == 3 and seen.numbers["ties"] == 1
+    assert exit_status(*shlex.split(seen.commands[0][0])[1:]) == 0
+    (tmp_path / "y.csv").write_text("left,right,verdict\ngpt,llama,L\nllama,gpt,R\ngpt,koala,X\n")
+    assert "which value says who won ('verdict': 'L', 'R', 'X')?" in look(tmp_path / "y.csv").stops[0]
+
+
+def test_fields_that_stand_apart_by_another_mark(tmp_path: Path) -> None:
+    for mark, said_so in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
+        (tmp_path / "x.csv").write_text(f"winner{mark}loser\na{mark}b\n")
+        seen = look(tmp_path / "x.csv")
+        assert f"separated by {said_so};" in seen.stops[0]
+        assert seen.usable == (mark == "\t")
+
+
+def test_votes_with_an_id_are_taken_once(tmp_path: Path) -> None:
+    head = "id,model_a,model_b,winner\n"
+    (tmp_path / "x.csv").write_text(head + "1,a,b,model_a\n2,b,a,model_a\n1,a,b,model_a\n")
+    seen = look(tmp_path / "x.csv")
+    assert seen.numbers["judgments"] == 2
+    assert seen.commands[0][0].endswith("x.csv --id id")
+    assert exit_status(*shlex.split(seen.commands[0][0])[1:]) == 0
+    (tmp_path / "y.csv").write_text(head + "1,a,b,model_a\n2,b,a,model_a\n1,a,b,model_b\n")
+    seen = look(tmp_path / "y.csv")
+    assert "--id" not in seen.commands[0][0]
+    assert any("1 id in 'id' has rows that differ" in note for note in seen.notes)
+
+
 def test_grades_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.csv").write_text("model_a,model_b,overall_preference\na,b,2\nb,a,-1\n")
     assert exit_status("doctor", tmp_path / "x.csv") == 0
@@ -244,6 +276,53 @@ def test_scores_and_how_sure_their_differences_are(tmp_path: Path) -> None:
     assert seen.usable
     assert seen.what == "scores of 2 systems on 30 tasks (wide table of scores)"
     assert seen.numbers["half width"] == pytest.approx(1.959964 * np.std(difference, ddof=1) / np.sqrt(30))
+
+
+def test_scores_of_which_less_is_better_are_asked_about(tmp_path: Path) -> None:
+    """By their names, or because the rows rise: recognisers of speech by word error rate are not turned around."""
+    cells = [[1.0, 2.0, 3.0], [2.0, 2.5, 3.5], [4.0, 5.0, 6.0], [5.0, 5.5, 6.5]]
+    names = {"w.csv": [f"t{one} WER" for one in range(3)], "r.csv": [f"t{one}" for one in range(3)]}
+    for name, tasks in names.items():
+        text = f"model,Average,RTFx,{','.join(tasks)}\n"
+        text += "".join(f"m{n},{np.mean(row)},900,{','.join(map(str, row))}\n" for n, row in enumerate(cells))
+        (tmp_path / name).write_text(text)
+        seen = look(tmp_path / name)
+        assert seen.commands[0][0] == f"concordant scores {tmp_path / name} --lower-is-better"
+        assert seen.stops[0].endswith("is that right?")
+        assert dict(seen.found)["range"] == "1 to 6.5; lower is taken for better"
+        assert "What to settle" in said(seen)
+        assert exit_status(*shlex.split(seen.commands[0][0])[1:], "-o", tmp_path / "o.csv") == 0
+        with (tmp_path / "o.csv").open() as file:
+            assert [row["system"] for row in csv.DictReader(file)] == ["m0", "m1", "m2", "m3"]
+
+
+def test_scores_without_a_task_are_asked_about(tmp_path: Path) -> None:
+    """WMT's automatic scores: a pair of languages, a system, a metric, a score."""
+    text = "pair\tsystem\tmetric\tscore\n"
+    text += "".join(
+        f"{pair}\ts{one}\t{metric}\t{one + n}\n" for n, pair in enumerate(("cs-uk", "en-de", "en-ja"))
+        for one in range(3) for metric in ("bleu", "chrf")
+    )  # fmt: skip
+    (tmp_path / "x.tsv").write_text(text)
+    seen = look(tmp_path / "x.tsv")
+    assert "'pair' (3 different)" in seen.stops[0]
+    assert seen.commands[0][0] == f"concordant scores {tmp_path / 'x.tsv'} --task pair --metric bleu"
+    assert exit_status(*shlex.split(seen.commands[0][0])[1:]) == 0
+    assert exit_status("scores", tmp_path / "x.tsv") == 2
+
+
+def test_one_json_object_is_told_from_a_table(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps({"about": {"rows": [{"a": 1}]}, "n": 1}, indent=2))
+    assert "x.json is one JSON object ('about', 'n')" in (seen := look(tmp_path / "x.json")).stops[0]
+    assert seen.stops[0].endswith("which may be one: 'about.rows'")
+    (tmp_path / "y.jsonl").write_text('{"accuracy": 0.5, "f1": 0.25}\n')
+    assert look(tmp_path / "y.jsonl").stops[0].startswith("It has one row")
+
+
+def test_doctor_in_python_says_what_the_command_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_status("doctor", VOTES) == 0
+    assert str(cc.doctor(VOTES)).replace("cluster=", "").splitlines()[:12] == capsys.readouterr().out.splitlines()[:12]
+    assert "<pre>crowd-comparisons.csv: votes" in cc.doctor(VOTES)._repr_html_()
 
 
 def test_all_of_it_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,6 +86,18 @@ def test_what_is_refused(votes, tmp_path, capsys):
         assert err.count("error: ") == 1 and "Traceback" not in err
 
 
+def test_votes_that_the_side_decides_are_ranked_without_it(tmp_path, capsys):
+    log = write(
+        tmp_path / "l.csv", ("judge", "left", "right", "winner"), [(f"j{i % 3}", "a", "b", "left") for i in range(30)]
+    )
+    status, _, err = call(capsys, "judges", log, "--ranking", str(tmp_path / "r.csv"))
+    assert status == 0 and "the ranking leaves out what judges prefer beside the items" in err
+    assert table((tmp_path / "r.csv").read_text())[0]["item"] == "a"
+    for column, role in (("winner", "outcome"), ("left", "left")):
+        status, _, err = call(capsys, "judges", log, "--judge", column)
+        assert status == 2 and f"the column {column!r} is read as the {role}" in err
+
+
 def test_people_and_a_model(tmp_path, capsys):
     random, rows = np.random.default_rng(seed(1)), []
     for at in range(1200):

@@ -127,6 +127,8 @@ def files() -> dict[str, bytes]:
     made["labels.csv"] = _rows(
         "query,item,label", [(q, i, (3 * at + at // 4) % 4) for at, (q, i, *_) in enumerate(rows)]
     )
+    made["texts.csv"] = _rows("item,text", [(item, "ab"[at % 2]) for at, item in enumerate(ITEMS)])
+    made["prompts.csv"] = _rows("query,text", [(query, f"What is {query}?") for query in QUERIES])
     systems = [
         (f"s{a}", f"t{b}", f"g{b // 2}", round(1 + a % 3 + RANDOM.normal(), 2)) for a in range(5) for b in range(14)
     ]
@@ -211,6 +213,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     },
     "look": {"comparisons": ["votes.csv"], "sides": ["sides.csv"], "store": ["s.store"]}
     | {"one population": ["votes.csv", "--pool", "-o", "o.json"], "ranks": ["votes.csv", "--ranks", "--direct"]},
+    "pairs": {name: [*LOGS[name], "-o", "p.jsonl"] for name in ("comparisons", "sides", "orders", "store")}
+    | {"texts": ["votes.csv", "--texts", "texts.csv", "-o", "p.parquet"]},
     "judges": {name: LOGS[name] for name in ("comparisons", "sides", "counted comparisons")}
     | {"people and a model": ["people.csv", "--model-judge", "said.csv"]},
     "camps": {
@@ -405,6 +409,8 @@ VALUES: dict[str, list[str]] = {
     "again": ["monday"],
     "known": ["none", "missing.known.json"],
     "store": ["new.store"],
+    "texts": ["texts.csv"],
+    "prompts": ["prompts.csv"],
     "data": ["."],
     "device": ["cuda"],
     "log_format": ["json"],
@@ -589,11 +595,13 @@ SAME: dict[str, dict[str, str]] = {
     "scores": {
         "--layout": "says what is found without it",
         "--system": "names the column that is found without it",
+        "--higher-is-better": "no name says that less is better",
         "--task": "names the column that is found without it",
         "--resamples": "the critical value is the same to the last pair",
         "--trial": "a column of ones: one trial a cell",
         "--weight": "names the column that is found without it",
     },
+    "pairs": {"--level": "no pair is level"},
     "look": {"--direct": "few votes: nothing is excluded", "--level": "few votes: nothing is excluded"},
     "judges": {
         "--judge": "names the column that is found without it",

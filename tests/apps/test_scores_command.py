@@ -57,6 +57,16 @@ def test_everything_is_written() -> None:
     assert Path("p.svg").read_text() == critical_difference(board)
 
 
+def test_error_rates_need_no_option() -> None:
+    text = Path("wide.csv").read_text()
+    Path("wer.csv").write_text(text.replace(",t", ",WER t"))
+    best = called("wer.csv", "-q").stdout
+    assert best == called("wide.csv", "-q", "--lower-is-better").stdout
+    assert called("wer.csv", "-q", "--higher-is-better").stdout == called("wide.csv", "-q").stdout
+    said = called("wer.csv").stderr
+    assert "the best by mean score (the lowest)" in said and "(--higher-is-better turns it round)" in said
+
+
 def test_the_first_few_are_marked() -> None:
     rows = list(csv.DictReader(io.StringIO(called("wide.csv", "--top", "2").stdout)))
     assert [row["may_be_top_2"] for row in rows] == ["true", "true", *["false"] * 4]
@@ -69,7 +79,7 @@ def test_lower_is_better() -> None:
     assert [row["system"] for row in down] == [row["system"] for row in up][::-1]
     assert [float(row["score"]) for row in down] == sorted(float(row["score"]) for row in up)
     refused = called("wide.csv", "--lower-is-better", "--lower", "t1", status=2)
-    assert "--lower-is-better is of all tasks" in refused.stderr
+    assert "--lower-is-better and --higher-is-better are of all tasks" in refused.stderr
 
 
 def test_a_note_names_options_as_they_are_typed() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import concordant as cc
 from concordant.boards.block_tests import Friedman, sign_test, signed_ranks
 from seeds import seed
 
@@ -65,3 +66,46 @@ def test_signs_are_those_of_the_binomial_law() -> None:
     for wins, losses in ((0, 6), (3, 3), (12, 5), (300, 250)):
         found = sign_test(np.array([wins]), np.array([losses]))[0]
         assert found == pytest.approx(stats.binomtest(wins, wins + losses).pvalue)
+
+
+def test_nemenyi_wilcoxon_and_holm_are_those_of_scikit_posthocs() -> None:
+    """Frozen values of scikit-posthocs 0.17.1: posthoc_nemenyi_friedman, posthoc_wilcoxon, the latter with Holm."""
+    score = np.sin(1.7 * np.outer(np.arange(1, 6), np.arange(1, 13))) + 0.3571 * np.arange(5)[:, None]
+    score = np.round(score, 4)
+    nemenyi = [
+        0.93797584,
+        0.69681406,
+        0.13728072,
+        0.00706289,
+        0.98575686,
+        0.53029859,
+        0.07367063,
+        0.84022336,
+        0.23513059,
+    ]
+    wilcoxon = [
+        0.51855469,
+        0.10986328,
+        0.00927734,
+        0.00244141,
+        0.51855469,
+        0.04248047,
+        0.00683594,
+        0.17626953,
+        0.01611328,
+    ]
+    holm = [1.0, 0.54931641, 0.07421875, 0.02441406, 1.0, 0.25488281, 0.06152344, 0.70507812, 0.11279297, 0.70507812]
+    names = [f"s{i}" for i in range(5)]
+    rows = {"system": np.repeat(names, 12), "task": np.tile(np.arange(12), 5), "score": score.ravel()}
+    found = {(row["first"], row["second"]): row for row in cc.rank_scores(rows).contrasts().to_pylist()}
+    first, second = np.triu_indices(5, 1)
+    pairs = [(names[i], names[j]) for i, j in zip(first, second, strict=True)]
+    for column, frozen in (("p_wilcoxon", [*wilcoxon, 0.23339844]), ("p_wilcoxon_holm", holm)):
+        ours = [found.get(pair, found.get(pair[::-1]))[column] for pair in pairs]  # type: ignore[index]
+        assert ours == pytest.approx(frozen, abs=6e-9), column
+    ranks = Friedman.of(score, 0.95).mean_ranks  # type: ignore[union-attr]
+    for i, j, p in zip(
+        first, second, [*nemenyi, 0.84022336], strict=True
+    ):  # the level at which the pair is on the edge
+        test = Friedman.of(score, 1 - p)
+        assert test is not None and test.critical_difference == pytest.approx(abs(ranks[i] - ranks[j]), abs=1e-6)

@@ -216,7 +216,8 @@ def test_boards_that_do_not_fit() -> None:
     others = cc.rank(cc.Preferences.from_comparisons(list("xyxz"), list("yxzx")))
     for wrong, said in (
         (clustered, "the other has none"),
-        (others, "0 items on both boards"),
+        (others, "no item is on both boards"),
+        (cc.rank(cc.Preferences.from_comparisons(["a"], ["b"], tie=[True], count=[9])), "the new board has ties alone"),
         ("x", "must be a Ranking"),
     ):
         with pytest.raises(ConcordantError, match=said):
@@ -225,5 +226,5 @@ def test_boards_that_do_not_fit() -> None:
     with pytest.raises(ConcordantError, match="of orders"):
         cc.board_changes(orders, orders)
     two = cc.rank(cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], query=["p", "q"]))
-    with pytest.raises(ConcordantError, match="one query, not of 2"):
+    with pytest.raises(ConcordantError, match="the old board ranks 2 queries; boards are compared as wholes"):
         cc.board_changes(two, two)

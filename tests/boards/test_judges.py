@@ -75,6 +75,17 @@ def test_agreement_is_that_of_pairs_of_votes():
     assert sum(table["count"].to_pylist()) == len(rows) and set(table.column_names) >= {"query", "same", "others"}
 
 
+def test_alpha_is_that_of_a_peer():
+    """Frozen value of krippendorff 0.9.0 (nominal; each of eight pairs in both orders, four judges, votes missing)."""
+    votes = {"u": "010201.1", "v": "0112.1.0", "w": "00.20110", "x": ".1020111"}  # the first, the second, a tie
+    cells = [(who, pair, vote) for who, row in votes.items() for pair, vote in enumerate(row) if vote != "."]
+    who, pairs, said = map(np.array, zip(*cells, strict=True))
+    sides = np.array(["left", "right", "tie"])[said.astype(int)]
+    log = {"left": [f"a{p}" for p in pairs], "right": [f"b{p}" for p in pairs], "winner": sides, "judge": who}
+    found = cc.judges(cc.read(log, cluster="judge"), replicates=10)
+    assert found.alpha[0] == pytest.approx(0.6060943887030845, rel=1e-12)
+
+
 def test_alpha_is_1_where_all_agree_and_0_by_chance():
     pairs = [("a", "b"), ("b", "c"), ("a", "c")]
     one = cc.Preferences.from_comparisons(*zip(*pairs * 4, strict=True), cluster=[j for j in range(4) for _ in pairs])
@@ -234,12 +245,14 @@ def test_what_is_refused_and_said():
     pairs = {"winner": ["a", "b"] * 30, "loser": ["b", "a"] * 30}
     with pytest.raises(cc.UsageError, match="do not say who judged"):
         cc.judges(cc.Preferences.from_comparisons(**pairs))
-    with pytest.raises(cc.CannotRank, match="names 1 judge"):
+    with pytest.raises(cc.CannotRank, match="'cluster' names 1 judge"):
         cc.judges(cc.Preferences.from_comparisons(**pairs, cluster=["x"] * 60))
     with pytest.raises(cc.UsageError, match="say which of them is the judge"):
         cc.judges(cc.Preferences.from_comparisons(**pairs, cluster={"who": [1, 2] * 30, "what": [1] * 60}))
     with pytest.raises(cc.UsageError, match="not by ratings"):
         cc.judges(cc.Preferences.from_ratings([1, 1], ["a", "b"], [1, 2]))
+    ties = cc.judges(cc.Preferences.from_comparisons(["a"] * 9, ["b"] * 9, tie=[True] * 9, cluster=[1, 2, 3] * 3))
+    assert "all votes on the same pair are ties, so agreement says nothing" in [*ties.lines()]
     found = cc.judges(cc.Preferences.from_comparisons(**pairs, cluster=[1, 1, 2, 2] * 15))
     assert any("do not agree with each other beyond chance" in note for note in found.notes)
     assert np.isnan(found.reliability).all() and found.weight.tolist() == [1, 1]

@@ -118,6 +118,28 @@ def test_a_judge_who_knows_nothing_adds_nothing():
     assert table.score.is_monotonic_decreasing and (table.people_score - table.score).abs().max() < 0.1
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["first", "ties", "one item"])
+def test_a_judge_without_a_maximum_changes_little(kind):
+    """Always the same answer, or one item that always wins: people's scores stay, and no interval is wider."""
+    one, other, won, _, rows = drawn(seed(5), of=400, part=120)
+    said = {
+        "first": np.ones(400),
+        "ties": np.full(400, 0.5),
+        "one item": np.where(other == 0, 0.0, np.where(one == 0, 1.0, won)),
+    }[kind]
+    both = cc.prediction_powered(
+        prefs_of(one[rows], other[rows], won[rows], rows), prefs_of(one, other, said, np.arange(400))
+    )
+    assert (
+        np.isfinite(both.found.score).all()
+        and (both.found.standard_error <= both.found.people_error * (1 + 1e-12)).all()
+    )
+    assert any("a weak prior" in note for note in both.notes) is (kind != "ties") and all(map(str, both.lines()))
+    if kind != "one item":
+        np.testing.assert_allclose(both.found.score, both.found.people, atol=0.02)
+
+
 def test_people_who_chose_what_to_decide_are_noticed():
     one, other, won, said, _ = drawn(seed(5))
     chosen = np.flatnonzero((said == 1) | (np.arange(len(one)) % 5 == 0))[:900]

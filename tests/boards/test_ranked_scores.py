@@ -380,10 +380,77 @@ def test_lower_is_better_turns_everything_round() -> None:
 
 
 def test_losses_are_noticed_by_their_names() -> None:
-    rows = {"system": list("aabb"), "task": ["wiki perplexity", "books perplexity"] * 2, "score": [3.0, 4, 2, 5]}
-    note = next(note for note in cc.rank_scores(rows).notes if "less is better" in note)
-    assert "lower_is_better" in note
-    assert not any("less is better" in note for note in cc.rank_scores(rows, lower_is_better=True).notes)
+    rows = {"system": list("aabb"), "task": ["wiki perplexity", "books perplexity"] * 2, "score": [3.0, 4, 2, 4]}
+    found = cc.rank_scores(rows)
+    note = next(note for note in found.notes if "less is better: the lowest is the best" in note)
+    assert "lower_is_better=False" in note and found.systems == ("b", "a")
+    for said in (True, False):
+        told = cc.rank_scores(rows, lower_is_better=said)
+        assert not any("less is better" in note for note in told.notes) and (told.systems == ("b", "a")) is said
+    named = cc.rank_scores(
+        cc.read_scores({"system": list("ab"), "task": ["x", "x"], "WER": [3.0, 4.0]}, columns={"score": "WER"})
+    )
+    assert named.systems == ("a", "b") and named.table.lower.all()
+    one = cc.rank_scores(rows | {"task": ["wiki perplexity", "accuracy"] * 2})
+    assert "lower=" in next(note for note in one.notes if "less is better" in note) and not one.table.lower.any()
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_few_tasks_tell_nothing_apart(tasks: int, missing: float) -> None:
+    """One of 2ⁿ⁻¹ orders of signs is always the most extreme one: what was seen is no more than it, as it rounds."""
+    rng = np.random.default_rng(seed(tasks))
+    for digits in (0, 1, 2, 15) * 5:
+        score = (rng.normal(size=(4, 1)) * 3 + rng.normal(size=(4, tasks))).round(digits)
+        score[rng.random(score.shape) < missing] = np.nan
+        if (~np.isnan(score)).any(axis=1).sum() < 2:
+            continue
+        board = cc.rank_scores(rows_of(score))
+        assert not board.above.any() and set(board.to_arrow()["tier"].to_pylist()) == {1}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("by", ["mean", "median", "win-rate", "borda", "bradley-terry"])
+@pytest.mark.parametrize("tasks", [1, 2, 7])
+def test_systems_that_are_all_alike(by: str, tasks: int) -> None:
+    board = cc.rank_scores(rows_of(np.full((3, tasks), 0.1)), by=by)
+    for row in board.to_arrow().to_pylist():
+        assert (row["rank"], row["rank_lower"], row["rank_upper"], row["may_be_first"]) == (1, 1, 3, True)
+        assert by == "bradley-terry" or row["standard_error"] == (0.0 if tasks > 1 else None)
+    assert not board.above.any() and board.averages().num_rows == 3 and str(board)
+    for row in board.contrasts().to_pylist():
+        assert row["difference"] == 0.0 and row["p_value"] in (None, 1.0) and row["ties"] == tasks
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("by", ["mean", "median", "win-rate", "borda"])
+def test_a_system_that_shares_no_task_has_no_rank(by: str) -> None:
+    score = np.vstack([np.random.default_rng(seed(1)).normal(size=(3, 8)), np.full((1, 8), np.nan)])
+    score = np.hstack([score, [[np.nan], [np.nan], [np.nan], [5.0]]])
+    board = cc.rank_scores(rows_of(score), by=by)
+    last = board.to_arrow().to_pylist()[-1]
+    assert (last["component"], last["system"], last["tasks"]) == (2, "s003", 1)
+    assert all(last[name] is None for name in ("tier", "rank", "rank_lower", "rank_upper", "may_be_first"))
+    assert "'s003' shares no task with another system" in " ".join(board.notes)
+    assert board.averages().num_rows == 4 and board.contrasts().num_rows == 3 and len(board.first) >= 1
+
+
+def test_medians_of_few_tasks_tell_nothing_apart() -> None:
+    score = np.arange(4.0)[:, None] * 10 + np.random.default_rng(seed(2)).normal(size=(4, 5))
+    board = cc.rank_scores(rows_of(score), by="median")
+    assert not board.above.any() and "5 tasks are too few" in " ".join(board.notes)
+    assert set(board.contrasts()["p_value"].to_pylist()) == {None}
+
+
+def test_weights_count_by_their_ratios() -> None:
+    score, weight = np.random.default_rng(seed(3)).normal(size=(3, 9)), np.arange(1.0, 10.0)
+    one, other = (cc.rank_scores(rows_of(score, weight=weight * by)) for by in (1.0, 2.0**900))
+    assert one.to_arrow().equals(other.to_arrow())
+
+
+def test_names_that_differ_by_case_or_space_are_said() -> None:
+    found = cc.rank_scores({"system": ["GPT", "gpt ", "b"], "task": ["x"] * 3, "score": [1.0, 2, 3]})
+    assert "'GPT', 'gpt ' differ by case or space alone, and are taken as different systems" in found.notes
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -399,9 +466,10 @@ def test_losses_are_noticed_by_their_names() -> None:
         ({"cluster": ["x", "y", "z", "y"]}, "1 of 2 tasks have several clusters"),
         (
             {"task": [1, 1, 1, 2], "trial": [1, 1, 1, 1]},
-            "1 trials are there more than once (first: system 'a', task '1')",
+            "1 trial is there more than once (first: system 'a', task '1')",
         ),
         ({"score": [1.0, 2, None, None]}, "fewer than two systems"),
+        ({"task": [1, 2, 3, 4]}, "no task has the scores of two systems, so nothing is compared"),
     ],
 )
 def test_rows_that_are_no_scores_are_refused(change: dict[str, Any], said: str) -> None:

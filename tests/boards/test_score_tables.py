@@ -57,6 +57,29 @@ def test_a_table_that_does_not_say_which_way_round_is_said(tmp_path: Path) -> No
     assert cells(turned) == {(t, s): v for (s, t), v in CELLS.items()} and "rows are read as tasks" in str(notes[-1])
 
 
+def test_a_score_may_have_any_name_where_rows_name_system_and_task(tmp_path: Path) -> None:
+    rows = "arm,query,fold,ndcg\na,1,0,.5\na,2,0,.6\nb,1,1,.7\nb,2,1,.8\n"
+    table, notes = scores_of(written(tmp_path, "l.csv", rows))
+    assert cells(table) == {("a", "1"): 0.5, ("a", "2"): 0.6, ("b", "1"): 0.7, ("b", "2"): 0.8}
+    assert table["trial"].to_pylist() == ["0", "0", "1", "1"] and "score: ndcg" in notes[0]
+    several = rows.replace(",ndcg", ",ndcg,mrr,seconds_std").replace("\n", ",1,2\n").replace("std,1,2", "std")
+    with pytest.raises(UsageError, match="which column is the score\\? 'ndcg', 'mrr'"):
+        scores_of(written(tmp_path, "s.csv", several))
+    named, _ = scores_of(tmp_path / "s.csv", columns={"score": "ndcg"})
+    assert cells(named) == cells(table)
+    wide = "name,test,x\na,1.5,2\nb,2,-3\n"  # a column that is called as tasks are, in a row for each system
+    assert cells(scores_of(written(tmp_path, "w.csv", wide))[0])["a", "test"] == 1.5
+
+
+def test_one_system_compares_nothing(tmp_path: Path) -> None:
+    file = written(tmp_path, "one.csv", "dataset,accuracy,time\nx,.5,3\ny,.6,4\n")
+    with pytest.raises(
+        UsageError, match="each row is a task \\('dataset'\\), and 'accuracy' is a score, of one system"
+    ):
+        scores_of(file)
+    assert {row["system"] for row in scores_of(file, tasks=["accuracy", "time"])[0].to_pylist()} == {"accuracy", "time"}
+
+
 def test_columns_that_are_no_scores_are_left_out_and_said(tmp_path: Path) -> None:
     text = "Model,Average ⬆️,#Params (B),Hub License,x,FLOPs (1E21),y\na,9,7,mit,50%,3,\nb,8,13,,70%,4,-3%\n"
     file = written(tmp_path, "b.csv", text)

@@ -20,8 +20,11 @@ import pytest
 
 from concordant.errors import ConcordantError, InputError
 from concordant.io.log.formats import locate
-from concordant.io.published.recognise import recognised, score_table, scores_of, tabled
+from concordant.io.published.published import Published
+from concordant.io.published.recognise import found_in as known_in
+from concordant.io.published.recognise import recognised
 from concordant.io.read import read, read_log
+from concordant.io.score_tables import read_scores, tabled
 from concordant.preferences.preferences import Preferences
 from seeds import seed
 
@@ -37,6 +40,16 @@ def written(folder: Path, name: str, data: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
     return path
+
+
+def found_in(path: Path) -> Published | None:
+    """The scores of a file of a published layout, or of a table that by its columns holds some."""
+    return known_in(path) or (None if path.suffix == ".eval" or path.is_dir() else tabled(locate(path)))
+
+
+def score_table(path: Path) -> pa.Table | None:
+    found = found_in(path)
+    return None if found is None else found.table
 
 
 def rows(table: pa.Table | None) -> Rows:
@@ -126,6 +139,14 @@ SAMPLES = lines(
      "metrics": ["exact_match"], "exact_match": 1.0, "doc_hash": "h"},
 )  # fmt: skip
 WIDE = "Model,Rank,[params] M,taskA,taskB,Licence,Mean (Task)\n[a](http://x),1,7,50%,1,mit,2\nb,2,3,-,0.5,mit,3\n"
+EVERY = {
+    "schema_version": "0.2.0",
+    "model_info": {"name": "m", "id": "org/m"},
+    "evaluation_results": [
+        {"evaluation_name": "BBH", "metric_config": {"lower_is_better": False}, "score_details": {"score": 0.5}},
+        {"evaluation_name": "ppl", "metric_config": {"lower_is_better": True}, "score_details": {"score": 12.5}},
+    ],
+}
 FILES: dict[str, tuple[str, Any, Rows]] = {
     "lm-evaluation-harness results": (
         "x.json",
@@ -166,7 +187,7 @@ FILES: dict[str, tuple[str, Any, Rows]] = {
         EVALS,
         [("gpt-3.5-turbo", "match.v0/s.1", 1.0), ("gpt-3.5-turbo", "match.v0/s.2", 0.0)],
     ),
-    "MTEB results": ("org__e5/rev/STS12.json", MTEB, [("rev", "STS12", 0.5)]),
+    "MTEB results": ("org__e5/rev/STS12.json", MTEB, [("org/e5", "STS12", 0.5)]),
     "HELM table": (
         "x.json",
         [HELM_TABLE, HELM_TABLE | {"title": "Calibration"}],
@@ -197,14 +218,78 @@ FILES: dict[str, tuple[str, Any, Rows]] = {
         "system mqm_avg_score seg_id\nA.1 -2.5 1\nA.1\tNone 2\nB 0.0 1\n",
         [("A.1", "1", -2.5), ("B", "1", 0.0)],
     ),
-}
+    "SWE-bench report": (
+        "m.run.json",
+        {"submitted_ids": ["a", "b"], "resolved_ids": ["b"], "unresolved_ids": ["a"], "incomplete_ids": ["c"]},
+        [("m", "a", 0.0), ("m", "b", 1.0), ("m", "c", 0.0)],
+    ),
+    "SWE-bench results": (
+        "agent/results.json",
+        {"no_generation": ["a"], "no_logs": [], "resolved": ["b"]},
+        [("agent", "a", 0.0), ("agent", "b", 1.0)],
+    ),
+    "SWE-bench instances": (
+        "run/org__m/a__1/report.json",
+        {"a__1": {"patch_exists": True, "resolved": True, "tests_status": {}}},
+        [("org/m", "a__1", 1.0)],
+    ),
+    "Every Eval Ever": ("x.json", EVERY, [("org/m", "BBH", 0.5), ("org/m", "ppl", -12.5)]),
+    "scores by name": (
+        "x.json",
+        {name: {"link": "x", "pass@1": {"he": value, "mbpp": 1 - value}, "size": 7} for name, value in
+         (("a", 0.25), ("b", 0.5), ("c", 0.75))},
+        [(name, task, value) for name, one in (("a", 0.25), ("b", 0.5), ("c", 0.75))
+         for task, value in (("pass@1/he", one), ("pass@1/mbpp", 1 - one))],
+    ),
+    "export of Appraise": (
+        "x.csv",
+        "u1,S-1,1,TGT,eng,deu,70,d,False,[],1.5,2.5\nu2,S-1,1,TGT,eng,deu,80,d,False,[],1.5,2.5\n"
+        "u1,S-1,1,BAD,eng,deu,5,d,False,[],1.5,2.5\nu1,S-2,1,TGT,eng,deu,90,d,False,[],1.5,2.5\n"
+        "u1,tutorial,9,TGT,eng,deu,0,en-tutorial,False,[],1.5,2.5\nu1,S-2,0,TGT,eng,deu,60,d,True,[],1.5,2.5\n",
+        [("S-1", "eng-deu/d/1", 70.0, "1"), ("S-1", "eng-deu/d/1", 80.0, "2"),
+         ("S-2", "eng-deu/d as a whole", 60.0, "1"), ("S-2", "eng-deu/d/1", 90.0, "1")],
+    ),
+}  # fmt: skip
+
+
+def test_instances_that_only_others_name_are_not_resolved(tmp_path: Path) -> None:
+    """SWE-bench's experiments list what was resolved, not what was tried: the rate is over all instances."""
+    for agent, resolved in (("a1", ["x", "y"]), ("a2", ["z"])):
+        written(
+            tmp_path, f"all/{agent}/results/results.json", {"no_logs": [], "no_generation": [], "resolved": resolved}
+        )
+    expected = [
+        ("a1", "x", 1.0),
+        ("a1", "y", 1.0),
+        ("a1", "z", 0.0),
+        ("a2", "x", 0.0),
+        ("a2", "y", 0.0),
+        ("a2", "z", 1.0),
+    ]
+    assert rows(score_table(tmp_path / "all")) == expected
+
+
+def test_runs_that_name_no_model_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    """Pythia's own results: config.model says neox, and the folder of the model lies above the last one."""
+    found = {"arc": {"acc": 0.5}, "lambada": {"ppl": 9.0, "acc": 0.25}, "wiki": {"bits_per_byte": 20.0}}
+    for size in ("70m", "1b"):
+        whole = {"results": found, "versions": {"arc": 0}, "config": {"model": "neox", "model_args": {"seed": 1}}}
+        written(tmp_path, f"all/pythia-{size}/zero-shot/{size}.json", whole)
+    written(tmp_path, "all/pythia-1b/zero-shot/copy.json", whole)
+    read_as = found_in(tmp_path / "all")
+    assert read_as is not None
+    assert rows(read_as.table) == [
+        (system, task, value) for system in ("pythia-1b", "pythia-70m")
+        for task, value in (("arc", 0.5), ("lambada", 0.25), ("wiki", -20.0))
+    ]  # fmt: skip
+    assert any("equal another one, byte by byte, are read once: '1, such as" in note for note in read_as.told)
 
 
 @pytest.mark.parametrize("layout", FILES)
 def test_scores_are_read_as_they_are_written(tmp_path: Path, layout: str) -> None:
     name, data, expected = FILES[layout]
     path = written(tmp_path, name, data)
-    found = scores_of(path)
+    found = found_in(path)
     assert found is not None
     assert found.layout == layout
     assert rows(found.table) == sorted(expected)
@@ -215,7 +300,7 @@ def test_scores_are_read_as_they_are_written(tmp_path: Path, layout: str) -> Non
 def test_a_layout_is_known_whatever_the_file_is_called(tmp_path: Path, layout: str) -> None:
     name, data, _ = FILES[layout]
     other = written(tmp_path, f"votes of my friends{Path(name).suffix}", data)
-    found = scores_of(other)
+    found = found_in(other)
     assert found is not None
     assert found.layout == layout
 
@@ -239,10 +324,10 @@ def test_what_was_left_out_is_said(tmp_path: Path) -> None:
         "DeepEval results": ["of 2 scores, 1 metrics ended with an error"],
         "HELM table": ["of several tables the first counts", "'Mean win rate' is left out", "'MMLU - ECE', whose sign"],
         "MT-bench grades": ["of 4 scores, 1 judgments failed"],
-        "wide table of scores": ["'Rank', '[params] M', 'Mean (Task)', 'Licence'", "a row is a system"],
+        "wide table of scores": ["'Licence' (they hold no numbers", "'Rank', '[params] M', 'Mean (Task)'"],
         "WMT scores of segments": ["of 3 scores, 1 have no score"],
     }.items():
-        found = scores_of(written(tmp_path, *FILES[layout][:2]))
+        found = found_in(written(tmp_path, *FILES[layout][:2]))
         assert found is not None
         for one in says:
             assert any(one in note for note in found.told), (layout, one, found.told)
@@ -255,7 +340,7 @@ def test_a_folder_is_read_as_a_whole(tmp_path: Path) -> None:
         written(tmp_path, f"results/{model}/{revision}/T.json", task)
         written(tmp_path, f"results/{model}/{revision}/model_meta.json", {"name": f"org/{model}"})
     written(tmp_path, "results/a/other.json", {"x": 1})
-    found = scores_of(tmp_path / "results")
+    found = found_in(tmp_path / "results")
     assert found is not None
     assert rows(found.table) == [("org/a", "Tr1", 0.5), ("org/a", "Tr2", 0.25), ("org/b", "Tr1", 0.75)]
     assert any("1, such as other.json" in note for note in found.told)
@@ -267,17 +352,24 @@ def test_samples_go_before_their_means(tmp_path: Path) -> None:
     """One run of lm-evaluation-harness leaves both; the model's name stands in the results of the same time."""
     written(tmp_path, "m/results_2026-01-21T03-44-18.4.json", HARNESS)
     written(tmp_path, "m/samples_gsm_2026-01-21T03-44-18.4.jsonl", SAMPLES)
-    found = scores_of(tmp_path / "m")
+    found = found_in(tmp_path / "m")
     assert found is not None
     assert rows(found.table) == [("org/small", "gsm/0", 1.0), ("org/small", "gsm/1", 0.0)]
     assert any("say more than the means beside them" in note for note in found.told)
+
+
+def test_parts_of_one_result_are_no_systems(tmp_path: Path) -> None:
+    parts = {part: {"loss": 1.0, "acc": 0.5} for part in ("train", "dev", "test")}
+    assert found_in(written(tmp_path, "x.json", [parts])) is None
+    assert recognised(locate(written(tmp_path, "y.json", parts))) is None
+    assert recognised(locate(written(tmp_path, "z.json", {f"m{one}": parts["dev"] for one in range(3)}))) is not None
 
 
 def test_harnesses_are_not_mixed(tmp_path: Path) -> None:
     written(tmp_path, "all/a.json", HARNESS)
     written(tmp_path, "all/b.json", DEEP)
     with pytest.raises(InputError, match="files of several kinds"):
-        scores_of(tmp_path / "all")
+        found_in(tmp_path / "all")
 
 
 def test_an_archive_of_inspect_is_the_log_that_it_packs(tmp_path: Path) -> None:
@@ -400,9 +492,47 @@ def test_a_win_of_mt_bench_is_a_win_in_both_orders(tmp_path: Path) -> None:
         [row[0] for row in expected], [row[1] for row in expected], tie=[row[2] for row in expected]
     )
     lost = 300 - len(expected)
-    assert any(f"{lost} of 300, where the judge failed, are left out" in note for note in reading.notes)
+    assert any(f"of 300 votes, {lost} have no verdict; they are left out" in note for note in reading.notes)
     by_prompt = read(tmp_path / "x.jsonl", columns={"query": "prompt"})
     assert len(by_prompt.queries) == 7
+
+
+def test_annotations_of_alpaca_eval(tmp_path: Path) -> None:
+    """A preference of 1 is a win of the first generator, of 2 one of the second, 1.5 and 0 are ties, between a part."""
+    given = [("a", "b", 1.0), ("a", "b", 2.0), ("a", "c", 1.5), ("a", "c", 0), ("a", "c", 1.25), ("a", "b", None)]
+    annotations = [
+        {"instruction": f"do {n}", "generator_1": one, "generator_2": other, "preference": value, "annotator": "gpt4"}
+        for n, (one, other, value) in enumerate(given)
+    ]
+    reading = read_log(written(tmp_path, "annotations.json", annotations))
+    assert reading.preferences == read(
+        {"left": ["a", "a", "a", "a", "a"], "right": ["b", "b", "c", "c", "c"], "outcome": [1, 0, 0.5, 0.5, 0.75]}
+    )
+    assert any("of 6 votes, 1 have no verdict" in note for note in reading.notes)
+    with pytest.raises(InputError, match=r"row 1: a preference lies between 1 and 2, or is 0 for a tie, not 3"):
+        read(written(tmp_path, "x.json", [{"generator_1": "a", "generator_2": "b", "preference": 3}]))
+
+
+def test_judgments_of_arena_hard(tmp_path: Path) -> None:
+    """Of the first game the baseline is A, of the second it is B; >> weighs as three (as in its show_result.py)."""
+    games = {"a": (("A>>B", "B>A"), ("A=B", None)), "b": (("B>>A", "A>B"), ("A<B", "A=B"))}
+    for model, all_games in games.items():
+        text = lines(*({"question_id": f"q{n}", "model": model, "judge": "j", "games": [{"score": one} for one in both]}
+                       for n, both in enumerate(all_games)))  # fmt: skip
+        written(tmp_path, f"all/judge/{model}.jsonl", text)
+    expected = [
+        ("baseline", "a", "left", 3), ("a", "baseline", "right", 1), ("baseline", "a", "tie", 1),
+        ("baseline", "b", "right", 3), ("b", "baseline", "left", 1), ("baseline", "b", "right", 1),
+        ("b", "baseline", "tie", 1),
+    ]  # fmt: skip
+    columns = dict(zip(("left", "right", "outcome", "weight"), map(list, zip(*expected, strict=True)), strict=True))
+    reading = read_log(tmp_path / "all")
+    assert reading.preferences == read(columns)
+    assert any("of 8 votes, 1 have no verdict" in note for note in reading.notes)
+    with pytest.raises(InputError, match=r"holds votes \(Arena-Hard judgments\), no scores; run: concordant rank"):
+        read_scores(tmp_path / "all")
+    with pytest.raises(InputError, match=r"row 1: a game has one of the scores A>>B, .*, not 'A wins'"):
+        read(written(tmp_path, "x.jsonl", {"model": "m", "judge": "j", "games": [{"score": "A wins"}]}))
 
 
 def test_rankings_of_wmt(tmp_path: Path) -> None:
@@ -438,6 +568,8 @@ def test_rankings_of_wmt(tmp_path: Path) -> None:
         "user,item,rating\nu,a,5\nu,b,4\n",  # ratings
         "name,win_rate,avg_length\na,50,10\nb,40,20\n",  # a leaderboard of means
         "x,y,z\n1,2,3\n4,5,6\n",  # numbers without names
+        "example_id,question_index,label,text\n1,7,0,a\n2,8,1,b\n",  # questions with their answers
+        "model,Model Size (B),FLOPs (1E21),Release date,Avg. WER\na,7,84,2023,1\nb,13,156,2024,2\n",
         "model,text\na,b\nb,c\n",
     ],
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import concordant as cc
 from concordant.kernels import compiled as compiling
@@ -272,12 +273,34 @@ def test_maxima_by_rows_are_those_of_all_pairs(items: int, symmetric: bool) -> N
     weight = (weight + weight.T) / 2 if symmetric else weight
     plain = np.maximum(((draws[:, :, None] - draws[:, None, :]) * weight).max(axis=(1, 2)), 0.0)
     most = np.empty(40)
-    pair_maxima(draws, weight, 0.0, most)
+    pair_maxima(draws, weight, 0.0, most, *nothing_held(40))
     np.testing.assert_array_equal(most, plain)
     for floor in (np.median(plain), np.inf):
-        pair_maxima(draws, weight, floor, most)
+        pair_maxima(draws, weight, floor, most, *nothing_held(40))
         assert (most <= plain).all()
         np.testing.assert_array_equal(most[plain > floor], plain[plain > floor])
+
+
+def nothing_held(draws: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    return np.full((draws, 2), -1), np.full(draws, np.inf)
+
+
+@pytest.mark.parametrize("items", [3, 17, 60])
+def test_maxima_of_ever_fewer_pairs_go_by_those_of_more(items: int) -> None:
+    """As a step-down calls them: first a floor of infinity, then the quantile of what that found."""
+    rng = np.random.default_rng(items)
+    draws, weight = rng.normal(size=(60, items)) * rng.exponential(size=items), rng.exponential(size=(items, items))
+    draws += rng.normal(size=(60, 1)) * 5
+    most, held = np.empty(60), nothing_held(60)
+    for _ in range(6):
+        plain = np.maximum(((draws[:, :, None] - draws[:, None, :]) * weight).max(axis=(1, 2)), 0.0)
+        pair_maxima(draws, weight, np.inf, most, *held)
+        assert (most <= plain).all()
+        floor = np.sort(most)[50]
+        pair_maxima(draws, weight, floor, most, *held)
+        assert (most <= plain).all() and (held[1] >= plain).all()
+        np.testing.assert_array_equal(most[plain > floor], plain[plain > floor])
+        weight = np.where(rng.random(weight.shape) < 0.2, 0.0, weight)
 
 
 def test_the_critical_value_needs_not_all_draws_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

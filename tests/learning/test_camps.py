@@ -347,6 +347,7 @@ def test_command_writes_everything(tmp_path, monkeypatch, capsys):
         (["--judge", "nobody"], "nobody"),
         (["--most", "2", "--number", "2"], "--most does nothing here"),
         (["--feature-columns", "x"], "--feature-columns does nothing here"),
+        (["--judge", "loser"], "the column 'loser' is read as the loser; name the one that says who judged"),
         (["--number", "0"], "--number must be auto or a number of at least 1"),
         (["-o", "a.csv", "--members", "a.csv"], "both name"),
     ):

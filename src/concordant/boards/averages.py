@@ -19,6 +19,8 @@ from concordant.ranking.joint import Varying
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+FEWEST = 6
+"""Clusters of tasks below which nothing is told apart: one of 2⁵ orders of signs is always the most extreme one."""
 WAYS = {
     "mean": "mean score",
     "median": "median score",
@@ -41,6 +43,13 @@ def shares_beaten(score: Floats) -> Floats:
     below = rankdata(score, axis=0, nan_policy="omit") - 1.0
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(there & (there.sum(axis=0) > 1), below / (there.sum(axis=0) - 1.0), np.nan))
+
+
+def beaten(table: ScoreTable) -> Floats:
+    """Return ``shares_beaten`` of a table, ½ for a system that no task compares with another one."""
+    found = shares_beaten(table.better)
+    alone = np.asarray(np.isnan(found).all(axis=1))
+    return np.asarray(np.where(alone[:, None] & ~np.isnan(table.better), 0.5, found))
 
 
 def filled(table: ScoreTable, effects: Effects) -> Floats:
@@ -98,6 +107,7 @@ class Medians(Varying):
     replicates: Floats
     """Shape (replicates, systems)."""
     component: Ints
+    clusters: int
 
     @classmethod
     def of(cls, table: ScoreTable, *, level: float, resamples: int, seed: int) -> Medians:
@@ -107,7 +117,7 @@ class Medians(Varying):
         times = rng.multinomial(table.clusters, np.full(table.clusters, 1 / table.clusters), resamples)
         drawn = medians(values, times[:, table.cluster] * table.weight)
         whole = medians(values, table.weight[None, :])[0]
-        return cls(level, whole, np.where(np.isnan(drawn), whole, drawn), table.component)
+        return cls(level, whole, np.where(np.isnan(drawn), whole, drawn), table.component, table.clusters)
 
     @property
     def value(self) -> Floats:
@@ -136,17 +146,21 @@ class Medians(Varying):
 
     @cached_property
     def errors(self) -> Floats:
-        """Standard errors of the medians."""
-        return np.asarray(np.sqrt((self.draws**2).mean(axis=0)))
+        """Standard errors of the medians; inf where a single cluster says nothing of others."""
+        return np.asarray(
+            np.sqrt((self.draws**2).mean(axis=0)) if self.clusters > 1 else np.full(len(self.value), np.inf)
+        )
 
     @cached_property
     def standard_errors(self) -> Floats:
-        """Standard errors of all differences; inf where no replicate moves them, and between components."""
+        """Standard errors of all differences; inf where no replicate moves them, between components, and of fewer
+        clusters than ``FEWEST``."""
         matrix = self.draws.T @ self.draws / len(self.draws)
         own = np.diagonal(matrix)
         square = own[:, None] + own - 2 * matrix
         known = (square > 1e-12 * (own[:, None] + own)) & (self.component[:, None] == self.component)
-        return np.sqrt(np.where(known & ~np.eye(len(own), dtype=bool), np.maximum(square, 0.0), np.inf))
+        known &= ~np.eye(len(own), dtype=bool) & (self.clusters >= FEWEST)
+        return np.sqrt(np.where(known, np.maximum(square, 0.0), np.inf))
 
     @property
     def pair_errors(self) -> Floats:
@@ -165,8 +179,15 @@ class Medians(Varying):
             rarer = np.minimum((drawn <= 0).sum(axis=0), (drawn >= 0).sum(axis=0))
             p_value[at] = np.minimum(2.0 * (1 + rarer) / (count + 1), 1.0)
         error = self.standard_errors[first, second]
+        if self.clusters < FEWEST:
+            lower, upper, p_value = (
+                np.full(len(first), -np.inf),
+                np.full(len(first), np.inf),
+                np.full(len(first), np.nan),
+            )
         return {"standard_error": error, "lower": lower, "upper": upper, "p_value": p_value}
 
     def together(self, critical: float, first: Ints, second: Ints) -> Floats:
         """Half the width of intervals that hold for all pairs at once."""
-        return np.asarray(critical * self.standard_errors[first, second])
+        error = self.standard_errors[first, second]
+        return np.where(np.isfinite(error), critical * np.where(np.isfinite(error), error, 0.0), np.inf)

@@ -89,17 +89,22 @@ class BoardChange:
             for item, one in zip(named, adjusted, strict=True)
         ]
 
+    @property
+    def adjusted(self) -> str:
+        """The column of p-values by which items are said to have moved."""
+        return "p_max_t" if "p_max_t" in self.table.column_names else "p_holm"
+
     def lines(self) -> list[str]:
         """Return it in sentences."""
         rows = [row for row in self.table.to_pylist() if row["difference"] is not None]
-        sure = [row for row in rows if row["p_max_t"] is not None and row["p_max_t"] < 1 - self.level]
+        sure = [row for row in rows if (p := row[self.adjusted]) is not None and p < 1 - self.level]
         first = f"{counted(len(sure), 'items')} of {len(rows):,} on both boards moved beyond chance"
         return [f"{first} (all together, {100 * self.level:g}%)" + (":" if sure else ""), *map(self._line, sure[:10])]
 
     def _line(self, row: dict[str, Any]) -> str:
         text = (
             f"- {row['item']}: {row['old']:.3f} → {row['new']:.3f}, {row['difference']:+.3f} ± "
-            f"{row['standard_error']:.3f}, {p_said(row['p_max_t'])}"
+            f"{row['standard_error']:.3f}, {p_said(row[self.adjusted])}"
         )
         parts = [name for name in PARTS if row.get(name) is not None and abs(row[name]) >= 0.0005]
         return text + ("; by " + ", ".join(f"{SAID[name]} {row[name]:+.3f}" for name in parts) if parts else "")
@@ -160,14 +165,33 @@ def _notes(pairs: _Pair, held: list[bool], joined: int, both: int) -> list[Note]
         text += ", though up to {both:,} look alike; if those are the same votes: {ask}" if both else ""
     ask = Setting("shared", "common")
     notes = [Note("shared judgments", text, joined=joined, more=other - one, both=both, ask=ask)]
-    entered, left = ([pairs.names[i] for i in np.flatnonzero(there)] for there in (~pairs.there[0], ~pairs.there[1]))
-    for code, who in (("entered", entered), ("left", left)):
-        if who:
+    return [*notes, *came_and_went(pairs.names, np.array(pairs.there), pairs.common & ~pairs.sure)]
+
+
+def check_common(names: Sequence[Any], there: NDArray[np.bool_], sure: NDArray[np.bool_]) -> None:
+    """Errors (InputError): fewer than two items are on both boards (``there``, (2, items)) with a limited score."""
+    if sure.sum() > 1:
+        return
+    if there.all(axis=0).any():
+        raise InputError(f"{counted(int(sure.sum()), 'items')} on both boards with a limited score; two are needed")
+    old, new = ([names[i] for i in np.flatnonzero(side).tolist()] for side in there)
+    other = {str(name).casefold().strip(): name for name in new}
+    alike = [(one, other[key]) for one in old if (key := str(one).casefold().strip()) in other]
+    more = f"; {alike[0][0]!r} and {alike[0][1]!r} differ by case or space alone" if alike else ""
+    raise InputError(f"no item is on both boards: {few(old)} on the old one, {few(new)} on the new one{more}")
+
+
+def came_and_went(names: Sequence[Any], there: NDArray[np.bool_], open_: NDArray[np.bool_]) -> list[Note]:
+    """Notes of items on one board only (``there``: shape (2, items)), and of those whose change is open."""
+    notes = []
+    for code, at in (("entered", 0), ("left", 1)):
+        if who := [names[i] for i in np.flatnonzero(~there[at]).tolist()]:
             text = "{number:items} " + code + ": {items}"
             notes.append(Note(code, text, items=who, number=len(who)))
-    open_ = int((pairs.common & ~pairs.sure).sum())
-    text = "of {open:items} the votes of one board set the score no limit: the change is not determined"
-    return [*notes, *([Note("not determined", text, open=open_)] if open_ else [])]
+    if open_.any():
+        text = "of {open:items} the votes of one board set the score no limit: the change is not determined"
+        notes.append(Note("not determined", text, open=int(open_.sum())))
+    return notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +212,8 @@ class _Side:
             kind = "nothing that it keeps" if fitted is None else fitted.prefs.kind or "nothing"
             raise UsageError(f"boards are compared by the comparisons that they were made of; {name} is of {kind}")
         if len(board.queries) != 1:
-            raise UsageError(f"{name} must be of one query, not of {len(board.queries):,}: pool them first")
+            text = f"{name} ranks {len(board.queries):,} queries; boards are compared as wholes: pool them ("
+            raise UsageError(text, Setting("pool", True), "), or compare parts of one log by a column")
         if len(fitted.prefs.cluster_columns) > 1:
             raise UsageError(f"{name} has {few(fitted.prefs.cluster_columns)}: two boards heed one column of clusters")
         joint, _ = board._joint(None)
@@ -259,8 +284,7 @@ class _Pair:
             sure &= own
             value, group = side.joint.value, links.component  # whose mean the prior holds at 0
             score[at, place[at]] = value - (np.bincount(group, value) / np.bincount(group))[group]
-        if sure.sum() < 2:
-            raise InputError(f"{counted(int(sure.sum()), 'items')} on both boards with a limited score; two are needed")
+        check_common(items.tolist(), there, sure)
         shift = score[:, sure].mean(axis=1)
         cluster = None
         if old.prefs.clusters is not None and new.prefs.clusters is not None:
@@ -312,6 +336,9 @@ class _Pair:
                 rows.append(csr_array(gather @ side.joint.curvature.contributions))
             meat = [one.T @ one for one in rows]
             cross = (rows[1].T @ rows[0]) * (not apart)
+        for who, one in zip(("old", "new"), meat, strict=True):
+            if not one.diagonal().any():
+                raise InputError(f"the {who} board has ties alone, which do not say how sure its scores are")
         matrix = influence[0].T @ (meat[0] @ influence[0]) + influence[1].T @ (meat[1] @ influence[1])
         both = influence[1].T @ (cross @ influence[0])
         left = matrix - both - both.T

@@ -34,7 +34,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, ndtr, ndtri
 
-from concordant.errors import CannotRank, InputError, Setting, UsageError, few, whole_number
+from concordant.errors import CannotRank, InputError, Setting, UsageError, counted, few, whole_number
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
@@ -171,7 +171,8 @@ class Judges:
             )
             yield Note("agreement", text, alpha=alpha, low=low, high=high)
         else:
-            yield Note("no agreement", "no two votes are on the same pair, so agreement says nothing")
+            why = "all votes on the same pair are ties" if self.shared.any() else "no two votes are on the same pair"
+            yield Note("no agreement", why + ", so agreement says nothing")
         coins = self.random
         if coins:
             order = np.argsort(-self.by_coin, kind="stable")[:8]
@@ -223,7 +224,7 @@ def judges(
         raise UsageError(f"judges are compared by comparisons, not by {prefs.kind or 'nothing'}")
     names, rows, column = who_judged(prefs, judge)
     if len(names) < 2:
-        raise CannotRank(f"{column} names {len(names)} judge; how reliable one is shows beside others")
+        raise CannotRank(f"{column!r} names {counted(len(names), 'judges')}; how reliable one is shows beside others")
     scale = on_one_scale(prefs)
     found, units = _weigh(scale, who_judged(scale, judge)[1], len(names))
     said = _Said.of(prefs)

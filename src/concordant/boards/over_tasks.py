@@ -38,6 +38,8 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 NEAR = 1e-8
 """A sum of squares below this times those that it is a difference of is computed once more."""
+ROUNDING = 1e-15
+"""Part of the largest score of a system below which what moves its mean is rounding."""
 CHUNK = 4096
 """Clusters whose signs are held at a time."""
 
@@ -117,6 +119,10 @@ class OverTasks(Varying):
         centre = effects.share @ effects.task
         own = effects.contribution + share * (effects.task - centre[table.component][:, None])
         factor = _factor(effective)
+        own[
+            np.abs(own)
+            <= ROUNDING * np.nan_to_num(np.abs(score)).max(axis=1, initial=0.0)[:, None] * effects.share.max()
+        ] = 0.0
         with np.errstate(invalid="ignore"):
             errors = np.sqrt((table.summed(own) ** 2).sum(axis=1) * factor)
         moved, share = table.summed(effects.contribution), table.summed(share)

@@ -12,7 +12,8 @@ to first order (it is the fit to the votes y − λ r).
 their covariance and V that of φ; each squared surprise counts 1/(1 − h) times, h its leverage, since the scores are
 fitted to it. λ is thus the one by which the variances are least in sum, between 0 and 1; an item that it would make
 less sure has λ = 0. So no interval is wider than by people alone, and the judge may be as wrong as it likes: it only
-has to be wrong in the same way where people looked and where they did not. ``these``: the intervals are those of the
+has to be wrong in the same way where people looked and where they did not, so where its verdicts set a score no limit a
+weak prior may. ``these``: the intervals are those of the
 scores if people decided all N, without the last term. Intervals are by Student's law with as many degrees of freedom as
 people decided comparisons of the item, less one.
 
@@ -49,13 +50,18 @@ Ints = NDArray[np.int64]
 STEPS, TOLERANCE = 100, 1e-10
 MOST = 2_000
 """Items whose curvature is inverted."""
+PRIOR = 0.01
+"""Precision of the normal prior of a judge's scores, where its verdicts alone set them no limit."""
+NO_MAXIMUM = "the scores of these comparisons have no maximum likelihood"
 NOT_RANDOM = 0.001
 """Below this p-value a note says that the comparisons of the people look chosen."""
 
 
 # -- the fit and what a surprise moves ---------------------------------------------------------------------------------
-def fit_scores(first: Ints, second: Ints, won: Floats, items: int, side: Floats | None = None) -> tuple[Floats, Floats]:
-    """Fit scores by maximum likelihood, P(first wins) = σ(s_first − s_second + γ side).
+def fit_scores(
+    first: Ints, second: Ints, won: Floats, items: int, side: Floats | None = None, prior: float = 0.0
+) -> tuple[Floats, Floats]:
+    """Fit scores by maximum likelihood, P(first wins) = σ(s_first − s_second + γ side); ``prior``: its precision.
 
     ``won``: 1, 0, or ½ where they tied; shapes (comparisons,). Returned are the scores less their mean and, with
     ``side``, γ after them; and the probabilities. Errors: CannotRank where there is no maximum.
@@ -70,17 +76,21 @@ def fit_scores(first: Ints, second: Ints, won: Floats, items: int, side: Floats 
         bent = chance * (1.0 - chance)
         H = np.zeros((size, size))
         H[:items, :items] = _laplacian(pair, bent, items) + 1.0 / items
+        H += prior * np.eye(size)
         if side is not None:
             slope[items] = off @ side
             H[items, :items] = np.bincount(first, bent * side, items) - np.bincount(second, bent * side, items)
             H[:items, items] = H[items, :items]
-            H[items, items] = (bent * side) @ side
-        step = np.linalg.solve(H, slope)
+            H[items, items] += (bent * side) @ side
+        try:
+            step = np.linalg.solve(H, slope - prior * theta)
+        except np.linalg.LinAlgError:
+            raise CannotRank(NO_MAXIMUM) from None
         theta = theta + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
         if np.abs(step).max() < TOLERANCE:
             break
     else:
-        raise CannotRank("the scores of these comparisons have no maximum likelihood")
+        raise CannotRank(NO_MAXIMUM)
     return theta, _chances(theta, first, second, side)
 
 
@@ -95,11 +105,11 @@ def _laplacian(pair: Ints, weight: Floats, items: int) -> Floats:
     return np.asarray(np.diag(both.sum(1)) - both, np.float64)
 
 
-def inverse_curvature(first: Ints, second: Ints, chance: Floats, items: int) -> Floats:
+def inverse_curvature(first: Ints, second: Ints, chance: Floats, items: int, prior: float = 0.0) -> Floats:
     """Return the inverse of the curvature of a fit, scores less their mean, (items, items)."""
     bent = chance * (1.0 - chance)
-    inverse = np.linalg.inv(_laplacian(first * items + second, bent, items) + 1.0 / items)
-    return np.asarray(inverse - 1.0 / items, np.float64)
+    inverse = np.linalg.inv(_laplacian(first * items + second, bent, items) + 1.0 / items + prior * np.eye(items))
+    return np.asarray(inverse - 1.0 / items / (1.0 + prior), np.float64)
 
 
 # -- both together -----------------------------------------------------------------------------------------------------
@@ -361,7 +371,13 @@ def _of_comparisons(people: Comparisons, judge: Comparisons, level: float, these
     other = (said.first[place] != ours.first) | (said.second[place] != ours.second)
     if other.any():
         named = ours.ids.take(np.flatnonzero(other)).to_pylist()
-        raise InputError(f"{len(named):,} of {len(place):,} ids stand for other pairs at the judge: {few(named)}")
+        at = int(np.flatnonzero(other)[0])
+        one, its = (items.take(np.array([units.first[i], units.second[i]])).to_pylist() for units, i in
+                    ((ours, at), (said, int(place[at]))))  # fmt: skip
+        raise InputError(
+            f"{len(named):,} of {len(place):,} ids stand for other pairs at the judge: {few(named)} ({named[0]!r}: "
+            f"{one[0]!r} and {one[1]!r} for people, {its[0]!r} and {its[1]!r} for the judge)"
+        )
     keep, notes = _limited(ours, len(items))
     if not keep.all():
         code = np.cumsum(keep) - 1
@@ -372,9 +388,18 @@ def _of_comparisons(people: Comparisons, judge: Comparisons, level: float, these
     size = len(items)
     if size > MOST:
         raise UsageError(f"people and a judge are put together for up to {MOST:,} items, not {size:,}")
-    theta, chance = fit_scores(said.first, said.second, said.won, size, said.side)
+    if (ours.won == 0.5).all():
+        raise CannotRank("people call all that they decided a tie, which does not say how sure the scores are")
+    prior = 0.0
+    try:
+        theta, chance = fit_scores(said.first, said.second, said.won, size, said.side)
+    except CannotRank:
+        prior = PRIOR
+        theta, chance = fit_scores(said.first, said.second, said.won, size, said.side, prior)
+        text = "the judge's verdicts alone set no limit to some of its scores; a weak prior (precision {prior:g}) does"
+        notes.append(Note("judge by a prior", text, prior=prior))
     surprise = said.won - chance
-    inverse = inverse_curvature(said.first, said.second, chance, size)
+    inverse = inverse_curvature(said.first, said.second, chance, size, prior)
     found = board(ours.first, ours.second, ours.won, surprise[place], size, len(said.won), own=inverse, these=these)
     if len(place) == len(said.won):
         notes.append(Note("nothing more", "the judge decided no more than people did, so it adds nothing"))
@@ -389,7 +414,7 @@ def _of_comparisons(people: Comparisons, judge: Comparisons, level: float, these
     if said.side is not None:
         bent = chance * (1.0 - chance) * said.side
         across = np.bincount(said.first, bent, size) - np.bincount(said.second, bent, size)
-        rest = bent @ said.side - across @ inverse @ across
+        rest = bent @ said.side - across @ inverse @ across + prior
         sides = (float(theta[-1]), float(1.0 / np.sqrt(rest)))
     decided, whole = (
         np.bincount(one.first, minlength=size) + np.bincount(one.second, minlength=size) for one in (ours, said)
@@ -438,7 +463,7 @@ def _limited(ours: _Units, items: int) -> tuple[NDArray[np.bool_], list[str]]:
 
 def _chosen(first: Ints, second: Ints, surprise: Floats, size: int, of: int) -> float:
     """p-value of the judge's surprises where people decided being nothing on average; 1 for too few to tell."""
-    if not 10 * size <= len(first) < of:
+    if not 10 * size <= len(first) < of or not surprise.any():
         return 1.0
     total = np.bincount(first, surprise, size) - np.bincount(second, surprise, size)
     spread = _laplacian(first * size + second, surprise**2, size) + 1.0 / size

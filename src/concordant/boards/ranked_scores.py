@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.boards.averages import WAYS, Medians, filled, medians, orders, shares_beaten
+from concordant.boards.averages import FEWEST, WAYS, Medians, beaten, filled, medians, orders
 from concordant.boards.block_tests import Friedman, sign_test, signed_ranks
 from concordant.boards.over_tasks import Effects, OverTasks
 from concordant.boards.score_table import ScoreTable
@@ -82,8 +82,9 @@ class ScoreBoard:
         """Return a row for each system, the best first.
 
         Columns: component (systems that no chain of tasks connects are not ranked together), tier, rank, rank_lower,
-        rank_upper (all ranks at once), may_be_first, system, score, standard_error, lower, upper (of other tasks of
-        this kind; missing where a single task says nothing of that), tasks (with a score) and trials (scores in all).
+        rank_upper (all ranks at once), may_be_first (missing for a system that shares no task), system, score,
+        standard_error, lower, upper (of other tasks of this kind; missing where a single task says nothing of that),
+        tasks (with a score) and trials (scores in all).
         """
         order, group = self.order, self.joint.group
         value = self.joint.value
@@ -95,7 +96,7 @@ class ScoreBoard:
             {
                 "component": group[order] + 1,
                 "tier": sets["tiers"]["tier"],
-                "rank": place[order],
+                "rank": pa.array(place[order], mask=~self.joint.compared[order]),
                 "rank_lower": sets["together"]["rank_lower"],
                 "rank_upper": sets["together"]["rank_upper"],
                 "may_be_first": self.rank_sets("top", top=1)["among_first"],
@@ -131,7 +132,7 @@ class ScoreBoard:
         if key not in self._sets:
             whole = pa.array(self.table.systems)
             every = np.arange(len(self.score))
-            self._sets[key] = rank_sets(self.joint, kind, top, every, whole, np.ones(len(every), bool))
+            self._sets[key] = rank_sets(self.joint, kind, top, every, whole, self.joint.compared)
         found = self._sets[key].take(pa.array(nodes))
         return found.set_column(1, "item", items)
 
@@ -231,13 +232,13 @@ class ScoreBoard:
         """
         table, group, order = self.table, self.joint.group, self.order
         effects = Effects.of(table.better, table.weight, table.component)
-        beaten = Effects.of(shares_beaten(table.better), table.weight, table.component).mean
+        shares = Effects.of(beaten(table), table.weight, table.component).mean
         sign = -1.0 if table.lower.all() else 1.0
         better = {
             "mean": effects.mean,
             "median": medians(filled(table, effects), table.weight[None, :])[0],
-            "win_rate": beaten,
-            "borda": beaten * (np.bincount(group)[group] - 1),
+            "win_rate": shares,
+            "borda": shares * (np.bincount(group)[group] - 1),
         }
         if len(np.unique(table.weight)) == 1:
             better["bradley_terry"] = _bradley_terry(table)
@@ -291,7 +292,8 @@ class ScoreBoard:
         """Return what the board says as sentences: who may be the best, tiers, neighbours, and Friedman's test."""
         level, first, group = 100 * self.level, self.first, self.joint.group
         of = " of the largest group" if group.any() else ""
-        named: dict[str, Any] = {"level": level, "of": of, "way": self.way, "systems": int((group == 0).sum())}
+        way = self.way + (" (the lowest)" if self.table.lower.all() and self.by in ("mean", "median") else "")
+        named: dict[str, Any] = {"level": level, "of": of, "way": way, "systems": int((group == 0).sum())}
         if len(first) == 1:
             said = [Note("first", "with {level:g}% confidence {best} is the best{of} by {way}", best=first[0], **named)]
         elif len(first) == named["systems"]:
@@ -351,7 +353,7 @@ def rank_scores(
     scores: Any,
     *,
     by: str = "mean",
-    lower_is_better: bool | str | Sequence[str] = False,
+    lower_is_better: bool | str | Sequence[str] | None = None,
     level: float = 0.95,
     resamples: int = 5000,
     seed: int = 0,
@@ -364,7 +366,8 @@ def rank_scores(
         task, which are averaged), weight (> 0, of a task) and cluster (tasks that belong together: of one source, one
         document): an Arrow, pandas or polars table or a mapping of columns, such as ``read_scores`` returns.
     by : 'mean', 'median', 'win-rate', 'borda' or 'bradley-terry' (``averages`` has all of them beside each other).
-    lower_is_better : true, or the tasks of which a lower score is better.
+    lower_is_better : true or false, or the tasks of which a lower score is better; None: true where the names of all
+        tasks, or that of the scores, say so (WER, loss, perplexity, …), which a note says.
     level : confidence of intervals, rank sets, tiers.
     resamples : draws of the law of all differences at once: signs of tasks (mean, win-rate, borda), tasks with
         replacement (median).
@@ -411,17 +414,16 @@ def _fitted(table: ScoreTable, by: str, asked: dict[str, Any]) -> tuple[Varying,
         board = rank(prefs, "bradley-terry", interval="sandwich", level=level)
         rows = np.argsort(board.item)
         error = np.sqrt(np.diagonal(board.covariance().matrix))
+        alike = (board.upper - board.lower) / 2 / t_quantile(0.5 + level / 2, np.inf)  # of ties alone
+        error = np.where(error > 0, error, alike)
         return board._joint(None)[0], board.score[rows], error[rows], (board.lower[rows], board.upper[rows])
     if by == "median":
         drawn = Medians.of(table, **asked)
         half = t_quantile(0.5 + level / 2, np.inf) * drawn.errors
         return drawn, drawn.value, drawn.errors, (drawn.value - half, drawn.value + half)
-    score = table.better if by == "mean" else shares_beaten(table.better)
+    score = table.better if by == "mean" else beaten(table)
     if by == "borda":
         score = score * (np.bincount(table.component)[table.component] - 1)[:, None]
-    alone = np.asarray(np.isnan(score).all(axis=1))
-    if alone.any():
-        score = np.where(alone[:, None] & ~np.isnan(table.better), 0.5, score)
     found = OverTasks.of(table, score, **asked)
     freedom = np.maximum(found.effective - 1, 1e-9)
     half = np.where(np.isfinite(found.errors), t_quantile(0.5 + level / 2, freedom) * found.errors, np.inf)
@@ -438,8 +440,10 @@ def _notes(table: ScoreTable, by: str, joint: Varying) -> list[str]:
             "no chain of tasks connects all systems: they fall into {groups:groups}, which are ranked by themselves "
             "(column component)"
         )
-        notes.append(Note("components", text, groups=int(joint.group.max()) + 1))
-    if isinstance(joint, OverTasks) and table.clusters < 6:
+        alone = [table.systems[i] for i in np.flatnonzero(~joint.compared)]
+        text += "; {items} {count:shares|share} no task with another system" if alone else ""
+        notes.append(Note("components", text, groups=int(joint.group.max()) + 1, items=alone, count=len(alone)))
+    if by != "bradley-terry" and table.clusters < FEWEST:
         text = (
             "{clusters:CLUSTERS} {clusters:is|are} too few to tell systems apart at 95%: that one is better on all of "
             "them happens by chance in {chance:.0%} of such tables; six are needed, at least"
@@ -454,14 +458,15 @@ def _notes(table: ScoreTable, by: str, joint: Varying) -> list[str]:
         notes.append(Note("mixed directions", text, lower=lower, tasks=tasks, by=by, ask=Setting("by", "win-rate")))
     with np.errstate(all="ignore"):
         spread = np.nan_to_num(np.nanstd(table.score, axis=0))
-    if by == "mean" and len(spread) > 2 and spread.max() > 10 * (usual := float(np.median(spread))) > 0:
+    usual = float(np.percentile(spread, 50, method="lower"))
+    if by == "mean" and spread.max() > 10 * usual > 0:
         text = (
             "the scores on {task} spread {times:.0f} times as wide as on the median task and rule the mean; {ask} "
             "weighs tasks alike"
         )
         times, task = float(spread.max() / usual), table.tasks[int(spread.argmax())]
         notes.append(Note("wide task", text, task=task, times=times, ask=Setting("by", "win-rate")))
-    if isinstance(joint, OverTasks) and by == "mean" and (table.trials > 1).any():
+    if isinstance(joint, OverTasks) and by == "mean" and (table.trials > 1).any() and table.clusters > 1:
         notes.append(_of_trials(table, joint))
     return notes
 

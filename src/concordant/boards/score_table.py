@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from concordant.errors import InputError, Setting, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.preferences.frames import as_columns
+from concordant.preferences.layouts import LOSSES
 from concordant.preferences.notes import Note
 from concordant.preferences.values import numbers, texts
 
@@ -26,12 +26,6 @@ Flags = NDArray[np.bool_]
 MOST = 3000
 """Systems of one table: all pairs of them are compared."""
 LARGEST = 1e140
-LOSSES = re.compile(
-    r"(^|[\W_])(loss|losses|ppl|perplexity|nll|bpb|bits|error|err|rmse|mse|mae|mape|wer|cer|ter|latency|seconds|ms|cost"
-    r"|fid|toxicity|regret)([\W_]|$)",
-    re.IGNORECASE,
-)
-"""Names of scores of which less is better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +48,11 @@ class ScoreTable:
     lower: Flags
     """Tasks of which a lower score is better."""
     notes: tuple[str, ...] = ()
+    asked: bool = False
+    """Whether somebody said of which tasks a lower score is better."""
 
     @classmethod
-    def of(cls, rows: Any, lower_is_better: bool | str | Sequence[str] = False) -> ScoreTable:
+    def of(cls, rows: Any, lower_is_better: bool | str | Sequence[str] | None = None) -> ScoreTable:
         """Make a table of rows: columns system, task, score, and trial, weight, cluster where they are there.
 
         ``rows``: an Arrow, pandas or polars table, or a mapping of columns. Errors: InputError for a column that is
@@ -93,7 +89,7 @@ class ScoreTable:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.bincount(held_cell, held_score, cells) / many
             moved = np.bincount(held_cell, (held_score - mean[held_cell]) ** 2, cells) / (many - 1) / many
-        notes: list[str] = [one for one in _told(table) if one]
+        notes: list[str] = [one for one in _kept(table, b"notes").split("\n") if one]
         if "trial" not in columns and (several := int((many > 1).sum())):
             text = "{several:cells} {several:holds|hold} several scores: they are taken as trials and averaged"
             notes.append(Note("trials", text, several=several))
@@ -105,7 +101,7 @@ class ScoreTable:
             np.where(many > 1, moved, np.nan).reshape(size), weight, np.unique(code, return_inverse=True)[1],
             "cluster" in columns, np.zeros(len(tasks), bool), tuple(notes),
         )  # fmt: skip
-        return made._scored()._toward(lower_is_better)._said(empty)
+        return made._scored()._toward(lower_is_better, _kept(table, b"measure"))._said(empty)
 
     def _scored(self) -> ScoreTable:
         """Leave out systems and tasks without any score."""
@@ -127,32 +123,46 @@ class ScoreTable:
             notes=(*self.notes, note),
         )  # fmt: skip
 
-    def _toward(self, lower: bool | str | Sequence[str]) -> ScoreTable:
-        """Note of which tasks a lower score is better."""
-        if isinstance(lower, bool):
-            return replace(self, lower=np.full(len(self.tasks), lower))
+    def _toward(self, lower: bool | str | Sequence[str] | None, measure: str) -> ScoreTable:
+        """Note of which tasks a lower score is better; by the names of the tasks, or of the scores, if nobody says."""
+        if lower is None and (LOSSES.search(measure) or all(map(LOSSES.search, self.tasks))):
+            text = "{items} {count:looks|look} like something of which less is better: the lowest is the best ({ask} "
+            text += "turns it round)"
+            named = [measure] if LOSSES.search(measure) else [*self.tasks]
+            more, ask = max(len(named) - 4, 0), Setting("lower_is_better", False)
+            note = Note("lower is better", text, items=named[:4], others=more, count=len(named), ask=ask)
+            return replace(self, lower=np.ones(len(self.tasks), bool), notes=(note, *self.notes))
+        if lower is None or isinstance(lower, bool):
+            return replace(self, lower=np.full(len(self.tasks), bool(lower)), asked=lower is not None)
         named = [lower] if isinstance(lower, str) else list(lower)
         if unknown := [name for name in named if name not in self.tasks]:
             raise UsageError(f"no task {few(unknown)} (of which lower is better); tasks there: {few(self.tasks, 20)}")
-        return replace(self, lower=np.isin(np.array(self.tasks), named))
+        return replace(self, lower=np.isin(np.array(self.tasks), named), asked=True)
 
     def _said(self, empty: int) -> ScoreTable:
         """Add what a reader should know of the table."""
-        notes: list[str] = [*self.notes]
+        notes: list[str] = [*self.notes, *_alike(self.systems, "systems"), *_alike(self.tasks, "tasks")]
         cells, held = self.score.size, int((self.trials > 0).sum())
         if held < cells:
+            if (self.component == 0).sum() < 2:
+                raise InputError("no task has the scores of two systems, so nothing is compared")
             text = (
                 "{missing:cells} of {cells:,} {missing:is|are} missing: systems are compared on the tasks that they "
                 "share (system and task effects by least squares), so nobody gains by leaving out hard tasks"
             )
             notes.append(Note("missing cells", text, missing=cells - held, cells=cells, rows=empty))
-        named = [name for name in self.tasks if LOSSES.search(name)]
-        if named and not self.lower.any():
+        named = self.losses
+        if named and not self.asked and not self.lower.any():
             text = "{items} {count:looks|look} like something of which less is better; if so, say {ask}"
             ask = Setting("lower_is_better", True) if 2 * len(named) > len(self.tasks) else Setting("lower", named[0])
             more = max(len(named) - 4, 0)
             notes.append(Note("looks like a loss", text, items=named[:4], others=more, count=len(named), ask=ask))
         return replace(self, notes=tuple(notes))
+
+    @property
+    def losses(self) -> list[str]:
+        """The tasks that are called as something of which less is better."""
+        return [name for name in self.tasks if LOSSES.search(name)]
 
     @property
     def better(self) -> Floats:
@@ -197,10 +207,24 @@ class ScoreTable:
             return np.asarray(self.summed(np.where(held > 0, self.better, 0.0) * held) / self.summed(held))
 
 
-def _told(table: Any) -> tuple[str, ...]:
-    """Notes of who read the table."""
+def _alike(names: Sequence[str], what: str) -> list[Note]:
+    """A note of names that differ by case or space alone."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(" ".join(name.casefold().split()), []).append(name)
+    several = [group for group in groups.values() if len(group) > 1]
+    text = f"{{items}} differ by case or space alone, and are taken as different {what}"
+    return (
+        [Note("alike", text, items=several[0][:4], others=sum(map(len, several)) - len(several[0][:4]))]
+        if several
+        else []
+    )
+
+
+def _kept(table: Any, what: bytes) -> str:
+    """What who read the table says of it: notes, the name of what was measured."""
     meta = table.schema.metadata or {} if isinstance(table, pa.Table) else {}
-    return tuple(meta.get(b"notes", b"").decode().split("\n"))
+    return str(meta.get(what, b"").decode())
 
 
 def _labels(column: Any, what: str) -> tuple[list[str], Ints]:
@@ -249,7 +273,7 @@ def _weights(columns: Mapping[str, Any], size: int) -> Floats:
     if (bad := ~(weight > 0)).any():
         row = int(np.flatnonzero(bad)[0]) + 1
         raise InputError(f"{int(bad.sum()):,} rows have no weight above 0 (first: row {row:,}); weights are of tasks")
-    return weight
+    return np.ldexp(weight, -int(np.frexp(weight.max(initial=1.0))[1]))  # they count by their ratios
 
 
 def _of_tasks(value: Floats, task: Ints, tasks: Sequence[str], what: str) -> Floats:
@@ -268,7 +292,8 @@ def _once(cell: Ints, trial: Ints, systems: Sequence[str], tasks: Sequence[str])
     found, times = np.unique(cell * width + trial, return_counts=True)
     if len(again := found[times > 1]):
         system, task = divmod(int(again[0]) // width, len(tasks))
+        what = f"{counted(len(again), 'trials')} {'is' if len(again) == 1 else 'are'} there more than once"
         raise InputError(
-            f"{len(again):,} trials are there more than once (first: system {systems[system]!r}, task "
-            f"{tasks[task]!r}); a system has one score for each task and trial"
+            f"{what} (first: system {systems[system]!r}, task {tasks[task]!r}); a system has one score for each task "
+            "and trial"
         )

@@ -28,7 +28,8 @@ def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tu
     if log.trimmed:
         text = "{log}: every field after the first begins with a space; fields are read trimmed"
         said.append(Note("read trimmed", text, log=log.name))
-    if "weight" in roles and "weight" not in given:
+    published = any(isinstance(note, Note) and note.code == "as published" for note in log.told)
+    if "weight" in roles and "weight" not in given and not published:
         text = (
             "{log}: the column {column!r} is read as the strength of each comparison (weight); name it as the count "
             "({count}) where it says how often a row was seen"

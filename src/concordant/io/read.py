@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from concordant.io.log.headers import sniffed
 from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
 from concordant.io.noted import notes_of
-from concordant.io.published.published import SCORES
-from concordant.io.published.recognise import of_folder, recognised, refusal, tabled
+from concordant.io.published.published import SCORES, Published
+from concordant.io.published.recognise import of_folder, recognised, refusal
+from concordant.io.score_tables import tabled
 from concordant.io.store.catalogue import is_store
 from concordant.io.store.stored import read_as_log
 from concordant.io.votes import Votes, repeated_note
@@ -162,12 +163,14 @@ def read_as_made(
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
         prefs, total = read_as_log(Path(source), given, settings)
         return Reading(prefs, total, Path(source).name, {})
-    if isinstance(source, str | os.PathLike):
-        _refuse_results(Path(source))
-    log = source if isinstance(source, Log) else _located(source)
     local = (engine is None or (isinstance(engine, str) and engine in ("duckdb", "memory"))) and master is None
+    found = _of_results(Path(source)) if local and isinstance(source, str | os.PathLike) else None
+    if found is not None:
+        log, kind = _usual(found, Path(source).name, kind)
+    else:
+        log = source if isinstance(source, Log) else _located(source)
     named = columns if isinstance(columns, Mapping) else {}
-    if local and not {*named} & PLAYED:
+    if local and found is None and not {*named} & PLAYED:
         log, kind = _as_published(log, kind, [*named.values(), *_listed(cluster), *_listed(covariates), time])
     if log.format == "preflib":
         _only_orders(log, kind, columns, cluster, covariates, home, time)
@@ -238,6 +241,14 @@ def layout_of(log: Log, **options: Any) -> Layout | None:
     )
 
 
+def usual_log(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> Log:
+    """Return the log that ``read`` reads of a file or a folder: of a published layout the usual table that it means."""
+    if (found := _of_results(Path(source))) is not None:
+        return _usual(found, Path(source).name, None)[0]
+    log = locate(source)
+    return log if {*(columns or {})} & PLAYED else _as_published(log, None, [*(columns or {}).values()])[0]
+
+
 PLAYED = frozenset({"winner", "loser", "left", "right", "outcome", "item", "items", "rank", "rating", "clicked"})
 """Roles whose columns say who won: where one is given, a file is read as it is told, not as it was published."""
 
@@ -254,31 +265,40 @@ def _as_published(log: Log, kind: str | None, keep: Sequence[Any]) -> tuple[Log,
     Errors (InputError): scores, which are no votes.
     """
     found = recognised(log, [name for name in keep if isinstance(name, str)])
-    if found is None or kind not in (None, found.kind):
-        if found is not None and found.kind == SCORES:
-            raise refusal(found, log.name)
+    if found is None or (found.kind != SCORES and kind not in (None, found.kind)):
         return log, kind
+    table, kind = _usual(found, log.name, kind)
+    return replace(table, told=(*log.told, *table.told)), kind
+
+
+def _usual(found: Published, name: str, kind: str | None) -> tuple[Log, str]:
+    """Return what was found in a file or a folder as the table that it stands for, and its kind."""
     if found.kind == SCORES:
-        raise refusal(found, log.name)
-    table = replace(from_object(found.table), name=log.name, told=(*log.told, *found.told))
-    return table, found.kind
+        raise refusal(found, name)
+    if kind not in (None, found.kind):
+        raise UsageError(f"{name}: ", Setting("kind", kind), f" is not what this holds: {found.layout}, {found.kind}")
+    return replace(from_object(found.table), name=name, told=found.told), found.kind
 
 
 def _refuse_scores(log: Log) -> None:
     """Refuse a table of scores, where it can be read as one."""
     found = None
-    with suppress(InputError):
+    try:
         found = tabled(log)
+    except UsageError:  # several metrics
+        raise InputError(f"{log.name} holds scores, no votes; run: concordant scores {shlex.quote(log.name)}") from None
+    except InputError:
+        return
     if found is not None:
         raise refusal(found, log.name) from None
 
 
-def _refuse_results(path: Path) -> None:
-    """Refuse a folder of results of evaluations, which are scores."""
+def _of_results(path: Path) -> Published | None:
+    """Return what a folder of results of evaluations holds; None for any other folder or file."""
     if os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK):
-        inside = (one.is_dir() or one.suffix.lower() in (".json", ".eval") for one in path.iterdir())
-        if any(inside) and (found := of_folder(path)) is not None:
-            raise refusal(found, path.name)
+        inside = (one.is_dir() or one.suffix.lower() in (".json", ".jsonl", ".eval") for one in path.iterdir())
+        return of_folder(path) if any(inside) else None
+    return None
 
 
 def _located(source: Any) -> Log:

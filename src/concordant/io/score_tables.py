@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb as library
@@ -25,9 +27,12 @@ from concordant.io.engines import duckdb, memory
 from concordant.io.engines.counting import choose, with_columns
 from concordant.io.forms import Columns
 from concordant.io.log.formats import Log, locate
+from concordant.io.log.headers import sniffed
 from concordant.io.log.tables import from_object
 from concordant.io.published import recognise as published
-from concordant.preferences.layouts import plain
+from concordant.io.published.documents import head_of
+from concordant.io.published.published import SCORES, Published
+from concordant.preferences.layouts import ALIASES, is_aside, plain
 from concordant.preferences.notes import Note
 from concordant.preferences.values import texts
 
@@ -36,25 +41,37 @@ LAYOUTS = ("long", "systems-by-tasks", "tasks-by-systems")
 NAMES = {
     "system": (
         *("system", "model", "model_name", "model_id", "method", "algorithm", "ranker", "arm", "participant", "team"),
-        *("submission", "agent", "llm", "classifier", "classifier_name", "name"),
+        *("submission", "agent", "llm", "classifier", "classifier_name", "system_id", "system_name", "learner"),
+        *("estimator", "solver", "name"),
     ),
     "task": (
         *("task", "task_name", "task_id", "dataset", "dataset_name", "data_set", "benchmark", "subject", "instance"),
         *("query", "query_id", "qid", "question", "question_id", "problem", "topic", "prompt", "prompt_id", "test"),
+        *("instance_id", "sample_id", "example_id", "scenario", "globalsegid", "global_seg_id", "segment"),
+        *("segment_id", "seg_id"),
     ),
-    "score": ("score", "value", "main_score", "metric_value", "result", "performance", "accuracy", "acc", "points"),
-    "trial": ("trial", "seed", "repeat", "replicate", "repetition", "iteration", "epoch", "fold", "split"),
+    "score": (
+        *("score", "value", "main_score", "metric_value", "result", "performance", "accuracy", "acc", "points"),
+        *("correct", "success", "mqm_avg_score", "raw_score", "f1", "ndcg", "mrr", "map"),
+    ),
+    "trial": (
+        *("trial", "seed", "repeat", "replicate", "repetition", "iteration", "epoch", "fold", "split", "run", "run_id"),
+        *("rep", "attempt", "rater", "annotator", "judge", "turn", "user_id"),
+    ),
     "weight": ("weight",),
     "metric": ("metric", "metric_name", "measure"),
 }
 """What columns of scores are usually called."""
+MEASURES = ("accuracy", "acc", "f1", "ndcg", "mrr", "map")
+"""Names of scores of which a row may hold several."""
 EMPTY = frozenset({"", "-", "–", "—", "n/a", "na", "nan", "null", "none", "#n/a"})
 TRUTH = {"true": 1.0, "false": 0.0}
-ASIDE = re.compile(
-    r"(avg|average|mean|overall|total|macro|rank|ranking|place|position|no|nr|index|id|unnamed|year|date|released?|votes)"
-    r"(_.*)?|(.*_)?(params?|parameters?|size|flops|tokens|rtfx|throughput|latency|price|cost|dimensions?|memory)(_.*)?"
-)
-"""Columns of numbers of a wide table that are hardly scores on a task."""
+RISING = "rising order"
+"""The code of the note that rows stand in rising order of their mean."""
+MEAN = re.compile(r"avg|average|mean|overall")
+LINK = re.compile(r"^\s*\[([^\]]+)\]\([^)]*\)\s*$|^\s*<a [^>]*>([^<]+)</a>\s*$", re.IGNORECASE)
+WIDEST, MOST, SAME = 5_000, 1_000_000, 0.1
+"""The most columns and rows of what is taken for scores unasked; the share of its rows named as another."""
 
 
 def read_scores(
@@ -88,7 +105,7 @@ def read_scores(
     {'system': 'b', 'task': 'MMLU', 'score': None}
     """
     table, notes = scores_of(source, columns=columns, layout=layout, tasks=tasks, metric=metric)
-    return table.replace_schema_metadata({"notes": "\n".join(map(str, notes))})
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), "notes": "\n".join(map(str, notes))})
 
 
 def scores_of(
@@ -107,17 +124,27 @@ def scores_of(
         raise UsageError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
     named = given or layout is not None or tasks is not None or metric is not None
     if not named and isinstance(source, str | os.PathLike):
-        found = published.scores_of(source, tables=False)
+        found = published.found_in(source)
+        if found is not None and found.kind != SCORES:
+            name = os.path.basename(os.fspath(source)) or os.fspath(source)
+            raise InputError(
+                f"{name} holds votes ({found.layout}), no scores; run: concordant rank {shlex.quote(name)}"
+            )
         if found is not None:
             return found.table, found.told
-    log = with_columns(
-        locate(source) if isinstance(source, str) or hasattr(source, "__fspath__") else from_object(source)
-    )
+    log = source if isinstance(source, Log) else None
+    if log is None or not log.columns:
+        log = with_columns(log or (locate(source) if isinstance(source, str | os.PathLike) else from_object(source)))
     if log.format in ("preflib", "letor", "qrels", "run"):
         raise UsageError(f"{log.name} holds no table of scores (it is of the format {log.format})")
     if missing := [column for column in given.values() if column not in log.columns]:
         raise InputError(f"{log.name}: no column {few(missing)}; columns there: {few(log.columns, 40)}")
-    roles = _roles(log, given)
+    roles = roles_of(log, given)
+    measures = [column for column in log.columns if plain(column) in MEASURES]
+    if "score" not in given and len(measures) > 1 and roles.get("score") in measures:
+        del roles["score"]  # it is one of several
+    if layout is None and tasks is None and "score" not in roles and {"system", "task"} <= {*roles}:
+        roles |= _named_score(log, roles)
     long = {"system", "task", "score"} <= {*roles}
     if layout is None and not long and (asked := {"task", "score"} & {*given}) and "system" not in given:
         lacks = [role for role in ("system", "task", "score") if role not in roles]
@@ -132,6 +159,11 @@ def scores_of(
             f"{log.name}: no column of the {few(lacks)}; columns there: {few(log.columns, 40)}; name it with ",
             Setting("columns", key=lacks[0]),
         )
+    if not named and not long and {"system", "score"} <= {*roles} and _recur(log, roles["system"]):
+        raise UsageError(
+            f"{log.name}: a row is a score of {roles['system']!r}, and no column is called as a task; name it: ",
+            Setting("columns", key="task"),
+        )
     if (layout == "long") if layout is not None else long:
         if tasks is not None:
             raise UsageError(f"{log.name}: a row is a score here, no column is a task; leave out ", Setting("tasks"))
@@ -143,7 +175,15 @@ def scores_of(
     return _wide(log, given, layout, tasks)
 
 
-def _roles(log: Log, given: Mapping[str, str]) -> dict[str, str]:
+def _recur(log: Log, names: str) -> bool:
+    """Whether most names of rows are there more than once: rows are scores, none is all of a system."""
+    label = texts(columns_of(log, [names])[names], as_json=log.as_json)
+    return 2 * len(label.unique()) <= len(label)
+
+
+def roles_of(log: Log, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return which column is what, of those that are given and those that are called as usual."""
+    given = given or {}
     there = Columns(log.columns, [*given.values()], log.name)
     roles = dict(given)
     for role, aliases in NAMES.items():
@@ -155,8 +195,25 @@ def _roles(log: Log, given: Mapping[str, str]) -> dict[str, str]:
     return roles
 
 
-def _read(log: Log, columns: Sequence[str]) -> pa.Table:
-    """Return columns in their order; a text file that DuckDB refuses is read plainly, as logs are."""
+def _named_score(log: Log, roles: Mapping[str, str]) -> dict[str, str]:
+    """The column of scores, called as it may, where rows name systems and tasks, several times each; else none.
+
+    Errors (UsageError): several columns may be it.
+    """
+    table = columns_of(log, log.columns)
+    if any(len(texts(table[roles[role]]).unique()) == len(table) for role in ("system", "task")):
+        return {}
+    cells = {column: _Cells(table[column], log.as_json) for column in log.columns if column not in roles.values()}
+    found = [column for column, cell in cells.items() if cell.some]
+    likely = [column for column in found if not is_aside(column)] or found
+    if len(likely) > 1:
+        where = f"{log.name}: rows name a system ({roles['system']!r}) and a task ({roles['task']!r}); which column is "
+        raise UsageError(f"{where}the score? {few(likely, 20)} (", Setting("columns", key="score"), " names it)")
+    return {"score": likely[0]} if likely else {}
+
+
+def columns_of(log: Log, columns: Sequence[str]) -> pa.Table:
+    """Return columns of a file in their order; a text file that DuckDB refuses is read plainly, as logs are."""
     settings = duckdb.Settings()
     if log.format in ("database", "relation"):
         return duckdb.table(log, columns, settings).rename_columns(list(columns))
@@ -207,11 +264,13 @@ class _Cells:
 
 def _number(word: str, percent: bool) -> float | None:
     """The number that a text is, NaN for one that stands for none, None for other texts."""
-    word = word.strip().lower()
+    word = re.split(r"\s*(?:±|\+/-|\+-)", word.strip().lower().strip("*"))[0]
     if word in EMPTY:
         return float("nan")
     if word in TRUTH:
         return TRUTH[word]
+    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", word):
+        word = word.replace(",", "")
     try:
         number = float(word[:-1] if percent else word) if "_" not in word else None
     except ValueError:
@@ -230,7 +289,8 @@ def _scores(log: Log, cells: _Cells, column: str) -> Floats:
 
 
 def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table, tuple[str, ...]]:
-    table = _read(log, list(dict.fromkeys(roles.values())))
+    document = _document(log, roles)
+    table = columns_of(log, list(dict.fromkeys([*roles.values(), *([document] if document else [])])))
     notes: list[str] = []
     if "metric" in roles:
         names = texts(table[roles["metric"]], as_json=log.as_json).cast(pa.large_string())
@@ -261,33 +321,54 @@ def _long(log: Log, roles: dict[str, str], metric: str | None) -> tuple[pa.Table
                 notes.append(_percent([roles[role]]))
         else:
             out[role] = texts(table[roles[role]], as_json=log.as_json)
+    if document is not None:
+        parts = (texts(table[name], as_json=log.as_json).cast(pa.large_string()) for name in (document, roles["task"]))
+        out["task"], names = pc.binary_join_element_wise(*parts, "/"), f"{document}/{roles['task']}"
+        notes.append(Note("document", "a task is a segment of a document ({names})", names=names))
     taken = ", ".join(f"{role}: {column}" for role, column in roles.items() if role in out and plain(column) != role)
     rest = [column for column in log.columns if column not in roles.values()]
     if taken:
         text = "read as {taken}" + ("; not read: {items}" if rest else "")
         notes.append(Note("columns", text, taken=taken, items=rest[:6], others=max(len(rest) - 6, 0)))
-    return pa.table(out), tuple(notes)
+    measure = str(metric or roles.get("score", ""))
+    return pa.table(out).replace_schema_metadata({"measure": measure}), tuple(notes)
+
+
+def _document(log: Log, roles: Mapping[str, str]) -> str | None:
+    """Return the column of documents whose segments are the tasks, where these are numbered within each."""
+    if plain(roles["task"]) not in ("seg_id", "segment_id", "segment"):
+        return None
+    names = [name for name in log.columns if name not in roles.values()]
+    return next((name for name in names if plain(name) in ("doc", "document", "document_id")), None)
 
 
 def _percent(columns: list[str]) -> Note:
     return Note("percent", "percent signs are taken off in {items}", items=columns[:4], others=max(len(columns) - 4, 0))
 
 
-def _wide(
-    log: Log, given: Mapping[str, str], layout: str | None, wanted: Sequence[str] | None
-) -> tuple[pa.Table, tuple[str, ...]]:
+@dataclass(frozen=True)
+class _Chosen:
+    """The columns of a wide table by what they hold: names of rows, scores, other numbers, texts."""
+
+    table: pa.Table
+    cells: dict[str, _Cells]
+    names: str
+    guessed: bool
+    layout: str
+    scores: list[str]
+    aside: list[str]
+    none: list[str]
+
+
+def _chosen(log: Log, given: Mapping[str, str], layout: str | None, wanted: Sequence[str] | None) -> _Chosen:
     there = Columns(log.columns, [], log.name)
-    if unknown := [name for name in wanted or () if name not in log.columns]:
-        raise InputError(f"{log.name}: no column {few(unknown)}; columns there: {few(log.columns, 40)}")
     found = {role: [c for c in log.columns if plain(c) in NAMES[role]] for role in ("system", "task")}
     names, guessed = given.get("system") or given.get("task"), False
-    if "system" in given and "task" in given:
-        raise UsageError(f"{log.name}: rows have names of one kind, systems or tasks, and both are named")
     if names is None and len(found["system"]) == 1:
         names = found["system"][0]
     if names is None and len(found["task"]) == 1:
         names = found["task"][0]
-    table = _read(log, log.columns)
+    table = columns_of(log, log.columns)
     cells = {column: _Cells(table[column], log.as_json) for column in there.all if column != names}
     if names is None:
         words = [column for column in log.columns if not cells[column].some]
@@ -295,41 +376,62 @@ def _wide(
         guessed = True
     if layout is None:
         layout = "tasks-by-systems" if names in found["task"] or "task" in given else "systems-by-tasks"
-    trial = given.get("trial")
-    beside = [column for column in (trial, given.get("weight"), given.get("cluster")) if column]
+    beside = [column for column in (given.get(role) for role in ("trial", "weight", "cluster")) if column]
+    chosen = [c for c in wanted or log.columns if c != names and c not in beside]
+    if wanted is not None:
+        return _Chosen(table, cells, names, guessed, layout, chosen, [], [])
+    none = [c for c in chosen if not cells[c].some and (cells[c].wrong.any() or c == "")]
+    aside = [c for c in chosen if c not in none and cells[c].some and is_aside(c)]
+    return _Chosen(
+        table, cells, names, guessed, layout, [c for c in chosen if c not in none and c not in aside], aside, none
+    )
+
+
+def _wide(
+    log: Log, given: Mapping[str, str], layout: str | None, wanted: Sequence[str] | None
+) -> tuple[pa.Table, tuple[str, ...]]:
+    if unknown := [name for name in wanted or () if name not in log.columns]:
+        raise InputError(f"{log.name}: no column {few(unknown)}; columns there: {few(log.columns, 40)}")
+    if "system" in given and "task" in given:
+        raise UsageError(f"{log.name}: rows have names of one kind, systems or tasks, and both are named")
+    found = _chosen(log, given, layout, wanted)
+    table, cells, names, layout, chosen = found.table, found.cells, found.names, found.layout, found.scores
     if layout == "systems-by-tasks" and (odd := {"weight", "cluster"} & {*given}):
         raise UsageError(
             f"{log.name}: rows are systems here, and {few(sorted(odd))} belong to tasks; give rows of system, task, "
             "score"
         )
     notes: list[str] = []
-    chosen = [c for c in wanted or log.columns if c != names and c not in beside]
-    if wanted is None:
-        none = [c for c in chosen if not cells[c].some and (cells[c].wrong.any() or c == "")]
-        aside = [
-            c
-            for c in chosen
-            if c not in none
-            and cells[c].some
-            and ASIDE.fullmatch(re.sub(r"[^a-z0-9]+", "_", plain(c)).strip("_") or "no")
-        ]
-        chosen = [c for c in chosen if c not in none and c not in aside]
-        for lost, why in ((none, "they hold no numbers"), (aside, "by their names they are no scores on a task")):
-            if lost:
-                text = "left out: {items} ({why}); {ask} names the columns to read"
-                notes.append(
-                    Note("left out", text, items=lost[:6], others=max(len(lost) - 6, 0), why=why, ask=Setting("tasks"))
-                )
+    unfit = "by their names they are no scores on a task"
+    for lost, why in ((found.none, "they hold no numbers"), (found.aside, unfit)):
+        if lost:
+            text = "left out: {items} ({why}); {ask} names the columns to read"
+            notes.append(
+                Note("left out", text, items=lost[:6], others=max(len(lost) - 6, 0), why=why, ask=Setting("tasks"))
+            )
+    for name in found.aside:
+        held = cells[name].values[~np.isnan(cells[name].values)]
+        if MEAN.search(plain(name)) and len(held) > 3 and (np.diff(held) >= 0).all() and held[0] < held[-1]:
+            text = "rows stand in rising order of {names}: if the best stands first, lower is better, which is {ask}"
+            notes.append(Note(RISING, text, names=repr(name), ask=Setting("lower_is_better", True)))
     if not chosen:
         raise InputError(
             f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or "
             "a column holds names and the others numbers; votes between systems are for concordant rank"
         )
+    measures = [c for c in chosen if plain(c) in NAMES["score"]]
+    if layout == "tasks-by-systems" and given.get("system") is None and wanted is None and measures:
+        text = (
+            f"{log.name}: each row is a task ({names!r}), and {few(measures)} is a score, of one system as it seems; "
+        )
+        raise UsageError(
+            text + "give rows of system, task, score, or say which columns are systems by ", Setting("tasks")
+        )
     if percent := [c for c in chosen if cells[c].percent]:
         notes.append(_percent(percent))
     rows = len(table)
     values = np.concatenate([_scores(log, cells[c], c) for c in chosen])
-    label = texts(table[names], as_json=log.as_json).cast(pa.large_string())
+    label = _names(table[names], log.as_json)
     if label.null_count or pc.any(pc.equal(pc.utf8_trim_whitespace(label), "")).as_py():
         raise InputError(f"{log.name}: {label.null_count:,} of {rows:,} rows have no name in the column {names!r}")
     across = pa.array(chosen, pa.large_string()).take(pa.array(np.repeat(np.arange(len(chosen)), rows)))
@@ -343,10 +445,80 @@ def _wide(
                 out[role] = pa.array(np.tile(_scores(log, _Cells(column, log.as_json), given[role]), len(chosen)))
             else:
                 out[role] = pa.concat_arrays([texts(column, as_json=log.as_json).cast(pa.large_string())] * len(chosen))
-    if guessed:
+    if found.guessed:
         text = "rows are read as systems (column {names!r}) and columns as tasks; the other way round: {ask}"
         if layout == "tasks-by-systems":
             text = "rows are read as tasks (column {names!r}) and columns as systems; the other way round: {ask}"
         other = LAYOUTS[1 + (layout == "systems-by-tasks")]
         notes.append(Note("layout", text, names=names, ask=Setting("layout", other)))
     return pa.table(out), tuple(notes)
+
+
+def _names(column: Any, as_json: bool) -> Any:
+    """Return names as texts; of links, as leaderboards have them, what is shown."""
+    label = texts(column, as_json=as_json)
+    if pa.types.is_null(label.type):
+        return label.cast(pa.large_string())
+    shown = label.dictionary.to_pylist()
+    words = [(link[1] or link[2]).strip() if (link := LINK.match(one)) else one for one in shown]
+    return pa.array(words, pa.large_string()).take(label.indices)
+
+
+# -- scores that nobody asked for --------------------------------------------------------------------------------------
+def tabled(log: Log) -> Published | None:
+    """Return a table that by its columns holds scores of systems on tasks, read as ``read_scores`` does; else None.
+
+    A long one has columns of the three names. A wide one has a first column (or one called so) of names that hardly
+    recur and two columns or more of scores; where its rows are tasks all others are numbers.
+    Errors (InputError): scores that are no numbers.
+    """
+    if log.parts or log.on_spark or (log.path is None and not isinstance(log.table, pa.Table)):
+        return None
+    log = sniffed(log)
+    if log.format not in ("csv", "tsv", "json", "parquet", "arrow", "table"):
+        return None
+    if log.format == "json" and ((head := head_of(log)) is None or head.form == "document"):
+        return None
+    log = log if log.columns else with_columns(log)
+    roles = roles_of(log)
+    where: tuple[tuple[str, str], ...]
+    if {"system", "task", "score"} <= {*roles}:
+        if not _Cells(columns_of(log, [roles["score"]])[roles["score"]], log.as_json).some:
+            return None
+        what, where = "table of scores", tuple(roles.items())
+    else:
+        wide = _wide_of(log)
+        if wide is None or len(wide.scores) < 2 or (wide.layout == "tasks-by-systems" and wide.none):
+            return None
+        what, rows = "wide table of scores", ("system", "task")
+        rows = rows if wide.layout == "systems-by-tasks" else rows[::-1]
+        where = ((rows[0], wide.names), (rows[1], few(wide.scores, 6)))
+    table, told = scores_of(log)
+    table = table.filter(pc.is_valid(table["score"]))
+    if not len(table):
+        return None
+    return Published(what, SCORES, table, told, where)
+
+
+def sums_of(log: Log) -> tuple[str, int, tuple[str, ...]] | None:
+    """Return, of a table that has a system a row and no scores on tasks, the names, their number, and the numbers."""
+    wide = _wide_of(log)
+    if wide is None or len(wide.scores) > 1 or plain(wide.names) not in (*NAMES["system"], "key"):
+        return None
+    numbers = tuple(c for c in log.columns if c in wide.scores or c in wide.aside)
+    return (wide.names, len(wide.table), numbers) if numbers else None
+
+
+def _wide_of(log: Log) -> _Chosen | None:
+    """Return the columns of a table that may be a wide one of scores; None where it cannot be."""
+    names = {plain(name) for name in log.columns}
+    if not 2 <= len(log.columns) <= WIDEST or len(set(log.columns)) < len(log.columns) or names & {*ALIASES["item"]}:
+        return None
+    wide = _chosen(log, {}, None, None)
+    first = wide.names == log.columns[0] or not wide.guessed
+    if not first or not 2 <= len(wide.table) <= MOST or (wide.guessed and wide.cells[wide.names].some):
+        return None
+    label = _names(wide.table[wide.names], log.as_json).to_pylist()
+    if None in label or "" in label or len(label) - len(set(label)) > SAME * len(label):
+        return None
+    return wide

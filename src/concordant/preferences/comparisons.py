@@ -5,6 +5,7 @@ Comparisons checked: from distinct raw tuples to winner, loser, tie, strength an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, UsageError, few
 from concordant.preferences.counts import MOST, exact_sum, refuse_beyond
 from concordant.preferences.labels import crossed
 from concordant.preferences.layouts import CLUSTERS, WEAK, Layout, Scale, canonical
@@ -351,7 +352,7 @@ def _outcomes(
     else:
         said = pc.fill_null(outcome.indices, -1).to_numpy(zero_copy_only=False)
         words = outcome.dictionary.to_pylist()
-    hint = _allowed(layout)
+    hint = _allowed(layout, words)
     means = layout.outcomes.sign if layout.outcomes is not None else lambda _: None
     if means(None) is None:
         verdict.refuse(said < 0, Reason("have no outcome", "outcome", hint))
@@ -405,7 +406,13 @@ def _integer(word: str) -> int | None:
     return number if str(number) == word and -(1 << 63) <= number < 1 << 63 else None
 
 
-def _allowed(layout: Layout) -> str:
+def _allowed(layout: Layout, said: Sequence[str]) -> str:
+    numbers = [float(text) for word in said if NUMBER.fullmatch(text := canonical(word))]
+    beyond = [one for one in numbers if not 0 <= one <= 1]
+    if beyond and any(0 < one < 1 for one in numbers):
+        return (
+            f"Numbers are parts of a win where all lie between 0 and 1; {len(beyond)} values do not ({few(beyond, 3)})."
+        )
     lefts, rights = (sorted(names - {"left", "right"}) for names in layout.side_names)
     words = ["left", "right", *lefts, *rights, "tie", "draw", "tie (bothbad)"]
     words += [] if layout.outcomes is None else [str(layout.outcomes)]

@@ -280,6 +280,8 @@ WAYS: dict[str, Callable[[str], str]] = {
 }
 """In what two labels may differ that look alike, and what makes them equal then."""
 SHOWN = 3
+LONG = 200
+"""Characters of a label that a note shows."""
 
 
 def plain_form(texts: pa.Array) -> pa.Array:
@@ -377,6 +379,7 @@ def look_alike(label: Any, known: Labels) -> str:
 
 
 def _shown(label: str) -> str:
+    label = label if len(label) <= LONG else f"{label[: LONG - 1]}…"
     return repr(label) if label.isprintable() and unicodedata.is_normalized("NFC", label) else ascii(label)
 
 

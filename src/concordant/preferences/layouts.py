@@ -56,6 +56,24 @@ MOST_GRADES = 101
 WEAK = frozenset({"1", "2", "a", "b", "h", "first", "second"})
 """Words for a side that give way where the log has an item of that name."""
 
+LOSSES = re.compile(
+    r"(^|[\W_])(ppl|perplexity|nll|bpb|bpc|bits_per_\w+|rmse|mse|mae|mape|wer|cer|brier|ece|fid)([\W_]|$)"
+    r"|(^|[\W_])(loss|losses|bits|errors?|err|ter|latency|seconds|ms|cost|toxicity|hallucinations?|regret)([\W_]rates?)?"
+    r"\W*(\([^)]*\))?\s*$",
+    re.IGNORECASE,
+)
+"""Names of scores of which less is better."""
+
+ASIDE = re.compile(
+    r"(.*_)?(avg|average|mean|overall|rank|ranking|params?|parameters?|flops|rtfx|throughput|latency|price|cost|elo|std|"
+    r"standard_errors?|stderr|variance|ci|q0?\d+|win_?rates?)(_.*)?|"
+    r"(macro|total|no|nr|n|num|number_of|id|unnamed|index|released?|max|min)_.*|"
+    r"(.*_)?(size|tokens|dimensions?|memory|length|date|year|time|runtime|votes|count|number|num|samples|n|id|no|nr|index|"
+    r"position|place|total|median|wins|losses|lower|upper|cutoff|released?|label|gold|target|split|fold|seed|speed|"
+    r"context_window|unnamed)(_([bkmt]|[kmgt]b|m?s|usd|\d+))?|rating|score|macro"
+)
+"""Columns of numbers of a wide table that are hardly scores on a task: words that count anywhere, or in their place."""
+
 # Other names under which a role may be given by the caller: columns={"model_a": "x"} means the left side.
 
 
@@ -203,3 +221,13 @@ class Layout:
 def plain(name: str) -> str:
     """Return a column name as aliases are compared: lower case, words joined by an underscore (userId: user_id)."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[\s.\-]+", "_", name.strip()).lower()
+
+
+def is_aside(column: str) -> bool:
+    """Whether a column of numbers is by its name none of scores on a task: a mean, a rank, a size, a price, a date.
+
+    >>> [is_aside(name) for name in ("Avg. WER", "Model size (B)", "number_theory", "date_understanding", "n_shot")]
+    [True, True, False, False, True]
+    """
+    words = re.sub(r"[^a-z0-9]+", "_", re.sub(r"\s*\([^)]*\)", "", plain(column))).strip("_")
+    return ASIDE.fullmatch(words or "no") is not None

@@ -8,6 +8,8 @@ extreme items. These are looked at, all pairs of them, so that the answer is exa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,7 +37,7 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
     if items < 2 or not weight.any():
         return out
     if count * items**2 > LOOKED_AT:
-        return _by_rows(draws, weight, 0.0)
+        return _by_rows(draws, weight, 0.0, Held.of(count))
     both = np.maximum(weight, weight.T)
     some = np.flatnonzero(both.any(axis=0))
     if len(some) < items:
@@ -59,19 +61,38 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
     return out
 
 
-def critical(draws: Floats, weight: Floats, group: Ints, level: float) -> float:
-    """Return the quantile of ``largest``. Draws that stay below it are not looked at to the end."""
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Where the largest difference of each draw was found, kept while ever fewer pairs are looked at."""
+
+    pair: Ints
+    """Shape (draws, 2), −1 before anything is found."""
+    bound: Floats
+    """Shape (draws,): what no difference exceeds."""
+
+    @classmethod
+    def of(cls, count: int) -> Held:
+        """Nothing, of so many draws."""
+        return cls(np.full((count, 2), -1, np.int64), np.full(count, np.inf))
+
+
+def critical(draws: Floats, weight: Floats, group: Ints, level: float, held: Held | None = None) -> float:
+    """Return the quantile of ``largest``. Draws that stay below it are not looked at to the end.
+
+    ``held``: of an earlier call with these draws and all these pairs (others may have lost their weight since).
+    """
     if draws.size * draws.shape[1] <= LOOKED_AT:
         return float(quantile(largest(draws, weight, group), level))
-    floor = float(quantile(_by_rows(draws, weight, np.inf), level))
-    return float(quantile(_by_rows(draws, weight, floor), level))
+    held = Held.of(len(draws)) if held is None else held
+    floor = float(quantile(_by_rows(draws, weight, np.inf, held), level))
+    return float(quantile(_by_rows(draws, weight, floor, held), level))
 
 
-def _by_rows(draws: Floats, weight: Floats, floor: float) -> Floats:
+def _by_rows(draws: Floats, weight: Floats, floor: float, held: Held) -> Floats:
     from concordant.kernels.pair_maxima import pair_maxima
 
     most = np.empty(len(draws))
-    pair_maxima(np.ascontiguousarray(draws), np.ascontiguousarray(weight), floor, most)
+    pair_maxima(np.ascontiguousarray(draws), np.ascontiguousarray(weight), floor, most, held.pair, held.bound)
     return most
 
 

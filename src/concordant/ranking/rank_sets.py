@@ -33,7 +33,7 @@ from scipy.special import ndtri
 from concordant.errors import Idle, Setting, UsageError, did_you_mean, whole_number
 from concordant.progress import steps
 from concordant.ranking.joint import Varying
-from concordant.ranking.largest import critical, quantile
+from concordant.ranking.largest import Held, critical, quantile
 from concordant.ranking.rank_intervals import among_others, outermost
 
 Floats = NDArray[np.float64]
@@ -42,6 +42,8 @@ Flags = NDArray[np.bool_]
 KINDS = ("together", "alone", "top", "tiers")
 OWN = 2e9
 """Items squared × draws up to which every item has a critical value of its own."""
+EQUAL = 1e-9
+"""A t above a draw by no more than this share is equal to it: of few signs what was seen is one of the draws."""
 
 
 def rank_sets(joint: Varying, kind: str, top: int | None, nodes: Ints, items: pa.Array, ranked: Flags) -> pa.Table:
@@ -102,7 +104,8 @@ def _t(joint: Varying, ranked: Flags) -> tuple[Floats, Floats]:
     error = joint.pair_errors
     known = np.isfinite(error) & ranked[:, None] & ranked
     weight = np.divide(1.0, error, out=np.zeros_like(error), where=known)
-    return np.where(known, (joint.value[:, None] - joint.value) * weight, -np.inf), weight
+    t = (joint.value[:, None] - joint.value) * weight
+    return np.where(known, t - EQUAL * np.abs(t), -np.inf), weight
 
 
 def _step_down(
@@ -110,9 +113,9 @@ def _step_down(
 ) -> Flags:
     """Reject hypotheses by ever smaller critical values, those of the hypotheses that are ``left``."""
     group = joint.group.astype(np.int64)
-    rejected = np.zeros(weight.shape, bool)
+    rejected, held = np.zeros(weight.shape, bool), Held.of(len(joint.draws))
     while True:
-        found = rejected | reject(critical(joint.draws, np.where(left(rejected), weight, 0.0), group, level))
+        found = rejected | reject(critical(joint.draws, np.where(left(rejected), weight, 0.0), group, level, held))
         if (found == rejected).all():
             return rejected
         rejected = found

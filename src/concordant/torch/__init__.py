@@ -9,6 +9,9 @@ any device, in float32 and float64, without a Python loop over queries.
 ``net_preferences``                    raw votes → the edges of the difference graph
 ``TorchObjective``, ``surrogate``      any member of the registry as a module: scores → value of each graph
 ``PreferenceLoss``                     in place of ``-logsigmoid(chosen - rejected).mean()`` with several annotators
+``PromptBatches``                      batches that keep the votes on a prompt together
+``vote_metrics``                       how far rewards agree with votes, beside the best that any scorer can do
+``trl``                                collator and trainer for TRL (extra ``[trl]``; import it by its name)
 ``LinearScorer``, ``ReluScorer``       two scorers; ``fit`` trains them or any other module
 ``fit_informed``, ``informed_targets``  votes aggregated by prompt with the scorer as prior, and fitted, in turn
 ``TorchRegressor``                     the same as a scikit-learn regressor
@@ -28,6 +31,8 @@ except ModuleNotFoundError as missing:
     ) from None
 
 from concordant.torch.abstention import BoundedReluScorer, fit_pairs
+from concordant.torch.agreement import vote_metrics
+from concordant.torch.batches import PromptBatches
 from concordant.torch.fitting import Fit, fit
 from concordant.torch.graded import GradedObjective, against_all
 from concordant.torch.informed import InformedFit, fit_informed, informed_targets
@@ -46,6 +51,7 @@ __all__ = [
     "InformedFit",
     "LinearScorer",
     "PreferenceLoss",
+    "PromptBatches",
     "ReluScorer",
     "TorchObjective",
     "TorchRegressor",
@@ -59,4 +65,5 @@ __all__ = [
     "per_graph",
     "surrogate",
     "value_penalty",
+    "vote_metrics",
 ]

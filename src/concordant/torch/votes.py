@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from torch import Tensor, nn
 
 from concordant.errors import UsageError
 from concordant.losses.objective import Population
-from concordant.losses.surrogates import surrogate
+from concordant.losses.surrogates import SURROGATES, surrogate
+from concordant.losses.surrogates import net_preferences as cancelled
 from concordant.torch.losses import places, real_scores, tensors
 from concordant.torch.objective import TorchObjective
+
+REMEMBERED = 1 << 20
+"""Votes of earlier batches that are remembered, to see whether opposite ones are apart."""
 
 
 def net_preferences(
@@ -70,8 +75,11 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
     - "linear": net votes of each response, with ``nu`` on the squares of the rewards (ICML (14));
     - "ranknet": the usual loss itself, for comparison.
 
-    Aggregation happens within one call: give all votes on a prompt in one batch. Ties are half a vote each way.
-    ``reduction``: "mean" over votes or "sum" (times the number of votes).
+    Aggregation happens within one call: give all votes on a prompt in one batch (``PromptBatches``), or cancel them
+    once before training (``concordant pairs``, after which batches do not matter). A batch in which no pair has two
+    votes though prompts have several, or whose votes would cancel some of an earlier batch, is the usual loss: a
+    UserWarning says so, once for each module. Ties are half a vote each way. ``reduction``: "mean" over votes or "sum"
+    (times the number of votes).
 
     The drop-in, in a training loop that has two tensors of rewards and knows which responses they belong to:
 
@@ -99,6 +107,8 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
         self.surrogate, self.phi, self.penalty = surrogate, phi, penalty
         self.reduction, self.options = reduction, options
         self._edges(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), None, None)  # wrong names: now
+        self._cancels = SURROGATES[surrogate].edges is cancelled  # of others batches do not matter
+        self._seen: set[tuple[int, int]] = set()
 
     def forward(
         self,
@@ -139,6 +149,7 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
         across = int((of_prompt[sides[0]] != of_prompt[sides[1]]).sum())
         if across:
             raise UsageError(f"{across:,} of {len(sides[0]):,} votes compare responses to different prompts")
+        self._look(sides[0], sides[1], of_prompt[sides[0]], None if count is None else _array(count))
         node_start = np.flatnonzero(np.diff(of_prompt[sorter], prepend=of_prompt[sorter][:1] - 1)).astype(np.int64)
         risk, share = self._edges(
             np.append(node_start, len(sorter)) if len(sorter) else np.zeros(1, np.int64),
@@ -191,7 +202,37 @@ class PreferenceLoss(nn.Module):  # type: ignore[misc]
             mixed = int((of_response[place] != torch.cat((prompt, prompt))).sum())
             if mixed:
                 raise UsageError(f"{mixed:,} of {2 * len(chosen):,} response numbers stand under different prompts")
+        self._look_back(_array(chosen_id), _array(rejected_id))
         return self(reward, of_response, winner, loser, tie=tie, count=count)
+
+    def _look(
+        self, winner: NDArray[Any], loser: NDArray[Any], prompt: NDArray[Any], count: NDArray[Any] | None
+    ) -> None:
+        """Warn, once, where prompts have several votes and no pair has two: nothing can cancel."""
+        if not self._cancels or (count is not None and (count > 1).any()):
+            return
+        pairs = np.unique(np.sort(np.column_stack([winner, loser]), axis=1), axis=0)
+        if len(pairs) == len(winner) and len(np.unique(prompt)) < len(prompt):
+            self._warn(f"no two of the {len(winner):,} votes of a batch are on one pair of responses")
+
+    def _look_back(self, chosen: NDArray[Any], rejected: NDArray[Any]) -> None:
+        """Warn, once, where a vote of an earlier batch, and none of this one, is opposite to a vote of this one."""
+        if not self._cancels or not self.training or len(self._seen) > REMEMBERED:
+            return
+        votes = set(zip(chosen.tolist(), rejected.tolist(), strict=True))
+        apart = sum((other, one) in self._seen and (other, one) not in votes for one, other in votes)
+        if apart:
+            self._warn(f"{apart:,} of the votes of a batch are opposite to votes of earlier batches, not of this one")
+        self._seen |= votes
+
+    def _warn(self, what: str) -> None:
+        self._cancels = False  # once
+        self._seen = set()
+        warnings.warn(
+            f"{what}, so that opposite votes do not cancel and this is the usual loss; keep the votes on a prompt in "
+            "one batch (concordant.torch.PromptBatches), or cancel them before training (concordant pairs)",
+            stacklevel=4,
+        )
 
     def _edges(
         self,

@@ -25,6 +25,7 @@ COMMANDS = {
     "judges": "Say who judges reliably, by a coin, or by what stands first; people beside a judge model.",
     "camps": "Say whether those who judged fall into camps, each with a ranking of its own, and who is in which.",
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
+    "pairs": "Write pairs to train a reward model on, the votes of all annotators cancelled first.",
     "score": "Score and rank items by a model that fit has kept.",
     "evaluate": "Judge scores by graded labels: NDCG, ERR, precision and others, with standard errors.",
     "report": "Write one page to look at: ranking, who beats whom, audit, scorer, what to ask next.",

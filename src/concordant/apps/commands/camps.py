@@ -46,8 +46,8 @@ def camps(options: CampsOptions) -> None:
                 raise UsageError(f"{other} and {option} both name {name}; name another file")
     asked = asked_of(options)
     judge = options.judge
-    if judge is None and not is_store(Path(log)):
-        judge = judge_column(looked_at(log, asked)[0], log)
+    if not is_store(Path(log)):
+        judge = judge_column(judge, *looked_at(log, asked), log)
     with Progress(options.quiet, f"reading {log}"):
         reading = read_log(log, **asked | ({} if is_store(Path(log)) else {"cluster": judge}))
         features = None if options.features is None else read_feature_file(options.features, options, missing="raise")

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import click
+import pyarrow as pa
 
 from concordant.apps.commands.options import CompareOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
@@ -16,13 +17,18 @@ from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.saying import one_line
 from concordant.boards.changes import BoardChange, board_changes, divided
+from concordant.boards.saved_boards import COLUMNS, saved_changes
 from concordant.errors import UsageError, few
+from concordant.io.engines.counting import with_columns
+from concordant.io.log.formats import locate
+from concordant.io.score_tables import columns_of
 from concordant.io.store.catalogue import is_store
+from concordant.preferences.values import texts
 from concordant.ranking.comparing import p_said
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import remarks
 
-SHOWN = ("item", "old", "new", "difference", "standard_error", "p_max_t", "rank_old", "rank_new")
+SHOWN = ("item", "old", "new", "difference", "standard_error", "p_max_t", "p_holm", "rank_old", "rank_new")
 """Columns on a terminal; what moved the items that moved is said in sentences."""
 
 
@@ -33,17 +39,24 @@ def compare_boards(options: CompareOptions) -> None:
         check_output(output, options.log)
         if options.new is not None:
             check_output(output, options.new)
-    (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
+    saved = None if options.new is None else [_saved(name) for name in (options.log, options.new)]
+    if saved is not None and any(one is not None for one in saved):
+        found, said = _of_saved(options, saved)
+    else:
+        (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
+        tell([*told, *more])
+        with Progress(options.quiet, "comparing"):
+            found = board_changes(old, new, shared=options.shared, seed=options.seed)
+        said = [*dict.fromkeys([*remarks(old), *remarks(new)])]
     with Progress(options.quiet, "comparing"):
-        found = board_changes(old, new, shared=options.shared, seed=options.seed)
         names = {str(item): item for item in found.table["item"].to_pylist()}
         for name in options.fail_if_worse:
             if name not in names:
-                close = get_close_matches(name, names, 1)
-                hint = f"did you mean {close[0]!r}?" if close else f"items there: {few(sorted(names))}"
+                lower = {one.lower(): one for one in names}
+                close = get_close_matches(name.lower(), lower, 1)
+                hint = f"did you mean {lower[close[0]]!r}?" if close else f"items there: {few(sorted(names))}"
                 raise UsageError(f"--fail-if-worse {name}: no such item on either board; {hint}")
         judged = found.worse([names[name] for name in options.fail_if_worse])
-    tell([*told, *more])
     if output is not None:
         write(found.table, output)
         options.say("wrote", f"wrote {output}: {len(found.table):,} rows", path=output)
@@ -51,7 +64,6 @@ def compare_boards(options: CompareOptions) -> None:
         _show(found, options.rows or 20)
     elif output is None:
         print_csv(found.table)
-    said = dict.fromkeys([*remarks(old), *remarks(new)])
     options.say_notes([*(() if terminal else found.lines()), *found.notes, *said])
     worse = [row["item"] for row, _, one in judged if one]
     for row, p, one in judged:
@@ -63,9 +75,34 @@ def compare_boards(options: CompareOptions) -> None:
 
 
 def _show(found: BoardChange, rows: int) -> None:
-    show_table(found.table.select(SHOWN), rows)
+    show_table(found.table.select([name for name in SHOWN if name in found.table.column_names]), rows)
     for line in found.lines():
         click.echo(one_line(line))
+
+
+def _saved(name: str) -> pa.Table | None:
+    """The columns of a saved ranking; None for a log."""
+    if is_store(Path(name)):
+        return None
+    log = with_columns(locate(name))
+    if not {"rank", *COLUMNS} <= {*log.columns}:
+        return None
+    table = columns_of(log, log.columns)
+    return pa.table({name: texts(table[name], as_json=True) for name in log.columns}) if log.as_json else table
+
+
+def _of_saved(options: CompareOptions, saved: list[pa.Table | None]) -> tuple[BoardChange, list[str]]:
+    """Compare two saved rankings, or one with the ranking of a log."""
+    if options.shared != "auto":
+        raise UsageError("--shared asks for votes that both hold, and a saved ranking holds none; give both logs")
+    names, said = (options.log, str(options.new)), list[str]()
+    for at, name in enumerate(names):
+        if saved[at] is None:
+            board, told = board_of(options, log=name)
+            saved[at], said = board.to_arrow(), list(remarks(board))
+            tell(told)
+    with Progress(options.quiet, "comparing"):
+        return saved_changes(*saved, level=options.level, names=names), said
 
 
 Board = tuple[Ranking, list[str]]

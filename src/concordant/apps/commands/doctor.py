@@ -21,9 +21,8 @@ def doctor(options: DoctorOptions) -> None:
     output = options.output
     if output is not None:
         check_output(output, options.file, "the file", endings=(".json",))
-    write = command_of("rank").option  # type: ignore[attr-defined]
     with Progress(options.quiet, f"looking at {options.file}"):
-        seen = examine(options.file, list(COMMANDS), write)
+        seen = examine(options.file, list(COMMANDS), lambda name: command_of(name).option)  # type: ignore[attr-defined]
     if output is not None and seen.usable:
         write_json(seen.to_dict(), output)
         options.say("wrote", f"wrote {output}", path=output)

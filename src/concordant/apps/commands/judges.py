@@ -21,12 +21,11 @@ from concordant.apps.commands.saying import one_line
 from concordant.boards.judges import judges as measured
 from concordant.boards.judges import with_length
 from concordant.boards.prediction_powered import PredictionPowered, prediction_powered
-from concordant.errors import InputError, Setting, UsageError, few
+from concordant.errors import CannotRank, InputError, Setting, UsageError, few
 from concordant.io.engines.counting import with_columns
 from concordant.io.forms import Reading
-from concordant.io.log.formats import locate
 from concordant.io.noted import JUDGES, PROMPTS, UNUSED
-from concordant.io.read import layout_of, read_log
+from concordant.io.read import PLAYED, layout_of, read_log, usual_log
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.layouts import Layout, plain
 from concordant.preferences.notes import Note
@@ -72,7 +71,7 @@ def _measure(options: JudgesOptions) -> None:
             raise UsageError(f"{log} is a store, which keeps no columns but its own; give the log itself")
     else:
         columns, layout = looked_at(log, asked)
-        judge = options.judge or judge_column(columns, log)
+        judge = judge_column(options.judge, columns, layout, log)
         lengths = options.length or _pair_of(columns)
         if "query" not in layout.roles and (prompt := _named(columns, PROMPTS)) and prompt != judge:
             asked["columns"] |= {"query": prompt}
@@ -93,13 +92,15 @@ def _measure(options: JudgesOptions) -> None:
         text = "length: that of {first!r} less that of {second!r}, as a share of both"
         told.append(Note("length", text, first=lengths[0], second=lengths[1]))
     with Progress(options.quiet, "measuring the judges"):
-        several = bool(getattr(prefs, "cluster_columns", ()))
-        found = measured(prefs, judge if several else None, level=options.level, replicates=options.replicates,
-                         seed=options.seed)  # fmt: skip
+        found = measured(prefs, judge, level=options.level, replicates=options.replicates, seed=options.seed)
     table = found.to_arrow()
     _show(options, table, found.lines(), [*_told(options, reading), *told, *found.notes], "judges")
     if options.ranking is not None:
-        board = found.ranking(level=options.level)
+        try:
+            board = found.ranking(level=options.level)
+        except CannotRank as error:  # what stands first, or is longer, decides all votes
+            options.say_notes([f"the ranking leaves out what judges prefer beside the items ({error})"])
+            board = found.ranking(level=options.level, covariates=False)
         write(board.to_arrow(), options.ranking)
         options.say("wrote", f"wrote {options.ranking}: {len(board.items):,} items", path=options.ranking)
     if options.per_vote is not None:
@@ -109,7 +110,7 @@ def _measure(options: JudgesOptions) -> None:
 
 def looked_at(log: str, asked: dict[str, Any]) -> tuple[list[str], Layout]:
     """The columns of a log, and how it would be read. Errors: UsageError for a log without columns."""
-    source = locate(log)
+    source = usual_log(log, asked["columns"])
     layout = layout_of(source, columns=asked["columns"], kind=asked["kind"])
     if layout is None:
         raise UsageError(f"{log} is a PrefLib file, which does not say who judged")
@@ -120,12 +121,14 @@ def _named(columns: Iterable[str], names: Iterable[str]) -> str | None:
     return next((column for column in columns if plain(column) in names), None)
 
 
-def judge_column(columns: list[str], log: str) -> str:
-    """The one column that is called as columns of judges are."""
-    found = [column for column in columns if plain(column) in JUDGES]
+def judge_column(named: str | None, columns: list[str], layout: Layout, log: str) -> str:
+    """The column that was named, or the one that is called as columns of judges are."""
+    found = [column for column in columns if plain(column) in JUDGES] if named is None else [named]
     if len(found) != 1:
         which = f"{few(found)} are called so" if found else f"its columns are {few(columns, 20)}"
         raise UsageError(f"{log}: which column says who judged? {which} (", Setting("judge"), " names it)")
+    if role := next((role for role, column in layout.roles.items() if column == found[0] and role in PLAYED), None):
+        raise UsageError(f"{log}: the column {found[0]!r} is read as the {role}; name the one that says who judged")
     return found[0]
 
 

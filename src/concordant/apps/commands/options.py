@@ -22,6 +22,7 @@ from concordant.apps.commands.given import HELP, Options, argument, command, fla
 from concordant.apps.commands.idle import RULES
 from concordant.apps.commands.judges_options import JudgesOptions
 from concordant.apps.commands.look_options import LookOptions
+from concordant.apps.commands.pairs_options import PairsOptions
 from concordant.apps.commands.scores_options import ScoresOptions
 from concordant.apps.commands.shared_options import (
     ONE,
@@ -146,7 +147,8 @@ class CompareOptions(RankOptions, BoardOptions):
 
     With NEW, or with parts of LOG (--by), what changed from one board to the other: the difference of each item's
     score, its interval and p-values, and what moved it. NEW may hold all votes of LOG and more: then these are counted
-    once. With --fail-if-worse the exit status is 1 where an item is worse. See docs/changes.md.
+    once. LOG and NEW may also be saved rankings (of concordant rank -o), which are taken as independent. With
+    --fail-if-worse the exit status is 1 where an item is worse. See docs/changes.md.
 
     Logs are read and ranked as by concordant rank, with the same options.
 
@@ -501,6 +503,7 @@ OPTIONS: dict[str, type[Options]] = {
     "judges": JudgesOptions,
     "camps": CampsOptions,
     "fit": FitOptions,
+    "pairs": PairsOptions,
     "score": ScoreOptions,
     "evaluate": EvaluateOptions,
     "report": ReportOptions,

@@ -15,7 +15,7 @@ from concordant.apps.commands.saying import one_line
 from concordant.apps.commands.scores_options import ScoresOptions
 from concordant.apps.report.critical_difference import critical_difference
 from concordant.boards.ranked_scores import ScoreBoard, rank_scores
-from concordant.errors import UsageError
+from concordant.errors import UsageError, counted
 from concordant.io.score_tables import scores_of
 
 
@@ -29,8 +29,8 @@ def scores(options: ScoresOptions) -> None:
             check_output(value, file, "the file of scores", option=name)
     if plot is not None:
         check_output(plot, file, "the file of scores", option="--plot", endings=(".svg",))
-    if options.lower_is_better and options.lower:
-        raise UsageError("--lower-is-better is of all tasks, --lower of those named; give one of them")
+    if options.lower_is_better is not None and options.lower:
+        raise UsageError("--lower-is-better and --higher-is-better are of all tasks, --lower of those named; give one")
     with Progress(options.quiet, f"reading {file}"):
         rows, told = read_rows(options)
     with Progress(options.quiet, "ranking"):
@@ -42,7 +42,9 @@ def scores(options: ScoresOptions) -> None:
         lines = board.lines()
         drawn = None if plot is None else critical_difference(board, nemenyi=options.nemenyi)
     k, n = board.table.score.shape
-    options.say("read", f"{file}: {k:,} systems, {n:,} tasks, {int(board.table.trials.sum()):,} scores")
+    options.say(
+        "read", f"{file}: {counted(k, 'systems')}, {counted(n, 'tasks')}, {int(board.table.trials.sum()):,} scores"
+    )
     if output is not None:
         if output.lower().endswith(".json"):
             write_json({"file": file} | board.to_dict(), output)
@@ -53,7 +55,7 @@ def scores(options: ScoresOptions) -> None:
         if path is not None:
             found = make()
             write(found, path)
-            options.say("wrote", f"wrote {path}: {len(found):,} rows", path=path)
+            options.say("wrote", f"wrote {path}: {counted(len(found), 'rows')}", path=path)
     if plot is not None and drawn is not None:
         put_file(plot, lambda name: Path(name).write_text(drawn, encoding="utf-8"), option="--plot")
         options.say("wrote", f"wrote {plot}", path=plot)
@@ -93,7 +95,7 @@ def _shown(table: pa.Table, board: ScoreBoard) -> pa.Table:
         "component": [row["component"] for row in rows],
         "tier": [row["tier"] for row in rows],
         "rank": [row["rank"] for row in rows],
-        "ranks": [f"{row['rank_lower']}–{row['rank_upper']}" for row in rows],
+        "ranks": ["" if row["rank"] is None else f"{row['rank_lower']}–{row['rank_upper']}" for row in rows],
         marks: ["yes" if row[marks] else "" for row in rows],
         "system": [row["system"] for row in rows],
         "score": [row["score"] for row in rows],

@@ -36,7 +36,12 @@ class ScoresOptions(TextOptions):
     tasks: str | None = option(
         "A,B,…", "Columns to read, where columns are tasks (or systems); default: those of numbers but averages, ranks."
     )
-    lower_is_better: bool = flag("Scores are losses: the lowest is the best.")
+    lower_is_better: bool | None = option(
+        None,
+        "The lowest score is the best, or the highest; default: the highest, but where names say loss, error, WER and "
+        "the like the lowest, and a note says so.",
+        "--lower-is-better/--higher-is-better",
+    )
     lower: tuple[str, ...] = option(
         "TASK", "A task of which the lowest score is the best (again for more).", default=()
     )

@@ -64,6 +64,12 @@ class Looks:
     half_life: str = ""
     """About a tenth of the time there is, as an option of rank."""
 
+    @property
+    def repeated(self) -> str | None:
+        """A column of which each value is that of one row, as its name says (no question), and some are there again."""
+        names = (name for name in self.identities if plain(name) in ROWS)
+        return next((name for name in names if self.distinct[name] < self.filled[name] == self.rows), None)
+
     def ask(self, column: str, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement in which ``{column}`` is the column and ``{source}`` the log."""
         return duckdb.ask(
@@ -152,6 +158,7 @@ def said_of(found: Looks, numbers: dict[str, Any]) -> list[tuple[str, str]]:
         again = found.filled[name] - found.distinct[name]
         numbers.setdefault("identities", {})[name] = again
         known = "all different" if not again else f"{counted(again, 'rows')} with a value that was there before"
+        known += f", {counted(found.rows - found.filled[name], 'rows')} without one" * (found.filled[name] < found.rows)
         exact += f"; {shown(name)} names the rows: {known}"
     said.append(("twice", exact + " (all columns compared)" if found.again else exact))
     return said
@@ -166,9 +173,9 @@ def _span(found: Looks, time: str) -> tuple[str, str, str] | None:
     )
     if low is not None and EPOCH[0] <= low <= high <= EPOCH[1]:
         first, last = (datetime.fromtimestamp(one, UTC).date().isoformat() for one in (low, high))
-        return first, last, f"{(high - low) / 10:.3g}" if high > low else ""
+        return first, last, _tenth(high - low)
     if low is not None:
-        return f"{low:g}", f"{high:g}", f"{(high - low) / 10:.3g}" if high > low else ""
+        return f"{low:g}", f"{high:g}", _tenth(high - low)
     ends = [decode(one) if isinstance(one, str) and one.startswith('"') else one for one in (least, most)]
     if None in ends:
         return None
@@ -176,3 +183,9 @@ def _span(found: Looks, time: str) -> tuple[str, str, str] | None:
     begin, end = instant(first), instant(last)
     between = 0 if begin is None or end is None else end - begin
     return first, last, f"{max(round(between / 10), 1)}d" if between else ""
+
+
+def _tenth(span: float) -> str:
+    """Return a tenth of a span, without an exponent."""
+    tenth = span / 10
+    return "" if span <= 0 else f"{tenth:.3g}" if tenth < 100 else f"{float(f'{tenth:.2g}'):.0f}"

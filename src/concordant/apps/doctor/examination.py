@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 
-@dataclass
+@dataclass(repr=False)
 class Examination:
     """What a file is, whether something can be done with it, and what.
 
-    ``found`` are facts by name, as sentences; ``numbers`` the same as numbers. ``commands`` are ready to paste, each
-    with what it is for.
+    Printed it is what ``concordant doctor`` prints; ``to_dict()`` is all of it as plain data.
+
+    Parameters
+    ----------
+    name : of the file.
+    what : it is, in words.
+    usable : whether something can be done with it.
+    found : facts by name, as sentences.
+    supports : what can be learned from it.
+    stops : what stops it, or has to be settled.
+    notes : what else is worth knowing.
+    commands : to run next, ready to paste, each with what it is for.
+    numbers : the facts as numbers.
 
     >>> seen = Examination("x.csv", "nothing that is known", stops=["It has one column."])
-    >>> print("\\n".join(seen.lines()))
+    >>> print(seen)
     x.csv: nothing that is known
     <BLANKLINE>
     What stops it
@@ -39,7 +51,7 @@ class Examination:
         parts = (
             ("What is there", [f"{name:<{width}}  {said}" for name, said in self.found]),
             ("What it supports", self.supports),
-            ("What stops it", self.stops),
+            ("What to settle" if self.usable else "What stops it", self.stops),
             ("Worth knowing", self.notes),
         )
         for title, said in parts:
@@ -50,6 +62,15 @@ class Examination:
             for command, purpose in self.commands:
                 yield f"  # {purpose}"
                 yield f"  {command}"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"Examination({self.name}: {self.what})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""

@@ -7,7 +7,7 @@ import re
 import shlex
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,18 @@ from concordant.io.engines.counting import with_columns
 from concordant.io.engines.memory import arrow_table
 from concordant.io.log.formats import ENDINGS, Log, locate
 from concordant.io.log.headers import sniffed
+from concordant.io.log.tables import from_object
 from concordant.io.noted import UNUSED
 from concordant.io.published.published import SCORES, Published
-from concordant.io.published.recognise import recognised, scores_of, tabled
-from concordant.io.published.tables import sums_of
+from concordant.io.published.recognise import found_in, of_folder, recognised
 from concordant.io.read import layout_of, read_log
+from concordant.io.score_tables import RISING, roles_of, sums_of, tabled
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.lists import UNITS
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.preferences.values import decode
 
 KINDS = {
     "comparisons": "votes between two items",
@@ -45,23 +47,45 @@ HIDDEN_ROLES = ("best", "worst", "place", "option", "cluster", "covariate", "tim
 MODEL = "model.json"
 """What a folder with a model holds."""
 BLOCK = 1 << 16
+EVERY = " --lower-is-better"
+COMPARED = 500
+"""Systems of which a board of scores is made, to see what is to be said of it."""
 SMALL = 1 << 26
 """Bytes of a table up to which its cells are looked at."""
 
 
+def doctor(source: str | os.PathLike[str]) -> Examination:
+    """Look at a file before anything is ranked: what it is, what it supports, what stops it, what to run next.
+
+    source : any file, a folder or a store: votes, results of an evaluation as its tool writes them, a table of scores,
+        labels, features. Nothing is changed, and nothing is raised: what cannot be read is said.
+
+    Returns what was found, which prints as ``concordant doctor`` does.
+
+    >>> import concordant as cc
+    >>> cc.doctor("no-such-file.csv")
+    Examination(no-such-file.csv: nothing that can be read)
+    """
+    return examine(source)
+
+
 def examine(
-    source: str | os.PathLike[str], commands: Sequence[str] = (), write: Callable[[Setting], str] = str
+    source: str | os.PathLike[str],
+    commands: Sequence[str] | None = None,
+    write: Callable[[str], Callable[[Setting], str]] = lambda _: str,
 ) -> Examination:
     """Look at a file, a folder or a store, whatever it holds; what cannot be read is said, not raised.
 
-    ``commands`` are those that there are, ``write`` how a parameter is written as an option of one.
+    ``commands`` are those that there are (None, all that are named), ``write`` how a parameter is written as an option
+    of one of them.
     """
     given = os.fspath(source)
-    look = _Look(given, shlex.quote(given), Examination(Path(given).name or given, ""), commands, write)
+    seen = Examination(Path(given).name or given, "")
+    look = _Look(given, shlex.quote(given), seen, commands, write("rank"), write("scores"))
     try:
         look.look()
     except ConcordantError as problem:
-        look.stopped(problem.said(write))
+        look.stopped(problem.said(look.write))
     except MemoryError:
         look.stopped("It does not fit into memory.")
     except OSError as problem:
@@ -76,8 +100,9 @@ class _Look:
     given: str
     quoted: str
     seen: Examination
-    commands: Sequence[str]
+    commands: Sequence[str] | None
     write: Callable[[Setting], str]
+    write_scores: Callable[[Setting], str]
 
     def stopped(self, why: str) -> None:
         """Say why no more can be seen."""
@@ -92,20 +117,20 @@ class _Look:
     def suggest(self, command: str, purpose: str) -> None:
         """Name a command to run next, where there is such a command."""
         name = command.split()[1]
-        if name in self.commands or not command.startswith("concordant "):
+        if self.commands is None or name in self.commands or not command.startswith("concordant "):
             self.seen.commands.append((command, purpose))
 
     def look(self) -> None:
         """Find out what it is."""
         path = Path(self.given)
-        if "\0" in self.given or not path.exists():
+        if not self.given or "\0" in self.given or not path.exists():
             locate(self.given)  # says what is wrong with the name, unless it is that of a table in a database
         elif is_store(path):
             return self.votes(" in a store")
         elif path.is_dir():
             return self.folder(path)
-        elif path.is_file() and path.stat().st_size and zipfile.is_zipfile(path):
-            found = scores_of(path)
+        elif path.is_file() and path.stat().st_size and (zipfile.is_zipfile(path) or path.suffix.lower() == ".eval"):
+            found = found_in(path)
             return (
                 self.stopped("It is an archive; unpack it and look at what is in it.")
                 if found is None
@@ -121,10 +146,14 @@ class _Look:
         found = recognised(log)
         if found is None:
             return self.table(with_columns(log))
+        return self.published(found, None if log.as_json or found.kind == SCORES else with_columns(log))
+
+    def published(self, found: Published, log: Log | None = None) -> None:
+        """Look at what was found in files of a known layout; ``log`` is a table as it was written."""
         if found.kind == SCORES:
             return self.scores(found)
-        log_of_table = None if log.as_json else with_columns(log)
-        return self.votes(f", laid out as {found.layout}", found=found, log=log_of_table)
+        log = log or replace(from_object(found.table), name=self.seen.name, told=found.told)
+        return self.votes(f", laid out as {found.layout}", found=found, log=log)
 
     def located(self, path: Path) -> Log | None:
         """Return the log that a name stands for; of one with an unknown ending what it seems to hold is said."""
@@ -156,7 +185,7 @@ class _Look:
         asked: dict[str, Any] = {"columns": dict(columns)} if columns else {}
         options = [f"--{role} {shlex.quote(name)}" for role, name in (columns or {}).items()]
         try:
-            reading = read_log(self.given, **asked)
+            reading = read_log(log if found is not None and log and log.path is None else self.given, **asked)
         except UsageError as problem:  # grades without a scale, rankings of which it is not said what they leave out
             if columns:
                 raise
@@ -170,6 +199,19 @@ class _Look:
             reading = read_log(self.given, on_error="skip", **asked)
             seen.stops.append(self.plainly(problem.said(self.write)))
             options.append("--on-error skip")
+        looks = None if log is None else looks_of(log, list(reading.roles.values()))
+        if (
+            looks is not None
+            and found is None
+            and (name := looks.repeated)
+            and reading.preferences.kind == "comparisons"
+        ):
+            given = {**(columns or {}), "id": name}
+            try:
+                reading = read_log(self.given, columns=given, on_error="skip" if seen.stops else "raise")
+                options.append(f"--id {shlex.quote(name)}")
+            except InputError as problem:
+                seen.notes.append(self.plainly(problem.said(self.write)))
         prefs = reading.preferences
         seen.what = f"{KINDS[str(prefs.kind)]} ({prefs.kind}){layout}"
         seen.numbers |= {"kind": prefs.kind, **prefs.summary()}
@@ -178,7 +220,6 @@ class _Look:
             seen.numbers["columns"] = roles
             seen.found.append(("columns", ", ".join(f"{role}: {shown(name)}" for role, name in roles.items())))
         pooled = self.described(prefs)
-        looks = None if log is None else looks_of(log, list(reading.roles.values()))
         if looks is not None:
             seen.found += said_of(looks, seen.numbers)
         seen.supports, stops = supports(prefs.pool() if pooled else prefs, seen.numbers)
@@ -190,7 +231,6 @@ class _Look:
         clusters: list[str] = []
         if isinstance(prefs, Comparisons):
             clusters = [] if looks is None else [name for name in (looks.judge, looks.prompt) if name]
-            clusters += [name for name in ("judge", "prompt") if found is not None and name in found.table.column_names]
         if seen.usable:
             self.next(" ".join([*options, *["--pool"] * pooled]), clusters, prefs, looks)
 
@@ -242,7 +282,6 @@ class _Look:
         """Look at scores of systems on tasks."""
         seen, table, systems, tasks = self.seen, found.table, found.systems, found.tasks
         seen.what = f"{found.size} ({found.layout})"
-        seen.notes += [self.plainly(note) for note in found.told]
         seen.numbers |= {"kind": SCORES, "layout": found.layout, "systems": systems, "tasks": tasks}
         if found.columns:
             seen.numbers["columns"] = dict(found.columns)
@@ -254,13 +293,41 @@ class _Look:
         said = f"{len(table):,} in {len(cells):,} of {systems * tasks:,} cells ({len(cells) / (systems * tasks):.0%})"
         seen.found.append(("scores", said + (f", up to {trials:,} trials each" if trials > 1 else "")))
         values = table["score"].to_numpy()
-        seen.found.append(("range", f"{values.min():g} to {values.max():g}; higher is taken for better"))
+        told, less = [*found.told], ""
+        if 2 <= systems <= COMPARED:
+            from concordant.boards.ranked_scores import rank_scores
+
+            board = rank_scores(table, resamples=100)
+            less = self.lower(board.table.losses, tasks, told)
+            told = [n for n in (*told, *board.notes) if getattr(n, "code", "") not in ("looks like a loss", RISING)]
+        direction = {"": "higher is taken for better", EVERY: "lower is taken for better"}
+        better = direction.get(less, "higher is taken for better but where it is said")
+        seen.found.append(("range", f"{values.min():g} to {values.max():g}; {better}"))
+        line = f"concordant scores {self.quoted}{less}"
+        seen.notes += [self.plainly(n.said(self.write_scores) if isinstance(n, Note) else n) for n in told]
         if systems < 2:
             self.stopped("One system: a ranking needs two. Put the files of several into one folder and name that.")
             return
         seen.supports += paired(table, systems, tasks, seen.numbers)
         seen.usable = True
-        self.suggest(f"concordant scores {self.quoted}", "rank sets, tiers and who can be told apart")
+        self.suggest(line, "rank sets, tiers and who can be told apart")
+
+    def lower(self, losses: Sequence[str], tasks: int, told: Sequence[str]) -> str:
+        """Return the option for scores of which less is better, and put the question; nothing where none look so."""
+        every, rising = 2 * len(losses) > tasks, [n for n in told if isinstance(n, Note) and n.code == RISING]
+        if losses:
+            self.seen.stops.append(
+                f"{few(losses, 4)} {'is' if len(losses) == 1 else 'are'} called as something of which less is better; "
+                f"the commands take {'all scores' if every else 'these'} so: is that right?"
+            )
+            return EVERY if every else "".join(f" --lower {shlex.quote(one)}" for one in losses)
+        if rising:
+            name = rising[0].numbers["names"]
+            self.seen.stops.append(
+                f"The rows stand in rising order of {name}, and the best usually stands first: the commands take less "
+                "for better; is that right?"
+            )
+        return EVERY if rising else ""
 
     # -- other tables --------------------------------------------------------------------------------------------------
     def table(self, log: Log) -> None:
@@ -278,10 +345,25 @@ class _Look:
     def unknown(self, log: Log) -> None:
         """Look at a table that is no log: scores, features, or columns that nobody knows."""
         seen, names = self.seen, {plain(name): name for name in log.columns}
-        if (found := tabled(log)) is not None:
-            return self.scores(found)
+        try:
+            if (found := tabled(log)) is not None:
+                return self.scores(found)
+        except UsageError as problem:  # several metrics
+            seen.what, seen.usable = "scores of systems, of which one thing has to be said", True
+            seen.found.append(("columns", few(log.columns, 20)))
+            return seen.stops.append(self.plainly(problem.said(self.write_scores)))
         looks = looks_of(log)
         seen.found.append(("columns", few(log.columns, 20)))
+        if len(log.columns) == 1 and log.format in ("csv", "tsv") and (mark := _mark(log.columns[0])):
+            seen.what = "a table whose fields stand apart by another mark than its ending says"
+            if mark == "tabs":
+                new = shlex.quote(str(Path(self.given).with_suffix(".tsv")))
+                self.suggest(f"cp {self.quoted} {new}", "give it an ending that says what it is")
+                self.suggest(f"concordant doctor {new}", "and look again")
+            return self.stopped(
+                f"Its one column is {shown(log.columns[0])}: fields seem to be separated by {mark}; a .csv file has "
+                "commas, a .tsv file tabs. Save it so."
+            )
         if looks is not None:
             seen.found.append(("rows", f"{looks.rows:,}"))
             seen.numbers |= {"columns": list(log.columns), "rows": looks.rows}
@@ -301,10 +383,16 @@ class _Look:
                 f"{few(sums[2], 6)} {'sums' if len(sums[2]) == 1 else 'sum'} up what is asked for here: scores of each "
                 "system on each task, or votes between systems. A mean alone does not say how sure it is."
             )
+        if looks is not None and looks.rows > 1 and self.taskless(log, looks):
+            return None
         guess = guesses(log, looks)
-        if guess.columns and self.guessed(guess.columns, log):
+        if guess.columns and self.guessed(
+            {**guess.columns, **({"outcomes": guess.outcomes} if guess.outcomes else {})}, log
+        ):
             return None
         seen.what = "a table whose columns are not those of votes or scores"
+        if looks is not None and looks.rows == 1:
+            return self.stopped("It has one row: nothing can be compared. Is it the result of one of several files?")
         seen.stops += guess.questions or [
             "Which columns say who won? A vote has two items and an outcome, a score has a system and a task."
         ]
@@ -314,6 +402,33 @@ class _Look:
         self.suggest(f"concordant rank {self.quoted} --left COLUMN --right COLUMN --outcome COLUMN", told)
         seen.usable = True
         return None
+
+    def taskless(self, log: Log, looks: Looks) -> bool:
+        """Look at rows of systems and scores of which no column is called as a task; return whether they are such."""
+        roles = roles_of(log)
+        if "task" in roles or not {"system", "score"} <= {*roles}:
+            return False
+        free = [name for name in log.columns if name not in roles.values() and 1 < looks.distinct[name] < looks.rows]
+        if not free:
+            return False
+        seen = self.seen
+        seen.what, seen.usable = "scores of systems, without a column that is called as a task", True
+        system, score = roles["system"], roles["score"]
+        seen.found += [
+            ("systems", f"{looks.distinct[system]:,}, by the column {shown(system)}"),
+            ("scores", shown(score)),
+        ]
+        each = ", ".join(f"{shown(name)} ({looks.distinct[name]:,} different)" for name in free[:8])
+        seen.stops.append(f"Which column is the task, and which only says more of a row? There are: {each}.")
+        more = ""
+        if (metric := roles.get("metric")) and looks.distinct[metric] > 1:
+            ((first,),) = looks.ask(metric, "SELECT min({column})::VARCHAR FROM {source}")
+            more = f" --metric {shlex.quote(str(decode(first) if log.as_json else first))}"
+            seen.stops.append(f"The column {shown(metric)} holds several metrics: --metric names the one to rank by.")
+        for name in free[:3]:
+            line = f"concordant scores {self.quoted} --task {shlex.quote(name)}{more}"
+            self.suggest(line, f"if {shown(name)} is the task")
+        return True
 
     def guessed(self, columns: Mapping[str, str], log: Log) -> bool:
         """Look at votes whose columns are told by their values; return whether they can be read so."""
@@ -362,9 +477,9 @@ class _Look:
             return self.suggest(f"concordant score --model {self.quoted} --features FILE", "score items by it")
         inside = [one for one in path.iterdir() if not one.name.startswith((".", "_"))]
         if any(one.is_dir() or one.suffix.lower() in (".json", ".jsonl", ".eval", ".gz") for one in inside):
-            found = scores_of(path)
+            found = of_folder(path)
             if found is not None:
-                return self.scores(found)
+                return self.published(found)
         try:
             log = with_columns(locate(path))
         except ConcordantError as problem:
@@ -378,6 +493,12 @@ class _Look:
         if log.format in ("letor", "qrels", "run"):
             return self.judged(log)
         return self.table(log)
+
+
+def _mark(heading: str) -> str:
+    """Return what the names in the heading of a table with one column seem to be separated by."""
+    marks = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", ",": "commas"}
+    return next((said for mark, said in marks.items() if mark in heading), "")
 
 
 def _some(names: Sequence[Any]) -> str:

@@ -113,6 +113,12 @@ def supports(prefs: Preferences, numbers: dict[str, Any]) -> tuple[list[str], li
     if isinstance(prefs, Comparisons):
         largest = int(np.argmax(np.diff(batch.node_start)))
         if (sure := width(graphs, largest)) is not None and parts[largest] == 1:
+            heavy = (
+                1.0
+                if prefs.weight is None
+                else float(np.sqrt(prefs.count @ prefs.weight**2 / (prefs.count @ prefs.weight)))
+            )
+            sure = Width(*(heavy * half for half in (sure.middle, sure.least, sure.most)))
             numbers["half width"] = {"middle": sure.middle, "least": sure.least, "most": sure.most}
             whose = " of the query with the most items" if several else ""
             said.append(

@@ -164,12 +164,37 @@ def _json_columns(log: Log) -> Log:
     names: dict[str, None] = {}
     log = replace(log, array=is_array(log))
     empty = True
-    for _, record in json_records(log):
-        empty = False
-        names.update(dict.fromkeys(record))
+    try:
+        for _, record in json_records(log):
+            empty = False
+            names.update(dict.fromkeys(record))
+    except InputError:
+        if empty and not log.array:
+            _refuse_document(log)
+        raise
     if empty:
         raise InputError(f"{log.name}: the file holds no rows")
     return replace(log, columns=tuple(names))
+
+
+def _refuse_document(log: Log) -> None:
+    """Refuse a file that is one JSON object over several lines, with the arrays of objects that lie in it."""
+    try:
+        with opened(log) as text:
+            whole = json_value(text.read(), log.name, constants=True)
+    except InputError:
+        return
+    if isinstance(whole, dict):
+        inside = {name: one for name, one in whole.items() if isinstance(one, dict)}
+        deep = {f"{name}.{key}": value for name, one in inside.items() for key, value in one.items()}
+        held = [
+            name for name, one in (whole | deep).items() if isinstance(one, list) and one and isinstance(one[0], dict)
+        ]
+        arrays = f"; arrays of objects in it, which may be one: {few(held)}" if held else ""
+        raise InputError(
+            f"{log.name} is one JSON object ({few(whole, 8)}); a log is an object on each line, or an array of objects"
+            + arrays
+        ) from None
 
 
 def is_array(log: Log) -> bool:

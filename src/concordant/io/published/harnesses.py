@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from concordant.errors import InputError
 from concordant.io.log.formats import Log
 from concordant.io.published.documents import Head, document, inner, number, records
 from concordant.io.published.published import Layout, Scores
+from concordant.preferences.layouts import LOSSES, is_aside
 
 FOLDER = "the name of the system is taken from the folder ({names})"
 METRIC = "the score is {names}"
@@ -37,7 +39,10 @@ def _beside(log: Log, *names: str) -> Any:
 
 def _of_folder(log: Log, scores: Scores, up: int = 0) -> str:
     """Return the system as the folder of a log is called, which writes / as __."""
-    folder = Path(log.paths[0]).absolute().parents[up].name.replace("__", "/")
+    path = Path(log.paths[0])
+    folder = (path.absolute().parents[up].name if up else scores.places.get(path, path.absolute().parent.name)).replace(
+        "__", "/"
+    )
     scores.say(FOLDER, folder)
     return folder
 
@@ -62,7 +67,16 @@ def _harness_model(whole: Mapping[str, Any]) -> str:
     elif not named and isinstance(arguments, str):
         found = re.search(r"(?:^|,)(?:pretrained|model|engine|path)=([^,]+)", arguments)
         named = found[1] if found else arguments
-    return str(named or inner(config, "model") or "")
+    model = str(inner(config, "model") or "")
+    return str(named or ("" if BACKEND.fullmatch(model) else model))
+
+
+BACKEND = re.compile(
+    r"hf(-.*)?|huggingface|vllm(-.*)?|neox|gpt2|gpt3|sglang(-.*)?|nemo_lm|megatron(_lm)?|mamba(_ssm)?|gguf|ggml|dummy|"
+    r"textsynth|local(-.*)?|openai(-.*)?|anthropic(-.*)?|neuron(x|_model)?|sparseml|deepsparse|optimum(-lm)?|api|watsonx(_.*)?",
+    re.IGNORECASE,
+)
+"""What config.model says of a run where it is no model: who ran it."""
 
 
 def _read_harness(log: Log, _: Head, scores: Scores) -> None:
@@ -79,7 +93,8 @@ def _read_harness(log: Log, _: Head, scores: Scores) -> None:
             scores.add(system, task, None, missing="tasks have no number")
             continue
         value, plain = number(found[metric]), metric.split(",")[0]
-        if inner(whole, "higher_is_better", task, plain) is False:
+        higher = inner(whole, "higher_is_better", task, plain)
+        if higher is False or (higher is None and LOSSES.search(plain)):
             scores.say(LOWER, plain)
             value = None if value is None else -value
         scores.say(METRIC, plain)
@@ -91,6 +106,7 @@ def _harness_metric(found: Mapping[str, Any], listed: Any) -> str | None:
     keys = [key for key, value in found.items() if number(value) is not None and "_stderr" not in key]
     keys = [key for key in keys if key not in ("alias", "sample_len", "samples")]
     wanted = [one.get("metric") for one in listed or () if isinstance(one, dict)]
+    keys = sorted(keys, key=lambda key: LOSSES.search(key.split(",")[0]) is not None)
     return next((key for one in wanted for key in keys if key.split(",")[0] == one), keys[0] if keys else None)
 
 
@@ -282,7 +298,9 @@ def _read_mteb(log: Log, head: Head, scores: Scores) -> None:
         return
     about = _beside(log, "model_meta.json")
     named = inner(about, "name")
-    system = str(named) if named else _of_folder(log, scores, 1 if about is not None else 0)
+    folders = Path(log.paths[0]).absolute().parents
+    revision = about is not None or ("__" in folders[1].name and "__" not in folders[0].name)
+    system = str(named) if named else _of_folder(log, scores, 1 if revision else 0)
     for _, record in records(log, head.form):
         _add_mteb(system, record, scores)
 
@@ -374,22 +392,140 @@ def _read_graded(log: Log, head: Head, scores: Scores) -> None:
         scores.add(one.get("model"), one.get("question_id"), score, one.get("turn"), "judgments failed (score −1)")
 
 
+# -- SWE-bench, Every Eval Ever, scores by name ------------------------------------------------------------------------
+def _of_file(log: Log, scores: Scores) -> str:
+    """Return the system as its file is called, MODEL.RUN.json, or, of results.json and the like, the folder."""
+    path = Path(log.paths[0])
+    stem = path.name.removesuffix(".gz").removesuffix(".json").removesuffix(".jsonl")
+    if stem in ("results", "report", "final_report", "final_results") and (path in scores.places or stem == "results"):
+        return _of_folder(log, scores, 1 if path.absolute().parent.name == "results" else 0)
+    system = stem.rsplit(".", 1)[0]
+    scores.say("the file names no system, so it is called as the file ({names})", system)
+    return system
+
+
+def _read_swe_report(log: Log, _: Head, scores: Scores) -> None:
+    whole, system = document(log), _of_file(log, scores)
+    resolved = {*whole["resolved_ids"]}
+    for task in {
+        name: None for key in ("submitted_ids", "resolved_ids", "incomplete_ids") for name in whole.get(key) or ()
+    }:
+        scores.add(system, task, task in resolved)
+    if whole.get("incomplete_ids"):
+        scores.say("instances without a submission count as not resolved, as SWE-bench counts them")
+
+
+def _read_swe_results(log: Log, _: Head, scores: Scores) -> None:
+    whole, system = document(log), _of_file(log, scores)
+    scores.else_zero = True
+    scores.say("the files list what was resolved: an instance that only others name counts as not resolved")
+    named = dict.fromkeys(name for found in whole.values() if isinstance(found, list) for name in found)
+    for task in named:
+        scores.add(system, task, task in whole["resolved"])
+
+
+def _swe_instance(head: Head) -> bool:
+    return bool(head.first) and all(
+        isinstance(one, dict) and {"resolved", "patch_exists"} <= set(one) for one in head.first.values()
+    )
+
+
+def _read_swe_instance(log: Log, _: Head, scores: Scores) -> None:
+    system = Path(log.paths[0]).absolute().parents[1].name.replace("__", "/")
+    scores.say(FOLDER, system)
+    for task, found in document(log).items():
+        scores.add(system, task, found.get("resolved"))
+
+
+def _read_every(log: Log, head: Head, scores: Scores) -> None:
+    for _, one in records(log, head.form):
+        system = inner(one, "model_info", "id") or inner(one, "model_info", "name")
+        for found in one.get("evaluation_results") or ():
+            value, name = number(inner(found, "score_details", "score")), found.get("evaluation_name")
+            if value is not None and inner(found, "metric_config", "lower_is_better") is True:
+                scores.say(LOWER, name)
+                value = -value
+            scores.add(system, name, value)
+
+
+PARTS = {"train", "training", "test", "testing", "dev", "valid", "validation", "eval", "overall", "metrics", "config"}
+"""Names of parts of one result, which are no systems."""
+GRADES_BY_NAME = ("resolved", "score", "correct", "success", "passed", "pass", "accuracy", "acc", "value")
+
+
+def _leaves(value: Any, path: str = "") -> dict[str, Any]:
+    """Return the numbers in nested objects by where they lie; true and false only where they are called as a score."""
+    if not isinstance(value, dict):
+        truth = isinstance(value, bool) and path.rpartition("/")[2] not in GRADES_BY_NAME
+        return {} if number(value) is None or truth else {path: value}
+    inside = [_leaves(one, f"{path}/{name}" if path else str(name)) for name, one in value.items()]
+    return {name: leaf for one in inside for name, leaf in one.items()}
+
+
+def _by_name(whole: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the scores of each system by task, of an object of systems; nothing where it is none of that.
+
+    Where every task is an object of several numbers, of which one is called as a score, that one counts.
+    """
+    if len(whole) < 3 or {*whole} & PARTS or not all(isinstance(one, dict) and one for one in whole.values()):
+        return {}
+    found = {str(name): _leaves(one) for name, one in whole.items()}
+    ends = {path.rpartition("/")[2] for one in found.values() for path in one if "/" in path}
+    if len(ends) < 10 and all("/" in path for one in found.values() for path in one):
+        end = next((one for one in GRADES_BY_NAME if one in ends), None)
+        if end is not None:
+            found = {
+                name: {path.rpartition("/")[0]: one for path, one in held.items() if path.rpartition("/")[2] == end}
+                for name, held in found.items()
+            }
+    found = {
+        name: {path: one for path, one in held.items() if not is_aside(path.rpartition("/")[2])}
+        for name, held in found.items()
+    }
+    times = Counter(path for held in found.values() for path in held)
+    shared = {path for path, number in times.items() if 2 * number >= len(found)}
+    return found if len(shared) > 1 and sum(bool(held) for held in found.values()) * 10 >= 9 * len(found) else {}
+
+
+def _known_by_name(head: Head) -> bool:
+    return head.form == "document" and bool(_by_name(head.first))
+
+
+def _read_by_name(log: Log, _: Head, scores: Scores) -> None:
+    found, left = _by_name(whole := document(log)), set()
+    for system, held in found.items():
+        lost = {path for path in _leaves(whole[system]) if path not in held and path.rpartition("/")[0] not in held}
+        left |= {path.rpartition("/")[2] for path in lost}
+        for task, value in held.items():
+            scores.add(system, task, value)
+    scores.say("the file is an object of systems; the scores of each are the numbers in it")
+    for name in sorted(left)[:12]:
+        scores.say("left out, as no scores on a task: {names}", name)
+
+
 LAYOUTS = (
     Layout("lm-evaluation-harness samples", lambda head: head.has("doc_id", "target") and bool(
         {"filtered_resps", "resps"} & set(head.first)), _read_samples, "lm-evaluation-harness", 1),
     Layout("lm-evaluation-harness results", _harness, _read_harness, "lm-evaluation-harness"),
     Layout("Inspect log", lambda head: isinstance(inner(head.first, "eval", "task"), str) and "model" in head.first[
-        "eval"], lambda log, _, scores: read_inspect(document(log), scores)),
-    Layout("promptfoo results", _promptfoo, _read_promptfoo),
-    Layout("DeepEval results", lambda head: _deep_cases(head.first) is not None, _read_deepeval),
+        "eval"], lambda log, _, scores: read_inspect(document(log), scores), named="inside"),
+    Layout("promptfoo results", _promptfoo, _read_promptfoo, named="inside"),
+    Layout("DeepEval results", lambda head: _deep_cases(head.first) is not None, _read_deepeval, named="file"),
     Layout("OpenAI evals log", lambda head: isinstance(head.first.get("spec"), dict) and bool(
-        {"completion_fns", "eval_name"} & set(head.first["spec"])), _read_evals),
+        {"completion_fns", "eval_name"} & set(head.first["spec"])), _read_evals, named="inside"),
     Layout("MTEB results", lambda head: _mteb_task(head.first) or head.has("mteb_dataset_name") or any(
         isinstance(head.first.get(name), list) for name in ("model_results", "task_results")), _read_mteb),
     Layout("HELM table", lambda head: _is_table(head.first), _read_helm_table),
     Layout("HELM instances", lambda head: head.has("instance_id", "stats"), _read_helm, "HELM run", 1),
     Layout("HELM run", lambda head: isinstance(inner(head.first, "name", "name"), str) and head.has(
         "count", "sum"), _read_helm, "HELM run"),
-    Layout("MT-bench grades", lambda head: head.has("question_id", "model", "judge", "score"), _read_graded),
+    Layout("SWE-bench report", lambda head: head.has("resolved_ids", "submitted_ids"), _read_swe_report, named="file"),
+    Layout("SWE-bench results", lambda head: isinstance(head.first.get("resolved"), list) and bool(
+        {"no_generation", "no_logs", "applied", "generated"} & set(head.first)), _read_swe_results),
+    Layout("SWE-bench instances", _swe_instance, _read_swe_instance),
+    Layout("Every Eval Ever", lambda head: head.has("evaluation_results", "model_info"), _read_every, named="inside"),
+    Layout("MT-bench grades", lambda head: head.has("question_id", "model", "judge", "score"), _read_graded,
+           named="inside"),
+    Layout("scores by name", _known_by_name, _read_by_name, alone=True),
 )  # fmt: skip
 """The first that is known counts."""

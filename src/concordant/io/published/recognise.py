@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import shlex
@@ -11,18 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from concordant.errors import ConcordantError, InputError
+from concordant.errors import ConcordantError, InputError, counted
 from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.headers import sniffed
 from concordant.io.log.json_values import json_value
 from concordant.io.published.documents import Head, head_of
 from concordant.io.published.harnesses import LAYOUTS, read_inspect
-from concordant.io.published.published import SCORES, Layout, Published, Scores
-from concordant.io.published.tables import long_table, mqm, spaced_scores, wide_table
-from concordant.io.published.votes import games, one_hot, wmt_rankings
+from concordant.io.published.published import Layout, Published, Scores, Votes
+from concordant.io.published.tables import appraise, mqm, spaced_scores
+from concordant.io.published.votes import VOTES, one_hot, wmt_rankings
 
 TABLES = ("csv", "tsv", "json", "parquet", "arrow")
 BESIDE = (".json", ".jsonl", ".eval")
@@ -33,7 +32,7 @@ MOST = 50_000
 def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
     """Return a file of one of the published layouts, read; None for any other. ``keep`` are columns to keep of votes.
 
-    Tables of scores that no layout is known for are left to ``tabled``: a log of votes goes first.
+    Tables of scores that no layout is known for are left to ``score_tables.tabled``: a log of votes goes first.
     Errors (InputError): a file of a layout that cannot be understood.
     """
     if log.parts or log.on_spark or log.path is None:
@@ -44,12 +43,12 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
         if head is not None:
             layout = _layout(head)
             if layout is not None:
-                return _scores([(log, head)], layout, log.name)
-            if (found := games(log, head)) is not None:
-                return found
+                return _read([(log, head)], layout, layout.reader(log.name))
     if log.format not in TABLES:
         return None
     if log.format != "json":
+        if (found := appraise(log)) is not None:
+            return found
         log = with_columns(log)
     elif head is None or head.form == "document":
         return None
@@ -59,44 +58,21 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
     return next((found for read in readers if (found := read(log)) is not None), None)
 
 
-def tabled(log: Log) -> Published | None:
-    """Return a long or a wide table of scores, read; None for any other file."""
-    if log.parts or log.on_spark or (log.path is None and not isinstance(log.table, pa.Table)):
-        return None
-    log = sniffed(log)
-    if log.format not in (*TABLES, "table"):
-        return None
-    if log.format == "json" and ((head := head_of(log)) is None or head.form == "document"):
-        return None
-    log = log if log.columns else with_columns(log)
-    return long_table(log) or wide_table(log)
+def found_in(source: str | os.PathLike[str] | Log) -> Published | None:
+    """Return what a file of a published layout holds, or the files of a folder; None where it is none of that.
 
-
-def score_table(source: str | os.PathLike[str] | Log) -> pa.Table | None:
-    """Return the scores of a file, or of the files of a folder, as a table; None where it holds none.
-
-    Columns: system, task, score and, where a system has several scores on a task, trial. Read are the published
-    layouts (see ``recognised``), long and wide tables. What was chosen and left out: ``scores_of(source).told``.
-    Errors (InputError): no such file, or a file of a known layout that cannot be understood.
-    """
-    found = scores_of(source)
-    return None if found is None else found.table
-
-
-def scores_of(source: str | os.PathLike[str] | Log, *, tables: bool = True) -> Published | None:
-    """Return the scores of a file or a folder with how they were read; None where it holds none.
-
-    ``tables``: of long and wide tables, too, which belong to no published layout.
+    Of scores the table has the columns system, task, score and, where a system has several scores on a task, trial;
+    what was chosen and left out stands in ``told``. Errors (InputError): no such file, or a file of a known layout that
+    cannot be understood.
     """
     if not isinstance(source, Log):
         path = Path(source)
         if path.is_dir():
             return of_folder(path)
-        if zipfile.is_zipfile(path) if path.is_file() else False:
+        if path.is_file() and (zipfile.is_zipfile(path) or path.suffix.lower() == ".eval"):
             return of_archive(path)
         source = locate(source)
-    found = recognised(source) or (tabled(source) if tables else None)
-    return found if found is not None and found.kind == SCORES else None
+    return recognised(source)
 
 
 def refusal(found: Published, name: str) -> InputError:
@@ -113,28 +89,27 @@ def refusal(found: Published, name: str) -> InputError:
 
 # -- several files -----------------------------------------------------------------------------------------------------
 def _layout(head: Head) -> Layout | None:
-    return next((layout for layout in LAYOUTS if layout.known(head)), None)
+    return next((layout for layout in (*LAYOUTS, *VOTES) if layout.known(head)), None)
 
 
-def _scores(files: Sequence[tuple[Log, Head]], layout: Layout, name: str) -> Published:
-    scores = Scores(name)
+def _read(files: Sequence[tuple[Log, Head]], layout: Layout, taken: Scores | Votes) -> Published:
     for log, head in files:
         try:
-            layout.read(log, head, scores)
+            layout.read(log, head, taken)
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             raise InputError(f"{log.name}: looks like {layout.name}, and cannot be read as that ({error})") from None
-    return scores.published(layout.name)
+    return taken.published(layout)
 
 
 def of_folder(folder: Path) -> Published | None:
-    """Return the scores of all files of one layout in a folder and the folders in it; None where there are none.
+    """Return what all files of one layout in a folder and the folders in it hold; None where there are none.
 
     Of a harness that writes both, scores of samples go before their means. Errors (InputError): files of several
     harnesses.
     """
     name = folder.name or str(folder)
     found: dict[str, list[tuple[Log, Head]]] = {}
-    by_name = {layout.name: layout for layout in LAYOUTS}
+    by_name = {layout.name: layout for layout in (*LAYOUTS, *VOTES)}
     archives, others = [], []
     for path in _files(folder):
         if path.suffix.lower() == ".eval":
@@ -146,7 +121,7 @@ def of_folder(folder: Path) -> Published | None:
         except ConcordantError:
             head = None
         layout = None if head is None else _layout(head)
-        if head is None or layout is None:
+        if head is None or layout is None or layout.alone:
             others.append(path.name)
         else:
             found.setdefault(layout.name, []).append((log, head))
@@ -160,21 +135,50 @@ def of_folder(folder: Path) -> Published | None:
     if len(families) > 1:
         raise InputError(f"{name}: the folder holds files of several kinds ({'; '.join(found)}); name one of one kind")
     chosen = by_name[max(found, key=lambda one: by_name[one].grain)]
-    scores = Scores(name)
+    taken = chosen.reader(name)
     if len(found) > 1:
-        scores.say("{names}: they say more than the means beside them, which are left out", chosen.name)
+        taken.say("{names}: they say more than the means beside them, which are left out", chosen.name)
+    copies, files = _once([*archives, *(Path(log.paths[0]) for log, _ in found[chosen.name])], chosen.named)
+    if copies:
+        taken.say(
+            "files that equal another one, byte by byte, are read once: {names}",
+            f"{len(copies):,}, such as {copies[0]}",
+        )
     for path in archives:
-        read_inspect(_archived(path), scores)
-    for log, head in found[chosen.name]:
-        try:
-            chosen.read(log, head, scores)
-        except (AttributeError, TypeError, KeyError, IndexError) as error:
-            raise InputError(f"{name}: {log.name} looks like {chosen.name}, and cannot be read ({error})") from None
-    scores.say(f"{len(found[chosen.name]) + len(archives):,} files are read together")
+        if path in files and isinstance(taken, Scores):
+            read_inspect(_archived(path), taken)
+    taken.places = _places(folder, files)
+    taken.say(f"{counted(len(files), 'files')} {'is' if len(files) == 1 else 'are'} read together")
     unknown = [one for one in others if one not in ("model_meta.json", "run_spec.json", "scenario.json")]
     if unknown:
-        scores.say("files of other kinds are not read: {names}", f"{len(unknown):,}, such as {sorted(unknown)[0]}")
-    return scores.published(chosen.name)
+        taken.say("files of other kinds are not read: {names}", f"{len(unknown):,}, such as {sorted(unknown)[0]}")
+    kept = [(replace(log, name=f"{name}: {log.name}"), head) for log, head in found[chosen.name] if log.path in files]
+    return _read(kept, chosen, taken)
+
+
+def _places(folder: Path, files: set[Path]) -> dict[Path, str]:
+    """Return what tells files apart: the folder of which each has its own, else the uppermost that differs.
+
+    Where all lie in one folder there is none: what a file is called is for its layout to say.
+    """
+    parts = {path: path.relative_to(folder).parts[:-1] for path in files}
+    depth = min((len(one) for one in parts.values()), default=0)
+    names = [{path: one[level] for path, one in parts.items()} for level in range(depth)]
+    differ = [one for one in names if len({*one.values()}) > 1]
+    return next((one for one in differ if len({*one.values()}) == len(files)), differ[0] if differ else {})
+
+
+def _once(paths: Sequence[Path], named: str) -> tuple[list[str], set[Path]]:
+    """Return the names of files that say the same of the same system as one before, byte by byte; and the others."""
+    seen: dict[tuple[bytes, Path | None], Path] = {}
+    copies = []
+    for path in paths:
+        with path.open("rb") as file:
+            of = {"inside": None, "folder": path.parent, "file": path}[named]
+            key = (hashlib.file_digest(file, "sha256").digest(), of)
+        if seen.setdefault(key, path) is not path:
+            copies.append(path.name)
+    return copies, {*seen.values()}
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -187,9 +191,12 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def of_archive(path: Path) -> Published | None:
     """Return the scores of an archive of Inspect (.eval); None where it is none."""
-    with zipfile.ZipFile(path) as archive:
-        if "header.json" not in archive.namelist() and "_journal/start.json" not in archive.namelist():
-            return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if not {"header.json", "_journal/start.json"} & {*archive.namelist()}:
+                return None
+    except zipfile.BadZipFile as error:
+        raise InputError(f"{path.name}: an archive of Inspect (.eval) that is cut or damaged: {error}") from None
     scores = Scores(path.name)
     read_inspect(_archived(path), scores)
     return scores.published("Inspect log")

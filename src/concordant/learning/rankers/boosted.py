@@ -56,8 +56,9 @@ HELD = 300
 """Held-out queries with grades that suffice to choose the number of trees by."""
 MANY = 20
 """Features from which on a tree sees half of them: the same order in half the time, on sets of 46 to 300."""
-SURE = 3.0
-"""Standard errors by which the best number of trees has to make held-out judgments likelier than a coin does."""
+SURE = (1.0, 3.0)
+"""Standard errors by which held-out judgments are likelier than by a coin, for trees to be grown: by the linear scorer
+alone, or with the best number of trees."""
 GENTLE = 10.0
 """Ridge of the linear scorer of gains, in pairs' worth of curvature."""
 
@@ -366,7 +367,7 @@ class BoostedRanker(LinearRanker):
         stopped = []
         by = "all {most:,} trees, as was asked" if self.folds == 0 and held is None else ""
         by = by or "{rounds:,} of {most:,} trees, by the loss on " + ("the eval set" if held else "held-out queries")
-        coin = "no trees: with the best number of them, too, held-out judgments are not surely likelier than by a coin"
+        coin = "no trees: with them or without, held-out judgments are not surely likelier than by a coin"
         try:
             for name in problem.losses:
                 whole, told = problem.start(name), True
@@ -411,9 +412,11 @@ class BoostedRanker(LinearRanker):
         if not parts:
             return 0, 1.0, True
         weight = np.array([part.weight for part in parts])
-        best: list[Any] = [np.inf, 1.0, np.inf]
+        best: list[Any] = [np.inf, 1.0]
+        told = False
 
         def losses() -> Iterator[float]:
+            nonlocal told
             bases, runs = [], []
             for part in parts:
                 theta = self._allowed(part.start.theta)
@@ -435,12 +438,13 @@ class BoostedRanker(LinearRanker):
                     over.append(part.over_a_coin(scores) if part.over_a_coin else (np.inf, 0.0))
                 loss = float(weight @ np.nan_to_num(lost) / weight.sum())
                 if loss < best[0]:
+                    best[:] = [loss, float(np.mean(wide))]
                     gain, squares = np.sum(np.array(over), axis=0)
-                    best[:] = [loss, float(np.mean(wide)), gain - SURE * np.sqrt(squares)]
+                    told = told or bool(gain > SURE[stage > 0] * np.sqrt(squares))
                 yield loss
 
         rounds, self.curve_[name] = stopped_at(losses(), self.rounds, self.early_stopping)
-        return (rounds, best[1], True) if best[2] > 0 else (0, best[1], False)
+        return rounds if told else 0, best[1], told
 
 
 class Judgments:
