@@ -363,31 +363,33 @@ def difference(rows: list[dict[str, Any]], arm: str, what: str) -> tuple[float, 
 
 
 def table(found: dict[Key, dict[str, Any]]) -> str:
-    """Return accuracy of held-out votes and log-loss, as differences to the usual loss, and the bar."""
-    lines = ["| set | held out | arm | accuracy | less the usual | log-loss | less the usual | units | seconds |"]
-    lines.append("|---" * 9 + "|")
-    worst: dict[str, list[str]] = defaultdict(list)
-    for name, by in dict.fromkeys((key[0], key[1]) for key in sorted(found, key=lambda k: list(SETS).index(k[0]))):
-        all_rows = [row for key, row in found.items() if key[:2] == (name, by)]
-        for arm in ARMS:
-            rows = [row for row in all_rows if arm in row and USUAL in row]
+    """Return accuracy and log-loss of held-out votes, of the others as differences to the usual loss, and the bar."""
+    cells = [(name, by) for name in SETS for by in ("votes", "prompts", "annotators")]
+    rows_of = {cell: [row for key, row in found.items() if key[:2] == cell and USUAL in row] for cell in cells}
+    arms = [arm for arm in ARMS if arm != USUAL and any(arm in row for rows in rows_of.values() for row in rows)]
+    lines, missed = [], defaultdict(list)
+    for what, of, title in (("right", "decided", "accuracy"), ("loss", "votes", "log-loss")):
+        lines += [f"| {title} | units | {USUAL} | " + " | ".join(arms) + " |", "|---" * (len(arms) + 3) + "|"]
+        for (name, by), rows in rows_of.items():
             if not rows:
                 continue
-            of = {"right": "decided", "loss": "votes"}
-            mean = {w: sum(sum(row[arm][w]) for row in rows) / sum(sum(row[n]) for row in rows) for w, n in of.items()}
-            right, loss = (difference(rows, arm, what) for what in ("right", "loss"))
-            seconds = np.median([row[arm]["seconds"] for row in rows])
-            apart = ["", ""] if arm == USUAL else [f"{one[0]:+.4f} ± {one[1]:.4f}" for one in (right, loss)]
-            lines.append(
-                f"| {name} | {by} | {arm} | {mean['right']:.4f} | {apart[0]} | {mean['loss']:.4f} | {apart[1]} | "
-                f"{right[2]:,} | {seconds:.1f} |"
-            )
-            if arm in ("aggregated", "repaired") and right[0] - right[1] < HARM:
-                worst[arm].append(f"{name} ({by}: {right[0] - right[1]:+.4f})")
+            mean = sum(sum(row[USUAL][what]) for row in rows) / sum(sum(row[of]) for row in rows)
+            units = len({unit for row in rows for unit in row["units"]})
+            line = f"| {name}, {by} | {units:,} | {mean:.4f} |"
+            for arm in arms:
+                known = [row for row in rows if arm in row]
+                gap, half, _ = difference(known, arm, what) if known else (np.nan, np.nan, 0)
+                line += f" {gap:+.4f} ± {half:.4f} |" if known else " – |"
+                if what == "right" and arm in ("aggregated", "repaired") and gap - half < HARM:
+                    missed[arm].append(f"{name}, {by} ({gap - half:+.4f})")
+            lines.append(line)
+        lines.append("")
     for arm in ("aggregated", "repaired"):
-        if arm in ARMS:
-            missed = ", ".join(worst[arm]) or "none"
-            lines.append(f"\nno harm, {arm}: lower end of the accuracy's difference below {HARM}: {missed}")
+        if arm in arms:
+            worst = ", ".join(missed[arm]) or "none"
+            lines.append(f"no harm, {arm}: the lower end of the accuracy's difference is below {HARM} in: {worst}")
+    seconds = {arm: np.median([row[arm]["seconds"] for row in found.values() if arm in row]) for arm in (USUAL, *arms)}
+    lines.append("median seconds: " + ", ".join(f"{arm} {taken:.1f}" for arm, taken in seconds.items()))
     return "\n".join(lines)
 
 
