@@ -276,7 +276,7 @@ READS: dict[str, tuple[str, ...]] = {
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
     "audit": ("log", "propensities"),
-    "report": ("log", "features", "model"),
+    "report": ("log", "features", "model", "model_judge"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
     "serve": ("model", "features", "judgments", "judged_features", "token_file"),
     "ingest": ("logs", "known"),

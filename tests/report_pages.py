@@ -132,6 +132,8 @@ def full_data(seed: int = 0, *, n: int = 40, views: int = 3, pairs: int = 300, l
             "notes": [],
         },
         annotators=_annotators(rng, items[:20]),
+        paths=_paths(items[:4]),
+        models=[_model(items[:6])],
         order={"axis": "order", "points": _points(), "explained": "k judgments at a time."},
         scorer=_scorer(items),
         coverage=coverage_data(rng),
@@ -175,7 +177,32 @@ def _annotators(rng: np.random.Generator, groups: list[str]) -> dict[str, Any]:
     ]
     pairs = np.full(share.shape, 20).tolist()
     between = {"groups": groups, "agreement": share.tolist(), "pairs": pairs, "tau": share.tolist()}
-    return {"column": "worker", "groups": rows, "between": between, "left_out": 0, "explained": "Who agrees with whom."}
+    ranks = {"groups": groups[:2], "items": groups[:3], "ranks": [[[1, 1, 2, 9], [2, 1, 3, 9], None], [None] * 3]}
+    return {"column": "worker", "groups": rows, "between": between, "left_out": 0, "explained": "Who agrees with whom.",
+            "ranks": ranks}  # fmt: skip
+
+
+def _paths(items: list[str]) -> dict[str, Any]:
+    points = [{"time": f"19{at + 70}-01-01", "score": at / 9, "lower": -1.0, "upper": 2.0, "at": 365.0 * at}
+              for at in range(9)]  # fmt: skip
+    ranks = [[[row + 1, 1, 4] for row in range(len(items))], [None, *([row, 1, 4] for row in range(1, len(items)))]]
+    periods = {"labels": ["1970", "1971"], "at": [364.0, 700.0], "items": items, "ranks": ranks, "left_out": 2}
+    series = [{"item": item, "points": points} for item in items]
+    return {"dated": True, "explained": "Abilities move.", "series": series, "periods": periods}
+
+
+def _model(items: list[str]) -> dict[str, Any]:
+    numbers = {
+        "score": 0.1,
+        "lower": -0.2,
+        "upper": 0.4,
+        "people_score": 0.2,
+        "people_lower": -0.3,
+        "people_upper": 0.7,
+    }
+    numbers |= {"judge_score": 0.9, "bias": 0.8, "bias_lower": 0.1, "bias_upper": 1.5, "decided": 30, "off": True}
+    rows = [{"item": item} | numbers for item in items]
+    return {"judge": "gpt", "said": ["people decided 30 of 90 comparisons"], "scored": False, "rows": rows}
 
 
 def _points() -> list[dict[str, Any]]:

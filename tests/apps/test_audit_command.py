@@ -294,14 +294,30 @@ def test_fragility_is_a_section(capsys, tmp_path):
     path.write_text("winner,loser,count\n1,2,30\n2,1,20\n2,3,25\n3,2,24\n1,3,25\n3,1,3\n")
     asked = ("--replicates", "0", "--surrogate", "ranknet", "--fragility")
     status, _, err = call(capsys, path, *asked, "-o", output)
-    assert (status, "How little changes the first place of 1:" in err) == (0, True)
+    assert (status, "How little changes the first place of 1 (by Bradley–Terry scores):" in err) == (0, True)
     found = json.loads(output.read_text())["fragility"]
     assert [row["change"] for row in found["fewest"]] == ["removed", "flipped", "added", "removed"]
     removed = [row for row in found["witness"] if row["change"] == "removed" and row["unit"] == "judgments"]
     assert sum(row["times"] for row in removed) == found["fewest"][0]["fewest"]
+    status, _, err = call(capsys, path, *asked, "-o", tmp_path / "audit.md")
+    written = (tmp_path / "audit.md").read_text(encoding="utf-8").partition("How little changes ")[2].splitlines()
+    said = err.partition("How little changes ")[2].splitlines()[1:5]
+    assert written[2:6] == said and said[0].startswith("- without 24 of 127 judgments (19%): ")
     assert "who is among the first 2" in call(capsys, path, *asked, "--top", "2")[2]
     assert "that 2 is ahead of 3" in call(capsys, path, *asked, "--pair", "3", "2")[2]
     status, _, err = call(capsys, path, "--pair", "3", "2")
     assert (status, "only --fragility asks for two items" in err) == (2, True)
     status, _, err = call(capsys, path, *asked, "--pair", "3", "x")
     assert (status, "'x' is no item with a rank in this log" in err) == (2, True)
+
+
+@pytest.mark.parametrize("times", [10, 1])
+def test_the_verdict_knows_of_a_sure_circle(capsys, tmp_path, times):
+    path = tmp_path / "votes.csv"
+    path.write_text("winner,loser,count\n" + "".join(f"{a},{b},{n * times}\n" for a, b, n in (
+        ("a", "b", 8), ("b", "a", 3), ("b", "c", 8), ("c", "b", 3), ("c", "a", 8), ("a", "c", 3))))  # fmt: skip
+    _, _, err = call(capsys, path)
+    verdict = next(line for line in err.splitlines() if "logistic loss" in line)
+    sure = "The cycles are more than chance" in err
+    assert sure == (times == 10)
+    assert verdict.endswith("by more than chance, so that no order agrees with all of them.") == sure

@@ -36,6 +36,17 @@ def test_a_settled_first_place(votes, tmp_path, capsys):
     assert json.loads(target.read_text())["ask"] == []
 
 
+def test_markdown_holds_what_is_said(votes, tmp_path, capsys):
+    target = tmp_path / "look.md"
+    call(capsys, "look", votes, "-o", str(target))
+    lines = target.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "Settled: a is the first of 3 items, with 95% confidence at every look."
+    assert lines[2] == "| place | item | judgments | p value | among first |"
+    assert lines[4].startswith("| 1 | a | 235 | 1 | yes |") and lines[6].endswith("| no |")
+    call(capsys, "look", votes, "--ranks", "-o", str(target))
+    assert "| rank lower | rank upper |" in target.read_text(encoding="utf-8")
+
+
 def test_ranks_that_hold_together(votes, capsys):
     status, out, err = call(capsys, "look", votes, "--ranks")
     rows = list(csv.DictReader(io.StringIO(out)))

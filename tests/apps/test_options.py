@@ -230,7 +230,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     "report": {name: [*LOGS[name], "--no-audit", "-o", "o.html"] for name in ("sides", "PrefLib", "store")}
     | {"features": ["votes.csv", *F, "-o", "o.html", "--no-audit"], "audit": ["sides.csv", "-o", "o.html"]}
     | {"model": ["votes.csv", "-m", "model", "-o", "o.html", "--no-audit"]}
-    | {"model and features": ["votes.csv", "-m", "model", *F, "-o", "o.html", "--no-audit"]},
+    | {"model and features": ["votes.csv", "-m", "model", *F, "-o", "o.html", "--no-audit"]}
+    | {"people and a model": ["people.csv", "--model-judge", "said.csv", "-o", "o.html", "--no-audit"]},
     "explain": {"comparisons": ["votes.csv", *F], "sides": ["sides.csv", "-f", "features.csv", "--effects", "none"]},
     "ingest": {name: [*log, "--store", "new.store"] for name, log in LOGS.items() if name != "store"},
     "fit": {name: [*log, *F, "-m", "m", "--structure", "log-odds"] for name, log in TABLES.items() if name != "PrefLib"}

@@ -20,7 +20,20 @@ from report_pages import HOSTILE, full_data, report_data, view_data
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (tools/chromium.sh gets it)")
 pytestmark = [pytest.mark.xdist_group("browser")]
 
-SECTIONS = ("ranking", "side", "beats", "graph", "audit", "annotators", "order", "scorer", "coverage", "ask")
+SECTIONS = (
+    "ranking",
+    "side",
+    "beats",
+    "graph",
+    "paths",
+    "audit",
+    "annotators",
+    "models",
+    "order",
+    "scorer",
+    "coverage",
+    "ask",
+)
 MINUS = "−"
 
 Open = Callable[..., Opened]
@@ -58,7 +71,9 @@ def test_every_section_is_drawn(opened: Open) -> None:
         assert on.page.locator(f"#{section} .body > *").count() > 0, section
         assert on.page.locator(f"#{section} .absent").count() == 0, section
     charts = on.page.locator(".chart")
-    assert charts.count() == 9  # ranking, beats, graph, audit, annotators twice, order, scorer, coverage
+    assert (
+        charts.count() == 11
+    )  # ranking, paths, beats, graph, audit, annotators twice, models, order, scorer, coverage
     blank = on.page.evaluate(
         "() => { const pixels = (one) => one.getContext('2d').getImageData(0, 0, one.width, one.height).data;"
         " const drawn = (one) => pixels(one).some(Boolean);"
@@ -66,6 +81,17 @@ def test_every_section_is_drawn(opened: Open) -> None:
         " ![...chart.querySelectorAll('canvas')].some(drawn)).length; }"
     )
     assert blank == 0
+
+
+@needs_browser
+def test_ranks_over_time_instead_of_scores(opened: Open) -> None:
+    on = opened(full_data())
+    on.page.locator("#paths").scroll_into_view_if_needed()
+    rows = on.page.locator("#paths .grid tbody tr").all_text_contents()
+    assert rows[0].startswith("Item") and rows[0].endswith("–1 1–4")  # the last period first: none, then 1 (1–4)
+    before = on.page.evaluate("() => document.querySelector('#paths canvas').toDataURL()")
+    on.page.locator("#paths select").first.select_option("ranks")
+    assert on.page.evaluate("() => document.querySelector('#paths canvas').toDataURL()") != before
 
 
 @needs_browser

@@ -109,7 +109,7 @@ def test_quasi_standard_errors_and_bootstraps(spark: Any) -> None:
     table = pa.table(votes())
     same(table, spark, "bradley-terry", "sandwich", quasi=True)
     same(table, spark, "borda", "auto", replicates=40)
-    with pytest.raises(cc.UsageError, match=r"interval='auto' cannot choose for borda on 200 rows.*say bootstrap"):
+    with pytest.raises(cc.UsageError, match=r"the interval auto cannot choose for borda on 200 rows.*say bootstrap"):
         cs.rank(JudgedQueries.of(table, spark), "borda", replicates=10**6)
 
 

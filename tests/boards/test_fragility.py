@@ -67,7 +67,7 @@ def test_every_choice_of_small_logs() -> None:
     random = np.random.default_rng(seed(0))
     numbers: Counter[int] = Counter()
     done = 0
-    while done < 25:
+    while done < 60:
         votes = drawn_log(random)
         items = 1 + max(max(a, b) for a, b, _ in votes)
         winner, loser, tie = zip(*votes, strict=True)

@@ -325,3 +325,28 @@ def test_whether_abilities_move(drift, moves):
     assert np.isclose(held.drift_test()[0], max(2 * (held.evidence - still), 0), atol=0.1)
     with pytest.raises(cc.UsageError, match="the drift was given"):
         cc.rank_over_time(votes, drift=0.1).drift_test()
+
+
+def same_board(one, other):
+    for name, column in one.to_arrow().to_pydict().items():
+        expected = other.to_arrow()[name].to_pylist()
+        assert column == (pytest.approx(expected, abs=1e-9) if isinstance(column[0], float) else expected), name
+
+
+def test_at_each_is_at_for_each_and_since_sets_items_apart():
+    winner, loser = list("abcabdcaab") * 4, list("bcabddbcca") * 4
+    loser = [b if a != b else "a" for a, b in zip(winner, loser, strict=True)]
+    loser = [b if a != b else "b" for a, b in zip(winner, loser, strict=True)]
+    prefs = cc.Preferences.from_comparisons([*winner, "e", "a"], [*loser, "a", "e"], time=[*range(3, 43), 1, 2])
+    for prior in ({}, {"prior": 1.0, "drift": 0.2}):
+        paths = cc.rank_over_time(prefs, **prior)
+        for when, board in zip((2, 20.5, 50), paths.at_each([2, 20.5, 50]), strict=True):
+            same_board(board, paths.at(when))
+        late = paths.at(42, since=10)
+        apart = [item for item, out in zip(late.to_arrow()["item"].to_pylist(), late.provisional, strict=True) if out]
+        assert apart == ["e"] and late.rank[late.provisional].tolist() == [0]
+        (same,) = paths.at_each([42], since=[10])
+        same_board(same, late)
+        assert not paths.at(42, since=2).provisional.any()
+    with pytest.raises(cc.UsageError, match="since has 2 times, and there are 1 to rank at"):
+        paths.at_each([42], since=[1, 2])

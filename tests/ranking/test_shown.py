@@ -171,3 +171,15 @@ def test_what_an_audit_shows():
     assert all(one.partition(" (")[0].partition(":")[0] in text.replace("\\", "") for one in found.summary)
     assert "<script" not in html and len(Cells(html).rows) == 1 + len(found.overall)
     assert text.count("\n| ") == 1 + len(found.overall)
+
+
+def test_fragility_and_looks_show_themselves_and_escape_labels():
+    votes = cc.Preferences.from_comparisons(["<b>", "c"], ["c", "<b>"], count=[30, 20])
+    for found in (cc.fragility(votes), cc.look(votes)):
+        text = found._repr_html_()
+        assert "&lt;b&gt;" in text and "<b>" not in text
+        assert "\\<b\\>" in found.to_markdown()
+    many = cc.Preferences.from_comparisons([f"i{x}" for x in range(100)], [f"i{x + 1}" for x in range(100)])
+    assert cc.look(many)._repr_html_().count("<tr>") == 61 and "… 41 more items" in cc.look(many)._repr_html_()
+    even = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"])
+    assert str(cc.fragility(even)) == "Nothing need change the first place of a: b is level with a already."

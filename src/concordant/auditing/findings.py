@@ -30,7 +30,12 @@ SURE = 2.5
 def summary(audit: Audit) -> list[str]:
     """Return the findings, the most important first, with numbers of this log."""
     rows = audit.queries.to_pylist()
-    lines = [audit.facts, *_verdict(audit, rows), _population(rows), _best(rows)]
+    lines = [
+        audit.facts,
+        *(line + _sure_circles(rows) for line in _verdict(audit, rows)),
+        _population(rows),
+        _best(rows),
+    ]
     lines += _losses(audit, len(rows), _beyond_noise(audit, rows))
     if "cycles_are" in audit.queries.column_names:
         lines += _noise(rows)
@@ -76,6 +81,18 @@ def _verdict(audit: Audit, rows: list[dict[str, Any]]) -> list[str]:
     if seen and tried[0]["mean"] > SURE * tried[0]["standard_error"]:
         return [f"{said}on judgments held out that is more than chance. {_way_out(audit)}"]
     return [f"{said}on judgments held out that is no more than chance: use the default of fit."]
+
+
+def _sure_circles(rows: list[dict[str, Any]]) -> str:
+    """What the verdict owes to cycles that are more than chance; of many queries also when so many tests are made."""
+    if "cycle_p_value" not in rows[0]:
+        return ""
+    p = np.array([1.0 if row["acyclic"] else row["cycle_p_value"] for row in rows], np.float64)
+    sure = int((~explained(p)).sum()) if len(rows) > 1 else int(rows[0]["cycles_are"] == "cyclic")
+    if not sure:
+        return ""
+    where = "T" if len(rows) == 1 else f"{_of(sure, len(rows))[0].upper()}{_of(sure, len(rows))[1:]} t"
+    return f" {where}he preferences run in circles by more than chance, so that no order agrees with all of them."
 
 
 def _way_out(audit: Audit) -> str:

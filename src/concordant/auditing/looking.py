@@ -27,7 +27,7 @@ several hypotheses); Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Ann. Stati
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.shown import LEFT, LINES, html_lines, html_table, html_words, in_markdown, markdown_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,6 +59,8 @@ HELD = 1 << 21
 JUDGES = Note(
     "judges alike", "votes of one judge are taken as independent of each other; where judges differ, this is too sure"
 )
+NUMBERS = ("place", "judgments", "p_value", "among_first", "rank_lower", "rank_upper")
+"""Columns that are no labels."""
 FAR = 3.0
 """When votes are shared out no difference is taken for larger: few votes say so by chance."""
 
@@ -215,6 +218,30 @@ class Look:
         return [f"Not settled: {left:,} of {len(items):,} items may be {'' if self.top == 1 else 'among '}{what}, "
                 f"with {level}."]  # fmt: skip
 
+    def to_markdown(self, said: Callable[[str], str] = str, *, ranks: bool = False) -> str:
+        """Return what is said, the items as a table, and the notes, in Markdown. ``said``: how a note is written."""
+        names, rows = self._cells(ranks)
+        lines = [in_markdown(line) for line in self.lines(ranks=ranks)]
+        notes = [f"- {in_markdown(said(note))}" for note in self.notes]
+        right = [name for name in names if name not in LEFT]
+        return "\n".join([*lines, "", *markdown_rows(names, rows, right), *([""] if notes else []), *notes, ""])
+
+    def _repr_html_(self) -> str:
+        names, rows = self._cells(False)
+        more = f"… {len(rows) - LINES:,} more items" if len(rows) > LINES else ""
+        said = "".join(html_words(line) for line in [*self.lines(), *([more] if more else [])])
+        return f"<div>{said}{html_table(names, rows[:LINES])}{html_lines(self.notes)}</div>"
+
+    def _cells(self, ranks: bool) -> tuple[list[str], list[list[str]]]:
+        """The table as texts under names."""
+        table = self.to_arrow(ranks=ranks)
+        if len(self.batch) == 1:
+            table = table.drop_columns("query")
+        return [name.replace("_", " ") for name in table.column_names], [
+            [_said(value) if name in NUMBERS else str(value) for name, value in row.items()]
+            for row in table.to_pylist()
+        ]
+
     def ask(self, votes: int = 100) -> pa.Table:
         """Share out the next ``votes`` of each query: columns ``query, first, second, votes``, most votes first.
 
@@ -242,6 +269,12 @@ class Look:
                 "votes": many[order],
             }
         )
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
 def _shared(stack: Stack, rows: Ints, top: int, votes: int) -> tuple[Ints, Ints, Ints, Ints]:

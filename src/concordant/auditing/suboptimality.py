@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from concordant.auditing.gain_laws import Law, gain_regrets
 from concordant.auditing.regret import mean_floor, order_loss
-from concordant.errors import CannotRank, InputError, UsageError
+from concordant.errors import CannotRank, InputError, Setting, UsageError
 from concordant.losses.expected_gains import expected_gains
 from concordant.losses.gains import inverse_discount
 from concordant.losses.minimise import minimise
@@ -229,7 +229,9 @@ def _population(
             raise InputError("there is no judgment, so no population")
         labels = list(source.queries.tolist())
         if query is None and len(labels) > 1:
-            raise UsageError(f"the log has {len(labels):,} queries; say which: query={labels[0]!r}, for one")
+            raise UsageError(
+                f"the log has {len(labels):,} queries; say which: ", Setting("query", labels[0]), ", for one"
+            )
         if query is not None and query not in labels:
             raise UsageError(f"there is no query {query!r}")
         read = Batch.whole(source, np.array([0 if query is None else labels.index(query)]))

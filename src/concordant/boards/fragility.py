@@ -36,6 +36,7 @@ from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.progress import stage
 from concordant.ranking.rank import rank
 from concordant.ranking.scores import check_prior
+from concordant.ranking.shown import html_lines, html_words, in_markdown
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,7 +87,22 @@ class Fragility:
 
     def lines(self) -> list[str]:
         """Return it in sentences."""
-        return [f"How little changes {self.question}:", *map(_said, self.table.to_pylist())]
+        rows = self.table.to_pylist()
+        if rows[0]["fewest"] == 0:
+            return [
+                f"Nothing need change {self.question}: {rows[0]['behind']} is level with {rows[0]['ahead']} already."
+            ]
+        return [f"How little changes {self.question} (by Bradley–Terry scores):", *map(_said, rows)]
+
+    def to_markdown(self, said: Callable[[str], str] = str) -> str:
+        """Return the sentences and the notes in Markdown. ``said``: how a note is written."""
+        title, *found = self.lines()
+        notes = [f"- {in_markdown(said(note))}" for note in self.notes]
+        return "\n".join([in_markdown(title), "", *(f"- {in_markdown(line[2:])}" for line in found), *notes, ""])
+
+    def _repr_html_(self) -> str:
+        title, *found = self.lines()
+        return f"<div>{html_words(title)}{html_lines([*(line[2:] for line in found), *self.notes])}</div>"
 
     def __str__(self) -> str:
         return "\n".join([*self.lines(), *self.notes])
@@ -94,11 +110,16 @@ class Fragility:
 
 def _said(row: Mapping[str, Any]) -> str:
     fewest, least, of, change = row["fewest"], row["at_least"], row["of"], row["change"]
-    noun = row["unit"] if row["unit"] in ("judgments", "items", "clusters") else f"clusters by {row['unit']}"
+    noun = {"judgments": "judgments", "items": "items", "clusters": "clusters of judgments"}.get(
+        row["unit"], f"clusters by {row['unit']}"
+    )
     if fewest is None:
-        return f"- no number of {noun} was found whose {HOW[change][1]} changes it; {least - 1:,} never do"
+        proven = f"; that of {least - 1:,} or fewer is proven not to" if least > 1 else ""
+        return f"- no {HOW[change][1]} of {noun} was found that changes it{proven}"
     what = (
-        counted(fewest, "more judgments") if of is None else f"{fewest:,} of {of:,} {noun} ({100 * fewest / of:.2g}%)"
+        counted(fewest, "more judgments")
+        if of is None
+        else f"{fewest:,} of {of:,} {noun} ({float(f'{100 * fewest / of:.2g}'):g}%)"
     )
     fewer = "no fewer do" if least == fewest else f"fewer than {least:,} never do"
     return f"- {HOW[change][0].format(what)}: {row['behind']} is level with {row['ahead']} or ahead ({fewer})"

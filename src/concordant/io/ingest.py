@@ -340,7 +340,7 @@ class _Intake:
                     "now, it would be other judgments. It stays as it was taken in: give the options of then, or make "
                     "the store anew"
                 )
-        return " (then rows in error were left out: on_error='skip')" if skipped[0] and not skipped[1] else ""
+        return " (then rows in error were left out)" if skipped[0] and not skipped[1] else ""
 
     def _content(self, sha256: str, size: int, name: str) -> Content:
         said = {each: value for each in READ_AS if (value := self.options.get(each)) and value != "raise"}

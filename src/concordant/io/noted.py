@@ -11,6 +11,8 @@ from concordant.preferences.notes import Note
 
 UNUSED = "unused cluster"
 """The code of the note that speaks of such columns."""
+PUBLISHED = "as published"
+"""The code of the note that says which evaluation's layout a log has."""
 JUDGES = frozenset(
     f"{who}{end}"
     for who in ("worker", "annotator", "rater", "judge", "voter", "user", "labeler", "labeller", "evaluator", "grader")
@@ -28,7 +30,7 @@ def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tu
     if log.trimmed:
         text = "{log}: every field after the first begins with a space; fields are read trimmed"
         said.append(Note("read trimmed", text, log=log.name))
-    published = any(isinstance(note, Note) and note.code == "as published" for note in log.told)
+    published = any(isinstance(note, Note) and note.code == PUBLISHED for note in log.told)
     if "weight" in roles and "weight" not in given and not published:
         text = (
             "{log}: the column {column!r} is read as the strength of each comparison (weight); name it as the count "

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, few
+from concordant.errors import InputError, Setting, UsageError, few
 from concordant.preferences.counts import MOST, exact_sum, refuse_beyond
 from concordant.preferences.labels import crossed
 from concordant.preferences.layouts import CLUSTERS, WEAK, Layout, Scale, canonical
@@ -439,7 +439,7 @@ def _covariates(columns: Columns, verdict: Verdict, layout: Layout, as_json: boo
             verdict.refuse(read.fault != CLEAN, Reason("do not say true or false in neutral", "neutral", hint))
         home[read.values] = 0.0
     if "home" in found:
-        raise UsageError("a covariate is called 'home' already; rename it or leave out home=")
+        raise UsageError("a covariate is called 'home' already; rename it or leave out ", Setting("home"))
     return {**found, "home": home}
 
 

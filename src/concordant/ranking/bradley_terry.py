@@ -44,7 +44,7 @@ def prior_mean(batch: Batch, mean: ArrayLike | None, prior: float) -> Floats | N
     if mean is None:
         return None
     if prior == 0:
-        raise UsageError("a mean belongs to a prior: give its precision as a positive number (prior=1, for instance)")
+        raise UsageError("a mean belongs to a prior: give its precision as a positive number, such as 1")
     members = batch.prefs.member_groups
     try:
         values = np.asarray(mean, np.float64)

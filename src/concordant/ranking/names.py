@@ -23,4 +23,12 @@ STRUCTURES = {
     "combsum": "CombSUM: sum over the lists of scores normalised in each",
 }
 """What a score is."""
-INTERVALS = ("auto", "hessian", "sandwich", "bootstrap", "none")
+INTERVALS = {
+    "auto": "whichever of the others is right for the judgments",
+    "hessian": "by the curve of the likelihood, right if each judgment is a draw of its own and the model holds",
+    "sandwich": "by how far the judgments scatter, right also for ties as halves, for strengths, and for judgments "
+    "that belong together (one judge's, one list's)",
+    "bootstrap": "by ranking judgments that are drawn again and again",
+    "none": "no intervals",
+}
+"""How sure scores are, by which means."""

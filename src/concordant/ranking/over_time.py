@@ -181,12 +181,13 @@ class Paths:
         return drawn_paths(self.to_arrow().to_pydict(), some, self.level, axes)
 
     # -- one time ----------------------------------------------------------------------------------------------------
-    def at(self, when: Any = None, *, min_judgments: int = 0) -> Ranking:
+    def at(self, when: Any = None, *, min_judgments: int = 0, since: Any = None) -> Ranking:
         """Return the ranking at a time, as all judgments have it: in the past smoothed, in the future a forecast.
 
         Items are those that were judged by then; scores are as in ``to_arrow``. Between and after its judgments an
         item's variance grows by drift² a unit of time. Rank bounds hold for all items together (Šidák). Items whose
-        place is not decided, or with fewer judgments than ``min_judgments``, stand apart (``Ranking.provisional``).
+        place is not decided, with fewer judgments than ``min_judgments``, or with none from ``since`` on, stand apart
+        (``Ranking.provisional``).
 
         Errors: UsageError for a time before the first judgment, or what is none.
 
@@ -197,7 +198,28 @@ class Paths:
         >>> early["item"].to_pylist(), late["item"].to_pylist()
         (['a', 'b'], ['b', 'a'])
         """
-        now = self._moment(when)
+        (now,) = self._moments([when])
+        return self._board(now, min_judgments, since)
+
+    def at_each(
+        self, times: Sequence[Any], *, min_judgments: int = 0, since: Sequence[Any] | None = None
+    ) -> list[Ranking]:
+        """Return the ranking at each of some times, as ``at`` does, by one pass over the judgments.
+
+        ``since``: one for each of the times. Errors: as ``at``; UsageError where there are more or fewer of them.
+
+        >>> import concordant as cc
+        >>> votes = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], time=[0, 10])
+        >>> boards = cc.rank_over_time(votes, prior=1, drift=0.3).at_each([0, 10])
+        >>> [board.to_arrow()["item"][0].as_py() for board in boards]
+        ['a', 'b']
+        """
+        begun = [None] * len(times) if since is None else list(since)
+        if len(begun) != len(times):
+            raise UsageError(f"since has {len(begun):,} times, and there are {len(times):,} to rank at; give as many")
+        return [self._board(now, min_judgments, first) for now, first in zip(self._moments(times), begun, strict=True)]
+
+    def _board(self, now: _Moment, min_judgments: int, since: Any) -> Ranking:
         score, own = now.gauge.centre(now.mean), now.item
         reach = -ndtri((1.0 - self.level) / 2) * now.contrast
         together = -ndtri((1.0 - self.level ** (1.0 / max(len(own), 1))) / 2) * now.contrast
@@ -206,6 +228,8 @@ class Paths:
         judgments, flag = touches(self._batch)[own], flags_of(self.links)[own]
         least = whole_number(min_judgments, "min_judgments", least=0)
         apart = judgments < least
+        if since is not None:
+            apart |= self.fit.games.time[self._last(now.time, own)] < moment(since, self.prefs.dated)
         apart |= undecided(flag, now.gauge.group, *ranks_from_ends(*ends, ~apart))
         best, worst = among_others(*ranks_from_ends(*ends, ~apart), now.gauge.group, apart)
         order, rank = places(zeros, component, apart.astype(np.int64), score, own.astype(np.int32), 1e-8)
@@ -246,7 +270,8 @@ class Paths:
         z = np.hstack(
             [covariate_values(names, covariates or {}, len(one)), np.zeros((len(one), int(self.ties == "davidson")))]
         )
-        margin, variance = _margin(self._moment(at), self._codes(one), self._codes(other), z, self.fit)
+        (now,) = self._moments([at])
+        margin, variance = _margin(now, self._codes(one), self._codes(other), z, self.fit)
         log_nu = float(self.fit.beta[-1]) if self.ties == "davidson" else None
         return pa.table({"first": one, "second": other, **chances(margin, variance, log_nu, self.level)})
 
@@ -317,31 +342,37 @@ class Paths:
         games = self.fit.games
         return np.flatnonzero(games.time[games.start[:-1]] <= time)
 
-    def _moment(self, when: Any) -> _Moment:
-        """What is known of the items at a time."""
+    def _moments(self, times: Sequence[Any]) -> list[_Moment]:
+        """What is known of the items at each time; None: the last one."""
         dated = self.prefs.dated
-        time = float(self._times[-1]) if when is None else moment(when, dated)
-        if time < self._times[0]:
+        whens = [float(self._times[-1]) if when is None else moment(when, dated) for when in times]
+        if early := [time for time in whens if time < self._times[0]]:
             first = said_time(float(self._times[0]), dated)
-            raise UsageError(f"at {said_time(time, dated)} nothing had been judged; the first judgment is of {first}")
-        own = self._judged_by(time)
-        if not self._together:
-            return self._of(time, own, None)
-        held: list[Floats] = []
+            raise UsageError(
+                f"at {said_time(early[0], dated)} nothing had been judged; the first judgment is of {first}"
+            )
+        held: dict[float, Floats | None] = dict.fromkeys(whens)
+        if self._together and whens:
 
-        def hear(there: float, covariance: Floats) -> None:
-            if there == time:
-                held.append(covariance[np.ix_(own, own)])
+            def hear(there: float, covariance: Floats) -> None:
+                if there in held:
+                    own = self._judged_by(there)
+                    held[there] = covariance[np.ix_(own, own)]
 
-        joint_walks(self.fit, np.array([time]), hear)
-        return self._of(time, own, held[0])
+            joint_walks(self.fit, np.array(whens), hear)
+        return [self._of(time, self._judged_by(time), held[time]) for time in whens]
+
+    def _last(self, time: float, own: Ints) -> Ints:
+        """The last knot of each item up to a time."""
+        games = self.fit.games
+        begin, end = games.start[own], games.start[own + 1]
+        late = np.concatenate(([0], np.cumsum(games.time <= time)))
+        return np.asarray(begin + (late[end] - late[begin]) - 1)
 
     def _of(self, time: float, own: Ints, covariance: Floats | None) -> _Moment:
         """Abilities at a time, on the line between knots, with the covariance there or that of each walk's own."""
         fit, games = self.fit, self.fit.games
-        begin, end = games.start[own], games.start[own + 1]
-        late = np.concatenate(([0], np.cumsum(games.time <= time)))
-        left = begin + (late[end] - late[begin]) - 1
+        left = self._last(time, own)
         gap = games.gap[left]
         inside = np.isfinite(gap)
         right = np.where(inside, left + 1, left)

@@ -112,7 +112,9 @@ def properties_of(prefs: Preferences, by: str | Sequence[str] | None, names: Seq
     asked = [by] if isinstance(by, str) else None if by is None else list(by)
     columns = prefs.cluster_columns or tuple(asked or ["cluster"])[:1]
     if asked is None and len(columns) > 1:
-        raise UsageError(f"which of {few(columns)} are the properties that may divide the judgments? Name them: by=…")
+        raise UsageError(
+            f"which of {few(columns)} are the properties that may divide the judgments? Name them: ", Setting("by")
+        )
     asked = list(columns) if asked is None else asked
     if not asked or twice(asked) or any(name not in columns for name in asked):
         wrong = next((name for name in asked if name not in columns), None)

@@ -57,7 +57,7 @@ def scores_of_lists(
     """
     _known(values, OF_LISTS)
     if (values == "top") != (top is not None):
-        raise UsageError("top is the number of places that count, for values='top' and nothing else")
+        raise UsageError("top is the number of places that count, for the values top and nothing else")
     if top is not None:
         whole_number(top, "top", 1)
     base = structure(order)

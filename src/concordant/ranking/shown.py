@@ -182,7 +182,7 @@ def in_markdown(text: str) -> str:
     >>> print(in_markdown("a|b <i>*c*</i>"))
     a\|b \<i\>\*c\*\</i\>
     """
-    return re.sub(r"([\\`*_\[\]<>|~$])", r"\\\1", printable(text))
+    return re.sub(r"([\\`*_\[\]<>|~$&])", r"\\\1", printable(text))
 
 
 def markdown_rows(names: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> Iterator[str]:

@@ -182,7 +182,7 @@ def audit(options: AuditOptions) -> None:
             more = {} if fragile is None else {"fragility": fragile.to_dict()}
             write_json({"file": log} | found.to_dict() | more, output)
         elif output.lower().endswith(".md"):
-            write_text(found.to_markdown(worded), output)
+            write_text("\n".join(one.to_markdown(worded) for one in (found, fragile) if one is not None), output)
         else:
             write(_flat(found.to_arrow()), output)
         options.say("wrote", f"wrote {output}: {counted(len(found.queries), 'queries')}", path=output)

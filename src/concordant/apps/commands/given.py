@@ -286,8 +286,13 @@ def say_note(note: str) -> None:
     say("note", worded(note), **more)
 
 
-def worded(note: str, command: click.Command | None = None) -> str:
-    """Return a note with its parameters as options of a command: without one, of the command that runs."""
+def worded(note: str | ConcordantError, command: click.Command | None = None) -> str:
+    """Return a note, or an error, with its parameters as options of a command: without one, of the command that runs.
+
+    Where none runs, parameters are those of functions.
+    """
     context = click.get_current_context(silent=True)
     command = context.command if command is None and context is not None else command
-    return note.said(command.option) if isinstance(note, Note) and isinstance(command, _Command) else note
+    if isinstance(note, Note | ConcordantError) and isinstance(command, _Command):
+        return note.said(command.option)
+    return str(note)

@@ -65,7 +65,7 @@ RULES = (
     # people and a judge model
     Rule("judges", "judge length covariates ranking per_vote replicates", lambda at: at["model_judge"] is not None,
          "people and a judge model are put together, and people are not told apart"),
-    Rule("judges", "match these", lambda at: at["model_judge"] is None, "it is about a judge model",
+    Rule("judges report", "match these", lambda at: not at["model_judge"], "it is about a judge model",
          "add --model-judge FILE"),
     Rule("camps", "most", lambda at: at["number"] not in (None, "auto"), "--number says how many camps there are"),
     Rule("camps", "feature_item feature_query feature_columns", lambda at: at["features"] is None,

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.judges_options import JudgesOptions
+from concordant.apps.commands.options import ReportOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of
@@ -139,28 +140,41 @@ def _pair_of(columns: list[str]) -> tuple[str, str] | None:
 
 # -- people and a judge model ------------------------------------------------------------------------------------------
 def _together(options: JudgesOptions, judge: str) -> None:
-    asked = asked_of(options)
+    people, found = put_together(options, judge, these=options.these)
+    _show(options, found.to_arrow(), found.lines(), [*_told(options, people), *found.notes], "items")
+
+
+def put_together(
+    options: JudgesOptions | ReportOptions, judge: str, *, these: bool = False
+) -> tuple[Reading, PredictionPowered]:
+    """Read what people and a judge model decided, match it, and put both together."""
+    asked = asked_of(options, covariates=(), time=None)
     if is_store(Path(options.log)) or is_store(Path(judge)):
         raise UsageError("comparisons are matched by a column of ids, and a store keeps none; give the logs themselves")
     columns, layout = looked_at(options.log, asked)
     theirs, _ = looked_at(judge, asked)
+
+    def read(way: dict[str, Any]) -> tuple[Reading, PredictionPowered]:
+        with Progress(options.quiet, f"putting people and {judge} together"):
+            people, model = (read_log(name, **way) for name in (options.log, judge))
+            level = options.level
+            return people, prediction_powered(people.preferences, model.preferences, level=level, these=these)
+
     if layout.kind == "ratings":
         if options.match:
             raise UsageError("ratings are matched by query and item; leave out --match")
-        people, found = _read(options, judge, asked | {"pool": False})  # a query is a task
-    else:
-        known = {plain(column): column for column in columns if column in theirs}
-        tried = [options.match] if options.match else [(known[name],) for name in IDS if name in known]
-        if not tried:
-            raise UsageError(
-                f"{options.log} and {judge} have no column in common that names a comparison (such as {IDS[0]}, "
-                f"{IDS[1]}, question_id): name it by --match; both have {few(known.values()) or 'none'}"
-            )
-        home = "left" if layout.sided else None
-        clusters = [ids[0] if len(ids) == 1 else ids for ids in tried]
-        ways = [asked | {"cluster": cluster, "home": home} for cluster in clusters]
-        people, found = _first([partial(_read, options, judge, way) for way in ways])
-    _show(options, found.to_arrow(), found.lines(), [*_told(options, people), *found.notes], "items")
+        return read(asked | {"pool": False, "cluster": None})  # a query is a task
+    known = {plain(column): column for column in columns if column in theirs}
+    tried = [options.match] if options.match else [(known[name],) for name in IDS if name in known]
+    if not tried:
+        raise UsageError(
+            f"{options.log} and {judge} have no column in common that names a comparison (such as {IDS[0]}, "
+            f"{IDS[1]}, question_id): name it by --match; both have {few(known.values()) or 'none'}"
+        )
+    home = "left" if layout.sided else None
+    clusters = [ids[0] if len(ids) == 1 else ids for ids in tried]
+    ways = [asked | {"cluster": cluster, "home": home} for cluster in clusters]
+    return _first([partial(read, way) for way in ways])
 
 
 def _first(ways: list[Callable[[], tuple[Reading, PredictionPowered]]]) -> tuple[Reading, PredictionPowered]:
@@ -172,14 +186,6 @@ def _first(ways: list[Callable[[], tuple[Reading, PredictionPowered]]]) -> tuple
         except InputError as error:
             failed.append(error)
     raise failed[0]
-
-
-def _read(options: JudgesOptions, judge: str, asked: dict[str, Any]) -> tuple[Reading, PredictionPowered]:
-    with Progress(options.quiet, "reading"):
-        people, model = (read_log(name, **asked) for name in (options.log, judge))
-    with Progress(options.quiet, "putting both together"):
-        found = prediction_powered(people.preferences, model.preferences, level=options.level, these=options.these)
-    return people, found
 
 
 # -- both --------------------------------------------------------------------------------------------------------------

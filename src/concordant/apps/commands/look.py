@@ -7,8 +7,9 @@ import sys
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.given import worded
 from concordant.apps.commands.look_options import LookOptions
-from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json
+from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json, write_text
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line
@@ -47,6 +48,8 @@ def look(options: LookOptions) -> None:
             asked = {"file": log, "top": options.top, "level": options.level, "direct": options.direct}
             said = {"settled": found.settled.tolist(), "items": first.to_pylist()}
             write_json(asked | said | {"ask": [] if ask is None else ask.to_pylist()}, output)
+        elif output.lower().endswith(".md"):
+            write_text(found.to_markdown(worded, ranks=options.ranks), output)
         else:
             write(table, output)
         options.say("wrote", f"wrote {output}: {counted(len(table), 'items')}", path=output)

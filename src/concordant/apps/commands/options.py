@@ -59,7 +59,7 @@ from concordant.ranking.names import INTERVALS, STRUCTURES
 NONE = click.IntRange(min=0)
 APART = "Items with fewer judgments stand apart, after the ranking."
 SECONDS = click.FloatRange(min=0, min_open=True)
-METHODS = f"{any_of(INTERVALS)}."
+METHODS = f"How sure the scores are: {'; '.join(f'{name}: {what}' for name, what in INTERVALS.items())}."
 
 
 # -- rankings ----------------------------------------------------------------------------------------------------------
@@ -221,7 +221,10 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     )
     order: str = option("K", "Judgments aggregated at a time for NDCG and ERR: all, or a number.", default="all")
     replicates: int = option(
-        None, "Bootstrap replicates of the judgments; 0: nothing about sampling noise.", default=200, type=NONE
+        None,
+        "How often the judgments are drawn anew (bootstrap), to see what may be chance; 0: nothing is said of chance.",
+        default=200,
+        type=NONE,
     )
     level: float = option(
         None,
@@ -237,7 +240,8 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
     )
     ask: int = option("N", "Pairs to ask next, for each query.", default=10, type=NONE)
     fragility: bool = flag(
-        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one query."
+        "How few votes, clusters or items change the first place (with --top K: who is among the first K) of one "
+        "query, by Bradley–Terry scores."
     )
     pair: tuple[str, str] | None = option(
         "A B", "With --fragility: whether A or B is ahead, in the place of the top.", nargs=2, type=str
@@ -270,7 +274,18 @@ class ReportOptions(ChosenFeatures, SidedLog):
     log: str = argument()
     output: str = option("F", "The page to write: .html.", "-o", required=True)
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
-    time: str | None = option("C", "Column of when each comparison was made: the page draws how abilities move.")
+    model_judge: tuple[str, ...] = option(
+        "FILE",
+        "What a judge model decided, of all that people decided in LOG and more: people, both, and how far the model "
+        "is off, side by side (again for more).",
+        default=(),
+    )
+    match: tuple[str, ...] = option(
+        "C", "With --model-judge: as of concordant judges, column that names each comparison in both files.", default=()
+    )
+    time: str | None = option(
+        "C", "Column of when each comparison was made: the page shows how abilities and ranks move."
+    )
     features: str | None = option("F", "Features of the items: a scorer is fitted to them, and shown.", "-f")
     model: str | None = option("DIR", "A model that concordant fit wrote: shown in the place of that scorer.", "-m")
     unsafe_load_pickle: bool = flag(PICKLE)

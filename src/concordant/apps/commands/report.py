@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from concordant.apps.commands.judges import put_together
 from concordant.apps.commands.options import ReportOptions
 from concordant.apps.commands.output import check_output, put_file
 from concordant.apps.commands.progress import Progress, tell
@@ -24,6 +25,7 @@ from concordant.apps.commands.reading_log import (
 from concordant.apps.models.saving import load_model
 from concordant.apps.report.annotators import groups_of
 from concordant.apps.report.report import report as make_report
+from concordant.io.log.formats import ENDINGS
 from concordant.io.read import read_log
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.structures import structure
@@ -36,7 +38,10 @@ UNSAID = ("output", "quiet")
 def report(options: ReportOptions) -> None:
     """Read, make the report, write the page; notes and progress go to stderr."""
     log, quiet, output = options.log, options.quiet, options.output
-    read = ((log, "the log"), (options.features, "the file of features"), (options.model, "the model"))
+    read: tuple[tuple[str | None, str], ...] = (
+        (log, "the log"), (options.features, "the file of features"), (options.model, "the model")
+    )  # fmt: skip
+    read += tuple((name, "what a judge model decided") for name in options.model_judge)
     for name, what in read:
         check_output(output, name, what, endings=PAGES)
     member = structure(options.structure)  # a wrong name should not cost the reading of a large log
@@ -53,6 +58,7 @@ def report(options: ReportOptions) -> None:
         if options.group is not None and (options.group,) != options.cluster:
             annotators = groups_of(read_log(log, **asked_of(options, cluster=options.group)).preferences)
         features, said = _features(options, model, prefs)
+    judges = {_stem(name): put_together(options, name)[1] for name in options.model_judge}
     told += [] if quiet else [f"{log}: {prefs.facts}", *said]
     with Progress(quiet, "making the report"):
         made = make_report(
@@ -60,6 +66,7 @@ def report(options: ReportOptions) -> None:
             features=features,
             model=model,
             annotators=annotators,
+            model_judges=judges or None,
             column=options.group or next(iter(options.cluster), None),
             title=Path(log).name if options.title is None else options.title,
             command=_as_written(click.get_current_context()),
@@ -79,6 +86,14 @@ def report(options: ReportOptions) -> None:
     tell(told)
     options.say_notes((*prefs.notes, *made.data["left_out"]))
     options.say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
+
+
+def _stem(name: str) -> str:
+    """The name of a file without its folder and endings: gpt-4.jsonl.gz is gpt-4."""
+    path = Path(name)
+    while path.suffix in (".gz", *ENDINGS):
+        path = path.with_suffix("")
+    return path.name
 
 
 def _features(options: ReportOptions, model: Any, prefs: Preferences) -> tuple[Any, list[str]]:

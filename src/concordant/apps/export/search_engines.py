@@ -51,7 +51,9 @@ def check_names(terms: Terms, engine: str, forbidden: str = "") -> None:
         marks = f", with none of {' '.join(forbidden)} in them" if forbidden else ""
         raise UsageError(
             f"{engine} cannot name {few(wrong)}: names of features are printable and not blank{marks}; give the names "
-            "that the features have there (--feature-names, names=…)"
+            "that the features have there (",
+            Setting("feature_names"),
+            ")",
         )
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from concordant.apps.commands.given import worded
 from concordant.apps.report.views import QueryGroup, View, fair, nearest_top, short, work_of
 from concordant.auditing.active_pairs import pairs_to_ask
 from concordant.auditing.audit import audit
@@ -68,7 +69,7 @@ def overall(done: Audited) -> dict[str, Any]:
         "lines": [short(line) for line in replace(found, settling=None).summary],
         "surrogates": found.overall.to_pylist(),
         "held_out": None if found.held_out is None else found.held_out.to_pylist(),
-        "notes": [short(note) for note in done.notes],
+        "notes": [short(worded(note)) for note in done.notes],
         "settings": dict(found.settings),
     }
 

@@ -184,6 +184,9 @@ def _circles(view: View, shown: dict[str, Any]) -> Iterator[str]:
     row = {} if shown["audit"] is None else shown["audit"]["row"]
     if row.get("acyclic") is None or not view.group.batch.graphs.first.size:
         return
+    if not shown["graph"]["edges"] and not shown["graph"]["left_out"]:
+        yield "On no pair is one item preferred to the other, on balance."
+        return
     whose = "over all queries " if view.pooled else ""
     against = _against(shown)
     if row["acyclic"]:

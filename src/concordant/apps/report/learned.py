@@ -14,15 +14,17 @@ from sklearn.base import clone
 from concordant.abstention.held_pairs import HeldPairs, cross_fitted, is_fitted, judged_pairs, scores_of, unfrozen
 from concordant.abstention.risk_coverage import RiskCoverage
 from concordant.abstention.rule import curve_of
+from concordant.apps.commands.given import worded
 from concordant.apps.models.saving import load_model
 from concordant.apps.report.views import short, thinned
-from concordant.errors import ConcordantError, InputError, UsageError, counted
+from concordant.errors import ConcordantError, InputError, Setting, UsageError, counted
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.choosing import Curve
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES
 from concordant.learning.rankers.validation import Training, learning_rows
 from concordant.preferences.graphs import Batch
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import folds
 from concordant.ranking.click_models import usual_clicks
@@ -224,9 +226,10 @@ def coverage_of(curve: RiskCoverage, how: str) -> dict[str, Any]:
     }
 
 
-WITHOUT = (
-    "a scorer needs features of the items: --features F (features=), or a model that was fitted to some: --model DIR"
-)
+WITHOUT = Note(
+    "no features", "a scorer needs {features} of the items, or a {model} that was fitted to some",
+    features=Setting("features"), model=Setting("model"),
+)  # fmt: skip
 
 
 @dataclass
@@ -279,10 +282,9 @@ def _without_features(found: Learned, ranker: Any) -> None:
     found.scorer = scorer_of(ranker, None, seed=0, fitted_here=False)
     _kept_curve(found, ranker)
     if found.scorer is None:
-        found.absent["scorer"] = (
-            f"importances of a {type(unfrozen(ranker)).__name__} are by judgments on known features: --features F "
-            "(features=)"
-        )
+        text = "importances of a {kind} are by judgments on known features; name them by {features}"
+        kind = type(unfrozen(ranker)).__name__
+        found.absent["scorer"] = Note("no features", text, kind=kind, features=Setting("features"))
 
 
 def _kept_curve(found: Learned, ranker: Any) -> None:
@@ -324,7 +326,7 @@ def _fit(found: Learned, training: Training, seed: int) -> None:
     try:
         ranker.fit(X, training.prefs)
     except ConcordantError as problem:
-        found.absent |= dict.fromkeys(("order", "scorer"), f"no scorer could be fitted: {problem}")
+        found.absent |= dict.fromkeys(("order", "scorer"), f"no scorer could be fitted: {worded(problem)}")
         return
     found.notes += [f"scorer: {note}" for note in ranker.status_["notes"] if note not in training.notes]
     found.order = order_of(ranker.cv_, f"A linear scorer of {name} scores was fitted here at every setting.")
@@ -333,7 +335,7 @@ def _fit(found: Learned, training: Training, seed: int) -> None:
     try:
         curve = by_scorer(chosen, training, seed=seed)
     except ConcordantError as problem:
-        found.absent["coverage"] = f"nothing could be held out: {problem}"
+        found.absent["coverage"] = f"nothing could be held out: {worded(problem)}"
         return
     how = (
         "A scorer like the one shown was fitted five times without a fifth of the judgments, and judged by that fifth."

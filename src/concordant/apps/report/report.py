@@ -18,10 +18,13 @@ from typing import Any
 import numpy as np
 
 import concordant
+from concordant.apps.commands.given import worded
 from concordant.apps.report.annotators import agreement_of, groups_of
 from concordant.apps.report.audited import Audited, audited, graphs_of, overall, parts_of
+from concordant.apps.report.beside import groups_beside, models_beside
 from concordant.apps.report.in_short import in_short, may_lead
 from concordant.apps.report.learned import Learned, by_ranking, coverage_of, learned
+from concordant.apps.report.over_time import over_time
 from concordant.apps.report.views import (
     LIMIT,
     QueryGroup,
@@ -35,18 +38,17 @@ from concordant.apps.report.views import (
     texts,
     views_of,
 )
-from concordant.errors import ConcordantError, Idle, InputError, UsageError, counted, refuse_idle
+from concordant.boards.prediction_powered import PredictionPowered
+from concordant.errors import ConcordantError, Idle, InputError, Setting, UsageError, counted, refuse_idle
 from concordant.io.log.disk import in_place_of
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import affordable
 from concordant.progress import stage
-from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.structures import structure as find_structure
 from concordant.ranking.summary import term_of
 
 SCHEMA = 1
-DRAWN, MOST = 8, 300
-"""Items whose paths are drawn, and points of each."""
 NO_AUDIT: dict[str, Any] = {"audit": None, "settling": None, "ask": None}
 NO_PAIRS: dict[str, Any] = {"pairs": [], "left_out": 0}
 NO_GRAPH: dict[str, Any] = {"nodes": [], "edges": [], "cycles": [], "components": 0, "left_out": 0}
@@ -63,6 +65,7 @@ class ReportInputs:
     groups: list[QueryGroup] = field(default_factory=list)
     audits: list[Audited] = field(default_factory=list)
     annotators: dict[str, Any] | None = None
+    models: list[dict[str, Any]] | None = None
     paths: dict[str, Any] | None = None
     absent: dict[str, str] = field(default_factory=dict)
 
@@ -91,7 +94,7 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "version": version,
         "command": settings.command,
         "settings": settings.options | {"interval": board.interval, "interval_asked": settings.options["interval"]},
-        "notes": [short(note) for note in (*board.notes, *known.learned.notes)],
+        "notes": [short(worded(note)) for note in (*board.notes, *known.learned.notes)],
         "left_out": _left_out(known, views, shown, cut),
         "items": items,
         "in_short": in_short(views, shown, settings.options["level"]),
@@ -101,11 +104,12 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "views": shown,
         "audit": overall(known.audits[-1]) if known.audits else None,
         "annotators": known.annotators,
+        "models": known.models,
         "paths": known.paths,
         "order": known.learned.order,
         "scorer": known.learned.scorer,
         "coverage": known.learned.coverage,
-        "absent": known.absent | known.learned.absent,
+        "absent": {name: worded(why) for name, why in (known.absent | known.learned.absent).items()},
     }
 
 
@@ -213,6 +217,7 @@ SCRIPTS = (
         "graph",
         "audit",
         "annotators",
+        "models",
         "order",
         "scorer",
     ),
@@ -322,6 +327,7 @@ def report(
     features: Any = None,
     model: Any = None,
     annotators: Mapping[str, Preferences] | None = None,
+    model_judges: Mapping[str, PredictionPowered] | None = None,
     structure: str = "bradley-terry",
     prior: float | str | None = None,
     ties: str | None = None,
@@ -349,6 +355,7 @@ def report(
     features : as any ranker takes them.
     model : a fitted ranker or its directory; None, a linear ``AggregationRanker`` is fitted to the features.
     annotators : the judgments of each group whose agreement is of interest; None, the clusters of ``prefs``.
+    model_judges : what ``prediction_powered`` found of people and each judge model, by the name of the model.
     structure, prior, ties, interval, level, min_judgments, replicates, seed : as in ``rank``.
     ask : number of pairs to ask next, in each query.
     audit : False saves the time of the audit.
@@ -396,40 +403,24 @@ def report(
         else:
             _audits(known, level=level, seed=seed, ask=ask)
         advance(2)
-        known.annotators = _agreement(known, annotators, column, structure, level)
+        known.annotators = _agreement(known, annotators, column, structure, how)
+        if model_judges:
+            known.models = models_beside(model_judges)
+        else:
+            text = "{judge} names a file of what a judge model decided of the same comparisons, to stand beside people"
+            known.absent["models"] = Note("no judge model", text, judge=Setting("model_judge"))
         if isinstance(prefs, Comparisons) and prefs.time is not None:
-            known.paths = _over_time(known, prefs, level, ties)
+            try:
+                known.paths = over_time(prefs, level, ties)
+            except ConcordantError as problem:
+                known.absent["paths"] = worded(problem)
         advance()
         if known.learned.coverage is None and "coverage" not in known.learned.absent:
             known.learned.coverage = _without_scorer(known, structure, seed)
+        _only_if_it_matters(known)
         advance()
     settings = Settings(title, command, {"structure": structure, **how, "ask": ask})
     return Report(plain(data_of(known, settings, concordant.__version__)))
-
-
-def _over_time(known: ReportInputs, prefs: Comparisons, level: float, ties: str | None) -> dict[str, Any] | None:
-    """Paths of the first items, with the ties of the ranking; None, with the reason, where abilities cannot move."""
-    try:
-        paths = rank_over_time(
-            prefs.pool(), level=level, ties="davidson" if ties == "davidson" and prefs.tied else "half"
-        )
-        board, table = paths.at(), paths.to_arrow()
-    except ConcordantError as problem:
-        known.absent["paths"] = str(problem)
-        return None
-    games, first = paths.fit.games, board.item[: min(DRAWN, int((board.component == 1).sum()))]
-    series = []
-    for item in first.tolist():
-        rows = np.arange(games.start[item], games.start[item + 1])
-        rows = rows[np.unique(np.linspace(0, len(rows) - 1, MOST).astype(int))] if len(rows) > MOST else rows
-        named = table.take(rows)
-        points = [{"time": str(row["time"]), **{name: row[name] for name in ("score", "lower", "upper")}, "at": at}
-                  for row, at in zip(named.to_pylist(), games.time[rows].tolist(), strict=True)]  # fmt: skip
-        series.append({"item": short(str(prefs.items[item])), "points": points})
-    said = f"{board.notes[-1]}."
-    if ties == "cumulative":
-        said += " Abilities that move know no thresholds: here a tie is half a win each, and a grade is a strength."
-    return {"dated": prefs.dated, "explained": said, "series": series}
 
 
 def _pairs(prefs: Preferences) -> str | None:
@@ -439,7 +430,7 @@ def _pairs(prefs: Preferences) -> str | None:
     try:
         affordable(prefs.kind, prefs.lists)
     except UsageError as problem:
-        return str(problem)
+        return worded(problem)
     return None
 
 
@@ -454,15 +445,19 @@ def _audits(known: ReportInputs, **how: Any) -> None:
 
 
 def _agreement(
-    known: ReportInputs, annotators: Mapping[str, Preferences] | None, column: str | None, structure: str, level: float
+    known: ReportInputs,
+    annotators: Mapping[str, Preferences] | None,
+    column: str | None,
+    structure: str,
+    how: Mapping[str, Any],
 ) -> dict[str, Any] | None:
     prefs = known.prefs
     if known.pairs is not None:
         known.absent["annotators"] = known.pairs
         return None
     if annotators is None and prefs.clusters is None:
-        known.absent["annotators"] = (
-            "the log does not say who judged: name the column that does with --group C (or --cluster C; annotators=)"
+        known.absent["annotators"] = Note(
+            "nobody judged", "the log does not say who judged: {who} names the column", who=Setting("cluster")
         )
         return None
     groups = groups_of(prefs) if annotators is None else annotators
@@ -470,7 +465,22 @@ def _agreement(
     if annotators is None and len(groups) < 2:
         known.absent["annotators"] = f"all judgments are of one {named}: there is nobody to agree with"
         return None
-    return agreement_of(groups, named, structure, level)
+    found = agreement_of(groups, named, structure, how["level"])
+    return found | {"ranks": groups_beside(groups, structure, how)}
+
+
+def _only_if_it_matters(known: ReportInputs) -> None:
+    """Drop the curve of risk over coverage where declining changes nothing: where the risk is the same throughout."""
+    curve = known.learned.coverage
+    if curve is None:
+        return
+    kept = curve["mass"] - np.asarray(curve["declined"])
+    some = kept > 1e-9 * curve["mass"]
+    risk = np.asarray(curve["wrong"])[some] / kept[some]
+    if len(risk) and np.ptp(risk) <= 1e-9:
+        same = f"{risk[0]:.0%} of what is ordered is wrong, however much is left open"
+        why = same if risk[0] > 0 else "no judgment that was held out contradicts the order"
+        known.learned.coverage, known.absent["coverage"] = None, f"{why}, so that there is nothing to leave open"
 
 
 def _without_scorer(known: ReportInputs, structure: str, seed: int) -> dict[str, Any] | None:
@@ -490,5 +500,5 @@ def _without_scorer(known: ReportInputs, structure: str, seed: int) -> dict[str,
     try:
         return coverage_of(by_ranking(first.prefs, structure, seed=seed), how)
     except ConcordantError as problem:
-        known.absent["coverage"] = f"nothing could be held out: {problem}"
+        known.absent["coverage"] = f"nothing could be held out: {worded(problem)}"
         return None

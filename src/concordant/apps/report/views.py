@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.apps.commands.given import worded
 from concordant.errors import counted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
@@ -255,7 +256,7 @@ class View:
             if number := int((board.flag[rows] & flag.code > 0).sum()):
                 yield flag_said(flag, number, structure(board.structure).unlimited)
         if self.group.pooled:
-            yield from board.notes
+            yield from map(worded, board.notes)
 
 
 def recurring(prefs: Preferences) -> bool:

@@ -41,7 +41,7 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
             f"fitting a regressor {WHERE} give the targets (concordant.spark.targets) to a distributed trainer"
         )
     if ranker.intercept != "query":
-        raise UsageError(f"intercept {ranker.intercept!r} {WHERE} every query has its own (intercept='query')")
+        raise UsageError(f"intercept {ranker.intercept!r} {WHERE} every query has its own")
     if ranker.missing_ not in ("raise", "mean", "zero"):
         raise UsageError(f"missing={ranker.missing_!r} {WHERE} it is raise, mean or zero")
     if isinstance(ranker.order, str) and ranker.order == "auto":

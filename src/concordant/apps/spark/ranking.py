@@ -222,8 +222,8 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
         if WORDY * judged.total * int(asked.get("replicates", 1000)) <= CHEAP:
             return "bootstrap"
         raise UsageError(
-            f"on Spark interval='auto' cannot choose for {structure} on {judged.total:,} rows: how many replicates of "
-            "its bootstrap are cheap depends on the whole log, and a task sees a part; say bootstrap or none"
+            f"on Spark the interval auto cannot choose for {structure} on {judged.total:,} rows: how many replicates "
+            "of its bootstrap are cheap depends on the whole log, and a task sees a part; say bootstrap or none"
         )
     roles = judged.frame.columns
     ties = asked.get("ties", "half") if "ties" in member.options else None

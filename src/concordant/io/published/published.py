@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from concordant.errors import InputError, counted, few
 from concordant.io.log.formats import Log
+from concordant.io.noted import PUBLISHED
 from concordant.io.published.documents import Head, number
 from concordant.preferences.notes import Note
 
@@ -98,7 +99,7 @@ class Taken:
         if not taken:
             raise InputError(f"{self.name}: {what}" + (f": {lost}" if lost else ""))
         notes = [
-            Note("as published", "{log}: " + text, log=self.name, names=few(sorted(names)))
+            Note(PUBLISHED, "{log}: " + text, log=self.name, names=few(sorted(names)))
             for text, names in self.told.items()
         ]
         if lost:

@@ -83,6 +83,8 @@ def _stopping(label: Floats, gain: Gain | None, highest: float | None) -> Floats
         raise UsageError(f"highest must be a finite label of at least 0, not {highest!r}")
     if label.size and label.max() > top:
         place = int((label > top).argmax())
-        raise InputError(f"{int((label > top).sum()):,} labels are above highest={top:g} (first: {label[place]:g})")
+        raise InputError(
+            f"{int((label > top).sum()):,} labels are above the highest, {top:g} (first: {label[place]:g})"
+        )
     kept = np.maximum(label, 0.0)
     return np.asarray(np.exp2(kept - top) - np.exp2(-top), np.float64)

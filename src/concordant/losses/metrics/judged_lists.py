@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError, did_you_mean
+from concordant.errors import InputError, Setting, UsageError, did_you_mean
 from concordant.preferences.labels import Labels, as_label_array
 from concordant.preferences.ragged import Grouped, Ragged
 
@@ -264,7 +264,9 @@ def _settle(order: Ranked, lists: Lists, label: Floats, ties: str, item: Any, si
         key = -_item_codes(lists, item, place, size)
     elif ties == "item" and np.any(order.tied[1:] & (np.diff(label[order.place]) != 0)):
         raise UsageError(
-            f"{int(order.tied.sum()):,} scores are tied and this convention breaks ties by document id: give item="
+            f"{int(order.tied.sum()):,} scores are tied and this convention breaks ties by document id: give items (",
+            Setting("item"),
+            ")",
         )
     order.place[tied] = place[np.lexsort((key, group[tied]))]
 

@@ -10,7 +10,21 @@ function drawAnnotators() {
   body.append(...explained(found.explained));
   if (found.groups.length) groupsFigure(body, found);
   if (found.between && found.between.groups.length > 1) betweenFigure(body, found.between);
+  if (found.ranks) groupRanks(body, found);
   if (found.left_out) body.append(...paragraphs([`${plural(found.left_out, "group")} not on this page.`], "note"));
+}
+
+/** The rank of each item by each group's own judgments, beside that by all. */
+function groupRanks(body, { column, ranks: { groups, items, ranks } }) {
+  const all = new Map([...ranksIn(report.views[0])].map(([code, cell]) => [label(code), cell]));
+  const cell = (one) => (one ? { rank: one[0], from: one[1], to: one[2], judgments: one[3] } : null);
+  const columns = [["All", (row) => all.get(items[row])], ...groups.map((name, at) => [name, (row) => cell(ranks[at][row])])];
+  const order = items.map((_, row) => row).sort((a, b) => (all.get(items[a])?.rank ?? Infinity) - (all.get(items[b])?.rank ?? Infinity));
+  body.append(
+    make("h3", {}, make("bdi", {}, `Ranks by each ${column ?? "group"}`)),
+    ...paragraphs(["By its own judgments alone, small beside it the ranks that are possible. Where two bands do not overlap, the groups differ about the item."], "note"),
+    ranksGrid(`Ranks by each ${column ?? "group"}`, order.map((row) => items[row]), columns.map(([title, of]) => [title, (row) => of(order[row])])).node,
+  );
 }
 
 const GROUPS_DRAWN = 20;

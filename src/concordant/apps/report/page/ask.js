@@ -12,7 +12,8 @@ function drawAsk(view) {
   const digits = digitsFor(rows.map((row) => row.gain));
   const gains = most > 0 || rows.some((row) => row.gain === "inf");
   const needed = view.settling?.more_if_as_seen;
-  if (known(needed) && needed !== "inf") body.append(...paragraphs([`About ${plural(Number(needed.toPrecision(2)), "more judgment")} would settle the first place, if its lead is as it looks.`]));
+  if (known(needed) && needed !== "inf" && needed > 0) body.append(...paragraphs([`About ${plural(Number(needed.toPrecision(2)), "more judgment")} would settle the first place, if its lead is as it looks.`]));
+  if (view.settling?.status === "settled") body.append(...paragraphs(["The first place is settled; these pairs would tell most about the places below it."]));
   const columns = [
     ["number", "No.", "number", whole],
     ["one", "Ask", "text", labelled],

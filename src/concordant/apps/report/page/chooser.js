@@ -41,7 +41,7 @@ function offer(select, wanted) {
 
 function viewFinder(select, said) {
   const id = "find-view";
-  const input = make("input", { id, type: "search", autocomplete: "off", spellcheck: "false" });
+  const input = make("input", { id, type: "search", placeholder: "name", autocomplete: "off", spellcheck: "false" });
   on(input, "input", () => {
     const wanted = input.value.trim().toLowerCase();
     const found = offer(select, wanted).filter((at) => report.views[at].name.toLowerCase().includes(wanted));

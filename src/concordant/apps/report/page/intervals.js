@@ -3,7 +3,7 @@
 const ROW = 22;
 
 /**
- * rows: {name, x, low, high, said: [[term, text]…]}; panels: [{title, of: row → {x, low, high}, format}] side by side, or
+ * rows: {name, x, low, high, said: [[term, text]…]}; panels: [{title, of: row → {x, low, high, kind: name of a colour}, format}] side by side, or
  * below each other where there is no room.
  */
 function intervalsOption(colour, width, rows, panels) {
@@ -85,19 +85,20 @@ function intervalSeries(colour, rows, panel, at) {
 }
 
 /** A point with its interval; one without a bound runs to the edge and ends in an arrow. */
-function drawInterval(colour, { coordSys: area }, api, { low, high }) {
+function drawInterval(colour, { coordSys: area }, api, { low, high, kind }) {
+  const shade = colour[kind ?? "accent"];
   const [x, y] = api.coord([api.value(0), api.value(1)]);
   const place = (at) => api.coord([api.value(at), api.value(1)])[0];
   const from = low === "-inf" ? area.x + 6 : place(2);
   const to = high === "inf" ? area.x + area.width - 6 : place(3);
-  const faint = { stroke: colour.accent, fill: colour.accent, opacity: 0.4 };
+  const faint = { stroke: shade, fill: shade, opacity: 0.4 };
   const children = [];
   if (Number.isFinite(from) && Number.isFinite(to)) {
     children.push({ type: "line", shape: { x1: from, y1: y, x2: to, y2: y }, style: { ...faint, lineWidth: 4, lineCap: "round" } });
   }
   if (low === "-inf") children.push(openEnd(from, y, -6, faint));
   if (high === "inf") children.push(openEnd(to, y, 6, faint));
-  if (Number.isFinite(x)) children.push({ type: "circle", shape: { cx: x, cy: y, r: 4 }, style: { fill: colour.accent } });
+  if (Number.isFinite(x)) children.push({ type: "circle", shape: { cx: x, cy: y, r: 4 }, style: { fill: shade } });
   return { type: "group", children };
 }
 

@@ -19,6 +19,7 @@ function dropEmpty() {
     graph: some((view) => view.graph?.edges.length),
     audit: Boolean(report.audit),
     annotators: Boolean(report.annotators),
+    models: Boolean(report.models?.length),
     order: Boolean(report.order),
     scorer: Boolean(report.scorer),
     coverage: Boolean(report.coverage),
@@ -71,7 +72,7 @@ function start() {
   drawOverview();
   drawChooser();
   const byView = { ranking: drawRanking, beats: drawBeats, graph: drawGraph, ask: drawAsk };
-  const whole_ = { side: drawSide, paths: drawPaths, audit: drawAuditOverall, annotators: drawAnnotators, order: drawOrder, scorer: drawScorer, coverage: drawCoverage };
+  const whole_ = { side: drawSide, paths: drawPaths, audit: drawAuditOverall, annotators: drawAnnotators, models: drawModels, order: drawOrder, scorer: drawScorer, coverage: drawCoverage };
   for (const section of there) {
     if (whole_[section]) once(section, whole_[section]);
     if (byView[section]) onView(section, byView[section]);

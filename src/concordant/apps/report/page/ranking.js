@@ -48,7 +48,7 @@ function tierEnds({ ranking: { tier = [], component } }) {
 }
 
 /** What the scores account for beside the items, and how the ranks would be without. */
-function coefficients({ coefficients: rows = [] }) {
+function coefficients({ coefficients: rows = [], ranking, uncontrolled }) {
   if (!rows.length) return [];
   const digits = digitsFor(rows.map((row) => row.estimate));
   const shown = rows.map((row) => ({ ...row, low: row.lower, reach: [row.lower, row.upper] }));
@@ -59,8 +59,21 @@ function coefficients({ coefficients: rows = [] }) {
     ["low", sureSaid(), "number", (_, { reach: [low, high] }) => `${signed(low, digits)} … ${signed(high, digits)}`],
     ["p_value", "p", "number", (x) => (known(x) && x < 0.001 ? "< 0.001" : fixed(x, 3))],
   ], { heading: "term" });
-  const said = "In log-odds for one unit more on the item’s own side. The scores above are those at equal values of both sides.";
-  return [make("h3", {}, "What the scores account for"), ...paragraphs([said], "note"), grid.node];
+  const said = ["In log-odds for one unit more on the item’s own side. The scores above are those at equal values of both sides."];
+  if (rows.some((row) => row.term.startsWith("ties"))) said.push("Ties: the larger, the more often two equally good items tie.");
+  return [make("h3", {}, "What the scores account for"), ...paragraphs([said.join(" ")], "note"), grid.node, ...moved(ranking, uncontrolled)];
+}
+
+const MOVED = 5; // items that are named
+
+/** How many items have another rank than without what the scores account for, and which moved most. */
+function moved({ item, rank }, without) {
+  if (!without) return [];
+  const both = rank.map((now, row) => ({ row, now, then: without.rank[row] })).filter(({ now, then }) => known(now) && known(then));
+  const other = both.filter(({ now, then }) => now !== then).sort((a, b) => Math.abs(b.now - b.then) - Math.abs(a.now - a.then));
+  if (!other.length) return paragraphs([`Without it all ${plural(both.length, "item")} would have the same ranks.`]);
+  const some = other.slice(0, MOVED).flatMap(({ row, now, then }, at) => [at ? ", " : "", make("bdi", { class: "label" }, short(label(item[row]), 40)), ` (${whole(then)} → ${whole(now)})`]);
+  return [make("p", {}, `Taking it into account gives ${whole(other.length)} of ${plural(both.length, "item")} another rank. The most: `, ...some, ".")];
 }
 
 function sureSaid() {

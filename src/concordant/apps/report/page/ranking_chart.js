@@ -17,7 +17,7 @@ function drawRankingChart(view, shown) {
   }));
   const panels = [
     { title: "Score", of: (row) => row.score, format: (x) => fixed(x, x % 1 ? Math.min(digits, 2) : 0) },
-    { title: "Rank", of: (row) => row.rank, format: (x) => (x < 1 ? "" : whole(x)), minInterval: 1 },
+    { title: "Rank", of: (row) => row.rank, format: (x) => (x < 1 ? "" : whole(x)), minInterval: 1, min: 1 },
   ];
   const more = shown.length > CHARTED ? ` The first ${CHARTED} of the rows above.` : "";
   rankingFigure.show({

@@ -18,17 +18,25 @@ function drawSide() {
   const views = report.views.slice(0, SIDES);
   const each = views.map(ranksIn);
   const codes = views[0].ranking.item;
-  const columns = views.map((view, at) => ({
-    title: short(view.name, 24),
-    kind: "number",
-    first: 1,
-    value: (row) => each[at].get(codes[row])?.rank ?? null,
-    shown: (row) => sideCell(each[at].get(codes[row]), view.ranking.item.length),
-  }));
-  const items = { title: "Item", kind: "text", heading: true, value: (row) => label(codes[row]), shown: (row) => labelled(label(codes[row])) };
-  const grid = new Grid({ caption: "Ranks side by side", columns: [items, ...columns], rows: codes.length, sticky: 1 });
+  const columns = views.map((view, at) => [view.name, (row) => each[at].get(codes[row])]);
+  const grid = ranksGrid("Ranks side by side", codes.map(label), columns);
   const gone = report.views.length - views.length;
   body.append(grid.node, ...(gone > 0 ? paragraphs([`The ${SIDES} with most judgments; ${whole(gone)} more above, one at a time.`], "note") : []));
+}
+
+/** A table of ranks with their ranges: items below each other; columns are [title, row → cell or null]. */
+function ranksGrid(caption, items, columns) {
+  const cells = columns.map(([, of]) => items.map((_, row) => of(row) ?? null));
+  const size = Math.max(2, ...cells.flat().map((one) => Math.max(one?.rank ?? 0, one?.to ?? 0)));
+  const shown = columns.map(([title], at) => ({
+    title: short(title, 24),
+    kind: "number",
+    first: 1,
+    value: (row) => cells[at][row]?.rank ?? null,
+    shown: (row) => sideCell(cells[at][row], size),
+  }));
+  const named_ = { title: "Item", kind: "text", heading: true, value: (row) => items[row], shown: (row) => labelled(items[row]) };
+  return new Grid({ caption, columns: [named_, ...shown], rows: items.length, sticky: 1 });
 }
 
 /** Rank and range of each item of a view's largest group. */
@@ -51,7 +59,7 @@ function sideCell(one, size) {
   strip.style.setProperty("--to", at(ranged ? one.to : one.rank));
   strip.style.setProperty("--at", at(one.rank));
   const range = ranged ? make("small", {}, ` ${rangeSaid(one.from, one.to)}`) : null;
-  return make("span", { class: "side", title: plural(one.judgments, "judgment") }, whole(one.rank), range, strip);
+  return make("span", { class: "side", title: known(one.judgments) ? plural(one.judgments, "judgment") : null }, whole(one.rank), range, strip);
 }
 
 /** A range of ranks: "3–7", or "3" where no other is possible. */
