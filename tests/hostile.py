@@ -192,6 +192,10 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
         "--seed": INTS,
     }
     | {"--feature-item": COLUMNS, "--score": COLUMNS, "--unsafe-load-pickle": FLAG, "--quiet": FLAG},
+    "camps": READING
+    | FEATURE
+    | {"--judge": COLUMNS, "--number": ["auto", "2", *INTS], "--most": ["1", "2", "x"], "--prior": VALUES}
+    | {"--folds": ["2", "1", "x"], "--starts": ["1", "2", "x"], "--members": ["m.csv", "m", ""], "--quiet": FLAG},
     "fit": READING
     | FEATURE
     | {"--loss": LOSSES, "--phi": PHIS, "--structure": STRUCTURES, "--order": VALUES, "--subsets": INTS}
@@ -270,6 +274,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "scores": ("output", "pairs", "averages", "plot"),
     "judges": ("output", "ranking", "per_vote"),
     "axioms": ("output",),
+    "camps": ("output", "members"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -296,6 +301,7 @@ READS: dict[str, tuple[str, ...]] = {
     "pairs": ("log", "texts", "prompts"),
     "judges": ("log", "model_judge"),
     "axioms": ("log", "scorer", "features"),
+    "camps": ("log", "features"),
     "fit": ("log", "features", "propensities", "validate"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
@@ -613,6 +619,13 @@ def _axioms(random: Random, case: Case) -> None:
     case.arguments += ["--features", _log(random, case, TABLES)] if random.random() < 0.5 else []
 
 
+def _camps(random: Random, case: Case) -> None:
+    _rank(random, case)
+    case.arguments += ["--judge", random.choice(["worker", *COLUMNS])] if random.random() < 0.6 else []
+    case.arguments += ["--features", _log(random, case, TABLES)] if random.random() < 0.3 else []
+    case.arguments += ["--most", "2", "--starts", "1", "--folds", "2"]
+
+
 def _audit(random: Random, case: Case) -> None:
     _rank(random, case)
     if random.random() < 0.2:
@@ -772,6 +785,7 @@ PARTS: dict[str, Callable[[Random, Case], None]] = {
     "pairs": _rank,
     "judges": _judges,
     "axioms": _axioms,
+    "camps": _camps,
     "fit": _fit,
     "score": _score,
     "scores": _scores,

@@ -228,6 +228,9 @@ COMMANDS: dict[str, dict[str, str]] = {
         "workers": "judges votes.csv --ranking ranking.csv --per-vote per-vote.csv -o judges.csv",
         "model": "judges votes.csv --model-judge gpt4.csv --id id",
     },
+    "camps": {
+        "two": "camps votes.csv --number 2 --prior 1 --members members.csv -o camps.json",
+    },
     "rank": {
         "two-sides": "rank simple.csv",
         "leaderboard": "rank votes.csv",
@@ -695,6 +698,14 @@ def fragile() -> Any:
 
 
 @call("rank")
+def examined() -> Any:
+    with cc.recording() as run:
+        found = cc.doctor("votes.csv")
+    assert isinstance(found, cc.Examination) and issubclass(cc.Unavailable, cc.UsageError)
+    return [found.to_dict(), sorted(run.record)]
+
+
+@call("rank")
 def reward_pairs() -> Any:
     found = cc.pairs("votes.csv", level=True)
     assert type(found) is cc.Pairs
@@ -716,6 +727,13 @@ def boards() -> Any:
     assert type(board) is cc.ScoreBoard
     drawn = re.findall(r">([^<>]+)<", cc.critical_difference(board))
     return {"said": str(board), "rows": board.to_arrow(), "pairs": board.contrasts(), "drawn": drawn}
+
+
+@call("rank")
+def camps() -> Any:
+    found = cc.camps(cc.read("votes.csv", cluster="worker"), number=2, prior=1.0, folds=2)
+    assert type(found) is cc.Camps
+    return {"said": str(found), "held_out": found.held_out_table().to_pylist(), "members": found.members()}
 
 
 @call("rank")

@@ -91,7 +91,7 @@ def test_docstring(name: str) -> None:
 
 
 RECEIVED = {"Audit", "Diagnosis", "Features", "Graphs", "Judged", "JudgedQueries", "Paths", "Preferences", "Ranking"}
-RECEIVED |= {"RankingTree", "ScoreBoard", "Judges", "Pairs", "PredictionPowered"}
+RECEIVED |= {"RankingTree", "ScoreBoard", "Judges", "Camps", "Distributional", "Pairs", "PredictionPowered"}
 """Made by functions, never by a user's call: each field has its own docstring where its name does not say it."""
 MANY = 5
 SCIKIT_LEARNS = re.compile(r"set_\w+_request")

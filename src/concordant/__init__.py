@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from concordant.io.ingest import Store
     from concordant.io.read import read
     from concordant.io.score_tables import read_scores
+    from concordant.learning.annotators.camps import Camps, camps
+    from concordant.learning.annotators.distributional import Distributional, distributional
     from concordant.learning.features.matrix import Features
     from concordant.learning.features.normalising import Normaliser
     from concordant.learning.features.reading import read_features, read_judged
@@ -100,10 +102,12 @@ _HOMES = {
     "Batch": "preferences.graphs",
     "BoardChange": "boards.changes",
     "BoostedRanker": "learning.rankers.boosted",
+    "Camps": "learning.annotators.camps",
     "CannotRank": "errors",
     "ConcordantError": "errors",
     "CopelandRanker": "learning.rankers.copeland",
     "Diagnosis": "learning.rankers.diagnosis",
+    "Distributional": "learning.annotators.distributional",
     "EdgeRanker": "learning.rankers.edges",
     "Examination": "apps.doctor.examination",
     "FeatureFile": "learning.features.streamed",
@@ -137,6 +141,7 @@ _HOMES = {
     "bipartite_abstention_loss": "abstention.losses",
     "axiom_audit": "auditing.axioms",
     "board_changes": "boards.changes",
+    "camps": "learning.annotators.camps",
     "certificate": "abstention.certificates",
     "click_positions": "ranking.click_models",
     "compare": "losses.metrics.metrics",
@@ -144,6 +149,7 @@ _HOMES = {
     "critical_difference": "apps.report.critical_difference",
     "cross_validate": "ranking.cross_validation",
     "discounted": "preferences.times",
+    "distributional": "learning.annotators.distributional",
     "doctor": "apps.doctor.examine",
     "err": "losses.metrics.err",
     "explain": "ranking.explaining",
@@ -194,10 +200,12 @@ __all__ = [
     "Batch",
     "BoardChange",
     "BoostedRanker",
+    "Camps",
     "CannotRank",
     "ConcordantError",
     "CopelandRanker",
     "Diagnosis",
+    "Distributional",
     "EdgeRanker",
     "Examination",
     "FeatureFile",
@@ -231,6 +239,7 @@ __all__ = [
     "axiom_audit",
     "bipartite_abstention_loss",
     "board_changes",
+    "camps",
     "certificate",
     "click_positions",
     "compare",
@@ -238,6 +247,7 @@ __all__ = [
     "critical_difference",
     "cross_validate",
     "discounted",
+    "distributional",
     "doctor",
     "err",
     "explain",

@@ -222,6 +222,11 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"store": ["s.store", "one-list.csv"]}
     | {"features": ["votes.csv", "others.csv", *F], "cases": ["votes.csv", "others.csv", "--cases"]}
     | {"model": ["votes.csv", "model", *F, "--cluster", "worker"]},
+    "camps": {
+        "comparisons": ["votes.csv", "--most", "2", "--starts", "1"],
+        "two": ["sides.csv", "--number", "2"],
+        "features": ["votes.csv", *F, "--number", "2"],
+    },
     "audit": {name: [*log, "--replicates", "20"] for name, log in TABLES.items()}
     | {"no replicates": ["sides.csv", "--replicates", "0"], "pairs": ["sides.csv", "--surrogate", "ranknet"]}
     | {"scores": ["sides.csv", "--surrogate", "ndcg-pairwise", "--replicates", "20"]}
@@ -316,6 +321,10 @@ VALUES: dict[str, list[str]] = {
     "model_judge": ["said.csv"],
     "id": ["id"],
     "match": ["id"],
+    "number": ["2"],
+    "most": ["1"],
+    "starts": ["2"],
+    "members": ["members.csv"],
     "time": ["date", "x"],
     "half_life": ["3w"],
     "at": ["2026-02-11"],
@@ -639,6 +648,15 @@ SAME: dict[str, dict[str, str]] = {
         "--judge": "names the column that is found without it",
         "--match": "names the column that is found without it",
         "--replicates": "alpha is said, not written",
+    },
+    "camps": {
+        "--judge": "names the column that is found without it",
+        "--most": "few votes: one camp",
+        "--number": "few votes: one camp",
+        "--prior": "auto is what is taken without it",
+        "--starts": "few votes: every start ends at the same maximum",
+        "--folds": "few votes: one camp",
+        "--seed": "few votes: one camp",
     },
     "compare": {
         "--shared": "the two periods share no judgment",

@@ -159,7 +159,7 @@ class Judges:
 
     def ranking(self, **options: Any) -> Ranking:
         """Rank the items by the votes ``weighed``, over all queries where items recur; ``options``: of ``rank``."""
-        return rank(_on_one_scale(self.weighed()), **options)
+        return rank(on_one_scale(self.weighed()), **options)
 
     def lines(self) -> Iterator[str]:
         """Yield what a person wants to know of the judges, as sentences."""
@@ -222,11 +222,11 @@ def judges(
     replicates = whole_number(replicates, "replicates")
     if not isinstance(prefs, Comparisons):
         raise UsageError(f"judges are compared by comparisons, not by {prefs.kind or 'nothing'}")
-    names, rows, column = _who(prefs, judge)
+    names, rows, column = who_judged(prefs, judge)
     if len(names) < 2:
         raise CannotRank(f"{column!r} names {counted(len(names), 'judges')}; how reliable one is shows beside others")
-    scale = _on_one_scale(prefs)
-    found, units = _weigh(scale, _who(scale, judge)[1], len(names))
+    scale = on_one_scale(prefs)
+    found, units = _weigh(scale, who_judged(scale, judge)[1], len(names))
     said = _Said.of(prefs)
     same, others = said.agreement()
     seen, count = others > 0, prefs.count.astype(np.float64)
@@ -247,7 +247,7 @@ def judges(
 
 
 # -- who judged --------------------------------------------------------------------------------------------------------
-def _who(prefs: Comparisons, judge: str | None) -> tuple[Labels, Ints, str]:
+def who_judged(prefs: Comparisons, judge: str | None) -> tuple[Labels, Ints, str]:
     """The judges, the judge of each distinct vote, and what their column is called."""
     if prefs.clusters is None or prefs.cluster is None:
         raise UsageError("the votes do not say who judged: name the column (", Setting("judge"), ")")
@@ -279,7 +279,7 @@ def with_length(prefs: Preferences, judge: str, columns: tuple[str, str]) -> Pre
     names = sorted([*prefs.covariate_names, "length"])
     at = names.index("length")
     covariates = np.insert(prefs.covariates, at, length, axis=1)
-    labels, codes, _ = _who(prefs, judge)
+    labels, codes, _ = who_judged(prefs, judge)
     plain = replace(prefs, covariates=covariates, covariate_names=tuple(names), clusters=labels,
                     cluster=codes.astype(np.int32), cluster_columns=())  # fmt: skip
     return recounted(plain, prefs.query, prefs.count)
@@ -304,7 +304,7 @@ def _recurring(prefs: Preferences) -> bool:
     return len(prefs.queries) > 1 and bool((queries > 1).sum() * 2 >= (queries > 0).sum())
 
 
-def _on_one_scale(prefs: Comparisons) -> Comparisons:
+def on_one_scale(prefs: Comparisons) -> Comparisons:
     """The votes of all queries together, where items stand in many of them."""
     whole = prefs.pool() if _recurring(prefs) else prefs
     return whole if isinstance(whole, Comparisons) else prefs

@@ -13,6 +13,7 @@ any device, in float32 and float64, without a Python loop over queries.
 ``vote_metrics``                       how far rewards agree with votes, beside the best that any scorer can do
 ``trl``                                collator and trainer for TRL (extra ``[trl]``; import it by its name)
 ``LinearScorer``, ``ReluScorer``       two scorers; ``fit`` trains them or any other module
+``fit_informed``, ``informed_targets``  votes aggregated by prompt with the scorer as prior, and fitted, in turn
 ``TorchRegressor``                     the same as a scikit-learn regressor
 ``BoundedReluScorer``, ``fit_pairs``   a small network within its norm bounds, trained on pairs that may be declined
 =====================================  ==============================================================================
@@ -34,6 +35,7 @@ from concordant.torch.agreement import vote_metrics
 from concordant.torch.batches import PromptBatches
 from concordant.torch.fitting import Fit, fit
 from concordant.torch.graded import GradedObjective, against_all
+from concordant.torch.informed import InformedFit, fit_informed, informed_targets
 from concordant.torch.losses import MARGINS, PENALTIES, edge_loss, per_graph, value_penalty
 from concordant.torch.objective import TorchObjective, surrogate
 from concordant.torch.regressor import TorchRegressor
@@ -46,6 +48,7 @@ __all__ = [
     "BoundedReluScorer",
     "Fit",
     "GradedObjective",
+    "InformedFit",
     "LinearScorer",
     "PreferenceLoss",
     "PromptBatches",
@@ -55,7 +58,9 @@ __all__ = [
     "against_all",
     "edge_loss",
     "fit",
+    "fit_informed",
     "fit_pairs",
+    "informed_targets",
     "net_preferences",
     "per_graph",
     "surrogate",

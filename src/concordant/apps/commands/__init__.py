@@ -35,6 +35,7 @@ COMMANDS = {
     "scores": "Rank systems by scores on tasks: who may be the best, tiers, which differences are more than chance.",
     "look": "May the first place be named while votes come in? Look after any vote; which pairs to ask next.",
     "judges": "Say who judges reliably, by a coin, or by what stands first; people beside a judge model.",
+    "camps": "Say whether those who judged fall into camps, each with a ranking of its own, and who is in which.",
     "fit": "Learn a scoring function of item features from a preference log; keep it in a directory.",
     "pairs": "Write pairs to train a reward model on, the votes of all annotators cancelled first.",
     "score": "Score and rank items by a model that fit has kept.",

@@ -71,10 +71,8 @@ def _measure(options: JudgesOptions) -> None:
         if options.length is not None or options.covariates:
             raise UsageError(f"{log} is a store, which keeps no columns but its own; give the log itself")
     else:
-        columns, layout = _looked_at(log, asked)
-        judge = options.judge or _one_of(columns, log)
-        if role := next((role for role, column in layout.roles.items() if column == judge and role in PLAYED), None):
-            raise UsageError(f"{log}: the column {judge!r} is read as the {role}; name the one that says who judged")
+        columns, layout = looked_at(log, asked)
+        judge = judge_column(options.judge, columns, layout, log)
         lengths = options.length or _pair_of(columns)
         if "query" not in layout.roles and (prompt := _named(columns, PROMPTS)) and prompt != judge:
             asked["columns"] |= {"query": prompt}
@@ -111,7 +109,7 @@ def _measure(options: JudgesOptions) -> None:
         options.say("wrote", f"wrote {options.per_vote}: {found.prefs.distinct:,} votes", path=options.per_vote)
 
 
-def _looked_at(log: str, asked: dict[str, Any]) -> tuple[list[str], Layout]:
+def looked_at(log: str, asked: dict[str, Any]) -> tuple[list[str], Layout]:
     """The columns of a log, and how it would be read. Errors: UsageError for a log without columns."""
     source = usual_log(log, asked["columns"])
     layout = layout_of(source, columns=asked["columns"], kind=asked["kind"])
@@ -124,12 +122,14 @@ def _named(columns: Iterable[str], names: Iterable[str]) -> str | None:
     return next((column for column in columns if plain(column) in names), None)
 
 
-def _one_of(columns: list[str], log: str) -> str:
-    """The one column that is called as columns of judges are."""
-    found = [column for column in columns if plain(column) in JUDGES]
+def judge_column(named: str | None, columns: list[str], layout: Layout, log: str) -> str:
+    """The column that was named, or the one that is called as columns of judges are."""
+    found = [column for column in columns if plain(column) in JUDGES] if named is None else [named]
     if len(found) != 1:
         which = f"{few(found)} are called so" if found else f"its columns are {few(columns, 20)}"
         raise UsageError(f"{log}: which column says who judged? {which} (", Setting("judge"), " names it)")
+    if role := next((role for role, column in layout.roles.items() if column == found[0] and role in PLAYED), None):
+        raise UsageError(f"{log}: the column {found[0]!r} is read as the {role}; name the one that says who judged")
     return found[0]
 
 
@@ -151,8 +151,8 @@ def put_together(
     asked = asked_of(options, covariates=(), time=None)
     if is_store(Path(options.log)) or is_store(Path(judge)):
         raise UsageError("comparisons are matched by a column of ids, and a store keeps none; give the logs themselves")
-    columns, layout = _looked_at(options.log, asked)
-    theirs, _ = _looked_at(judge, asked)
+    columns, layout = looked_at(options.log, asked)
+    theirs, _ = looked_at(judge, asked)
 
     def read(way: dict[str, Any]) -> tuple[Reading, PredictionPowered]:
         with Progress(options.quiet, f"putting people and {judge} together"):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import click
 
 from concordant.apps.commands.axioms_options import AxiomsOptions
+from concordant.apps.commands.camps_options import CampsOptions
 from concordant.apps.commands.compare_options import BoardOptions
 from concordant.apps.commands.doctor_options import DoctorOptions
 from concordant.apps.commands.experiment_options import CounterexampleOptions, ReproduceOptions
@@ -552,6 +553,7 @@ OPTIONS: dict[str, type[Options]] = {
     "scores": ScoresOptions,
     "look": LookOptions,
     "judges": JudgesOptions,
+    "camps": CampsOptions,
     "fit": FitOptions,
     "pairs": PairsOptions,
     "score": ScoreOptions,

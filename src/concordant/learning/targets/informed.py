@@ -117,7 +117,7 @@ def informed_prior(
     notes: list[Note] = []
     if ridge == "auto":
         with stage("choosing the ridge of the pairwise scorer"):
-            found = _peak(problem.likelihood_of_precision, PRECISIONS, COARSE[0])
+            found = peak(problem.likelihood_of_precision, PRECISIONS, COARSE[0])
             best = max(found, key=lambda value: found[value])
             precision = _greatest(best, PRECISIONS, lambda value: problem.within_an_error(value, best))
             found[precision] = problem.likelihood_of_precision(precision)
@@ -127,7 +127,7 @@ def informed_prior(
         precision = float(ridge) * problem.total
     if tau2 == "auto":
         with stage("choosing the variance of the scores"):
-            found = _peak(lambda value: problem.likelihood_of_variance(precision, value), VARIANCES, COARSE[1])
+            found = peak(lambda value: problem.likelihood_of_variance(precision, value), VARIANCES, COARSE[1])
         variance = max(found, key=lambda value: found[value])
         alone = (0.0, problem.likelihood_of_variance(precision, 0.0))
         tau2_curve = (alone, *((value, found[value]) for value in sorted(found)))
@@ -270,7 +270,7 @@ def _likelihood(graphs: Graphs, score: Floats, weight: Floats) -> float:
     return -float((weight[graphs.graph] * each).sum())
 
 
-def _peak(value: Callable[[float], float], span: tuple[float, float, float], coarse: float) -> dict[float, float]:
+def peak(value: Callable[[float], float], span: tuple[float, float, float], coarse: float) -> dict[float, float]:
     """Climb from the middle of the range in coarse steps, then look at the fine steps beside the best.
 
     One peak is expected; the values of all points tried are returned.
