@@ -730,6 +730,13 @@ def boards() -> Any:
 
 
 @call("rank")
+def spreads() -> Any:
+    found = cc.distributional(cc.read("votes.csv", cluster="worker"))
+    assert isinstance(found, cc.Distributional)
+    return [found.mean, found.spread, found.gain, found.status]
+
+
+@call("rank")
 def camps() -> Any:
     found = cc.camps(cc.read("votes.csv", cluster="worker"), number=2, prior=1.0, folds=2)
     assert type(found) is cc.Camps
@@ -1183,6 +1190,18 @@ def torch_parts() -> Any:
         "agreed": ct.vote_metrics(scores, -scores, scores.abs(), 2 + scores),
         "loss": [ct.PreferenceLoss(name)(scores, graph, winner, loser).numpy() for name in OF_PREFERENCES],
     }
+
+
+@call("torch")
+def torch_informed() -> Any:
+    ct = cc.torch
+    torch = _torch()
+    votes = cc.Preferences.from_comparisons(["x", "x", "y"], ["y", "y", "x"])
+    scorer = ct.LinearScorer(2).double()
+    found = ct.fit_informed(scorer, torch.eye(2, dtype=torch.float64), votes, tau2=1.0, rounds=2, steps=20)
+    assert isinstance(found, ct.InformedFit)
+    scores = scorer(torch.eye(2, dtype=torch.float64))
+    return [scores.detach().numpy(), ct.informed_targets(scores, votes, tau2=1.0).numpy()]
 
 
 @call("torch")

@@ -193,7 +193,7 @@ class Intake:
         contents = [self._content(file.sha256, file.bytes, file.log.name) for file in fresh]
         if not looked:
             contents = [self._content(sign, 0, self.name)]
-            if old is not None and (said := self._sorted(contents[0], there, old)):
+            if (said := self._sorted(contents[0], there, old)) and old is not None:
                 self._elsewhere(old, beside, [sign], (said,))
                 return Taken(self.name, known=(said,)) if self._confirmed(old) else None
         if old is not None and votes is None and self.exported is None and (said := self._judged(old, sign)):
