@@ -639,6 +639,7 @@ SAME: dict[str, dict[str, str]] = {
         "--score": "names the column that is found without it",
         "--least": "few pairs, and none that all agree on",
         "--refits": "what is fitted again keeps its order",
+        "--features": "with --cases the best of their scorers is said, not written",
         "--level": "few votes: nothing is sure",
     },
     "pairs": {"--level": "no pair is level"},
@@ -703,7 +704,6 @@ SAME: dict[str, dict[str, str]] = {
     },
     "counterexample": {"--phi": "says what is taken without it"},
     "export": {"--held-out-features": "names the features that are taken without it"},
-    "axioms": {"--features": "with --cases the best of their scorers is said, not written"},
     "ingest": {
         "--grown": "a permission; no file has grown",
         "--batch": "names the batch; the judgments are the same",
