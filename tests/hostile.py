@@ -314,7 +314,8 @@ READS: dict[str, tuple[str, ...]] = {
     "counterexample": ("name",),
     "demo": (),
     **dict.fromkeys(("store info", "store batches", "store verify", "store export", "store backup"), ("file",)),
-    **dict.fromkeys(("store compact", "store remove", "store forget", "store day"), ()),
+    **dict.fromkeys(("store compact", "store remove", "store forget"), ()),
+    "store day": ("day",),
     "store replace": ("log",),
     "store restore": ("copy",),
 }

@@ -7,6 +7,7 @@ A model is kept as ``save_model`` keeps it (JSON and plain arrays, no pickle) in
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ REQUIREMENTS = [f"concordant=={__version__}"]
 def _mlflow() -> Any:
     """Return MLflow. Errors (Unavailable): it is not installed."""
     try:
-        import mlflow
-        import mlflow.pyfunc
+        with warnings.catch_warnings():  # of its own types, as it is imported
+            warnings.simplefilter("ignore", UserWarning)
+            import mlflow
+            import mlflow.pyfunc
     except ModuleNotFoundError as missing:
         raise Unavailable(
             f'concordant.mlflow needs MLflow ({missing.name} is not installed): pip install "concordant[mlflow]"'

@@ -123,8 +123,8 @@ _RUN: ContextVar[Run | None] = ContextVar("concordant.record", default=None)
 def recording(told: Told | None = None) -> Iterator[Run]:
     """Keep a record of what is done inside the ``with``, in this thread: what was read, refused and written, and how.
 
-    ``record`` of what is yielded is the object that a command writes with ``--summary run.json``, less what belongs to
-    a command (its options, its exit status); an exception is written down and goes on. ``told`` is called with
+    ``record`` of what is yielded is the object that a command writes as its summary, less what belongs to a command
+    (its options, its exit status); an exception is written down and goes on. ``told`` is called with
     'read', what is known of an input, and the record, as each is read.
 
     >>> import concordant as cc

@@ -269,9 +269,9 @@ def test_a_share_with_nothing_to_judge_is_an_error(concordant: Command, folder: 
 
 def test_without_lightgbm_the_line_of_pip_is_said(concordant: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    for regressor in ("boosted", "lightgbm"):
+    for regressor, package in (("boosted", "'concordant[boosted]'"), ("lightgbm", "lightgbm")):
         status, _, err = concordant("fit", "train.txt", "-m", "model", "-r", regressor)
-        assert status == 2 and err.count("\n") == 1 and "pip install lightgbm" in err
+        assert status == 2 and err.count("\n") == 1 and f"pip install {package}" in err
 
 
 def test_queries_that_were_learned_from_are_said(concordant: Command, folder: Path) -> None:

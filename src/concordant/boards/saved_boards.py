@@ -116,9 +116,9 @@ def saved_changes(
     that are no numbers or outside of their intervals, fewer than two items with an interval on both.
 
     >>> old = {"item": ["a", "b"], "score": [0.5, -0.5], "lower": [0.3, -0.7], "upper": [0.7, -0.3]}
-    >>> new = {"item": ["a", "b"], "score": [0.2, -0.2], "lower": [0.0, -0.4], "upper": [0.4, 0.0]}
+    >>> new = {"item": ["a", "b"], "score": [0.0, 0.0], "lower": [-0.2, -0.2], "upper": [0.2, 0.2]}
     >>> print(saved_changes(old, new).lines()[1])
-    - a: 0.500 → 0.200, -0.300 ± 0.144, p = 0.075
+    - a: 0.500 → 0.000, -0.500 ± 0.144, p = 0.0011
     """
     sides = [_Saved.of(table, name, level) for table, name in zip((old, new), names, strict=True)]
     items = sorted({*sides[0].items, *sides[1].items})
