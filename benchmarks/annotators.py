@@ -23,6 +23,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -235,8 +236,8 @@ def _informed(train: Votes, test: Votes, _: Any) -> Floats:
     return _gaps(ranker.predict(train.features), test)
 
 
-def _repaired(train: Votes, test: Votes, ridge: float) -> Floats:
-    ranker = cc.CopelandRanker(ridge=ridge).fit(train.features, train.prefs(judges=True))
+def _repaired(train: Votes, test: Votes, ridge: float, pareto: int | str = "auto") -> Floats:
+    ranker = cc.CopelandRanker(ridge=ridge, pareto=pareto).fit(train.features, train.prefs(judges=True))
     return _gaps(ranker.predict(train.features), test)
 
 
@@ -279,6 +280,7 @@ ARMS: dict[str, Arm] = {
     USUAL: Arm(_surrogate("ranknet"), RIDGES),
     "aggregated": Arm(_surrogate("difference-graph"), RIDGES),
     "repaired": Arm(_repaired, RIDGES),
+    "repaired, two bind": Arm(partial(_repaired, pareto=2), RIDGES),
     "informed": Arm(_informed, sized=True, needs="texts"),
     "distributional": Arm(_distributional, sized=True),
     "camps": Arm(_camps, sized=True, needs="judges"),

@@ -143,6 +143,16 @@ def test_what_the_features_cannot_express_is_named():
     assert ranker.coef_[0] < 0
 
 
+@pytest.mark.parametrize(("queries", "agree", "bind"), [(1, 2, 1), (2, 4, 0), (2, 5, 2)])
+def test_of_several_queries_more_have_to_agree(queries, agree, bind):
+    where = np.repeat(np.arange(queries), agree)
+    who = np.tile(np.arange(agree), queries)
+    votes = cc.Preferences.from_comparisons(2 * where, 2 * where + 1, where, cluster=who)
+    features = {"query": np.repeat(np.arange(queries), 2), "item": np.arange(2 * queries)}
+    found = cc.CopelandRanker().fit(features | {"x": features["item"] % 2}, votes)
+    assert found.status_["pareto"] == {"pairs": bind, "kept": bind}
+
+
 def test_one_annotator_and_no_majority():
     features = {"item": ["a", "b"], "x": [1.0, 2.0]}
     alone = cc.CopelandRanker().fit(features, cc.Preferences.from_comparisons(["a"], ["b"], cluster=["u"]))
@@ -152,6 +162,7 @@ def test_one_annotator_and_no_majority():
     votes = cc.Preferences.from_comparisons(["a", "a"], ["b", "b"])
     for options, match in (
         ({"places": "x"}, "places is 'auto', 'all' or"),
+        ({"pareto": "all"}, "pareto is 'auto', a number of annotators or None"),
         ({"pareto": 0}, "annotators who have to agree"),
         ({"programs": -1}, "programs must be"),
     ):

@@ -24,6 +24,9 @@ from concordant.ranking.pair_votes import PairVotes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+FEW, SURE = 2, 5
+"""Annotators whose agreement binds: in one query, and of several, where two sides alike would seldom get five of five
+votes, and what binds by chance spoils what all queries share."""
 SHOWN = 4
 """Pairs that a note names."""
 
@@ -44,9 +47,10 @@ class CopelandRanker(LinearRanker):
 
     Parameters
     ----------
-    pareto : so many annotators, at least, have to agree on a pair for it to bind; None: nothing binds. Where the
-        features cannot express all unanimous pairs, as many as can hold together are kept, and a note names the others;
-        in one query a Condorcet winner that some linear scorer puts first then goes before them.
+    pareto : so many annotators, at least, have to agree on a pair for it to bind; 'auto' is 2 in a log of one query
+        and 5 of several, where a scorer that is bound by chance agreements foretells votes worse; None: nothing binds.
+        Where the features cannot express all unanimous pairs, as many as can hold together are kept, and a note names
+        the others; in one query a Condorcet winner that some linear scorer puts first then goes before them.
     places : 'all' places of each query are decided, or its first so many; 'auto' is all of a log of one query, 0 of
         several, whose features would be used up by the first few.
     programs : linear programs, at most; where they do not do, the places after those that are proven are approximated,
@@ -76,7 +80,7 @@ class CopelandRanker(LinearRanker):
     def __init__(
         self,
         *,
-        pareto: int | None = 2,
+        pareto: int | str | None = "auto",
         places: int | str = "auto",
         programs: int = 2000,
         ridge: float | str = "auto",
@@ -99,7 +103,9 @@ class CopelandRanker(LinearRanker):
     def _check(self) -> None:
         one_ridge(self.ridge)
         whole_number(self.programs, "programs", least=0)
-        if self.pareto is not None:
+        if self.pareto is not None and self.pareto != "auto":
+            if isinstance(self.pareto, str):
+                raise UsageError(f"pareto is 'auto', a number of annotators or None, not {self.pareto!r}")
             whole_number(self.pareto, "pareto, the annotators who have to agree,")
         if self.places not in ("auto", "all"):
             if isinstance(self.places, str):
@@ -159,10 +165,11 @@ class CopelandRanker(LinearRanker):
     ) -> tuple[Floats, Floats, NDArray[np.bool_], list[Note]]:
         """Return the half spaces of unanimous pairs, a point inside, which pairs are kept, and what is to be said."""
         notes: list[Note] = []
-        mask = np.zeros(len(votes.first), bool) if self.pareto is None else votes.unanimous(self.pareto)
-        if self.pareto is not None and not mask.any():
+        least = (FEW if len(votes) == 1 else SURE) if self.pareto == "auto" else self.pareto
+        mask = np.zeros(len(votes.first), bool) if least is None else votes.unanimous(int(least))
+        if least is not None and not mask.any():
             text = "no pair was judged alike by {least:annotators} or more, so unanimity binds nowhere"
-            notes.append(Note("nothing unanimous", text, least=self.pareto))
+            notes.append(Note("nothing unanimous", text, least=int(least)))
         above, below = votes.directed(mask)
         D = rows_between(items, above, below)
         if (D @ wanted > LEAST * max(float(np.linalg.norm(wanted)), 1e-300)).all():
