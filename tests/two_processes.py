@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import socket
@@ -36,5 +37,12 @@ def together(file: str, folder: Path, *arguments: str, processes: int = 2) -> li
 
 
 def keep(folder: str, value: Any) -> None:
-    """Keep what this process found."""
+    """Keep what this process found and end it, once all have: threads of gloo may outlive Python, which then aborts."""
+    from torch import distributed
+
     Path(folder, os.environ["RANK"]).write_bytes(pickle.dumps(value))
+    if distributed.is_initialized():
+        with contextlib.suppress(RuntimeError):  # another has ended already
+            distributed.barrier()
+    sys.stdout.flush()
+    os._exit(0)
