@@ -43,6 +43,8 @@ ROUNDING = 1e-10
 """Share of the sum of absolute terms below which a variance is rounding, a safe distance above it."""
 NEGATIVE = 1e-9
 """Share of the largest variance beyond which a negative one is more than rounding: there is no covariance then."""
+DENSE = 0.1
+"""Share of entries that are not 0 from which a root is multiplied as a dense matrix."""
 LEAF = 12
 """Matrices up to this size are inverted by the library."""
 
@@ -84,6 +86,11 @@ class Meat:
     @classmethod
     def of(cls, batch: Batch, curvature: Curvature) -> Meat:
         """Add the gradients of each cluster's judgments; a judgment held c times counts as c draws."""
+        if curvature.by_kind and batch.kinds is not None:
+            kinds = batch.kinds
+            summed = csr_array((csr_array(curvature.gradients(kinds.batch)).T.tocsr() @ kinds.who).T)
+            scale = np.sqrt(kinds.units / np.maximum(kinds.units - 1, 1))[kinds.graph]
+            return cls(csr_array(diags_array(scale) @ summed), kinds.units, clustered=True)
         gradients = csr_array(curvature.contributions)
         ways = batch.prefs.cluster_ways
         if not ways:
@@ -120,7 +127,12 @@ class Meat:
 
     def matrix(self) -> csr_array:
         """M, parameters by parameters."""
-        whole = csr_array(self.root.T @ self.root)
+        rows, parameters = self.root.shape
+        if self.root.nnz > DENSE * rows * parameters:
+            dense = self.root.toarray()
+            whole = csr_array(dense.T @ dense)
+        else:
+            whole = csr_array(self.root.T @ self.root)
         return whole if self.minus is None else csr_array(whole - self.minus.T @ self.minus)
 
 

@@ -296,7 +296,8 @@ def touches(batch: Batch) -> NDArray[np.int64]:
         return exact_bincount(node, lists.spread(batch.multiplicity), nodes)
     if not isinstance(prefs, Comparisons):
         return np.zeros(nodes, np.int64)
-    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(prefs))
+    batch = batch if batch.kinds is None else batch.kinds.batch
+    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(batch.prefs))
     return won + lost
 
 
