@@ -54,6 +54,8 @@ class Batch(Grouped, OnNodes):
     def whole(cls, prefs: Preferences, queries: NDArray[np.integer] | None = None) -> Batch:
         """One graph per query (codes; all when not given) with all its judgments."""
         codes = np.arange(len(prefs.queries)) if queries is None else np.asarray(queries)
+        if np.array_equal(codes, np.arange(len(prefs.queries))):
+            return _Every(prefs)
         held, judgment = prefs.groups.take(codes)
         return cls(prefs, codes.astype(np.int32), held.start, judgment, prefs.count[judgment].astype(np.int64))
 
@@ -114,7 +116,7 @@ class Batch(Grouped, OnNodes):
 
     @cached_property
     def _nodes(self) -> tuple[Ragged, NDArray[np.int64]]:
-        return self.prefs.member_groups.take(self.query)
+        return self._known.member_groups.take(self.query)
 
     @cached_property
     def node_start(self) -> Offsets:  # type: ignore[override]
@@ -124,7 +126,12 @@ class Batch(Grouped, OnNodes):
     @cached_property
     def item(self) -> Ints:
         """Item code of each node, ascending within a graph."""
-        return self.prefs.members[1][self._nodes[1]]
+        return self._known.members[1][self._nodes[1]]
+
+    @property
+    def _known(self) -> Preferences:
+        """Preferences with the same items in each query."""
+        return self.prefs if self.kinds is None else self.kinds.batch.prefs
 
     def node_of(self, graph: NDArray[np.integer], item: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the node of an item in a graph (the item must belong to the graph's query)."""
@@ -168,6 +175,22 @@ class Batch(Grouped, OnNodes):
         return Kinds.of(self, self.prefs) if isinstance(self.prefs, Comparisons) else None
 
 
+class _Every(Batch):
+    """All judgments of all queries; the long columns are made where somebody asks for them."""
+
+    def __init__(self, prefs: Preferences, **_: Any) -> None:  # ``replace`` names the columns, too
+        codes = np.arange(len(prefs.queries), dtype=np.int32)
+        vars(self).update(prefs=prefs, query=codes, start=prefs.start)
+
+    @cached_property
+    def judgment(self) -> NDArray[np.int64]:  # type: ignore[override]
+        return np.arange(self.prefs.distinct, dtype=np.int64)
+
+    @cached_property
+    def multiplicity(self) -> NDArray[np.int64]:  # type: ignore[override]
+        return self.prefs.count.astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Kinds:
     """Comparisons that differ in nothing but their cluster, once, and how often each cluster made them.
@@ -191,10 +214,14 @@ class Kinds:
     def of(cls, batch: Batch, prefs: Comparisons) -> Kinds | None:
         """Find the kinds of a batch of whole queries; they are neighbours, as judgments stand in canonical order."""
         plain = prefs.covariates is None and prefs.time is None and not prefs.weighted and not prefs.cluster_columns
-        whole = bool((np.diff(batch.query) > 0).all()) and len(batch.judgment) == prefs.groups.sizes[batch.query].sum()
+        every = isinstance(batch, _Every)
+        whole = every or (
+            bool((np.diff(batch.query) > 0).all()) and len(batch.judgment) == prefs.groups.sizes[batch.query].sum()
+        )
         if prefs.cluster is None or prefs.clusters is None or not (plain and whole):
             return None
-        held: Any = batch.judgment if len(batch) < len(prefs.queries) else slice(None)
+        held: Any = slice(None) if every else batch.judgment
+        times = prefs.count if every else batch.multiplicity
         cluster, winner, loser = prefs.cluster[held], prefs.winner[held], prefs.loser[held]
         tie = None if prefs.tie is None else prefs.tie[held]
         begin = np.zeros(len(cluster), bool)
@@ -209,20 +236,20 @@ class Kinds:
             graph = present // units
         else:
             unit, graph = cluster, np.zeros(units, np.int64)
-        count = np.add.reduceat(batch.multiplicity, first) if len(first) else batch.multiplicity
+        count = np.add.reduceat(times, first, dtype=np.int64) if len(first) else times.astype(np.int64)
         sizes = np.zeros(len(prefs.queries), np.int64)
         sizes[batch.query] = np.diff(start)
         columns = {"winner": winner[first], "loser": loser[first], "tie": None if tie is None else tie[first]}
         columns |= {"start": Ragged.of_sizes(sizes).start, "count": narrow(count), "cluster": None, "clusters": None}
         of_kinds = Batch(replace(prefs, **columns), batch.query, start, np.arange(len(first)), count)
         pointers = np.append(first, len(cluster))
-        who = csr_array((batch.multiplicity, unit, pointers), shape=(len(first), len(graph)))
+        who = csr_array((times, unit, pointers), shape=(len(first), len(graph)))
         return cls(of_kinds, who, graph)
 
     def signs(self, graphs: Graphs) -> csr_array:
         """Shape (pairs, kinds): 1 where a kind is a win of the first of the pair, −1 of the second, nothing of ties."""
         prefs, (winner, loser) = self.batch.prefs, self.batch.sides(self.batch.prefs)
-        pair, sign = graphs.pair_of(winner, loser), np.where(winner < loser, 1, -1)
+        pair, sign = graphs.pair_of(winner, loser), np.where(winner < loser, 1, -1).astype(self.who.dtype)
         kind = np.arange(len(pair)) if prefs.tie is None else np.flatnonzero(~prefs.tie)
         shape = (len(graphs.first), len(pair))
         return csr_array((sign[kind], (pair[kind], kind)), shape=shape)
@@ -232,6 +259,8 @@ class Kinds:
         """Number of units of each graph that made a judgment."""
         if len(self.batch) > 1:
             return np.bincount(self.graph, minlength=len(self.batch)).astype(np.int64)
+        if len(self.batch.prefs.queries) == 1:  # every label is used
+            return np.array([self.who.shape[1]])
         return np.array([np.count_nonzero(np.bincount(self.who.indices, minlength=1))])
 
 

@@ -40,6 +40,7 @@ from concordant.io.store.catalogue import (
 from concordant.io.store.files import WAIT, exclusive
 from concordant.io.store.known import HEAD, belongs, claim
 from concordant.io.store.segments import digest, write_segment
+from concordant.io.store.summed import KEPT, summed_in
 from concordant.preferences.preferences import Preferences
 from concordant.progress import steps
 from concordant.record import wrote
@@ -49,7 +50,7 @@ HERE = "here"
 P = TypeVar("P", bound=Segment)
 UNFINISHED = "first-ingest"
 """Stands in the folder of segments while a store is made: without a catalogue, what lies there belongs to no store."""
-_PARTS = rf"(segment|ids)-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED}"
+_PARTS = rf"(segment|ids)-[0-9]+-[0-9a-f]+\.parquet|{KEPT.pattern}|{UNFINISHED}"
 OURS = re.compile(
     rf"({_PARTS})|\.({_PARTS}|{re.escape(HEAD)})"
     r"(\.[0-9a-f]{16})?\.new"
@@ -254,7 +255,10 @@ def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> N
     for path in files.temporaries(target):
         files.remove(path)
     named = {part.file for part in catalogue.files} if catalogue else set()
+    signs = {part.sha256 for part in catalogue.files} if catalogue else set()
     for path in parts_folder(target).iterdir():
+        if KEPT.fullmatch(path.name) and summed_in(path) and summed_in(path) <= signs:
+            continue
         if OURS.fullmatch(path.name) and path.name not in named and not (keep and path.name == UNFINISHED):
             files.remove(path)
 
