@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from scipy.sparse import csr_array
 
 from concordant.errors import UsageError
@@ -183,11 +182,11 @@ class _Every(Batch):
         vars(self).update(prefs=prefs, query=codes, start=prefs.start)
 
     @cached_property
-    def judgment(self) -> NDArray[np.int64]:  # type: ignore[override]
+    def judgment(self) -> NDArray[np.int64]:
         return np.arange(self.prefs.distinct, dtype=np.int64)
 
     @cached_property
-    def multiplicity(self) -> NDArray[np.int64]:  # type: ignore[override]
+    def multiplicity(self) -> NDArray[np.int64]:
         return self.prefs.count.astype(np.int64)
 
 
@@ -203,8 +202,10 @@ class Kinds:
     ([2, 1], [[1, 1], [0, 1]])
     """
 
+    prefs: Comparisons
+    """Without clusters."""
     batch: Batch
-    """The same graphs on the same nodes, without clusters."""
+    """The same graphs on the same nodes."""
     who: csr_array
     """Shape (kinds, units): how often each unit, a cluster of a graph, made it; integers."""
     graph: NDArray[np.int64]
@@ -239,16 +240,21 @@ class Kinds:
         count = np.add.reduceat(times, first, dtype=np.int64) if len(first) else times.astype(np.int64)
         sizes = np.zeros(len(prefs.queries), np.int64)
         sizes[batch.query] = np.diff(start)
-        columns = {"winner": winner[first], "loser": loser[first], "tie": None if tie is None else tie[first]}
+        columns: dict[str, Any] = {
+            "winner": winner[first],
+            "loser": loser[first],
+            "tie": None if tie is None else tie[first],
+        }
         columns |= {"start": Ragged.of_sizes(sizes).start, "count": narrow(count), "cluster": None, "clusters": None}
-        of_kinds = Batch(replace(prefs, **columns), batch.query, start, np.arange(len(first)), count)
+        kinds = replace(prefs, **columns)
+        of_kinds = Batch(kinds, batch.query, start, np.arange(len(first)), count)
         pointers = np.append(first, len(cluster))
         who = csr_array((times, unit, pointers), shape=(len(first), len(graph)))
-        return cls(of_kinds, who, graph)
+        return cls(kinds, of_kinds, who, graph)
 
     def signs(self, graphs: Graphs) -> csr_array:
         """Shape (pairs, kinds): 1 where a kind is a win of the first of the pair, −1 of the second, nothing of ties."""
-        prefs, (winner, loser) = self.batch.prefs, self.batch.sides(self.batch.prefs)
+        prefs, (winner, loser) = self.prefs, self.batch.sides(self.prefs)
         pair, sign = graphs.pair_of(winner, loser), np.where(winner < loser, 1, -1).astype(self.who.dtype)
         kind = np.arange(len(pair)) if prefs.tie is None else np.flatnonzero(~prefs.tie)
         shape = (len(graphs.first), len(pair))

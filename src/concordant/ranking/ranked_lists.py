@@ -296,8 +296,8 @@ def touches(batch: Batch) -> NDArray[np.int64]:
         return exact_bincount(node, lists.spread(batch.multiplicity), nodes)
     if not isinstance(prefs, Comparisons):
         return np.zeros(nodes, np.int64)
-    batch = batch if batch.kinds is None else batch.kinds.batch
-    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(batch.prefs))
+    batch, prefs = (batch, prefs) if batch.kinds is None else (batch.kinds.batch, batch.kinds.prefs)
+    won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(prefs))
     return won + lost
 
 

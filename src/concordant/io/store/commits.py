@@ -40,7 +40,7 @@ from concordant.io.store.catalogue import (
 from concordant.io.store.files import WAIT, exclusive
 from concordant.io.store.known import HEAD, belongs, claim
 from concordant.io.store.segments import digest, write_segment
-from concordant.io.store.summed import KEPT, summed_in
+from concordant.io.store.summed import KEPT, drop_sums
 from concordant.preferences.preferences import Preferences
 from concordant.progress import steps
 from concordant.record import wrote
@@ -255,12 +255,12 @@ def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> N
     for path in files.temporaries(target):
         files.remove(path)
     named = {part.file for part in catalogue.files} if catalogue else set()
-    signs = {part.sha256 for part in catalogue.files} if catalogue else set()
     for path in parts_folder(target).iterdir():
-        if KEPT.fullmatch(path.name) and summed_in(path) and summed_in(path) <= signs:
+        if KEPT.fullmatch(path.name) or path.name in named or (keep and path.name == UNFINISHED):
             continue
-        if OURS.fullmatch(path.name) and path.name not in named and not (keep and path.name == UNFINISHED):
+        if OURS.fullmatch(path.name):
             files.remove(path)
+    drop_sums(parts_folder(target), {part.sha256 for part in catalogue.files} if catalogue else set())
 
 
 def _written(prefs: Preferences, folder: Path, revision: int, written: list[Path]) -> Segment | None:

@@ -50,8 +50,8 @@ def merged(segments: Mapping[str, Path], facts: Facts, settings: Settings, kept:
     """
     if not segments:
         return Preferences.empty()
-    if kept is not None and (found := added_up(segments, facts, keep=kept)) is not None:
-        return found
+    if kept is not None and (whole := added_up(segments, facts, keep=kept)) is not None:
+        return whole
     paths = [*segments.values()]
     files = ", ".join(literal(pattern(path)) for path in paths)
     source = f"read_parquet([{files}], hive_partitioning = false)"
@@ -141,7 +141,8 @@ def read_stored(
 ) -> tuple[Preferences, Catalogue]:
     """Return the preferences of a store and the catalogue that they were read by; ``check`` may refuse it first.
 
-    ``which``: the batches that are read; ``kept`` as ``merged`` has it. Every segment is held against its SHA-256 first. Errors (InputError): no
+    ``which``: the batches that are read; ``kept`` as ``merged`` has it.
+    Every segment is held against its SHA-256 first. Errors (InputError): no
     store; a segment that is missing or damaged.
     """
     target = Path(os.path.realpath(store))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +24,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from concordant.errors import InputError
+from concordant.errors import ConcordantError, InputError
 from concordant.io.log.disk import check_regular, open_regular
 from concordant.io.store import files
-from concordant.io.store.catalogue import Facts, Segment
+from concordant.io.store.catalogue import Facts
 from concordant.io.store.segments import digest
 from concordant.preferences.counted import declare
 from concordant.preferences.counts import BITS, bit_width, exact_sum, narrow, refuse_beyond, tally, unpack
@@ -78,7 +78,7 @@ def added_up(paths: Mapping[str, Path], facts: Facts, *, keep: bool = False) -> 
     if facts.kind != "comparisons" or facts.covariates or not paths:
         return None
     folder = next(iter(paths.values())).parent
-    known, kept = _kept(folder, paths, facts) if keep else (frozenset[str](), None)
+    known, kept = _kept(folder, paths) if keep else (frozenset[str](), None)
     parts: list[Part] = []
     declared: list[pa.Table] = []
     for path in steps("reading segments", [path for sign, path in paths.items() if sign not in known]):
@@ -93,7 +93,7 @@ def added_up(paths: Mapping[str, Path], facts: Facts, *, keep: bool = False) -> 
     before, new = 0 if kept is None else len(kept), sum(map(len, parts))
     found = _together(kept, parts, declared)
     if found is not None and keep and not declared and before + new >= LARGE and new > GROWN * before:
-        with suppress(OSError):  # a disk that is full or only read: the next reader adds up what this one did
+        with suppress(OSError, ConcordantError):  # the disk is full or only read: the next reader adds up again
             _write(Part.of(found), folder, paths)
     pa.default_memory_pool().release_unused()
     return found
@@ -228,11 +228,25 @@ def _opened(path: Path) -> tuple[pa.Buffer, bytes]:
     return whole.slice(0, end), whole.slice(end).to_pybytes()
 
 
-def _write(part: Part, folder: Path, segments: Collection[str]) -> None:
-    """Keep a sum beside the segments with these SHA-256, in the place of others: whole or not at all."""
+def drop_sums(folder: Path, segments: Collection[str]) -> None:
+    """Remove the sums of what is not among these segments: somebody may have been forgotten."""
+    for path in folder.iterdir():
+        if KEPT.fullmatch(path.name) and not (frozenset[str]() < summed_in(path) <= set(segments)):
+            files.remove(path)
+
+
+def _write(part: Part, folder: Path, segments: Mapping[str, Path]) -> None:
+    """Keep a sum beside its segments, by their SHA-256, in the place of others: whole or not at all.
+
+    A writer that takes a segment out removes it first, then the sums that are there; so one of the two sees the other.
+    """
+    if folder.is_symlink():
+        return
     arrays: dict[str, pa.Array] = {name: labels.values for name, labels in part.labels.items()}
     arrays |= {f"code {name}": pa.array(codes) for name, codes in part.columns.items()}
-    rows = {name: pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for name, one in arrays.items()}
+    rows = {
+        name: pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for name, one in arrays.items()
+    }
     table = pa.table(rows).replace_schema_metadata({"segments": json.dumps(sorted(segments))})
 
     def fill(temporary: Path) -> None:
@@ -247,9 +261,11 @@ def _write(part: Part, folder: Path, segments: Collection[str]) -> None:
     for other in folder.iterdir():
         if KEPT.fullmatch(other.name) and other != path:
             files.remove(other)
+    if not all(segment.exists() for segment in segments.values()):
+        files.remove(path)
 
 
-def _kept(folder: Path, segments: Collection[str], facts: Facts) -> tuple[frozenset[str], Part | None]:
+def _kept(folder: Path, segments: Collection[str]) -> tuple[frozenset[str], Part | None]:
     """Return the sum that was kept of the most of these segments, and of which; nothing where none checks."""
     known = {path: summed_in(path) for path in folder.iterdir() if KEPT.fullmatch(path.name)}
     for path in sorted(known, key=lambda path: -len(known[path])):
