@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,13 @@ from concordant.io.ingest import Store
 from concordant.io.store import summed
 from concordant.io.store.catalogue import parts_folder
 from concordant.io.store.segments import fingerprint
+from store_faults import kept_database
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept_database() -> Iterator[None]:
+    with kept_database():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -55,11 +63,11 @@ def same(store: Store) -> None:
     assert all(getattr(kept, name).dtype == getattr(whole, name).dtype for name in ("winner", "cluster", "count"))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_any_history_has_the_bits_of_the_whole(store: Store, tmp_path: Path, seed: int) -> None:
     """Days come, are replaced and removed, people are forgotten, segments merged; readers keep what they add up."""
     draw, days, used = random.Random(seed), list[str](), 0
-    for step in range(12):
+    for step in range(9):
         day = f"2026-01-{step + 1:02d}"
         path = tmp_path / f"{day}.parquet"
         pa.parquet.write_table(votes(draw, texts=seed % 2 == 0), path)
@@ -81,7 +89,7 @@ def test_any_history_has_the_bits_of_the_whole(store: Store, tmp_path: Path, see
         if draw.random() < 0.7:
             same(store)
             used += bool(sums(store))
-        assert store.verify().leftovers == ()
+    assert store.verify().leftovers == ()
     same(store)
     assert used
 

@@ -129,9 +129,9 @@ def distinct_rows(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDA
 def tally(key: Key, bits: int, count: Integers | None, *, runs: bool = False) -> tuple[Key, Integers]:
     """Return the distinct keys (of at most ``bits`` bits) in ascending order and the sum of the counts of each.
 
-    Without counts every row counts 1. ``key`` is overwritten. ``runs``: it is made of few
-    ascending ones. Three ways, the same answer: a table when few keys are
-    possible, an in-place sort of key and count packed into one integer when both fit, an argsort otherwise.
+    Without counts every row counts 1. ``key`` is overwritten. ``runs``: it is made of few ascending ones. Three ways,
+    the same answer: a table when few keys are possible, an in-place sort of key and count packed into one integer when
+    both fit, an argsort otherwise.
     """
     if len(key) == 0:
         return key, np.zeros(0, np.int64)

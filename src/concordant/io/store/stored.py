@@ -141,9 +141,8 @@ def read_stored(
 ) -> tuple[Preferences, Catalogue]:
     """Return the preferences of a store and the catalogue that they were read by; ``check`` may refuse it first.
 
-    ``which``: the batches that are read; ``kept`` as ``merged`` has it.
-    Every segment is held against its SHA-256 first. Errors (InputError): no
-    store; a segment that is missing or damaged.
+    ``which``: the batches that are read; ``kept`` as ``merged`` has it. Every segment is held against its SHA-256
+    first. Errors (InputError): no store; a segment that is missing or damaged.
     """
     target = Path(os.path.realpath(store))
     while True:
