@@ -156,9 +156,7 @@ class Life:
                 Store(self.store).verify()
         return any(same(self.read[1], one.counts) for one in truths)
 
-    def step(
-        self, method: str, *arguments: Any, after: Truth | None = None, called: str = "", **options: Any
-    ) -> None:
+    def step(self, method: str, *arguments: Any, after: Truth | None = None, called: str = "", **options: Any) -> None:
         """Do something to the store, killed some times first; it holds what it held, or what it is to hold."""
         actions: list[Action] = [(method, arguments, {**options, "wait": 600})]
         name, before, then = called or method, self.truth, after or self.truth
@@ -222,7 +220,9 @@ class Life:
         day = self.day(corrected)
         again = {"columns": self.options["columns"]} if self.ids else {}
         self.step("replace", path, day=day, **self.options | again, after=self.truth.having(day, votes))
-        if not self.ids:  # a file of what was replaced is known; votes by their ids would contradict those that are there
+        if (
+            not self.ids
+        ):  # a file of what was replaced is known; votes by their ids would contradict those that are there
             self.doubled(corrected, 0)
         yield "a corrected day"
         gone = 3 % self.people

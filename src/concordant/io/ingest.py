@@ -324,7 +324,7 @@ def ids_in(path: Path, catalogue: Catalogue) -> list[str]:
             raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no text in UTF-8'}") from None
         ids = [line.strip() for line in found if line.strip()]
     else:
-        counter = open_log(locate(path))
+        counter = open_log(locate(path), None, None, None)
         named = [column for column in sorted(columns) if column in counter.log.columns]
         if not named:
             raise InputError(

@@ -131,11 +131,12 @@ class Votes:
         arguments = dict(checked.arguments)
         if self.new is None:
             return arguments
-        self.judged, number = counted_comparisons(**arguments), arguments.pop("time")
-        if (fine := checked.verdict.fine) is not None:
-            place = np.cumsum(fine) - 1.0
-            self.judged = replace(self.judged, time=place[number.astype(np.int64)])
+        judged = counted_comparisons(**arguments)
+        del arguments["time"]
+        if (fine := checked.verdict.fine) is not None and judged.time is not None:
+            judged = replace(judged, time=(np.cumsum(fine) - 1.0)[judged.time.astype(np.int64)])
             self.new = self.new.only(fine)
+        self.judged = judged
         return arguments
 
     def table(self, left: NDArray[Any]) -> pa.Table:
@@ -279,7 +280,10 @@ def _hashed(ids: Any, columns: Columns, places: Ints, as_json: bool) -> Ids:
         for row in zip(*parts, strict=True)
     ]
     names = ids.dictionary.to_pylist() if pa.types.is_dictionary(ids.type) else []
-    return Ids(hashed_ids(names[code] for code in (_codes(ids)[places].tolist() if names else [])), np.array(content, np.uint64))
+    return Ids(
+        hashed_ids(names[code] for code in (_codes(ids)[places].tolist() if names else [])),
+        np.array(content, np.uint64),
+    )
 
 
 def _written(word: str) -> str:

@@ -129,7 +129,9 @@ class ForgetOptions(Writing):
 
     cluster: tuple[str, ...] = option("LABEL", "Who is forgotten (again for more).", default=())
     id: tuple[str, ...] = option("ID", "The id of a vote that is forgotten (again for more).", default=())
-    ids: str | None = option("F", "A file of such ids: a table with the column of ids, or a .txt with one in each line.")
+    ids: str | None = option(
+        "F", "A file of such ids: a table with the column of ids, or a .txt with one in each line."
+    )
 
 
 class DayOptions(Writing):

@@ -33,6 +33,7 @@ from concordant.io.store.catalogue import (
     Ingestion,
     Removed,
     Segment,
+    Sum,
     forgotten_votes,
     ids_of,
     kept_ids,
@@ -178,7 +179,7 @@ def tombstones(catalogue: Catalogue, other: Catalogue) -> Catalogue:
     )
 
 
-# -- people and votes that are forgotten ------------------------------------------------------------------------------------------
+# -- people and votes that are forgotten -----------------------------------------------------------------------------
 def sign_of(label: Any, salt: str) -> str:
     """Return by what a label is known that must not be kept."""
     return hashlib.sha256(f"{salt}\0{label}".encode()).hexdigest()
@@ -331,11 +332,14 @@ def _without_sums(catalogue: Catalogue, files: Collection[str]) -> Catalogue:
 def forgetting_signs(target: Path, catalogue: Catalogue, signs: Sequence[Forgotten], settings: Settings) -> Changed:
     """Return the catalogue without people and votes that are known by their signs alone."""
     gone, less = _found(target, catalogue, signs), dict[str, int]()
-    for part in catalogue.segments if signs else ():
-        prefs = merged([checked(target, part)], catalogue.facts, settings)
+    for part in (*catalogue.segments, *catalogue.sums) if signs else ():
+        path = checked(target, part)
+        if isinstance(part, Sum) and gone.votes:
+            continue  # which of its judgments these are is not known
+        prefs = merged([path], catalogue.facts, settings)
         if number := len(prefs) - int(gone.left(part.file, prefs).sum()):
             less[part.file] = number
-    return _rewritten(target, _without_sums(catalogue, less), less, gone, settings)
+    return _rewritten(target, _without_sums(catalogue, gone.votes), less, gone, settings)
 
 
 def _rewritten(target: Path, catalogue: Catalogue, less: Mapping[str, int], gone: _Gone, settings: Settings) -> Changed:

@@ -134,7 +134,7 @@ class Forgotten:
     """A cluster that is forgotten, or votes that are, by their ids."""
 
     sign: str
-    """SHA-256 of salt and label: the label itself is not kept. Of votes the hashes of their ids, one after the other."""
+    """SHA-256 of salt and label: the label itself is not kept. Of votes the hashes of their ids, one by one."""
     salt: str
     """Empty where votes are forgotten."""
     judgments: int
@@ -225,7 +225,7 @@ class Catalogue:
         return self.holding(self.batches)
 
 
-I = TypeVar("I", bound=Ingestion)
+B = TypeVar("B", bound=Ingestion)
 TABLES: dict[str, type[Any]] = {
     "batches": Ingestion,
     "contents": Content,
@@ -278,7 +278,7 @@ def with_ids(catalogue: Catalogue, number: int, ids: Segment) -> Catalogue:
     """Return the catalogue in which the batch of a number has these ids."""
     kept = {name: value for name, value in asdict(ids).items() if name != "judgments"}
 
-    def having(batch: I) -> I:
+    def having(batch: B) -> B:
         if batch.batch != number:
             return batch
         return replace(batch, options=json.dumps(json.loads(batch.options) | {"ids": kept}, ensure_ascii=False))
