@@ -261,7 +261,7 @@ def test_what_was_removed_stays_out(store: Store, tmp_path: Path, compacted: boo
 def test_a_store_may_lose_all_and_begin_again(store: Store, tmp_path: Path) -> None:
     store.ingest(day(tmp_path, 1), **PEOPLE)
     store.remove(before="2026-01-02")
-    assert len(read(store)) == 0 and store.verify().judgments == 0
+    assert len(store.preferences()) == 0 and store.verify().judgments == 0
     refused("keeps the cluster of each judgment", store.ingest, day(tmp_path, 2))
     store.ingest(day(tmp_path, 2), **PEOPLE)
     assert counts(store) == counts(drawn(2))
@@ -395,7 +395,7 @@ def test_all_of_a_batch_may_be_forgotten(store: Store, tmp_path: Path) -> None:
     assert counts(store) == Counter({("b", "a", "w2"): 3})
     store.compact()
     store.verify()
-    assert store.forget("w2") == 3 and len(read(store)) == 0
+    assert store.forget("w2") == 3 and len(store.preferences()) == 0
     store.verify()
 
 
@@ -597,6 +597,67 @@ def test_votes_are_forgotten_while_their_log_is_read(store: Store, tmp_path: Pat
     store.verify()
 
 
+def test_who_is_forgotten_elsewhere_is_taken_out_of_what_is_there(store: Store, tmp_path: Path) -> None:
+    """A store that had the judgments before it heard of the one in whose place it is made."""
+    store.ingest(dumped(tmp_path / "2026-01-01.csv", votes_of(1)), **BY_ID)
+    store.forget("w3")
+    store.forget(ids=[101, 102])
+    anew = Store(tmp_path / "anew.store")
+    anew.ingest(tmp_path / "2026-01-01.csv", **BY_ID)
+    anew.ingest(dumped(tmp_path / "2026-01-03.csv", votes_of(3)), **BY_ID)
+    anew.compact()
+    anew.ingest(dumped(tmp_path / "2026-01-02.csv", votes_of(2)), excluding=store, **BY_ID)
+    left = {**votes_of(1), **votes_of(2), **votes_of(3)}
+    assert counts(anew) == counts([row for row in without(left, 101, 102) if row[2] != "w3"])
+    anew.verify()
+    plain = Store(tmp_path / "plain.store")
+    refused("people are forgotten in the store in whose place this one is made, by 'worker'", plain.ingest,
+            tmp_path / "2026-01-01.csv", excluding=store, columns={"id": "vote"}, kind=UsageError)  # fmt: skip
+
+
+# -- what a stranger tried ---------------------------------------------------------------------------------------------
+def test_a_store_of_which_all_was_taken_out(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 1), **PEOPLE)
+    store.remove(number=1)
+    for work, arguments in ((read, [store]), (store.export, [tmp_path / "all.csv"])):
+        refused("votes.store: holds no judgments; all that it held was taken out", work, *arguments)
+    refused("there are no batches", read, store, last="7d")
+    assert len(store.preferences()) == 0 and store.compact().segments == (0, 0)
+
+
+def test_days_said_later_are_those_that_are_kept(store: Store, tmp_path: Path) -> None:
+    for number in (4, 5):
+        store.ingest(day(tmp_path, number), keep="3d", **PEOPLE)
+    for said, why in (("2030-01-01", "is yet to come"), ("2025-12-01", "is outside what is kept")):
+        refused(f"its day {said} {why}", store.date, said, number=2)
+    assert store.date("2026-01-03", number=1) == str(day(tmp_path, 4))
+    assert not store.ingest(day(tmp_path, 5), keep="all", **PEOPLE).new  # known; all days are kept from now on
+    assert store.info().facts.keep == 0
+    assert store.ingest(day(tmp_path, 1), **PEOPLE).new
+    for work, ways in ((store.replace, "batch, number, day"), (store.date, "batch, number")):
+        arguments = [day(tmp_path, 2)] if work == store.replace else ["2026-01-01"]
+        refused(rf"no batch is named \({ways}\)", work, *arguments, kind=UsageError)
+    refused("a batch has a name", store.ingest, day(tmp_path, 2), name="", kind=UsageError)
+    refused("a store keeps no times", store.ingest, day(tmp_path, 2), time="when", kind=UsageError)
+
+
+def test_a_copy_is_not_put_over_what_is_damaged(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 1), **PEOPLE)
+    store.backup(tmp_path / "copy.store")
+    shutil.rmtree(parts_folder(store.path))
+    refused(
+        "is not overwritten: move the store and its folder away, then restore", store.restore, tmp_path / "copy.store"
+    )
+    with pytest.raises(InputError) as error:
+        store.verify()
+    assert str(error.value).count("is missing") == 1
+    store.path.write_bytes(store.path.read_bytes()[:5000])
+    refused("is not overwritten", store.restore, tmp_path / "copy.store")
+    store.path.unlink()
+    store.restore(tmp_path / "copy.store")
+    assert counts(store) == counts(drawn(1))
+
+
 # -- kept days ---------------------------------------------------------------------------------------------------------
 def test_days_that_are_kept(store: Store, tmp_path: Path) -> None:
     store.ingest(day(tmp_path, 1), keep="3d", **PEOPLE)
@@ -704,7 +765,7 @@ def test_a_store_of_format_2(store: Store, tmp_path: Path) -> None:
     store.remove(number=3)
     store.verify()
     store.remove(number=[1, 2])  # together they can go
-    assert len(read(store)) == 0
+    assert len(store.preferences()) == 0
 
 
 def test_what_the_catalogue_may_not_say(store: Store, tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ from concordant.io.engines.duckdb import Settings
 from concordant.io.intake import READ_AS, Intake, Taken
 from concordant.io.log.formats import locate
 from concordant.io.store.batches import REMOVED, Which, expired, forgetting, forgetting_votes, labels_said, without
-from concordant.io.store.catalogue import Catalogue, Ingestion, read_catalogue
+from concordant.io.store.catalogue import Catalogue, Ingestion, kept_ids, read_catalogue
 from concordant.io.store.commits import Changed, commit, told
 from concordant.io.store.copies import Copied, backup, restore
-from concordant.io.store.days import all_dated, days_kept, of_window
+from concordant.io.store.days import all_dated, check_kept, days_kept, of_window
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import known_files
 from concordant.io.store.maintenance import Compacted, Verified, compact, export, verify
-from concordant.io.store.stored import read_stored
+from concordant.io.store.stored import nothing_in, read_stored
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import texts
 from concordant.preferences.windows import Window, said_day
@@ -111,7 +111,7 @@ class Store(os.PathLike[str]):
                 excluding=excluding,
             ).run()  # fmt: skip
             if kept is not None and not taken.new and self.path.exists():
-                taken = replace(taken, expired=self.retain(kept, wait=wait))
+                taken = replace(taken, expired=self.retain(kept or "all", wait=wait))
             return taken
 
     def replace(
@@ -139,7 +139,7 @@ class Store(os.PathLike[str]):
 
         Errors: as ``ingest``; InputError: no such batch, a log that another batch holds.
         """
-        which = _which(batch, number, day)
+        which = replace(_which(batch, number, day), ways=("batch", "number", "day"))
         with told(self.path):
             old = which.of(read_catalogue(self.path), str(self.path))
             if not any(options.get(name) for name in READ_AS if name not in ("clicks", "on_error")):
@@ -211,7 +211,7 @@ class Store(os.PathLike[str]):
             if named:
                 changed = forgetting_votes(self.path, there, named, Settings())
             else:
-                labels = labels_said(there.facts, clusters, str(self.path))
+                labels = labels_said(there.facts, clusters, str(self.path), ids=bool(kept_ids(there)))
                 changed = forgetting(self.path, there, labels, Settings())
             taken = 0 if changed is None else there.judgments - sum(one.judgments for one in changed.catalogue.batches)
             return changed
@@ -221,19 +221,25 @@ class Store(os.PathLike[str]):
             commit(self.path, change, by=__version__, wait=wait)
         return taken
 
-    def date(self, day: str, *, batch: str | None = None, number: int | None = None, wait: float = WAIT) -> None:
-        """Say of which day a batch is. Errors: no such batch, no day."""
-        which, said = _which(batch, number), said_day(day)
+    def date(self, day: str, *, batch: str | None = None, number: int | None = None, wait: float = WAIT) -> str:
+        """Say of which day a batch is; return its name. Errors: no such batch, no day, one that is not kept."""
+        which, said = replace(_which(batch, number), ways=("batch", "number")), said_day(day)
+        name = ""
 
         def change(old: Catalogue | None) -> Changed:
+            nonlocal name
             there = self._there(old)
             (one,) = which.of(there, str(self.path))
+            name = one.name
+            if keep := there.facts.keep:
+                check_kept(said, [each.day for each in there.batches if each != one and each.day], keep, name)
             batches = [replace(each, day=said) if each == one else each for each in there.batches]
             return Changed(replace(there, batches=tuple(batches)))
 
         with told(self.path):
             self.info()
             commit(self.path, change, by=__version__, wait=wait)
+        return name
 
     def retain(self, keep: int | str, *, wait: float = WAIT) -> tuple[str, ...]:
         """Keep so many days, back from the newest one ("90d"; "all"); return the names of the batches taken out."""
@@ -308,6 +314,8 @@ class Store(os.PathLike[str]):
         """
         with told(self.path):
             prefs, catalogue = read_stored(self.path)
+            if not len(prefs):
+                raise InputError(nothing_in(self.path, catalogue))
             return export(prefs, Path(path), known_files(catalogue))
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as parquet
 from concordant import __version__
 from concordant.errors import Idle, InputError, Setting, UsageError, few
 from concordant.io.engines.counting import open_log, with_columns
+from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import Reading
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
@@ -25,6 +26,7 @@ from concordant.io.store.batches import (
     Which,
     counted_so,
     expired,
+    forgetting_signs,
     next_number,
     remembered,
     tombstones,
@@ -124,6 +126,10 @@ class Intake:
         self.exported: KnownFiles | None = None
         self.number = 0
         self.prefs = source if isinstance(source, Preferences) else None
+        if name is not None and not name.strip():
+            raise UsageError("a batch has a name, or none is given (", Setting("batch"), ")")
+        if options.get("time") is not None:
+            raise UsageError("a store keeps no times, but the day of each log; leave out ", Setting("time"))
         if not isinstance(again, str):
             raise UsageError(f"again is a name for what is counted once more, not {again!r}")
         if self.prefs is not None:
@@ -513,8 +519,8 @@ class Intake:
             base = replace(base, contents=tuple(left))
         if self.other is not None:
             base = tombstones(base, self.other)
-        if self.exported is not None:
-            base = replace(base, forgotten=tuple(dict.fromkeys((*base.forgotten, *self.exported.forgotten))))
+        changed = self._forgetting(base)
+        base = changed.catalogue
         if keys & {(content.sha256, content.again) for content in base.contents}:
             return None
         self._fits_in(base)
@@ -546,7 +552,23 @@ class Intake:
             segments=(*base.segments, to_write()),
         )
         ids = {} if votes is None or votes.new is None else {self.number: lambda: votes.table(left)}
-        return Changed(expired(new), {HERE: lambda: kept}, ids=ids)
+        return Changed(expired(new), {**changed.made, HERE: lambda: kept}, ids={**changed.ids, **ids})
+
+    def _forgetting(self, base: Catalogue) -> Changed:
+        """Return the catalogue without who and what is forgotten in another store that this one takes the place of."""
+        known = {(one.salt, one.sign) for one in base.forgotten}
+        others = [one.forgotten for one in (self.other, self.exported) if one is not None]
+        signs = dict.fromkeys(replace(one, judgments=0) for them in others for one in them)
+        fresh = [one for one in signs if (one.salt, one.sign) not in known]
+        if self.other is not None and any(one.salt for one in fresh) and base.facts.cluster != self.other.facts.cluster:
+            raise UsageError(
+                f"people are forgotten in the store in whose place this one is made, by {self.other.facts.cluster!r}; "
+                "keep that column, so that they stay so (",
+                Setting("cluster", self.other.facts.cluster),
+                ")",
+            )
+        settings = Settings(self.options.get("memory_limit"), self.options.get("threads"))
+        return forgetting_signs(Path(os.path.realpath(self.path)), base, fresh, settings)
 
     def _facts(self, old: Catalogue) -> Facts:
         """Return the facts of a store; whether it has queries is read off it where version 0.1 did not say so."""

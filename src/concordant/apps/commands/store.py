@@ -125,7 +125,8 @@ def forget(options: ForgetOptions) -> None:
 
 def day(options: DayOptions) -> None:
     """Say of which day a batch is."""
-    Store(options.file).date(options.day, batch=options.batch, number=options.number, wait=options.wait)
+    name = Store(options.file).date(options.day, batch=options.batch, number=options.number, wait=options.wait)
+    options.say("dated", f"{options.file}: {name} is of {options.day}")
 
 
 def backup(options: BackupOptions) -> None:
@@ -170,7 +171,8 @@ def compact(options: CompactOptions) -> None:
         done = Store(file).compact(wait=options.wait, memory_limit=options.memory_limit, threads=options.threads)
     what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
     said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)
-    options.say("compacted", f"{file}: {said}" if done.segments[0] > 1 else f"{file}: one segment already")
+    one = "one segment already" if done.segments[0] else "there is nothing to merge"
+    options.say("compacted", f"{file}: {said}" if done.segments[0] > 1 else f"{file}: {one}")
 
 
 def export(options: StoreExportOptions) -> None:

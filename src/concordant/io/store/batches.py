@@ -62,6 +62,8 @@ class Which:
     numbers: tuple[int, ...] = ()
     days: tuple[str, ...] = ()
     before: str | None = None
+    ways: tuple[str, ...] = ("batch", "number", "day", "before")
+    """How they may be named."""
 
     def of(self, catalogue: Catalogue, store: str, *, gone: bool = False) -> tuple[Ingestion, ...]:
         """Return them; with ``gone`` those that were removed already are left out.
@@ -103,7 +105,7 @@ class Which:
                 raise InputError(f"{store}: no batch is of a day before {first}")
             chosen |= {batch.batch: batch for batch in older}
         if not chosen and not again:
-            ways = [part for name in ("batch", "number", "day", "before") for part in (Setting(name), ", ")]
+            ways = [part for name in self.ways for part in (Setting(name), ", ")]
             raise UsageError("no batch is named (", *ways[:-1], ")")
         return tuple([batch for batch in catalogue.batches if batch.batch in chosen])
 
@@ -152,7 +154,7 @@ def expired(catalogue: Catalogue) -> Catalogue:
 
 
 def tombstones(catalogue: Catalogue, other: Catalogue) -> Catalogue:
-    """Return the catalogue with what was taken out of another store: it stays out of this one, too.
+    """Return the catalogue with the batches that were taken out of another store: they stay out of this one, too.
 
     Errors (InputError): this one has some of it.
     """
@@ -169,14 +171,8 @@ def tombstones(catalogue: Catalogue, other: Catalogue) -> Catalogue:
         for batch in other.removed
         if batch.batch in new
     ]
-    old = {(one.salt, one.sign) for one in catalogue.forgotten}
-    people = [replace(one, judgments=0) for one in other.forgotten if (one.salt, one.sign) not in old]
-    return replace(
-        catalogue,
-        contents=(*catalogue.contents, *[replace(one, batch=new[one.batch]) for one in gone]),
-        removed=(*catalogue.removed, *removed),
-        forgotten=(*catalogue.forgotten, *people),
-    )
+    contents = [replace(one, batch=new[one.batch]) for one in gone]
+    return replace(catalogue, contents=(*catalogue.contents, *contents), removed=(*catalogue.removed, *removed))
 
 
 # -- people and votes that are forgotten -----------------------------------------------------------------------------
@@ -211,16 +207,22 @@ def counted_so(prefs: Preferences, count: NDArray[Any]) -> Preferences:
     return keep(prefs, rows, count[rows], prefs.declared) if len(rows) else Preferences.empty()
 
 
-def labels_said(facts: Facts, labels: Sequence[Any], store: str) -> list[Any]:
-    """Return labels of clusters as the store has them. Errors (UsageError): it has none, nobody is named."""
+def labels_said(facts: Facts, labels: Sequence[Any], store: str, *, ids: bool) -> list[Any]:
+    """Return labels of clusters as the store has them; ``ids``: whether it could forget votes, too.
+
+    Errors (UsageError): it has no clusters, nobody is named.
+    """
+    if not labels:
+        who = f"the label of a {facts.cluster}" if facts.cluster else ""
+        which = "ids of votes" if ids else ""
+        named = " or ".join(filter(None, (who, which))) or "the label of a cluster, which the store does not keep"
+        raise UsageError(f"{store}: nobody is named to be forgotten; name {named}")
     if facts.clusters is None:
         raise UsageError(
             f"{store}: the store keeps no clusters, so nobody is told from others in it; make it anew from its logs, "
             "with ",
             Setting("cluster"),
         )
-    if not labels:
-        raise UsageError(f"{store}: nobody is named to be forgotten; name the label of a {facts.cluster}")
     if facts.clusters == "texts":
         return [str(label) for label in labels]
     if bad := [label for label in labels if not str(label).lstrip("-").isdecimal()]:

@@ -11,7 +11,7 @@ from concordant.errors import ConcordantError, InputError
 from concordant.io.engines.duckdb import Settings
 from concordant.io.store.batches import forgetting_signs
 from concordant.io.store.catalogue import Catalogue, contradictions, ids_of, read_catalogue, sized
-from concordant.io.store.commits import Changed, check_place, commit
+from concordant.io.store.commits import Changed, check_place, commit, confirm
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import belongs
 
@@ -62,6 +62,14 @@ def restore(copy: Path, store: Path, *, by: str, wait: float = WAIT, settings: S
     files, batches = _whole(source, there), {one.batch: one for one in (*there.batches, *there.removed)}
     if os.path.realpath(store) == str(source):
         raise InputError(f"{store}: a store is not put in its own place")
+
+    if os.path.exists(store):
+        try:
+            confirm(store, read_catalogue(Path(os.path.realpath(store))))
+        except InputError as error:
+            raise InputError(
+                f"{error}; what is damaged is not overwritten: move the store and its folder away, then restore"
+            ) from None
 
     def change(old: Catalogue | None) -> Changed:
         if old is None:
