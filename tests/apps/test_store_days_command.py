@@ -90,7 +90,7 @@ def test_correct_forget_keep_and_put_back(days: list[str], run: Run) -> None:
     gone = int(run("store forget s --cluster w3")[1].split()[1])
     lines = [line for name in (days[0], days[2], "corrected.csv") for line in Path(name).read_text().splitlines()[1:]]
     assert gone == sum(line.endswith(",w3") for line in lines) > 0
-    assert run("store forget s --cluster w3")[1] == "s: forgotten already, nothing changed\n"
+    assert run("store forget s --cluster w3")[1] == "s: no judgment of theirs is there any more; they stay out\n"
     _, said = run("store restore s copy")
     assert said.splitlines()[1] == f"note: {900 - len(cc.read('s'))} judgments of who was forgotten since are left out"
     late = written("x-2026-01-04.csv", {"a": 1, "b": 1}, 8)
