@@ -268,7 +268,7 @@ def repeated(make: Callable[[int], Life], days: int, kills: int) -> Life:
     while True:
         life = make(number)
         for what in life.lived(days):
-            print(f"{what}: {time.strftime('%H:%M:%S')}, {life.died.total():,} killed", flush=True)
+            print(f"{what}: {time.strftime('%H:%M:%S')}, killed: {dict(life.died)}", flush=True)
         died, done, number = died + life.died, done + life.done, number + 1
         shutil.rmtree(life.folder)
         if died.total() >= kills:

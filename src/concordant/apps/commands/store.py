@@ -119,7 +119,11 @@ def forget(options: ForgetOptions) -> None:
     ids = [*options.id, *([] if options.ids is None else ids_in(Path(options.ids), store.info()))]
     with Progress(options.quiet, f"forgetting in {options.file}"):
         taken = store.forget(*options.cluster, ids=ids or (), wait=options.wait)
-    what = f"{counted(taken, 'judgments')} forgotten" if taken else "no judgment of theirs is there any more; they stay out"
+    what = (
+        f"{counted(taken, 'judgments')} forgotten"
+        if taken
+        else "no judgment of theirs is there any more; they stay out"
+    )
     options.say("forgotten", f"{options.file}: {what}")
 
 

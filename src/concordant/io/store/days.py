@@ -19,9 +19,7 @@ FOLDER = re.compile(rf"(?:\w+=)?{WRITTEN.pattern}(?:[T ]00:00(?::00(?:\.0+)?)?Z?
 """A folder that holds a day: 2026-01-31 or day=2026-01-31."""
 SHORT = re.compile(r"\w+=((?:19|20)\d\d)-(\d{1,2})-(\d{1,2})")
 """One that is written without zeros: day=2026-1-31."""
-FOLDERS = re.compile(
-    r"(?:^|[/\\])(?:year=)?((?:19|20)\d\d)[/\\](?:month=)?(\d{1,2})[/\\](?:day=)?(\d{1,2})(?=[/\\]|$)"
-)
+FOLDERS = re.compile(r"(?:^|[/\\])(?:year=)?((?:19|20)\d\d)[/\\](?:month=)?(\d{1,2})[/\\](?:day=)?(\d{1,2})(?=[/\\]|$)")
 """A day in three folders: year=2026/month=1/day=31 or 2026/01/31."""
 
 
