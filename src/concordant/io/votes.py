@@ -145,13 +145,13 @@ class Votes:
         ``left``: how often each judgment of the log is there, 0 where who made it is forgotten; its votes have no row.
         A vote that is several judgments (two numbers of wins) has several rows, one that is none has a row without.
         """
-        assert self.new is not None
+        new = self.new or Ids(hashed_ids(()), np.zeros(0, np.uint64))
         vote, row, count = _rows(self.judged)
-        silent = np.setdiff1d(np.arange(len(self.new)), vote)
+        silent = np.setdiff1d(np.arange(len(new)), vote)
         vote, count = np.concatenate([vote, silent]), np.concatenate([count, np.zeros(len(silent), np.int64)])
         row = np.concatenate([rows_left(left)[row], np.full(len(silent), -1)])
-        ids = self.new.id.take(pa.array(vote))
-        made = {"id": ids, "content": pa.array(self.new.content[vote])} | _row_columns(row, count)
+        ids = new.id.take(pa.array(vote))
+        made = {"id": ids, "content": pa.array(new.content[vote])} | _row_columns(row, count)
         return pa.table(made).take(pc.sort_indices(ids))
 
     def notes(self, name: str) -> tuple[Note, ...]:
