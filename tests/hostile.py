@@ -246,7 +246,12 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "store batches": {"--all": FLAG, "--json": FLAG},
     "store remove": {"--batch": ["votes.csv", *VALUES], "--number": INTS, "--day": DAYS, "--before": DAYS},
     "store replace": {"--batch": ["votes.csv", *VALUES], "--number": ["1", *INTS], "--day": DAYS, "--cluster": COLUMNS},
-    "store forget": {"--cluster": VALUES, "--id": VALUES, "--ids": ["votes.csv", "missing.txt", ""], "--wait": ["0", "x"]},
+    "store forget": {
+        "--cluster": VALUES,
+        "--id": VALUES,
+        "--ids": ["votes.csv", "missing.txt", ""],
+        "--wait": ["0", "x"],
+    },
     "store day": {"--batch": ["votes.csv", *VALUES], "--number": ["1", *INTS]},
     "store backup": {"--wait": ["0", "x"]},
     "store restore": {"--wait": ["0", "x"]},

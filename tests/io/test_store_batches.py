@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -172,6 +174,39 @@ def test_days_of_a_store_and_of_a_log(
     assert len(timed) == len(rows)
     assert f"{len(rows)} judgments of" in " ".join(timed.notes)
     refused("days of a log need the column", read, log, **window, kind=UsageError)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_days_of_times_in_zones(tmp_path: Path, zone: str) -> None:
+    """A day is one of UTC, whatever zone times are written in; pandas says which rows are of it."""
+    draw = random.Random(7)
+    times = pd.to_datetime([draw.randrange(4 * 86400) + 1767225600 for _ in range(80)], unit="s", utc=True)
+    times = times.append(pd.to_datetime(["2026-01-02T00:00:00Z", "2026-01-01T23:59:59Z", "2026-01-03T00:00:00Z"]))
+    rows = drawn(3, len(times))
+    table = pd.DataFrame(rows, columns=["winner", "loser", "worker"]).assign(when=times.tz_convert(zone))
+    table.to_parquet(tmp_path / "log.parquet")
+    written_so = table.assign(when=[time.isoformat() for time in table["when"]])
+    written_so.to_csv(tmp_path / "log.csv", index=False)
+    day_of_row = times.strftime("%Y-%m-%d")
+    newest = max(times)
+    for window, mask in (
+        ({"as_of": "2026-01-01"}, day_of_row <= "2026-01-01"),
+        ({"as_of": "2026-01-02"}, day_of_row <= "2026-01-02"),
+        ({"since": "2026-01-03"}, day_of_row >= "2026-01-03"),
+        ({"since": "2026-01-02", "as_of": "2026-01-03"}, (day_of_row >= "2026-01-02") & (day_of_row <= "2026-01-03")),
+        ({"last": "2d"}, day_of_row >= (newest - pd.Timedelta(days=1)).strftime("%Y-%m-%d")),
+        ({"last": "1d", "as_of": "2026-01-02"}, day_of_row == "2026-01-02"),
+    ):
+        pairs = table[np.asarray(mask)].groupby(["winner", "loser"]).size()
+        for name in ("log.parquet", "log.csv"):
+            prefs: Any = read(tmp_path / name, time="when", **window)
+            items = prefs.items.tolist()
+            found = Counter[tuple[str, str]]()
+            for winner, loser, count in zip(
+                prefs.winner.tolist(), prefs.loser.tolist(), prefs.count.tolist(), strict=True
+            ):
+                found[items[winner], items[loser]] += count
+            assert found == pairs.to_dict(), (window, name)
 
 
 def test_days_that_are_not_there(store: Store, tmp_path: Path) -> None:

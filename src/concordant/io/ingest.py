@@ -186,7 +186,7 @@ class Store(os.PathLike[str]):
 
         Parameters
         ----------
-        *clusters : labels of the column that the store keeps as its cluster.
+        clusters : labels of the column that the store keeps as its cluster.
         ids : ids of votes, in a store that knows votes by them; a path: a file of ids (a table with the column of the
             ids, or a text with an id in each line).
         wait : seconds to wait for another writer.

@@ -529,8 +529,8 @@ class Intake:
         how |= {"again": self.again} if self.again else {}
         if self.exported is not None:
             how |= {"exported_from": self.exported.mark, "exported": self.exported.judgments}
-        left = remembered(prefs, base.forgotten)
-        kept = counted_so(prefs, left)
+        stays = remembered(prefs, base.forgotten)
+        kept = counted_so(prefs, stays)
         batch = Ingestion(
             self.number,
             self.called,
@@ -551,7 +551,7 @@ class Intake:
             contents=(*base.contents, *added),
             segments=(*base.segments, to_write()),
         )
-        ids = {} if votes is None or votes.new is None else {self.number: lambda: votes.table(left)}
+        ids = {} if votes is None or votes.new is None else {self.number: lambda: votes.table(stays)}
         return Changed(expired(new), {**changed.made, HERE: lambda: kept}, ids={**changed.ids, **ids})
 
     def _forgetting(self, base: Catalogue) -> Changed:

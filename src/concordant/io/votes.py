@@ -134,7 +134,8 @@ class Votes:
         judged = counted_comparisons(**arguments)
         del arguments["time"]
         if (fine := checked.verdict.fine) is not None and judged.time is not None:
-            judged = replace(judged, time=(np.cumsum(fine) - 1.0)[judged.time.astype(np.int64)])
+            place = np.cumsum(fine).astype(np.float64) - 1.0
+            judged = replace(judged, time=place[judged.time.astype(np.int64)])
             self.new = self.new.only(fine)
         self.judged = judged
         return arguments
