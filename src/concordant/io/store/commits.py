@@ -68,8 +68,8 @@ class Changed:
     made."""
     copied: Mapping[str, Path] = field(default_factory=dict)
     """Files of another store, by their names, which they keep."""
-    ids: pa.Table | None = None
-    """Those of the votes of the last batch."""
+    ids: Mapping[int, Callable[[], pa.Table]] = field(default_factory=dict)
+    """Those of the votes of batches, by their numbers; they are made when the new files are there."""
 
 
 Change = Callable[[Catalogue | None], Changed | None]
@@ -108,8 +108,8 @@ def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catal
             signs = {part.file: part.sha256 for part in new.files}
             for name, source in steps("copying files", [*changed.copied.items()]):
                 _copied(source, folder / name, signs[name], written)
-            if changed.ids is not None:
-                new = with_ids(new, _ids_written(changed.ids, folder, revision, written))
+            for number, ids in changed.ids.items():
+                new = with_ids(new, number, _ids_written(ids(), folder, revision, written))
             facts = replace(new.facts, by=by, revision=revision, created=new.facts.created or now())
             previous = "" if old is None else old.facts.commit
             new = replace(new, facts=replace(facts, commit=secrets.token_hex(8), previous=previous))

@@ -62,7 +62,7 @@ def verify(store: Path) -> Verified:
     target = Path(os.path.realpath(store))
     while True:
         catalogue = read_catalogue(target)
-        wrong = list(_wrong(target, catalogue))
+        wrong = list(dict.fromkeys(_wrong(target, catalogue)))
         if not wrong or read_catalogue(target).facts.revision == catalogue.facts.revision:
             break  # otherwise a writer changed the store meanwhile: look at the new one
     if not wrong:

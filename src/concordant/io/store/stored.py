@@ -176,7 +176,8 @@ def read_as_log(
 
     ``given`` are options of ``read``. How rows become judgments was settled when they were taken in: options that say
     so again have to say the same (kind, cluster, covariates, home), others (columns, clicks, on_error) are refused.
-    ``window``: the days whose batches are read; a note says how many there are. Errors: UsageError.
+    ``window``: the days whose batches are read; a note says how many there are. Errors: UsageError; InputError: there
+    are no judgments.
     """
     which = of_window(window, str(store))
     check, kept = lambda facts: _refuse(facts, str(store), given), None if given["engine"] == "duckdb" else True
@@ -184,10 +185,18 @@ def read_as_log(
     chosen = which(catalogue)
     if window:
         prefs = replace(prefs, told=(*prefs.told, window_note(window, catalogue, chosen)))
+    if not len(prefs):
+        raise InputError(nothing_in(store, catalogue))
     facts, days = catalogue.facts, sorted({batch.day for batch in chosen} - {""})
     batches = [batch.batch for batch in chosen]
     which_ones = {"store": store.name, "revision": facts.revision, "commit": facts.commit, "batches": batches}
     return prefs, sum(batch.rows for batch in chosen), which_ones | {"days": [days[0], days[-1]] if days else []}
+
+
+def nothing_in(store: Path, catalogue: Catalogue) -> str:
+    """Say that a store holds no judgments, and why."""
+    gone = catalogue.removed or catalogue.forgotten
+    return f"{store}: holds no judgments" + ("; all that it held was taken out" if gone else "")
 
 
 def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:
