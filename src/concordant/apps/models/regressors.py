@@ -24,6 +24,7 @@ from concordant.apps.models.categories import on_numbers, sets_of
 from concordant.errors import InputError, UsageError, few
 from concordant.io.log.json_values import Fields, json_value
 from concordant.kernels.arrays import in_ranges
+from concordant.kernels.compiled import compiles
 
 Floats = NDArray[np.float64]
 FORESTS = (RandomForestRegressor, ExtraTreesRegressor)
@@ -81,7 +82,7 @@ class Trees:
         """Return f of each row of X, shape (rows,)."""
         X = np.asarray(X)
         X = X.astype(np.float32) if self.single else X.astype(np.float64, copy=False)
-        if len(X) * len(self.root) > MANY:
+        if len(X) * len(self.root) > MANY and compiles():
             return self._compiled(np.ascontiguousarray(X))
         found = np.full(len(X), 0.0 if self.single_sum else self.base)
         for begin in range(0, len(X), BLOCK):
