@@ -70,6 +70,7 @@ INSIDE_FUNCTIONS = {
         "learning/targets/log_odds.py",
         "concordant.kernels.subset_gains",
     ): "start-up time: Numba, where targets are computed",
+    ("learning/rankers/slopes.py", "concordant.kernels.pair_slopes"): "start-up time: Numba, for boosted trees only",
     ("ranking/elimination.py", "concordant.kernels.elimination"): "start-up time: Numba, for chains and the like only",
     **{
         (f"ranking/{name}.py", "scipy"): "start-up time: SciPy's optimisers, a fifth of that of rank"

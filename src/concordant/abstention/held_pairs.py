@@ -9,11 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.matrix import Features, Matrix
@@ -23,6 +18,7 @@ from concordant.learning.rankers.estimator import Ranker
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.rankers.validation import Training, matched
+from concordant.learning.scikit import NotFittedError, check_is_fitted, clone, is_a
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.splits import folds
@@ -151,7 +147,7 @@ def _pairs_of_lists(start: Ints, most: int, seed: int) -> tuple[Ints, Ints, tupl
 
 def unfrozen(ranker: Any) -> Any:
     """Return the ranker itself where it is wrapped in scikit-learn's FrozenEstimator."""
-    return ranker.estimator if isinstance(ranker, FrozenEstimator) else ranker
+    return ranker.estimator if is_a(ranker, "FrozenEstimator") else ranker
 
 
 def check_scorer(ranker: Any) -> None:
@@ -216,7 +212,7 @@ def fit_scorer(ranker: Any, training: Training) -> Any:
     Errors: UsageError for a regressor and preferences; those of the ranker.
     """
     made, features = clone(ranker), training.features
-    last = made[-1] if isinstance(made, Pipeline) else made
+    last = made[-1] if is_a(made, "Pipeline") else made
     ours = isinstance(last, Ranker | QueryRankers)
     if training.labelled:
         labels = np.full(len(features), np.nan)

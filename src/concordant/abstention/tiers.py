@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.abstention.held_pairs import pair_distances
 from concordant.abstention.rule import PairDecisions, Rule
 from concordant.errors import InputError
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.rankers.validation import rows_of
+from concordant.learning.scikit import check_is_fitted
 from concordant.preferences.ragged import Ragged
 
 Floats = NDArray[np.float64]

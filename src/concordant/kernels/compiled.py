@@ -1,15 +1,18 @@
 """How loops are compiled: by Numba where it is installed (the extra ``fast``), without the interpreter's lock, and kept
 on disk where a folder can be written. Without it their plain twins run.
 
-This file loads nothing: Numba takes a fifth of a second, and is asked for where the first loop is.
+Numba takes a fifth of a second to load, which is done when the first loop is called. Loops call each other by the names
+of their files, where each is then put in the place of what stood for it.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, update_wrapper, wraps
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 from typing import Any
 
@@ -72,21 +75,50 @@ def sources() -> str:
 def compiled(function: Function | None = None, *, twin: Function | None = None) -> Any:
     """Compile a function at its first call; keep the machine code for the next process where there is a place for it.
 
-    Division by zero follows IEEE, without exceptions. Where nothing is compiled, the ``twin`` runs, which gives the same
-    numbers, or the function as it is written (with NUMBA_DISABLE_JIT=1, too), in which integers that overflow (as those
-    of random draws are meant to) raise no warning. The twin is an attribute of what is compiled.
+    Division by zero follows IEEE, without exceptions. Where nothing is compiled (with NUMBA_DISABLE_JIT=1, too), the
+    ``twin`` runs, which gives the same numbers, or the function as it is written, in which integers that overflow (as
+    those of random draws are meant to) raise no warning. The twin is an attribute of what is compiled.
     """
     if function is None:
-        return lambda asked: _compile(asked, {}, twin)
-    return _compile(function, {}, twin)
+        return lambda asked: _Kernel(asked, {}, twin)
+    return _Kernel(function, {}, twin)
 
 
 def reordered(function: Function | None = None, *, twin: Function | None = None) -> Any:
     """Compile a function of numbers without NaN whose sums and maxima may be taken in any order, several at a time."""
     options = {"fastmath": {"nnan", "nsz", "reassoc"}}
     if function is None:
-        return lambda asked: _compile(asked, options, twin)
-    return _compile(function, options, twin)
+        return lambda asked: _Kernel(asked, options, twin)
+    return _Kernel(function, options, twin)
+
+
+class _Kernel:
+    """A loop that is compiled, with all others that are loaded, when one of them is first called."""
+
+    def __init__(self, function: Function, options: dict[str, Any], twin: Function | None) -> None:
+        update_wrapper(self, function)
+        self.function, self.options, self.twin = function, options, twin
+        self._made: Function | None = None
+        _WAITING.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.made()(*arguments)
+
+    def made(self) -> Function:
+        """Return the loop as it is called; from then on files of loops have it in the place of this."""
+        if self._made is None:
+            with _LOCK:
+                while _WAITING:
+                    kernel = _WAITING.pop()
+                    kernel._made = _compile(kernel.function, kernel.options, kernel.twin)
+                    for name, module in list(sys.modules.items()):
+                        if name.startswith(__package__) and vars(module).get(kernel.__name__) is kernel:
+                            setattr(module, kernel.__name__, kernel._made)
+        return self._made
+
+
+_WAITING: list[_Kernel] = []
+_LOCK = RLock()
 
 
 def _compile(function: Function, options: dict[str, Any], twin: Function | None) -> Function:
@@ -98,7 +130,6 @@ def _compile(function: Function, options: dict[str, Any], twin: Function | None)
         kernel._cache._cache_file._source_stamp = sources()
     except (RuntimeError, AttributeError):  # no folder can be written, or another Numba: compiled in each process
         kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    kernel.twin = twin
     found: Function = kernel
     return found
 

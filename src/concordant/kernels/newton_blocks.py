@@ -48,7 +48,7 @@ def _second(kind, t, first):  # type: ignore[no-untyped-def]
     return 2.0 if t < 1.0 else 0.0
 
 
-def _solve_plainly(n, W, b, d, near, x):  # type: ignore[no-untyped-def]
+def _solve_plainly(n, W, b, d, _, x):  # type: ignore[no-untyped-def]
     """The twin of ``_solve``, row by row; what is above the diagonal of W is overwritten, too."""
     for k in range(n - 1, 0, -1):
         row = W[k, :k]
@@ -180,7 +180,7 @@ def _blocks_plainly(  # type: ignore[no-untyped-def]
             W = np.zeros((n, n))
             np.add.at(W, (np.maximum(place[i], place[j]), np.minimum(place[i], place[j])), bend)
             x, b = np.empty(n), b[place]
-            _solve_plainly(n, W, b, np.empty(n), None, x)
+            _solve_plainly(n, W, b, np.empty(n), place, x)
             x = x[place]
             if not np.isfinite(x).all():
                 break
@@ -273,7 +273,9 @@ def _gains_plainly(logistic, start, gain, alpha, first, last, value, slope, term
         for j in range(len(g)):
             d = a[j] - np.delete(a, j)
             e = np.exp(-np.abs(d)) if logistic else np.exp(-d)
-            win, lose = (np.where(d >= 0.0, *ends) / (1.0 + e) for ends in ((e, 1.0), (1.0, e))) if logistic else (e, 1 / e)
+            win, lose = e, 1.0 / e
+            if logistic:
+                win, lose = (np.where(d >= 0.0, *ends) / (1.0 + e) for ends in ((e, 1.0), (1.0, e)))
             value[graph] += g[j] * (np.log1p(e) + np.maximum(-d, 0.0) if logistic else e).sum()
             up, down = g[j] * win.sum(), (np.delete(g, j) * lose).sum()
             slope[here.start + j] += down - up

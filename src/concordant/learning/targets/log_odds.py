@@ -56,7 +56,10 @@ class LogOddsTargets:
         scale: float,
         inverse: Floats | None,
     ) -> LogOddsTargets | None:
-        """Return None where the plain way is needed: real weights, lists, gains that are functions, c0 near 0, no Numba."""
+        """Return None where the plain way is needed: real weights, lists, gains that are functions, c0 near 0.
+
+        And without Numba.
+        """
         c0 = options.get("c0", C0)
         if not isinstance(prefs, Comparisons) or prefs.weighted:
             return None
