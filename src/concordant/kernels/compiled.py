@@ -130,6 +130,7 @@ def _compile(function: Function, options: dict[str, Any], twin: Function | None)
         kernel._cache._cache_file._source_stamp = sources()
     except (RuntimeError, AttributeError):  # no folder can be written, or another Numba: compiled in each process
         kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    kernel.twin = twin
     found: Function = kernel
     return found
 

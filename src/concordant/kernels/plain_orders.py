@@ -1,4 +1,4 @@
-"""Plain twins of the longest loops of ``concordant.kernels.orders``: all neighbours of a node, or many sets, at once."""
+"""Plain twins of the longest loops of ``concordant.kernels.orders``: all neighbours of a node, or all sets, at once."""
 
 from __future__ import annotations
 
