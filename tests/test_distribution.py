@@ -223,7 +223,7 @@ def test_in_python(alone: Path, folder: Path) -> None:
         "    try:\n        getattr(board, f'to_{package}')()\n"
         "    except ImportError as error:\n        assert f'needs {package}: pip install {package}' in str(error)\n"
         "    else:\n        raise AssertionError(package)\n"
-        "names = ('numba', 'sklearn', 'pandas', 'polars', 'torch', 'pyspark', 'matplotlib', 'lightgbm', 'xgboost', 'onnx', 'fastapi')\n"
+        "names = ('numba', 'sklearn', 'pandas', 'polars', 'torch', 'pyspark', 'matplotlib', 'lightgbm', 'onnx')\n"
         "print([name for name in names if name in sys.modules])\n"
     )
     assert run(alone, "-c", code, cwd=folder).stdout.strip() == "[]"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.matrix import Features, Matrix
@@ -41,7 +41,9 @@ def pair_distances(
     size = len(A) if first is None else len(first)
     cells = len(A) * len(B)
     if norm == "inf" and first is not None and second is not None and 0 < cells <= min(4 * size, BLOCK):
-        return np.asarray(cdist(A, B, "chebyshev")[first, second], np.float64)  # a maximum: the same bits, sooner
+        return np.asarray(
+            scipy.spatial.distance.cdist(A, B, "chebyshev")[first, second], np.float64
+        )  # a maximum: the same bits, sooner
     found = np.empty(size)
     step = max(1, BLOCK // max(A.shape[1], 1))
     for begin in range(0, size, step):

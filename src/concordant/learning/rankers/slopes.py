@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from concordant.kernels.arrays import in_ranges
 from concordant.learning.features.matrix import Matrix
@@ -122,7 +122,9 @@ class GainSlopes:
             value, gradient = self.value(scores), self(scores)[0]
             return value + 0.5 * ridge * float(theta @ theta), Z.T @ gradient + ridge * theta
 
-        found = minimize(slope, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+        found = scipy.optimize.minimize(
+            slope, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200}
+        )
         return np.asarray(found.x, np.float64)
 
 
