@@ -62,7 +62,7 @@ class Stopped(BaseException):
 LONG = 1.0
 """Seconds of a command that are worth a word on how it would be faster."""
 UNCOMPILED = (
-    "loops ran uncompiled: pip install 'concordant[fast]' (Numba, 230 MB) compiles them, which makes rank, audit and "
+    "loops ran uncompiled: pip install 'concordant[fast]' (Numba, 207 MB) compiles them, which makes rank, audit and "
     "report 2 to 3 times as fast on a leaderboard, boosted trees and long lists 10 times"
 )
 LONGEST = 2000
