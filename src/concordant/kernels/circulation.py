@@ -212,7 +212,7 @@ def _circulations_plainly(  # type: ignore[no-untyped-def]
         _exact(parent, arc, up, child, after, costs, a)
         slim, span, at = SLIM * np.abs(c).max(initial=0.0), len(w) if len(w) <= 256 else max(256, len(w) // 32), 0
         for turn in range(most * len(w)):
-            enter, at = _entering_plainly(len(w), at, span, tail, head, c, a, y, in_tree, slim)
+            enter, at = _entering_plainly(len(w), at, span, tail, head, c, a, y, in_tree, slim)  # type: ignore[no-untyped-call]
             if enter < 0:
                 solved[block] = True
                 break

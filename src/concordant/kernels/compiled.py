@@ -97,7 +97,7 @@ class _Kernel:
 
     def __init__(self, function: Function, options: dict[str, Any], twin: Function | None) -> None:
         update_wrapper(self, function)
-        self.function, self.options, self.twin = function, options, twin
+        self.function, self.options, self.twin, self.name = function, options, twin, function.__name__
         self._made: Function | None = None
         _WAITING.append(self)
 
@@ -112,9 +112,10 @@ class _Kernel:
                     kernel = _WAITING.pop()
                     kernel._made = _compile(kernel.function, kernel.options, kernel.twin)
                     for name, module in list(sys.modules.items()):
-                        if name.startswith(__package__) and vars(module).get(kernel.__name__) is kernel:
-                            setattr(module, kernel.__name__, kernel._made)
-        return self._made
+                        if name.startswith(__package__) and vars(module).get(kernel.name) is kernel:
+                            setattr(module, kernel.name, kernel._made)
+        found: Any = self._made
+        return found  # type: ignore[no-any-return]
 
 
 _WAITING: list[_Kernel] = []

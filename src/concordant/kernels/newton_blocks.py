@@ -106,7 +106,7 @@ def _derivatives(kind, t):  # type: ignore[no-untyped-def]
 def _slope_plainly(kind, begin, end, weight, gap, move, t):  # type: ignore[no-untyped-def]
     """The twin of ``_slope``."""
     here = slice(begin, end)
-    term = weight[here] * _derivatives(kind, gap[here] + t * move[here])[0] * move[here]
+    term = weight[here] * _derivatives(kind, gap[here] + t * move[here])[0] * move[here]  # type: ignore[no-untyped-call]
     return term.sum(), 1e-14 * np.abs(term).sum()
 
 
@@ -167,7 +167,7 @@ def _blocks_plainly(  # type: ignore[no-untyped-def]
         i, j = winner[here], loser[here]
         for turn in range(most + 1):
             gap = a[i] - a[j] - h
-            slope, bend = _derivatives(kind, gap)
+            slope, bend = _derivatives(kind, gap)  # type: ignore[no-untyped-call]
             slope, bend = w * slope, w * bend
             b = np.bincount(j, slope, n) - np.bincount(i, slope, n)
             term = w - slope if kind == SQUARED_HINGE else -slope
@@ -180,7 +180,7 @@ def _blocks_plainly(  # type: ignore[no-untyped-def]
             W = np.zeros((n, n))
             np.add.at(W, (np.maximum(place[i], place[j]), np.minimum(place[i], place[j])), bend)
             x, b = np.empty(n), b[place]
-            _solve_plainly(n, W, b, np.empty(n), place, x)
+            _solve_plainly(n, W, b, np.empty(n), place, x)  # type: ignore[no-untyped-call]
             x = x[place]
             if not np.isfinite(x).all():
                 break

@@ -51,7 +51,7 @@ def least(m, low, high):  # type: ignore[no-untyped-def]
     """Least loss of every set of nodes that stands in front; shape (2^m,)."""
     half, mask = m // 2, (1 << (m // 2)) - 1
     best = np.zeros(1 << m)
-    for sets in layers(m):
+    for sets in layers(m):  # type: ignore[no-untyped-call]
         found = np.full(len(sets), np.inf)
         for v in range(m):
             held = sets >> v & 1 == 1

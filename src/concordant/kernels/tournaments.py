@@ -90,10 +90,10 @@ def _totals_plainly(moves, seed, slot_start, target, pair, forward, wins, expect
     stamp, table = [-1] * len(sizes), hub
     for at in range(len(found)):
         if at > 0:
-            _turn_plainly(moves, draw, *items, *table, stamp)
+            _turn_plainly(moves, draw, *items, *table, stamp)  # type: ignore[no-untyped-call]
             if at == 1:
                 hub = tuple(column.copy() for column in table)
-                _turn_plainly(moves, draw, *items, *table, stamp)
+                _turn_plainly(moves, draw, *items, *table, stamp)  # type: ignore[no-untyped-call]
         terms = (np.array(table[3]) - expected) ** 2 / variance
         found[at] = np.cumsum(terms)[-1] if len(terms) else 0.0  # one after the other, as the loop adds
         table = tuple(column.copy() for column in hub)
