@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -309,8 +310,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"concordant.{name}")  # says how to install what it needs where that is not
     if name not in _HOMES:
         raise AttributeError(f"module 'concordant' has no attribute {name!r}")
-    if _HOMES[name].startswith(_OF_RANKERS) and importlib.util.find_spec("sklearn") is not None:
-        importlib.import_module("sklearn.base")  # rankers are its estimators where it is loaded
+    if _HOMES[name].startswith(_OF_RANKERS):
+        with suppress(ImportError):
+            importlib.import_module("sklearn.base")  # rankers are its estimators where it is loaded
     value = getattr(importlib.import_module(f"concordant.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

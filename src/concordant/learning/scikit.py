@@ -15,6 +15,8 @@ from typing import Any, Self
 
 from concordant.errors import Unavailable
 
+__all__ = ["BaseEstimator", "NotFittedError", "check_is_fitted", "clone", "exactly", "is_a", "needed", "takes"]
+
 if "sklearn" in sys.modules:
     from sklearn.base import BaseEstimator, clone
     from sklearn.exceptions import NotFittedError

@@ -51,9 +51,10 @@ def family(
     kept = missing or "keep"
     if importlib.util.find_spec("lightgbm") is not None:
         return {**linear, "boosted trees": BoostedRanker(target=target, seed=seed, missing=kept, **shared)}
-    if importlib.util.find_spec("sklearn") is None:
+    try:
+        kinds = importlib.import_module("sklearn.ensemble")
+    except ImportError:
         return linear
-    kinds = importlib.import_module("sklearn.ensemble")
     trees = kinds.HistGradientBoostingRegressor(early_stopping=True, random_state=seed)
     return {**linear, "trees": ListRanker(target=target, regressor=trees, missing=kept, **shared)}
 
