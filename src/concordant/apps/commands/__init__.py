@@ -63,7 +63,7 @@ LONG = 1.0
 """Seconds of a command that are worth a word on how it would be faster."""
 UNCOMPILED = (
     "loops ran uncompiled: pip install 'concordant[fast]' (Numba, 207 MB) compiles them, which makes rank, audit and "
-    "report 2 to 3 times as fast on a leaderboard, boosted trees and long lists 10 times"
+    "report of a leaderboard 2 to 3 times as fast"
 )
 LONGEST = 2000
 """Characters of a message: what a broken file holds can be of any length."""
