@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ import pyarrow.parquet
 import pytest
 
 import concordant as cc
-from spark_session import alone
+from spark_cluster import home
+from spark_session import QUICK, alone
 
 pytestmark = alone
+FASTER = "".join(f"spark.{who}.defaultJavaOptions {QUICK}\n" for who in ("driver", "executor"))
 PROGRAM = Path(__file__).parents[1] / "spark_cluster.py"
 
 
@@ -47,6 +50,8 @@ def test_a_killed_executor_changes_nothing(log: Path, tmp_path: Path) -> None:
     assert facts["killed"] in facts["lost"], facts
     assert facts["ranking tasks before"] > 0, "the executor was to die in the middle"
     assert facts["failed tasks"] > 0
+    assert facts["speculative tasks"] > 0
+    assert facts["speculated rows"] == [len(cc.rank(cc.read(log), "borda", interval="none"))] * 3  # none twice
     for each in facts["drawn kills"]:  # counting, writing, fitting: the same answer, or an error and no output
         assert each["became"] == "equal" or each["became"].startswith("error: "), each
     # whether a drawn kill comes before its work is done depends on the machine; the one above is certain
@@ -55,3 +60,54 @@ def test_a_killed_executor_changes_nothing(log: Path, tmp_path: Path) -> None:
     assert ours.drop(["score", "lower", "upper"]).to_pylist() == theirs.drop(["score", "lower", "upper"]).to_pylist()
     for name in ("score", "lower", "upper"):
         np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), rtol=0, atol=1e-10)
+
+
+def test_what_executors_lack_is_told_before_the_work(log: Path, tmp_path: Path) -> None:
+    """Executors whose Python has nothing, and too little memory: one sentence that names all of it, no traceback."""
+    venv.create(tmp_path / "bare", with_pip=False)
+    bare = tmp_path / "bare" / "bin" / "python"
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(f"spark.executor.pyspark.memory 600m\n{FASTER}")
+    environment = {**os.environ, "PYSPARK_PYTHON": str(bare), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment |= {"SPARK_HOME": str(home(tmp_path)), "SPARK_CONF_DIR": str(tmp_path / "conf")}
+    done = subprocess.run(
+        [sys.executable, "-m", "concordant", "rank", str(log), "--engine", "spark", "--master", "local-cluster[2,1,1024]"],
+        capture_output=True, text=True, timeout=600, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0 and done.stdout == ""
+    assert done.stderr.startswith("error: Spark: on the executors their Python (") and done.stderr.count("\n") == 1
+    assert f"their Python ({bare}) has no " in done.stderr
+    assert "numpy, scipy, pyarrow, pandas, duckdb" in done.stderr and "PYSPARK_PYTHON" in done.stderr
+    assert "a task has 600 MiB for Python, which takes 1,024 or more: raise spark.executor.pyspark.memory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.7 than that in driver: 3.11, PySpark",
+            "the executors run Python 3.7, and this is Python ",
+        ),
+        (
+            'java.io.IOException: Cannot run program "env/bin/python": error=2, No such file or directory',
+            "the executors cannot run 'env/bin/python' as their Python: set PYSPARK_PYTHON",
+        ),
+        (
+            "Traceback …\nModuleNotFoundError: No module named 'concordant.ranking'\n\n\tat org.apache.spark",
+            "the executors' Python has no package concordant: install",
+        ),
+        (
+            "PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be installed; however, it was not found.",
+            "the executors' Python has no package pyarrow: install",
+        ),
+    ],
+)
+def test_what_workers_lack_by_what_spark_says(said: str, sentence: str) -> None:
+    """Where nobody was asked (a local master) the task that fails says it."""
+    from pyspark.errors import PySparkException
+
+    from concordant.apps.spark.telling import told
+
+    with pytest.raises(cc.Unavailable) as caught, told("log"):
+        raise PySparkException(said)
+    assert str(caught.value).startswith(f"log: Spark: {sentence}") and "\n" not in str(caught.value)

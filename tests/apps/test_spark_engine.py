@@ -18,7 +18,7 @@ from concordant.apps.commands import main
 from concordant.errors import InputError, UsageError
 from concordant.io.layouts import Reading
 from concordant.io.read import read, read_log
-from spark_session import spark_tests
+from spark_session import classic, spark_tests
 
 pytestmark = spark_tests
 
@@ -392,7 +392,7 @@ def test_nothing_is_left_in_the_session(spark: Any, tmp_path: Path) -> None:
     read(path, engine=spark)
     read(spark.createDataFrame(votes()))
     assert (spark.conf.getAll, [table.name for table in spark.catalog.listTables()]) == before
-    assert not spark.sparkContext._jsc.sc().isStopped()
+    assert spark.range(3).count() == 3
 
 
 @pytest.mark.usefixtures("spark")
@@ -402,6 +402,7 @@ def test_names_that_spark_would_not_read(tmp_path: Path) -> None:
         read(path, engine="spark")
 
 
+@classic
 def test_an_active_session_is_used_as_it_is(spark: Any) -> None:
     from concordant.io.engines.spark_session import session
 
