@@ -70,15 +70,18 @@ def test_what_executors_lack_is_told_before_the_work(log: Path, tmp_path: Path) 
     (tmp_path / "conf" / "spark-defaults.conf").write_text(f"spark.executor.pyspark.memory 600m\n{FASTER}")
     environment = {**os.environ, "PYSPARK_PYTHON": str(bare), "SPARK_LOCAL_IP": "127.0.0.1"}
     environment |= {"SPARK_HOME": str(home(tmp_path)), "SPARK_CONF_DIR": str(tmp_path / "conf")}
+    command = ("rank", str(log), "--engine", "spark", "--master", "local-cluster[2,1,1024]")
     done = subprocess.run(
-        [sys.executable, "-m", "concordant", "rank", str(log), "--engine", "spark", "--master", "local-cluster[2,1,1024]"],
+        [sys.executable, "-m", "concordant", *command],
         capture_output=True, text=True, timeout=600, env=environment, check=False,
     )  # fmt: skip
     assert done.returncode != 0 and done.stdout == ""
     assert done.stderr.startswith("error: Spark: on the executors their Python (") and done.stderr.count("\n") == 1
     assert f"their Python ({bare}) has no " in done.stderr
     assert "numpy, scipy, pyarrow, pandas, duckdb" in done.stderr and "PYSPARK_PYTHON" in done.stderr
-    assert "a task has 600 MiB for Python, which takes 1,024 or more: raise spark.executor.pyspark.memory" in done.stderr
+    assert (
+        "a task has 600 MiB for Python, which takes 1,024 or more: raise spark.executor.pyspark.memory" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,7 @@ def test_what_executors_lack_is_told_before_the_work(log: Path, tmp_path: Path) 
             "the executors' Python has no package concordant: install",
         ),
         (
-            "PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be installed; however, it was not found.",
+            "PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be installed; however, it is not",
             "the executors' Python has no package pyarrow: install",
         ),
     ],

@@ -105,8 +105,8 @@ def session(
 def parallelism(session: SparkSession) -> int:
     """Return how many tasks run side by side; of a session of Spark Connect what its server cuts a range into."""
     if is_connect(session):
-        last = session.range(1 << 10).agg(fn.max(fn.spark_partition_id())).first()
-        return int(last[0]) + 1
+        parts = session.range(1 << 10).select(fn.spark_partition_id().alias("part"))
+        return int(parts.agg(fn.max("part")).first()[0]) + 1
     return int(session.sparkContext.defaultParallelism)
 
 
