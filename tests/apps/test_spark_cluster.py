@@ -15,12 +15,19 @@ import pyarrow.parquet
 import pytest
 
 import concordant as cc
-from spark_cluster import home
-from spark_session import QUICK, alone
+from spark_session import alone
 
 pytestmark = alone
-FASTER = "".join(f"spark.{who}.defaultJavaOptions {QUICK}\n" for who in ("driver", "executor"))
 PROGRAM = Path(__file__).parents[1] / "spark_cluster.py"
+LACKING = """
+import sys
+from pathlib import Path
+from running import exit_status
+from spark_cluster import cluster
+
+cluster(Path(sys.argv[1]), {"spark.executor.pyspark.memory": "600m"})
+sys.exit(exit_status("rank", sys.argv[2], "--engine", "spark"))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,22 +73,18 @@ def test_what_executors_lack_is_told_before_the_work(log: Path, tmp_path: Path) 
     """Executors whose Python has nothing, and too little memory: one sentence that names all of it, no traceback."""
     venv.create(tmp_path / "bare", with_pip=False)
     bare = tmp_path / "bare" / "bin" / "python"
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "spark-defaults.conf").write_text(f"spark.executor.pyspark.memory 600m\n{FASTER}")
-    environment = {**os.environ, "PYSPARK_PYTHON": str(bare), "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment |= {"SPARK_HOME": str(home(tmp_path)), "SPARK_CONF_DIR": str(tmp_path / "conf")}
-    command = ("rank", str(log), "--engine", "spark", "--master", "local-cluster[2,1,1024]")
+    here = os.pathsep.join([str(PROGRAM.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYSPARK_PYTHON": str(bare), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": here}
     done = subprocess.run(
-        [sys.executable, "-m", "concordant", *command],
-        capture_output=True, text=True, timeout=600, env=environment, check=False,
+        [sys.executable, "-c", LACKING, str(tmp_path), str(log)],
+        capture_output=True, text=True, timeout=900, env=environment, check=False,
     )  # fmt: skip
-    assert done.returncode != 0 and done.stdout == ""
-    assert done.stderr.startswith("error: Spark: on the executors their Python (") and done.stderr.count("\n") == 1
-    assert f"their Python ({bare}) has no " in done.stderr
-    assert "numpy, scipy, pyarrow, pandas, duckdb" in done.stderr and "PYSPARK_PYTHON" in done.stderr
-    assert (
-        "a task has 600 MiB for Python, which takes 1,024 or more: raise spark.executor.pyspark.memory" in done.stderr
-    )
+    assert done.returncode != 0 and done.stdout == "" and "Traceback" not in done.stderr, done.stderr
+    (said,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]  # Java may have its say
+    assert said.startswith("error: Spark: on the executors their Python (")
+    assert f"their Python ({bare}) has no " in said
+    assert "numpy, scipy, pyarrow, pandas, duckdb" in said and "PYSPARK_PYTHON" in said
+    assert "a task has 600 MiB for Python, which takes 1,024 or more: raise spark.executor.pyspark.memory" in said
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,11 @@ def told(log: Log) -> Iterator[None]:
         said = chain(error)
         if lack := lacking(said):
             raise Unavailable(f"{log.name}: Spark: {lack}") from None
+        if "PARQUET_TYPE_ILLEGAL" in said and "NANOS" in said:
+            raise InputError(
+                f"{log.name}: holds times in nanoseconds, for which spark.sql.legacy.parquet.nanosAsLong has to be true "
+                "in the session"
+            ) from None
         ours = re.findall(r"concordant\.errors\.InputError: (.+)", said)
         if ours:
             raise Unread(f"{log.name}: {ours[-1].strip()}") from None

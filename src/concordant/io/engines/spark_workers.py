@@ -30,7 +30,7 @@ def wanting(found: Sequence[Mapping[str, Any]], ours: str) -> list[str]:
     >>> wanting([{"python": "/bin/python", "lacks": ["scipy"], "concordant": "", "memory": 0}], "0.9")[0][:58]
     'their Python (/bin/python) has no scipy: install concordan'
     """
-    said = {}
+    said: dict[str, None] = {}
     for each in found:
         lacks, theirs, memory = each["lacks"], each["concordant"], each["memory"]
         if lacks:
