@@ -271,8 +271,8 @@ class JudgedQueries:
 
         Without ``look`` only all rows are counted, and a task that meets a query it cannot hold ends with TooLarge.
         """
-        check_workers(self.session)
         with told(self.name):
+            check_workers(self.session)
             total, largest = self._sizes() if look else (self.frame.count(), 0)
             if total == 0:
                 raise InputError(f"{self.name}: there are no rows")
@@ -462,7 +462,8 @@ class Table:
                 f"DataFrames), not {log.format}; write them as Parquet"
             )
         log = open_log(log, session, None, None).log
-        check_workers(session)
+        with told(log.name):
+            check_workers(session)
         roles = {f"c{place}": column for place, column in enumerate(log.columns)}
         return cls(raw_frame(log, roles, session), tuple(log.columns), log.name)
 

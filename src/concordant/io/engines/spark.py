@@ -162,8 +162,8 @@ def told(log: Log) -> Iterator[None]:
             raise Unavailable(f"{log.name}: Spark: {lack}") from None
         if "PARQUET_TYPE_ILLEGAL" in said and "NANOS" in said:
             raise InputError(
-                f"{log.name}: holds times in nanoseconds, for which spark.sql.legacy.parquet.nanosAsLong has to be true "
-                "in the session"
+                f"{log.name}: holds times in nanoseconds, for which spark.sql.legacy.parquet.nanosAsLong has to be "
+                "true in the session"
             ) from None
         ours = re.findall(r"concordant\.errors\.InputError: (.+)", said)
         if ours:

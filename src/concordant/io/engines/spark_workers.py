@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +15,12 @@ from pyspark.sql import functions as fn
 from concordant.errors import Unavailable
 from concordant.io.engines.spark import FAILURES, HOW, chain, lacking
 from concordant.io.engines.spark_session import is_connect, parallelism
+
+resource: Any
+try:
+    import resource
+except ImportError:  # not on every system
+    resource = None
 
 NEEDED = ("concordant", "numpy", "scipy", "pyarrow", "pandas", "duckdb")
 """Packages that tasks import; beside them Numba, where it is here."""
@@ -47,6 +54,21 @@ def wanting(found: Sequence[Mapping[str, Any]], ours: str) -> list[str]:
     return list(said)
 
 
+def _probe(names: Sequence[str]) -> Callable[[int], str]:
+    """Return what a worker is asked: plain Python, sent whole, as nothing of concordant may be there to run it."""
+
+    def look(_: int) -> str:
+        try:
+            ours = version("concordant")
+        except PackageNotFoundError:
+            ours = ""
+        lacks = [name for name in names if find_spec(name) is None]
+        memory = 0 if resource is None else max(resource.getrlimit(resource.RLIMIT_AS)[0], 0) >> 20
+        return json.dumps({"python": sys.executable, "lacks": lacks, "concordant": ours, "memory": memory})
+
+    return look
+
+
 def check_workers(session: SparkSession) -> None:
     """Ask the workers of a cluster, once for each session, whether tasks can run there.
 
@@ -60,32 +82,8 @@ def check_workers(session: SparkSession) -> None:
     if who in _asked:
         return
     names = [*NEEDED, *(["numba"] if find_spec("numba") else [])]
-
-    def look(_: int) -> str:  # plain Python, sent whole: nothing of concordant is imported to run it
-        import importlib.metadata
-        import importlib.util
-        import json
-        import sys
-
-        def there(name: str) -> bool:
-            return importlib.util.find_spec(name) is not None
-
-        try:
-            import resource
-
-            memory = resource.getrlimit(resource.RLIMIT_AS)[0]
-        except ImportError:
-            memory = -1
-        try:
-            ours = importlib.metadata.version("concordant")
-        except importlib.metadata.PackageNotFoundError:
-            ours = ""
-        lacks = [name for name in names if not there(name)]
-        said = {"python": sys.executable, "lacks": lacks, "concordant": ours, "memory": max(memory, 0) >> 20}
-        return json.dumps(said)
-
     parts = min(parallelism(session), MANY)
-    asking = fn.udf(look, "string", useArrow=False)
+    asking = fn.udf(_probe(names), "string", useArrow=False)
     try:
         rows = session.range(0, parts, 1, parts).select(asking("id").alias("said")).distinct().collect()
     except FAILURES as error:
