@@ -44,9 +44,8 @@ def test_spark_gives_the_truth(spark: Any, case: Case, tmp_path: Path) -> None:
 
 PLACES = re.compile(r" \((?:(?:line|row) \d|\d[\d,]* rows?).*?\)(?=[.;])")
 """Where the rows to blame stand, which have numbers in memory only, and which values they hold."""
-ONE_EACH = {
-    next((word for word in case.truth if word[:3] not in ("lin", "row")), ""): case for case in CASES if case.refused
-}
+BY_TASKS = ("beyond 9", "add up", "real number of", "not an integer", "not a number", "not finite", "have no count")
+ONE_EACH = {words: next(case for case in CASES if case.refused and words in " ".join(case.truth)) for words in BY_TASKS}
 
 
 def ranked_by_tasks(source: Path, spark: Any, options: dict[str, Any]) -> Any:

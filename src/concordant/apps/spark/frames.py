@@ -259,7 +259,7 @@ class JudgedQueries:
             if not 2 * alone >= queries >= LEAST:
                 return False
             items = self.frame.select(fn.explode(fn.array(one, other)).alias("item")).distinct().count()
-        return 2 * items <= 3 * queries
+        return bool(2 * items <= 3 * queries)
 
     @property
     def _sides(self) -> tuple[str, str]:
