@@ -104,40 +104,11 @@ def cluster(folder: Path, more: Mapping[str, str] | None = None) -> Any:
         "spark.eventLog.dir": f"file:{folder / 'events'}",
         "spark.log.level": "ERROR",
         "spark.ui.showConsoleProgress": "false",
-        "spark.speculation": "true",  # as eager as can be: a task twice as slow as others is begun again
-        "spark.speculation.interval": "50ms",
-        "spark.speculation.multiplier": "1.1",
-        "spark.speculation.quantile": "0.3",
-        "spark.speculation.minTaskRuntime": "50ms",
-        "spark.speculation.efficiency.enabled": "false",
     }
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("concordant tests")
     for name, value in {**settings, **(more or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
-
-
-def speculated(judged: Any, folder: Path) -> list[int]:
-    """Write a ranking whose first task is slow until it is begun again; return the rows told and the rows there."""
-    import pyarrow.parquet
-
-    from concordant.apps.spark.ranking import ranked, write_ranking
-
-    frame = ranked(judged, "borda", interval="none")
-
-    def slow(batches: Any) -> Any:
-        import time
-
-        from pyspark import TaskContext
-
-        yield from batches
-        task = TaskContext.get()
-        if task.partitionId() == 0 and task.attemptNumber() == 0:
-            time.sleep(20)
-
-    number, _ = write_ranking(frame.mapInArrow(slow, frame.schema), judged, str(folder / "speculated"))
-    there = pyarrow.parquet.read_table(folder / "speculated")
-    return [number, len(there), len(there.group_by(["query", "item"]).aggregate([]))]
 
 
 def main(log: str, ranking: str, folder: Path, kills: int = 0, seed: int = 0) -> dict[str, Any]:
@@ -154,7 +125,6 @@ def main(log: str, ranking: str, folder: Path, kills: int = 0, seed: int = 0) ->
     board = ranking_of(ranked(judged, "bradley-terry", interval="hessian"), judged, "bradley-terry", "hessian", 0.95)
     killer.join(1)
     write(board.to_arrow(), ranking)
-    rows = speculated(judged, folder)
     drawn = drawn_kills(session, log, folder, executors, kills, seed)
     session.stop()
     told = events(folder / "events")
@@ -167,8 +137,6 @@ def main(log: str, ranking: str, folder: Path, kills: int = 0, seed: int = 0) ->
         "ranking tasks before": killer.before,
         "lost": removed,
         "drawn kills": drawn,
-        "speculated rows": rows,
-        "speculative tasks": sum(event["Task Info"]["Speculative"] for event in ended),
         "failed tasks": sum(event["Task End Reason"]["Reason"] != "Success" for event in ended),
     }
 

@@ -57,8 +57,6 @@ def test_a_killed_executor_changes_nothing(log: Path, tmp_path: Path) -> None:
     assert facts["killed"] in facts["lost"], facts
     assert facts["ranking tasks before"] > 0, "the executor was to die in the middle"
     assert facts["failed tasks"] > 0
-    assert facts["speculative tasks"] > 0
-    assert facts["speculated rows"] == [len(cc.rank(cc.read(log), "borda", interval="none"))] * 3  # none twice
     for each in facts["drawn kills"]:  # counting, writing, fitting: the same answer, or an error and no output
         assert each["became"] == "equal" or each["became"].startswith("error: "), each
     # whether a drawn kill comes before its work is done depends on the machine; the one above is certain
