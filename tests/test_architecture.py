@@ -121,7 +121,9 @@ EXTRAS = {
     "apps/spark": ("pyspark", "py4j"),
     "apps/serve": ("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_core"),
     "apps/export/onnx.py": ("onnx", "skl2onnx", "sklearn"),
-    **dict.fromkeys((f"io/engines/spark{name}.py" for name in ("", "_session", "_sources")), ("pyspark", "py4j")),
+    **dict.fromkeys(
+        (f"io/engines/spark{name}.py" for name in ("", "_session", "_sources", "_workers")), ("pyspark", "py4j")
+    ),
     "apps/reproduction/cifar.py": ("torch",),
 }
 """Rooms and files that an extra is for, and what they may import: nothing else imports these rooms."""
