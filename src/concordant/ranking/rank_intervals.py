@@ -57,6 +57,16 @@ class RankIntervals:
     how: str
 
 
+AT_ONCE = 2_000_000
+"""Judgments (or pairs of a list) of which it is decided together what is drawn."""
+
+
+def share_of(batch: Batch) -> float:
+    """Return how many times as many judgments are decided on together: a batch may be made smaller to save memory."""
+    work = batch.prefs.work
+    return max(float(min(AT_ONCE, work.sum()) / max(work[batch.query].sum(), 1)), 1.0)
+
+
 def rank_intervals(
     batch: Batch,
     scores: Scores,
@@ -86,7 +96,7 @@ def rank_intervals(
         batch, scores, gauge, intervals.standard_error, certain, level=level, freedom=freedom
     )
     chosen = np.flatnonzero((size <= PAIRWISE) & (size > 1))
-    drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS <= WORK
+    drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS * share_of(batch) <= WORK
     meat = Meat.of(batch, curvature) if intervals.method == "sandwich" else None
     units = Units.of(batch, curvature, gauge)
     part = np.flatnonzero(np.isin(units.graph, chosen) & ~far_units(units, curvature))

@@ -159,6 +159,11 @@ class Options:
         """Whether one of these options was given."""
         return not self._way.given.isdisjoint(names)
 
+    def bound(self) -> str | None:
+        """Return the memory that this process may hold, where it was said; on Spark it is that of other processes."""
+        known = vars(self)
+        return None if known.get("engine") == "spark" or known.get("master") else known.get("memory_limit")
+
     def say(self, event: str, message: str, **more: Any) -> None:
         """Say a line on stderr, unless --quiet."""
         if not self.quiet:
