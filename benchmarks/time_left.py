@@ -1,9 +1,10 @@
 """``python -m benchmarks.time_left [CASE …]``: is the time that a command says is left the time that it then takes?
 
-Each case runs one command in a process of its own, whose clock is that of its processor (a machine that others use, too,
-changes nothing then). Five times a second it is written down for how long the command has gone on and what a terminal
-would say is left. Of all statements from a tenth of the whole on, the worst factor between what was said and what it
-then took counts, and for which share of that time anything was said. A second more or less, as times are shown, is none.
+Each case runs one command in a process of its own, whose clock is that of its processor (that others use the machine,
+too, changes nothing then). Five times a second it is written down for how long the command has gone on and what a
+terminal would say is left. Of all statements from a tenth of the whole on, the worst factor between what was said and
+what it then took counts, and for which share of that time anything was said. A second more or less, as times are shown,
+is none.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ CASES: dict[str, Case] = {
     "tree": lambda at: ["tree", votes(at, 1, 30, 200_000, 50), "--by", "worker"],
     "score": lambda at: ["score", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
-    "reproduce": lambda at: ["reproduce", "fig2", "--quick", "--output", "found"],
+    "reproduce": lambda _: ["reproduce", "fig2", "--quick", "--output", "found"],
 }  # fmt: skip
 
 
@@ -187,7 +188,7 @@ def watched(name: str, keep: str | None = None) -> dict[str, Any]:
     """Run a case; return its seconds, the worst factor, the share of the time in which something was said."""
     with tempfile.TemporaryDirectory(prefix="concordant-left-") as folder:
         at = Path(folder)
-        asked = [one for one in CASES[name](at)]
+        asked = CASES[name](at)
         told = at / "told.json"
         code = f"import sys; sys.argv = {[str(told), *asked]!r}\n{WATCHED}"
         single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -224,7 +225,9 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", help="a part of their names; none: all")
     parser.add_argument("--keep", help="folder for what was said")
     options = parser.parse_args()
-    print("| command | seconds | said in | beyond 1.5 | worst factor | (at, said, then took) |\n|---|---|---|---|---|---|")
+    print(
+        "| command | seconds | said in | beyond 1.5 | worst factor | (at, said, then took) |\n|---|---|---|---|---|---|"
+    )
     for number, name in enumerate(CASES):
         if not options.cases or any(one in name for one in options.cases):
             try:
@@ -232,11 +235,8 @@ def main() -> None:
             except RuntimeError as problem:
                 print(problem, flush=True)
                 continue
-            print(
-                f"| {name} | {row['seconds']} | {row['share']:.0%} | {row['beyond']:.0%} | {row['worst']} | {row['at']} "
-                f"| {row['error']}",
-                flush=True,
-            )
+            said = [name, row["seconds"], f"{row['share']:.0%}", f"{row['beyond']:.0%}", row["worst"], row["at"]]
+            print("|", " | ".join(map(str, said)), "|", row["error"], flush=True)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,8 @@ def bounded(size: str | None, told: Callable[[str], object] = lambda _: None) ->
     if most < least:
         raise UsageError(
             Setting("memory_limit", size),
-            f" cannot be held: the program itself takes about {said(least - ENGINE)}; give it {said(least + 5e6)} or more",
+            f" cannot be held: the program itself takes about {said(least - ENGINE)}; "
+            f"give it {said(least + 5e6)} or more",
         )
     token = _LIMIT.set(_Bound(size, most, told))
     try:
@@ -138,7 +139,7 @@ def engine_share(size: str | None, threads: int | None) -> tuple[str | None, int
 
 
 def at_once(usual: float, each: float) -> float:
-    """Return how much may be worked on at a time, where ``each`` takes so many bytes: ``usual``, or what there is room for.
+    """Return how much may be worked on at a time, where each takes so many bytes: ``usual``, or what there is room for.
 
     >>> at_once(1000, 8)
     1000

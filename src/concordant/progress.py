@@ -29,6 +29,8 @@ __all__ = ["Listener", "Stage", "Told", "expect", "listen", "listener", "stage",
 T = TypeVar("T")
 SURE = 0.5
 """Seconds of a stage before which its speed says nothing."""
+FEW = 10
+"""Steps of which the first one tells how long the others take."""
 clock = time.monotonic
 """What time is measured by."""
 
@@ -37,8 +39,8 @@ class Stage:
     """One piece of work that is going on: what is done, how much of it, since when.
 
     ``stage(k)`` has done k more; ``stage.reach(done, total)`` says where the work is. Both may be called from any
-    thread. ``stage.parts`` names the pieces of work inside it that take time, and the seconds that each takes on a usual
-    machine, None where that is not known.
+    thread. ``stage.parts`` names the pieces of work inside it that take time, and the seconds that each takes on a
+    usual machine, None where that is not known.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Stage:
 
     def _mark(self, step: float | None) -> None:
         """Take note of when so much was done."""
-        self.step = self.step if step is None else step
+        self.step = (self.done - self._last[0] or self.step) if step is None else step
         self._last = (self.done, self.seconds)
         if self.done > 0 and not self._first[0]:
             self._first = self._last
@@ -104,8 +106,8 @@ class Stage:
         """Seconds that are left; None where nothing can be said yet.
 
         The rest of equal steps goes as those that are done, but for the first, which may have been spent on setting
-        out. Of parts each takes its usual seconds times the factor by which those so far, and half a second, took longer
-        or shorter than theirs; nothing is said while one is to come of which nobody knows how long it takes.
+        out. Of parts each takes its usual seconds times the factor by which those so far, and half a second, took
+        longer or shorter than theirs; nothing is said while one is to come of which nobody knows how long it takes.
         """
         if self.parts is not None:
             return self._of_parts(self.parts, self.inside)
@@ -118,6 +120,8 @@ class Stage:
         (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, seconds)
         if last > 0:
             steady = first and last - first >= first and at > then
+            if not steady and last * FEW < (self.total or 0.0):  # one of many, perhaps with what led up to it
+                return None
             rate = (at - then) / (last - first) if steady else at / last
         elif inside is not None and within is not None:
             rate = (inside.seconds + within) / self.step
@@ -132,7 +136,9 @@ class Stage:
     def _of_parts(self, parts: Mapping[str, float | None], inside: Stage | None) -> float | None:
         now = inside if inside is not None and inside.what in parts else None
         spent = [(self._took[name], usual) for name, usual in parts.items() if usual and name in self._took]
-        to_come = [usual for name, usual in parts.items() if name not in self._took and (now is None or now.what != name)]
+        to_come = [
+            usual for name, usual in parts.items() if name not in self._took and (now is None or now.what != name)
+        ]
         within = None if now is None else now.remaining
         if now is not None and within is not None and (usual := parts[now.what]):
             spent.append((now.seconds + within, usual))
@@ -140,6 +146,8 @@ class Stage:
         if now is not None and within is None:
             if (usual := parts[now.what]) is None:
                 return None
+            at_least = SURE + now.seconds + sum(took for took, _ in spent)
+            factor = max(factor, at_least / (SURE + usual + sum(usual for _, usual in spent)))
             within = max(factor * usual - now.seconds, 0.0)
         known = [usual for usual in to_come if usual is not None]
         return None if len(known) < len(to_come) else (within or 0.0) + factor * sum(known)
@@ -234,8 +242,8 @@ def stage(
     """Say that a piece of work goes on inside the ``with``; ``total`` is how much of it there is, where that is known.
 
     What is yielded says how far it is: ``advance(k)``, or ``advance.reach(done)``. ``step``: how much the first step
-    does; ``even``: whether equal steps take about equal times. ``parts``: the stages inside it that take time, each with
-    the seconds that it takes on a usual machine.
+    does; ``even``: whether equal steps take about equal times. ``parts``: the stages inside it that take time, each
+    with the seconds that it takes on a usual machine.
     """
     heard = _LISTENER.get()
     if heard is None:
@@ -267,8 +275,8 @@ def steps(
 ) -> Iterator[T]:
     """Yield each of the pieces, and say how many are done, where there are several.
 
-    ``total`` is their number, where they do not know it themselves; ``costs``: what each takes beside the others; ``even``: False,
-    that is not known.
+    ``total`` is their number, where they do not know it themselves; ``costs``: what each takes beside the others;
+    ``even``: False, that is not known.
 
     >>> list(steps("squares", [1, 2]))
     [1, 2]

@@ -107,7 +107,9 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         f"    time.sleep(30)\naudit.{code} = slow\nmain()",
     )
     asked = ["audit", str(tmp_path / "votes.parquet"), "-o", str(out), "--keep-partial"]
-    done = subprocess.run([sys.executable, "-c", script, *asked], capture_output=True, text=True, timeout=25, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *asked], capture_output=True, text=True, timeout=25, check=False
+    )
     assert (done.returncode, out.exists()) == (130, False)
 
 

@@ -89,7 +89,9 @@ def test_what_cannot_be_held_is_said_once_with_a_figure() -> None:
         needs(1e6, "few")
         needs(20e9, "9,900,000 distinct judgments")
         needs(19e9, "less")
-    assert told == [f"needs about {said(resident() + 20e9)}: 9,900,000 distinct judgments; the limit of 4GB cannot be held"]
+    assert told == [
+        f"needs about {said(resident() + 20e9)}: 9,900,000 distinct judgments; the limit of 4GB cannot be held"
+    ]
 
 
 def test_the_engine_gets_a_part_of_what_is_left() -> None:

@@ -70,8 +70,8 @@ def left_out(queries: pa.Table, surrogates: pa.Table) -> list[Note]:
 
 Floats = NDArray[np.float64]
 WORK, BLOCKS, LEAST = 500_000, 20, 5_000
-"""Judgments (or pairs of a list) that are audited at a time, at most; in how many blocks fewer are, and how many make one
-at least. Bounds the memory, and what an interrupted audit loses."""
+"""Judgments (or pairs of a list) that are audited at a time, at most; in how many blocks fewer are, and how many make
+one at least. Bounds the memory, and what an interrupted audit loses."""
 LARGEST = 5_000
 """Items of a query up to which an eighth of the square of their number counts as work, too."""
 DRAWS = 1_000
@@ -217,7 +217,8 @@ def audited(
     """Do what ``audit`` does, for settings that are one object.
 
     ``keep``: a KeyboardInterrupt ends it with what is done: the queries that are audited, or of the first ones the
-    surrogates that are judged; ``settings["incomplete"]`` and a note say what is missing. Before there is one it is raised.
+    surrogates that are judged; ``settings["incomplete"]`` and a note say what is missing. Before there is one it goes
+    on.
     """
     if not isinstance(prefs, Preferences):
         raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")

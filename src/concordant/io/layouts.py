@@ -18,6 +18,7 @@ from concordant.io.engines.counting import Counter
 from concordant.io.forms import Columns, Form, Reading, places, some
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
+from concordant.memory import needs
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
@@ -30,7 +31,6 @@ from concordant.preferences.preferences import (
     with_cluster_columns,
 )
 from concordant.preferences.values import Reason, Reject, Verdict, say
-from concordant.memory import needs
 from concordant.progress import expect, stage
 
 __all__ = ["FORMS", "Columns", "Form", "Reading", "find_layout"]

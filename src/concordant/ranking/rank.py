@@ -291,10 +291,15 @@ def rank(
     most = max((float(prefs.work[codes].sum()) for codes in blocks), default=0.0)
     rows = int(prefs.member_groups.sizes.sum())
     what = f"{most:,.0f} {'pairs' if isinstance(prefs, Lists) else 'distinct judgments'} at a time"
-    needs(_each(prefs) * most + BYTES_OF_ROW * rows, what + (f", {counted(rows, 'rows')} of the ranking" if rows > most else ""))
+    needs(
+        _each(prefs) * most + BYTES_OF_ROW * rows,
+        what + (f", {counted(rows, 'rows')} of the ranking" if rows > most else ""),
+    )
     for codes in steps("ranking queries", blocks, costs=[float(prefs.work[codes].sum()) for codes in blocks]):
         batch = Batch.whole(prefs, codes)
-        with stage("ranking queries" if len(blocks) == 1 else "", parts=PARTS | {"fit of the model": 0.1 + 3e-4 * len(codes)}):
+        with stage(
+            "ranking queries" if len(blocks) == 1 else "", parts=PARTS | {"fit of the model": 0.1 + 3e-4 * len(codes)}
+        ):
             with stage("scores"):
                 scores = member.function(batch, **options)
             linked = member.links(batch, options.get("ties"))

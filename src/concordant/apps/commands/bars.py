@@ -50,7 +50,8 @@ def drawn() -> Iterator[tuple[Callable[[tuple[Stage, ...]], object], float]]:
     def bars(stages: tuple[Stage, ...]) -> None:
         left = [stages[0].remaining] if stages else []  # of all that is to be done: it stands in the first line
         found = [
-            line_of(what, one, console.width - 1, utf, left=left.pop() if left else False) for what, one in rows_of(stages)
+            line_of(what, one, console.width - 1, utf, left=left.pop() if left else False)
+            for what, one in rows_of(stages)
         ]
         live.update(Group(*found), refresh=True)
 
@@ -73,7 +74,7 @@ def rows_of(stages: tuple[Stage, ...]) -> list[tuple[str, Stage]]:
 
 
 def line_of(
-    what: str, one: Stage, width: int, utf: bool = True, *, bar: bool = True, left: float | None | Literal[False] = None
+    what: str, one: Stage, width: int, utf: bool = True, *, bar: bool = True, left: float | Literal[False] | None = None
 ) -> Text:
     """Return one line of at most ``width`` columns; words give way to numbers. ``left``: False, it stands elsewhere.
 

@@ -63,7 +63,6 @@ from concordant.apps.commands.store_options import (
 from concordant.apps.commands.tree_options import TreeOptions
 from concordant.auditing.settings import AuditSettings
 from concordant.losses.names import METRICS
-from concordant.memory import bounded
 from concordant.ranking.names import INTERVALS, STRUCTURES
 
 NONE = click.IntRange(min=0)
@@ -279,9 +278,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
         "-o",
     )
     edges: str | None = option("F", "Write every net preference and how sure its direction is to F.")
-    keep_partial: bool = flag(
-        "Interrupted (Ctrl-C, SIGTERM), write what is done, marked as incomplete; a second signal ends it at once."
-    )
+    keep_partial: bool = flag("Interrupted (Ctrl-C, SIGTERM), write what is done, marked as incomplete.")
     seed: int = option(None, SEED, default=0)
     rows: int = option(None, "Queries in the table on a terminal.", default=20, type=ONE)
 
@@ -597,8 +594,6 @@ def command_of(name: str) -> click.Command:
     file, *_, function = [*name.split(), *name.split()]
 
     def run(options: Any) -> None:
-        module = importlib.import_module(f"concordant.apps.commands.{file}")
-        with bounded(options.bound(), lambda text: options.say("note", text, code="memory")):
-            getattr(module, function)(options)
+        options.within_memory(getattr(importlib.import_module(f"concordant.apps.commands.{file}"), function))
 
     return command(name, OPTIONS[name], run, RULES)

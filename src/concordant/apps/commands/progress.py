@@ -99,7 +99,11 @@ def _lines() -> Iterator[tuple[Show, float]]:
         known = [one for one in stages if one.total is not None]
         at = known[-1] if known else stages[-1]
         inside = [_facts(one) for one in stages]
-        say("progress", ": ".join(one.what for one in stages), **_facts(at) | {"remaining": _said(stages[0]), "stages": inside})
+        say(
+            "progress",
+            ": ".join(one.what for one in stages),
+            **_facts(at) | {"remaining": _said(stages[0]), "stages": inside},
+        )
 
     yield show, EVERY / 4
 
