@@ -117,7 +117,8 @@ def test_smaller_blocks_rank_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     prefs = cc.read(some)
     whole = cc.rank(prefs).to_arrow()
     monkeypatch.setattr(ranking, "BLOCK", 3000)
-    parts = cc.rank(prefs).to_arrow()
+    with bounded("64GB"):
+        parts = cc.rank(prefs).to_arrow()
     for name in whole.column_names:
         if name in ("score", "lower", "upper"):
             ours, theirs = (np.array(one[name].to_pylist(), float) for one in (parts, whole))

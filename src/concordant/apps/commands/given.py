@@ -164,7 +164,7 @@ class Options:
         """Do the work in the memory that this process may hold, where it was said; on Spark others hold it."""
         known = vars(self)
         size = None if known.get("engine") == "spark" or known.get("master") else known.get("memory_limit")
-        with bounded(size, lambda text: self.say("note", text, code="memory")):
+        with bounded(size, lambda text: self.say("note", text)):
             work(self)
 
     def say(self, event: str, message: str, **more: Any) -> None:
