@@ -226,7 +226,8 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "audit": READING
     | {"--surrogate": [*LOSSES, "ranknet:hinge", ":", "a:b:c"], "--ties": ["heavier", "paper"], "--exact": FLAG}
     | {"--time-limit": FLOATS, "--structure": STRUCTURES, "--order": VALUES, "--replicates": INTS, "--level": FLOATS}
-    | {"--top": INTS, "--ask": INTS, "--pool": FLAG, "--seed": INTS, "--rows": INTS, "--quiet": FLAG},
+    | {"--top": INTS, "--ask": INTS, "--pool": FLAG, "--seed": INTS, "--rows": INTS, "--quiet": FLAG}
+    | {"--keep-partial": FLAG},
     "counterexample": {"--phi": PHIS, "--items": INTS, "--within": ["low-noise", "acyclic", "any", "x"]}
     | {"--votes": INTS, "--budget": ["0", "-1", "1", "50", "x", "1e400"], "--seed": INTS},
     "ingest": READING

@@ -698,6 +698,7 @@ SAME: dict[str, dict[str, str]] = {
         "--judged-features": "names the features that are taken without it",
     },
     "audit": {
+        "--keep-partial": "nothing interrupts it",
         "--exact": "the best orders are exact without it, few items as they have",
         "--ties": "no minimiser has tied scores",
         "--structure": "every surrogate is right by it, too: the table has verdicts only",

@@ -98,7 +98,7 @@ def fit(options: FitOptions) -> None:
         told += [f"note: {note}" for note in said_of_names(source, features.names, options)]
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
-    with Progress(quiet, "learning"):
+    with Progress(quiet, "learning", {"aggregating": None}):
         if several and isinstance(features, Features) and features.query is not None:
             ranker = _best(features, judged, options)
         else:

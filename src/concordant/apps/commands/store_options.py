@@ -171,7 +171,7 @@ class CompactOptions(StoreOptions):
     """
 
     wait: float = option("SECONDS", WAIT, default=10.0, type=click.FloatRange(min=0))
-    memory_limit: str | None = option("SIZE", "Memory for merging, such as 4GB; beyond it goes to disk.")
+    memory_limit: str | None = option("SIZE", "Memory of this process, such as 4GB; what cannot be held is said.")
     threads: int | None = option(None, "Threads for merging.", type=ONE)
 
 
