@@ -143,6 +143,12 @@ def test_what_the_features_cannot_express_is_named():
     assert ranker.coef_[0] < 0
 
 
+@pytest.mark.parametrize("D", [np.zeros((0, 3)), np.zeros((2, 3)), np.zeros((2, 0))])
+def test_pairs_that_no_feature_tells_apart_are_all_broken(D):
+    found = fewest_broken(D, np.ones(len(D)))
+    assert (found.lower, found.upper, found.point.tolist()) == (len(D), len(D), [0.0] * D.shape[1])
+
+
 @pytest.mark.parametrize(("queries", "agree", "bind"), [(1, 2, 1), (2, 4, 0), (2, 5, 2)])
 def test_of_several_queries_more_have_to_agree(queries, agree, bind):
     where = np.repeat(np.arange(queries), agree)

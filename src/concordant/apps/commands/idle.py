@@ -187,6 +187,8 @@ RULES = (
          "it is about --features, which is not given"),
     Rule("report", "feature_columns", lambda at: at["model"] is not None,
          "the features of {model} are those that it was fitted on"),
+    Rule("report", "scores", lambda at: not at["audit"], "without the audit no scorer is held against anything",
+         "leave out --no-audit"),
     Rule("report", "unsafe_load_pickle", lambda at: at["model"] is None, "it is about --model, which is not given"),
     Rule("serve", "feature_item feature_query", lambda at: at["features"] is None and at["judged_features"] is None,
          "it names a column of --features, which is missing"),

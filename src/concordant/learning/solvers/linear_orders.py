@@ -127,7 +127,7 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
     live = np.flatnonzero(~none)
     rows, own = D[live], weight[live].astype(np.float64)
     flat = _flat(rows)
-    if comb(len(live), flat.shape[1] - 1) <= RAYS:
+    if comb(len(live), max(flat.shape[1] - 1, 0)) <= RAYS:
         cost, inner = _by_rays(rows @ flat, own)
         return Fewest(cost + fixed, cost + fixed, flat @ inner, _broken(D, flat @ inner))
     points = [_elastic(rows, own), *([] if start is None else [start])]
