@@ -274,7 +274,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "scores": ("output", "pairs", "averages", "plot"),
     "judges": ("output", "ranking", "per_vote"),
     "axioms": ("output",),
-    "camps": ("output", "members"),
+    "camps": ("output", "members", "model"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),

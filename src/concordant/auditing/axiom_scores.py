@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
+from concordant.learning.annotators.scorers import FoundScorer
 from concordant.learning.features.matrix import Features, align
 from concordant.learning.rankers.estimator import LinearRanker, Ranker
 from concordant.learning.rankers.validation import rows_of
@@ -44,14 +45,15 @@ def scored_nodes(scorer: Any, prefs: Preferences, batch: Batch, features: Any) -
     read = None if features is None else rows_of(features, "keep")[0]
     row = None if read is None else align(read, prefs).row
     Z = None if read is None or row is None else _numbers(read, row)
-    ranker = scorer if isinstance(scorer, Ranker) else None
+    own = isinstance(scorer, Ranker)
+    ranker = scorer if own and not isinstance(scorer, FoundScorer) else None
     linear = isinstance(scorer, LinearRanker) and scorer.foreign_ is None
     if isinstance(scorer, Ranking):
         scorer = scorer.to_arrow().select(["query", "item", "score"])
     if hasattr(scorer, "predict"):
         if read is None or row is None:
             raise UsageError("a model scores items by their features; give features")
-        score = np.asarray(scorer.predict(read if ranker is not None else read.X), np.float64)[row]
+        score = np.asarray(scorer.predict(read if own else read.X), np.float64)[row]
     elif callable(scorer):
         if read is not None and row is not None:
             score = _returned(scorer(read.X), len(read))[row]

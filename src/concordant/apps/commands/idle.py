@@ -81,7 +81,7 @@ RULES = (
     Rule("judges report", "match these", lambda at: not at["model_judge"], "it is about a judge model",
          "add --model-judge FILE"),
     Rule("camps", "most", lambda at: at["number"] not in (None, "auto"), "--number says how many camps there are"),
-    Rule("camps", "feature_item feature_query feature_columns", lambda at: at["features"] is None,
+    Rule("camps", "model feature_item feature_query feature_columns", lambda at: at["features"] is None,
          "it is about features", "add --features F"),
     # columns of a log
     Rule("rank compare ingest store-replace evaluate explain report", "neutral", lambda at: not at["home"],
