@@ -63,13 +63,18 @@ def scored_nodes(scorer: Any, prefs: Preferences, batch: Batch, features: Any) -
             score = _returned(scorer(queries, items), len(items))
     else:
         score = _of_table(scorer, prefs, batch)
+    if np.isinf(score).any():
+        raise InputError(f"{int(np.isinf(score).sum()):,} of {len(score):,} scores are infinite")
     if np.isnan(score).all():
         raise InputError("none of the judged items has a score: are the labels of items (and queries) the same?")
     return ScoredNodes(score, read, Z, ranker, linear)
 
 
 def _returned(found: Any, size: int) -> Floats:
-    score = np.asarray(found, np.float64).reshape(-1)
+    try:
+        score = np.asarray(found, np.float64).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the scorer returned no numbers: {error}") from None
     if len(score) != size:
         raise UsageError(f"the scorer returned {len(score):,} scores for {size:,} rows")
     return score
@@ -101,8 +106,8 @@ def _of_table(scorer: Any, prefs: Preferences, batch: Batch) -> Floats:
         query = Labels.encode(columns["query"]) if "query" in columns else None
     except (TypeError, ValueError) as error:
         raise InputError(f"scores by item cannot be read: {error}") from None
-    if np.isinf(score).any():
-        raise InputError(f"{int(np.isinf(score).sum()):,} of {len(score):,} scores are infinite")
+    if not len(score):
+        raise InputError("there are no scores")
     several = query is not None and len(query[0]) > 1
     known = matched(
         query=query[0].take(query[1]) if several and query is not None else None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import Setting, UsageError, counted
+from concordant.errors import InputError, Setting, UsageError, counted
 from concordant.learning.features.matrix import Features, align
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.validation import rows_of
@@ -49,6 +49,8 @@ class Design:
         if (width := rows.X.shape[1]) > MOST:
             raise UsageError(f"{what} have up to {MOST:,} features, not {width:,}")
         found = align(rows, prefs)
+        if (rows.X[found.row] == rows.X[found.row[:1]]).all():
+            raise InputError(f"each feature has one value for all judged items: {what} of features tell none apart")
         normaliser = Normaliser(missing="raise").fit(rows.X[np.unique(found.row)], rows.names)
         return cls(batch, np.asarray(normaliser.apply(rows.X[found.row]), np.float64), normaliser, rows, named)
 

@@ -89,6 +89,18 @@ def widest(D: Floats, near: Floats | None = None) -> Widest:
         held = np.sort(np.concatenate((held, worst)))
 
 
+def excluding(D: Floats, first: Floats) -> Ints:
+    """Return rows of D that cannot all hold beside ``first``, by no w; none where D and ``first`` hold together.
+
+    Of rows that hold without ``first``, which holds without them.
+
+    >>> excluding(np.array([[0.0, 1.0], [1.0, 1.0], [-1.0, 0.0]]), np.array([[1.0, 0.0]])).tolist()
+    [2]
+    """
+    clash = widest(np.vstack((D, first))).clash
+    return clash[clash < len(D)]
+
+
 @dataclass(frozen=True, eq=False)
 class Fewest:
     """How few of some pairs a linear scorer has to break: proven from below, found from above."""
