@@ -428,6 +428,7 @@ VALUES: dict[str, list[str]] = {
     "number": ["2", "1"],
     "day": ["2026-01-31"],
     "before": ["2026-02-01"],
+    "ids": ["votes.csv"],
     "keep": ["90d", "all"],
     "excluding": ["s.store"],
     "as_of": ["2026-02-11", "2026-01-31"],

@@ -410,7 +410,8 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
             return Reading(Preferences(), total, log.name, layout.roles)
     raw = dict(found) if len(rows) <= MANY or column is not None else None
     with stage("checking rows"):
-        checked = check_comparisons(found, rows, layout, as_json=log.as_json)
+        numbered = column is not None and counter.votes.new is not None
+        checked = check_comparisons(found, rows, layout, as_json=log.as_json, numbered=numbered)
     rejects: tuple[Reject, ...] = ()
     if checked.verdict.code is not None:
         if raw is None:  # count again: the columns of a clean log are not kept for this
@@ -423,11 +424,10 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         if on_error == "raise" or checked.empty:
             raise InputError(say(log.name, rejects))
         del raw
-    if column is not None:
-        counter.votes.settle(checked.verdict.fine)
+    arguments = checked.arguments if column is None else counter.votes.settle(checked)
     pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
     with stage("adding up judgments"):
-        prefs = with_cluster_columns(counted_comparisons(**checked.arguments), layout.clusters)
+        prefs = with_cluster_columns(counted_comparisons(**arguments), layout.clusters)
     if checked.shared:
         prefs = _shared(prefs, log.name, layout)
     return Reading(prefs, total, log.name, dict(layout.roles), rejects)

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, Setting, UsageError, refuse_idle
 from concordant.learning.features.normalising import Normaliser
@@ -53,6 +52,7 @@ from concordant.learning.rankers.stopping import Regression, judged_parts
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
+from concordant.learning.scikit import check_is_fitted
 from concordant.learning.solvers.least_squares import INTERCEPTS
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
