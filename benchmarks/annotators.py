@@ -3,7 +3,8 @@
 Vicuna-80 and LLMFAO (answers to prompts, several people on a pair), PandaLM (one pair a prompt, three people: a
 control, where the usual loss is right), Arena (models without features, one person on each battle; the same battles
 beside three judge models). A text is a bag of hashed words and a few counts; ``--texts FOLDER`` writes the answers and
-``--embeddings FOLDER`` takes a row of numbers for each of them instead (NAME.npy, in that order).
+``--embeddings FOLDER`` takes a row of numbers for each of them instead (NAME.npy, in that order). Scorers are linear;
+``network`` stands before the arms whose scorer has one hidden layer, which are held against the usual loss of that.
 
 Held out are a third of the votes (of the same answers and people), of the prompts, or of the annotators, in ten splits.
 What is foretold is which side a held-out vote prefers; ties count half for each side, and not for the accuracy. What an
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit
@@ -35,17 +37,25 @@ from scipy.stats import t as student
 from sklearn.feature_extraction.text import HashingVectorizer
 
 import concordant as cc
+from concordant import torch as ct
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROOT = Path(__file__).resolve().parent.parent
 USUAL = "one vote at a time"
+NETWORK = f"network, {USUAL}"
 RIDGES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+OF_NETWORKS = (1.0, 0.3, 0.1, 0.03, 0.01)
+"""Ridges: RIDGES are per judgment too, but of features that are not brought to one size."""
 WORDS, INNER, HELD = 128, 2, 3
 """Hashed words; folds in which an arm chooses; one of so many parts is held out."""
 MOST = 2
 """Camps that are tried."""
+UNITS, STEPS, ROUNDS = 16, 60, 3
+"""Of networks: hidden units, steps of L-BFGS at most, and how often votes are aggregated and the network fitted."""
 HARM = -0.01
+CAUTIOUS = ("aggregated", "repaired", "network, aggregated")
+"""Arms that are to do no harm."""
 Key = tuple[str, str, int]
 
 
@@ -221,6 +231,8 @@ class Arm:
     """Whether the margins are log-odds as they are."""
     needs: str = ""
     """texts, or judges."""
+    beside: str = USUAL
+    """The arm that it is held against."""
 
 
 def _surrogate(loss: str) -> Callable[[Votes, Votes, Any], Floats]:
@@ -272,6 +284,29 @@ def _camps(train: Votes, test: Votes, _: Any) -> Floats:
     return np.asarray(np.log(chance) - np.log1p(-chance), np.float64)
 
 
+def _network(loss: str) -> Callable[[Votes, Votes, float], Floats]:
+    """One hidden layer on features of mean 0 and standard deviation 1, from one start, by whole batches."""
+
+    def margins(train: Votes, test: Votes, ridge: float) -> Floats:
+        assert train.X is not None
+        spread = train.X.std(axis=0)
+        X = (train.X - train.X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        prefs = train.prefs()
+        batch = cc.Batch.whole(prefs)
+        rows = np.array([int(name) for name in prefs.items.tolist()])[batch.item]
+        scorer = ct.ReluScorer(X.shape[1], UNITS)
+        if loss == "informed":
+            ct.fit_informed(scorer, X, prefs, rows=rows, ridge=ridge, rounds=ROUNDS, steps=STEPS)
+        else:
+            share = batch.judgments / batch.judgments.sum()  # a mean over all votes, of objectives that are one each
+            objective = ct.surrogate(loss, batch)
+            ct.fit(scorer, X, objective, rows=rows, weight=share, ridge=ridge, steps=STEPS)
+        with torch.no_grad():
+            return _gaps(scorer(torch.as_tensor(X)).numpy(), test)
+
+    return margins
+
+
 def _gaps(score: Floats, test: Votes) -> Floats:
     return np.asarray(score[test.winner] - score[test.loser], np.float64)
 
@@ -284,6 +319,9 @@ ARMS: dict[str, Arm] = {
     "informed": Arm(_informed, sized=True, needs="texts"),
     "distributional": Arm(_distributional, sized=True),
     "camps": Arm(_camps, sized=True, needs="judges"),
+    NETWORK: Arm(_network("ranknet"), OF_NETWORKS, needs="texts"),
+    "network, aggregated": Arm(_network("difference-graph"), OF_NETWORKS, needs="texts", beside=NETWORK),
+    "network, informed": Arm(_network("informed"), OF_NETWORKS, needs="texts", beside=NETWORK),
 }
 """Another way is another line."""
 
@@ -348,12 +386,13 @@ def measure(votes: Votes, by: str, split: int, lacking: list[str]) -> dict[str, 
 
 
 def difference(rows: list[dict[str, Any]], arm: str, what: str) -> tuple[float, float, int]:
-    """Return the mean of an arm, less the usual one's, per vote; half its 95% interval; and the number of units."""
+    """Return the mean of an arm, less that of the one beside it, per vote, half its 95% interval, how many units."""
     gap: dict[int, float] = defaultdict(float)
     size: dict[int, float] = defaultdict(float)
     for row in rows:
         counted = row["decided" if what == "right" else "votes"]
-        for unit, n, ours, usual in zip(row["units"], counted, row[arm][what], row[USUAL][what], strict=True):
+        usual_one = row[ARMS[arm].beside][what]
+        for unit, n, ours, usual in zip(row["units"], counted, row[arm][what], usual_one, strict=True):
             gap[unit] += ours - usual
             size[unit] += n
     d, n = (np.array([one[unit] for unit in gap]) for one in (gap, size))
@@ -365,7 +404,7 @@ def difference(rows: list[dict[str, Any]], arm: str, what: str) -> tuple[float, 
 
 
 def table(found: dict[Key, dict[str, Any]]) -> str:
-    """Return accuracy and log-loss of held-out votes, of the others as differences to the usual loss, and the bar."""
+    """Return accuracy and log-loss of held-out votes, others as differences to the one beside, and the bar."""
     cells = [(name, by) for name in SETS for by in ("votes", "prompts", "annotators")]
     rows_of = {cell: [row for key, row in found.items() if key[:2] == cell and USUAL in row] for cell in cells}
     arms = [arm for arm in ARMS if arm != USUAL and any(arm in row for rows in rows_of.values() for row in rows)]
@@ -382,11 +421,11 @@ def table(found: dict[Key, dict[str, Any]]) -> str:
                 known = [row for row in rows if arm in row]
                 gap, half, _ = difference(known, arm, what) if known else (np.nan, np.nan, 0)
                 line += f" {gap:+.4f} ± {half:.4f} |" if known else " – |"
-                if what == "right" and arm in ("aggregated", "repaired") and gap - half < HARM:
+                if what == "right" and arm in CAUTIOUS and gap - half < HARM:
                     missed[arm].append(f"{name}, {by} ({gap - half:+.4f})")
             lines.append(line)
         lines.append("")
-    for arm in ("aggregated", "repaired"):
+    for arm in CAUTIOUS:
         if arm in arms:
             worst = ", ".join(missed[arm]) or "none"
             lines.append(f"no harm, {arm}: the lower end of the accuracy's difference is below {HARM} in: {worst}")
@@ -419,6 +458,7 @@ def main() -> None:
         if options.texts:
             return
         warnings.filterwarnings("ignore", category=RuntimeWarning)
+        torch.set_num_threads(1)
         todo = [(split, name, by) for name, votes in sets.items() for by, most in cells(votes)
                 for split in range(min(most, options.splits))]  # fmt: skip
         for split, name, by in sorted(todo):

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from scipy.special import expit
 
 import concordant as cc
 from concordant.auditing.counterexamples import known_counterexample
-from concordant.learning.solvers.linear_orders import rows_between, widest
 from concordant.preferences.graphs import Batch
 from concordant.ranking.pair_votes import PairVotes
 
@@ -165,19 +164,31 @@ def winner_of(prefs: cc.Preferences) -> int | None:
     return best if score[best] == len(score) - 1 else None
 
 
-def can_be_first(prefs: cc.Preferences, X: Floats, winner: int, *, unanimous: bool) -> bool:
-    """Whether a linear scorer puts an item first, with all unanimous pairs as everybody has them if asked."""
+def hold(rows: Floats) -> bool:
+    """Whether some w has rows @ w > 0: by Gordan's theorem no λ ≥ 0 of sum 1 has λ @ rows = 0, which SciPy looks for.
+
+    Nothing of the package takes part.
+    """
+    size = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not len(rows) or not size.all():
+        return not len(rows)
+    table = np.vstack((np.ones(len(rows)), (rows / size).T))
+    found = linprog(np.zeros(len(rows)), A_eq=table, b_eq=np.append(1.0, np.zeros(rows.shape[1])), method="highs-ipm")
+    return bool(found.status == 2)
+
+
+def expressible(prefs: cc.Preferences, X: Floats, winner: int) -> tuple[bool, bool, bool]:
+    """Whether linear scorers have: the winner first; all unanimous pairs; both."""
     others = np.setdiff1d(np.arange(len(X)), [winner])
-    rows = rows_between(X, np.full(len(others), winner), others)
-    if unanimous:
-        votes = PairVotes.of(Batch.whole(prefs))
-        rows = np.vstack((rows, rows_between(X, *votes.directed(votes.unanimous()))))
-    return len(widest(rows).clash) == 0
+    votes = PairVotes.of(Batch.whole(prefs))
+    above, below = votes.directed(votes.unanimous())
+    first, unanimous = X[winner] - X[others], X[above] - X[below]
+    return hold(first), hold(unanimous), hold(np.vstack((first, unanimous)))
 
 
 def condorcet(profiles: Iterator[tuple[cc.Preferences, Floats]]) -> dict[str, Any]:
     """Count profiles whose Condorcet winner can be first, and how often each scorer puts it there."""
-    counts: dict[str, Any] = {"profiles": 0, "with a winner": 0, "can be first": 0, "and keep Pareto": 0}
+    counts: dict[str, Any] = {"profiles": 0, "with a winner": 0, "can be first": 0, "unless Pareto excludes it": 0}
     first = dict.fromkeys((*SCORERS, "without Pareto"), 0)
     kept = dict.fromkeys(first, 0)
     for prefs, X in profiles:
@@ -185,18 +196,19 @@ def condorcet(profiles: Iterator[tuple[cc.Preferences, Floats]]) -> dict[str, An
         if (winner := winner_of(prefs)) is None:
             continue
         counts["with a winner"] += 1
-        if not can_be_first(prefs, X, winner, unanimous=False):
+        alone, unanimous, together = expressible(prefs, X, winner)
+        if not alone:
             continue
-        both = can_be_first(prefs, X, winner, unanimous=True)
+        free = together or not unanimous  # where no scorer has all unanimous pairs anyway, the winner goes before them
         counts["can be first"] += 1
-        counts["and keep Pareto"] += both
+        counts["unless Pareto excludes it"] += free
         features = cc.Features.of(X, np.asarray(prefs.items.tolist()))
         for name, fit in {**SCORERS, "without Pareto": plain_leximax}.items():
             score = fit(prefs, features)
             right = bool(score[winner] > np.delete(score, winner).max())
             first[name] += right
-            kept[name] += right and both
-    return counts | {name: f"{first[name]} ({kept[name]} of those that keep Pareto)" for name in first}
+            kept[name] += right and free
+    return counts | {name: f"{first[name]} ({kept[name]} of those that Pareto leaves)" for name in first}
 
 
 def drawn(number: int, seed: int) -> Iterator[tuple[cc.Preferences, Floats]]:

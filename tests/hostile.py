@@ -280,7 +280,7 @@ WRITES: dict[str, tuple[str, ...]] = {
     "scores": ("output", "pairs", "averages", "plot"),
     "judges": ("output", "ranking", "per_vote"),
     "axioms": ("output",),
-    "camps": ("output", "members"),
+    "camps": ("output", "members", "model"),
     "fit": ("model",),
     "evaluate": (),
     "audit": ("output", "edges"),
@@ -312,7 +312,7 @@ READS: dict[str, tuple[str, ...]] = {
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
     "audit": ("log", "propensities"),
-    "report": ("log", "features", "model", "model_judge"),
+    "report": ("log", "features", "model", "scores", "model_judge"),
     "export": ("model", "log", "held_out", "labels", "features", "held_out_features"),
     "serve": ("model", "features", "judgments", "judged_features", "token_file", "shadow"),
     "ingest": ("logs", "known", "excluding"),
@@ -765,6 +765,8 @@ def _report(random: Random, case: Case) -> None:
         case.arguments += ["--features", _log(random, case, TABLES)]
     if random.random() < 0.3:
         _with_model(random, case)
+    if random.random() < 0.3:
+        case.arguments += ["--scores", _log(random, case, TABLES)]
     case.arguments += ["--output", random.choice(["out.html", "out.html", "out.csv", "no/such/out.html", "votes.csv"])]
 
 

@@ -36,7 +36,7 @@ NODES = 60
 
 def report_data(items: list[str], views: list[dict[str, Any]], **parts: Any) -> dict[str, Any]:
     """Whole data of a report; a part that is not given is absent, with a sentence."""
-    sections = ("audit", "annotators", "order", "scorer", "coverage")
+    sections = ("audit", "annotators", "order", "scorer", "axioms", "coverage")
     found = dict.fromkeys(sections) | parts
     return {
         "schema": 1,
@@ -136,6 +136,7 @@ def full_data(seed: int = 0, *, n: int = 40, views: int = 3, pairs: int = 300, l
         models=[_model(items[:6])],
         order={"axis": "order", "points": _points(), "explained": "k judgments at a time."},
         scorer=_scorer(items),
+        axioms=_axioms(items),
         coverage=coverage_data(rng),
     )
 
@@ -221,6 +222,35 @@ def _scorer(items: list[str]) -> dict[str, Any]:
         "left_out": 0,
         "metrics": metrics,
     }
+
+
+def _axioms(items: list[str]) -> dict[str, Any]:
+    """One axiom that is broken, one that could not be checked, one without an interval."""
+    none = dict.fromkeys(("lower", "upper", "sure", "best_lower", "best"))
+    rows = [
+        {
+            "axiom": "pareto",
+            "of": 40,
+            "violated": 12,
+            "lower": 8.6,
+            "upper": 11.2,
+            "sure": 3,
+            "best_lower": 1,
+            "best": 2,
+        },
+        {"axiom": "condorcet winner", "of": 0, "violated": 0, "lower": 0.0, "upper": 0.0, "sure": 0, "best_lower": 0}
+        | {"best": 0},
+        {"axiom": "clones", "of": 3, "violated": 1} | none,
+    ]
+    for row, title in zip(rows, ("Everybody agrees", "One item beats every other", "Two items judged alike")):
+        row |= {"title": title, "name": row["axiom"], "asks": f"{title}, asked."}
+    case = {"query": None, "item": items[0], "other": items[1], "score": 0.25, "other_score": 0.5}
+    cases = [
+        {"axiom": "pareto", "votes": 5, "against": 0, "p_value": 0.031} | case,
+        {"axiom": "clones", "votes": None, "against": None, "p_value": None} | case,
+    ]
+    return {"whose": "made up", "explained": "Votes.", "level": 0.95, "lines": [], "advice": ["Do this."], "rows": rows,
+            "cases": cases, "notes": ["nobody says who judged"]}  # fmt: skip
 
 
 def coverage_data(rng: np.random.Generator, pairs: int = 150) -> dict[str, Any]:

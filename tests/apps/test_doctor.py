@@ -148,6 +148,45 @@ def test_commands_are_ready_to_paste(
             assert exit_status(*line[1:]) == 0, line
 
 
+@pytest.mark.parametrize("column", ["prompt", "query", "instruction"])
+def test_votes_on_texts_of_answers_are_made_pairs_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    """A file to train a reward model on: several people, several votes a prompt; chat messages, too."""
+    monkeypatch.chdir(tmp_path)
+    random = Random(seed(0))
+    rows = []
+    for number in range(120):
+        prompt, (one, other) = number % 12, random.sample(range(3), 2)
+        texts = [f"answer {at} to question {prompt}" for at in (one, other)]
+        rows.append(
+            {column: f"question {prompt}?", "chosen": texts[0], "rejected": texts[1], "annotator": number // 30}
+        )
+    Path("votes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    commands = [command for command, _ in look(Path("votes.jsonl")).commands]
+    asked = "" if column == "query" else f" --query {column}"
+    assert commands[0] == f"concordant pairs votes.jsonl{asked} -o votes-pairs.jsonl"
+    assert f"concordant axioms votes.jsonl SCORES{asked} --cluster annotator" in commands
+    assert exit_status(*shlex.split(commands[0])[1:]) == 0
+    for row in rows:
+        row |= {side: [{"role": "assistant", "content": row[side]}] for side in ("chosen", "rejected")}
+        row[column] = [{"role": "user", "content": row[column]}]
+    Path("chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = look(Path("chat.jsonl")).commands[0][0]
+    assert command == f"concordant pairs chat.jsonl{asked} -o chat-pairs.jsonl"
+    assert exit_status(*shlex.split(command)[1:]) == 0
+    same = [
+        sorted((row["weight"], row["votes"]) for row in map(json.loads, Path(name).read_text().splitlines()))
+        for name in ("votes-pairs.jsonl", "chat-pairs.jsonl")
+    ]
+    assert same[0] == same[1]
+
+
+def test_names_of_systems_are_no_answers() -> None:
+    said = [command.split()[1] for command, _ in look(Path(VOTES)).commands]
+    assert said == ["rank", "report", "audit", "judges", "axioms"]
+
+
 @pytest.mark.parametrize("name", sorted({*good_files()} - {"x.soc"}))  # which lacks a line that it has to have
 def test_any_good_file_can_be_used(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(good_files()[name])

@@ -236,7 +236,8 @@ INPUTS: dict[str, dict[str, list[str]]] = {
     | {"features": ["votes.csv", *F, "-o", "o.html", "--no-audit"], "audit": ["sides.csv", "-o", "o.html"]}
     | {"model": ["votes.csv", "-m", "model", "-o", "o.html", "--no-audit"]}
     | {"model and features": ["votes.csv", "-m", "model", *F, "-o", "o.html", "--no-audit"]}
-    | {"people and a model": ["people.csv", "--model-judge", "said.csv", "-o", "o.html", "--no-audit"]},
+    | {"people and a model": ["people.csv", "--model-judge", "said.csv", "-o", "o.html", "--no-audit"]}
+    | {"scores": ["sides.csv", "--scores", "others.csv", "-o", "o.html"]},
     "explain": {"comparisons": ["votes.csv", *F], "sides": ["sides.csv", "-f", "features.csv", "--effects", "none"]},
     "ingest": {name: [*log, "--store", "new.store"] for name, log in LOGS.items() if name != "store"},
     "fit": {name: [*log, *F, "-m", "m", "--structure", "log-odds"] for name, log in TABLES.items() if name != "PrefLib"}
@@ -404,6 +405,7 @@ VALUES: dict[str, list[str]] = {
     "metrics": ["err@2"],
     "convention": ["trec"],
     "against": ["others.csv"],
+    "scores": ["others.csv"],
     "unmatched": ["skip", "trec"],
     "item": ["item"],
     "to": ["solr", "elasticsearch", "opensearch"],

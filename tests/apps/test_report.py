@@ -25,7 +25,7 @@ from concordant.preferences.splits import folds
 
 LLMFAO = resources.files("concordant") / "apps" / "data" / "llmfao"
 PROMPTS = ["5", "9", "11", "20"]
-SECTIONS = ("audit", "annotators", "order", "scorer", "coverage")
+SECTIONS = ("audit", "annotators", "order", "scorer", "axioms", "coverage")
 
 
 @pytest.fixture(scope="module")
@@ -408,6 +408,21 @@ def test_a_kept_model_keeps_its_curve(learnable, tmp_path):
     careful = cc.AbstainingRanker(ranker).fit(features, votes)
     coverage = cc.report(votes, model=careful, audit=False).data["coverage"]
     assert coverage["by"] == "distance" and coverage["wrong"] == plain(careful.curve_.wrong)
+
+
+def test_what_people_agree_on_is_asked_of_the_scorer_shown():
+    votes = small_votes()
+    X = {"item": ["a", "b", "c", "d"], "x": [0.0, 10.0, 110.0, 0.0], "y": [0.0, 0.0, 100.0, 1.0]}
+    shown = cc.report(votes, features=X).data["axioms"]
+    assert shown["whose"] == "a linear scorer that was fitted here"
+    model = cc.EdgeRanker("ranknet", ridge=1e-3).fit(X, votes)
+    given = cc.report(votes, features=X, model=model).data
+    found = cc.axiom_audit(votes, model, X, refits=3)
+    assert [row["violated"] for row in given["axioms"]["rows"]] == found.table["violated"].to_pylist()
+    assert given["axioms"]["lines"] == [*found.lines()]
+    assert "turns round" in given["in_short"][-1][0] or "keeps the order" in given["in_short"][-1][0]
+    assert "features" in cc.report(votes, model=model).data["absent"]["axioms"]
+    assert "scores" in cc.report(votes).data["absent"]["axioms"]
 
 
 def test_where_one_order_was_possible_the_ridge_is_explained(learnable):

@@ -31,6 +31,7 @@ SECTIONS = (
     "models",
     "order",
     "scorer",
+    "axioms",
     "coverage",
     "ask",
 )
@@ -84,6 +85,27 @@ def test_every_section_is_drawn(opened: Open) -> None:
 
 
 @needs_browser
+def test_what_people_agree_on_is_a_table_with_its_cases(opened: Open) -> None:
+    on = opened(full_data())
+    rows = on.page.locator("#axioms .grid").first.locator("tbody tr").all_text_contents()
+    assert rows == [
+        "Everybody agrees (pareto)401230%9–1131–2",
+        "One item beats every other (condorcet winner)0–––––",
+        "Two items judged alike (clones)3133%–––",
+    ]
+    folds = on.page.locator("#axioms details.numbers")
+    assert folds.locator("summary").all_text_contents() == [
+        "Everybody agrees: the 1 surest case of 12",
+        "Two items judged alike: 1 case",
+    ]
+    assert folds.first.get_attribute("open") is not None and folds.nth(1).get_attribute("open") is None
+    items = full_data()["items"]
+    assert folds.first.locator("tbody tr").all_text_contents() == [f"{items[0]}{items[1]}500.2500.5000.031"]
+    folds.nth(1).locator("summary").click()
+    assert folds.nth(1).locator("th").all_text_contents()[:2] == ["Item", "judged like"]
+
+
+@needs_browser
 def test_ranks_over_time_instead_of_scores(opened: Open) -> None:
     on = opened(full_data())
     on.page.locator("#paths").scroll_into_view_if_needed()
@@ -99,7 +121,7 @@ def test_what_is_absent_is_gone_and_said_once(opened: Open) -> None:
     on = opened(report_data(["a"], []))
     on.page.locator("#absent summary").click()
     said = on.page.locator("#absent li").all_text_contents()
-    for section in ("audit", "annotators", "order", "scorer", "coverage"):
+    for section in ("audit", "annotators", "order", "scorer", "axioms", "coverage"):
         assert on.page.locator(f"#{section}").count() == 0
         assert sum(line.endswith(f": There is no {section} here: give --{section}.") for line in said) == 1
     assert on.page.locator("#sections li").all_text_contents() == ["In short"]

@@ -150,6 +150,23 @@ def test_hostile_labels_stay_text(folder, capsys):
     assert "<script>alert" not in (folder / "odd.html").read_text(encoding="utf-8")
 
 
+def test_scores_of_any_scorer_are_held_against_what_people_agree_on(folder, capsys):
+    (folder / "rewards.csv").write_text("item,score\nx,1\ny,3\nz,2\n")
+    call(capsys, "report", "votes.csv", "--cluster", "who", "--scores", "rewards.csv", "-o", "a.html")
+    made = data_in(folder / "a.html")["axioms"]
+    found = cc.axiom_audit(cc.read("votes.csv", cluster="who"), {"x": 1.0, "y": 3.0, "z": 2.0})
+    named = [{name: row[name] for name in ("axiom", "of", "violated", "sure")} for row in made["rows"]]
+    assert named == found.table.select(["axiom", "of", "violated", "sure"]).to_pylist()
+    assert [case["item"] for case in made["cases"]] == found.cases["item"].to_pylist()
+    # in both queries all three put x before y and y before z, and each is for and against x before z
+    assert (named[0]["of"], named[0]["violated"]) == (4, 2)
+    status, _, err = call(capsys, "report", "votes.csv", "--scores", "rewards.csv", "--no-audit", "-o", "b.html")
+    assert status == 2 and "--scores does nothing here" in err
+    (folder / "rewards.csv").write_text("item,score\na,1\n")
+    assert call(capsys, "report", "votes.csv", "--scores", "rewards.csv", "-o", "c.html")[0] == 0
+    assert "none of the judged items has a score" in data_in(folder / "c.html")["absent"]["axioms"]
+
+
 def test_the_demo_has_a_page(tmp_path, capsys):
     status, out, _ = call(capsys, "demo", "-o", tmp_path / "demo")
     page = tmp_path / "demo" / "report.html"

@@ -143,6 +143,38 @@ def test_what_the_features_cannot_express_is_named():
     assert ranker.coef_[0] < 0
 
 
+def test_a_winner_that_unanimous_pairs_exclude_is_said():
+    """c beats a, b and d by 2 to 1; d lies right below, so c first takes w_y > 0, and b above a, as nobody has it."""
+    rows = {"item": list("abcd"), "x": [-1.0, -1.0, 0.0, 0.0], "y": [0.0, 1.0, 0.0, -1.0]}
+    pairs = [(order[i], order[j], who) for who, order in enumerate(("cdab", "cabd", "dabc"))
+             for i, j in itertools.combinations(range(4), 2)]  # fmt: skip
+    winner, loser, who = zip(*pairs)
+    votes = cc.Preferences.from_comparisons(winner, loser, cluster=who)
+
+    def said(notes):
+        return [str(note) for note in notes if getattr(note, "code", "") == "winner excluded"]
+
+    ranker = cc.CopelandRanker().fit(rows, votes)
+    [note] = said(ranker.status_["notes"])
+    assert "has both 'c' first" in note and "'a' above 'b'" in note and "pareto=None puts 'c' first" in note
+    a, b, c, d = ranker.predict(rows)
+    assert a > b and c < max(a, b, d)
+    free = cc.CopelandRanker(pareto=None).fit(rows, votes)
+    assert free.predict(rows).argmax() == 2 and not said(free.status_["notes"])
+    [note] = said(cc.axiom_audit(votes, ranker, rows, refits=0).notes)
+    assert "has both c first" in note and "(a before b)" in note
+    rows["y"][3] = 1.0  # d above: c first takes w_y < 0, as everybody has a and b
+    ranker = cc.CopelandRanker().fit(rows, votes)
+    assert ranker.predict(rows).argmax() == 2 and not said(ranker.status_["notes"])
+    assert not said(cc.axiom_audit(votes, ranker, rows, refits=0).notes)
+
+
+@pytest.mark.parametrize("D", [np.zeros((0, 3)), np.zeros((2, 3)), np.zeros((2, 0))])
+def test_pairs_that_no_feature_tells_apart_are_all_broken(D):
+    found = fewest_broken(D, np.ones(len(D)))
+    assert (found.lower, found.upper, found.point.tolist()) == (len(D), len(D), [0.0] * D.shape[1])
+
+
 @pytest.mark.parametrize(("queries", "agree", "bind"), [(1, 2, 1), (2, 4, 0), (2, 5, 2)])
 def test_of_several_queries_more_have_to_agree(queries, agree, bind):
     where = np.repeat(np.arange(queries), agree)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
+from concordant.learning.annotators.scorers import FoundScorer
 from concordant.learning.features.matrix import Features, align
 from concordant.learning.rankers.estimator import LinearRanker, Ranker
 from concordant.learning.rankers.validation import rows_of
@@ -44,14 +45,15 @@ def scored_nodes(scorer: Any, prefs: Preferences, batch: Batch, features: Any) -
     read = None if features is None else rows_of(features, "keep")[0]
     row = None if read is None else align(read, prefs).row
     Z = None if read is None or row is None else _numbers(read, row)
-    ranker = scorer if isinstance(scorer, Ranker) else None
+    own = isinstance(scorer, Ranker)
+    ranker = scorer if own and not isinstance(scorer, FoundScorer) else None
     linear = isinstance(scorer, LinearRanker) and scorer.foreign_ is None
     if isinstance(scorer, Ranking):
         scorer = scorer.to_arrow().select(["query", "item", "score"])
     if hasattr(scorer, "predict"):
         if read is None or row is None:
             raise UsageError("a model scores items by their features; give features")
-        score = np.asarray(scorer.predict(read if ranker is not None else read.X), np.float64)[row]
+        score = np.asarray(scorer.predict(read if own else read.X), np.float64)[row]
     elif callable(scorer):
         if read is not None and row is not None:
             score = _returned(scorer(read.X), len(read))[row]
@@ -61,13 +63,18 @@ def scored_nodes(scorer: Any, prefs: Preferences, batch: Batch, features: Any) -
             score = _returned(scorer(queries, items), len(items))
     else:
         score = _of_table(scorer, prefs, batch)
+    if np.isinf(score).any():
+        raise InputError(f"{int(np.isinf(score).sum()):,} of {len(score):,} scores are infinite")
     if np.isnan(score).all():
         raise InputError("none of the judged items has a score: are the labels of items (and queries) the same?")
     return ScoredNodes(score, read, Z, ranker, linear)
 
 
 def _returned(found: Any, size: int) -> Floats:
-    score = np.asarray(found, np.float64).reshape(-1)
+    try:
+        score = np.asarray(found, np.float64).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the scorer returned no numbers: {error}") from None
     if len(score) != size:
         raise UsageError(f"the scorer returned {len(score):,} scores for {size:,} rows")
     return score
@@ -99,8 +106,8 @@ def _of_table(scorer: Any, prefs: Preferences, batch: Batch) -> Floats:
         query = Labels.encode(columns["query"]) if "query" in columns else None
     except (TypeError, ValueError) as error:
         raise InputError(f"scores by item cannot be read: {error}") from None
-    if np.isinf(score).any():
-        raise InputError(f"{int(np.isinf(score).sum()):,} of {len(score):,} scores are infinite")
+    if not len(score):
+        raise InputError("there are no scores")
     several = query is not None and len(query[0]) > 1
     known = matched(
         query=query[0].take(query[1]) if several and query is not None else None,

@@ -25,7 +25,7 @@ from scipy.special import betainc, betaln, ndtri
 from concordant.auditing.axiom_scores import ScoredNodes, scored_nodes
 from concordant.auditing.refits import copies, parts
 from concordant.errors import UsageError, whole_number
-from concordant.learning.solvers.linear_orders import fewest_broken, rows_between, widest
+from concordant.learning.solvers.linear_orders import excluding, fewest_broken, rows_between, widest
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
@@ -241,6 +241,7 @@ def axiom_audit(
     for row, some in audit.all():
         rows.append(row)
         cases += some
+    notes += (*audit.alike(), *audit.excluded(best=rows[0]["best"]))
     if known.ranker is not None and refits and prefs.cluster_columns:
         notes += (Note("not fitted again", "rankers are not fitted to judgments with several columns of clusters"),)
     elif known.ranker is not None and refits:
@@ -382,6 +383,7 @@ class _Audit:
         beats = np.bincount(self.above, minlength=self.votes.nodes)
         sizes = self.batch.node_groups.spread(self.batch.node_groups.sizes)
         winners = np.flatnonzero((beats == sizes - 1) & (sizes > 1))
+        self.winners: list[int] = winners.tolist()
         of_winner = np.isin(self.above, winners)
         at = np.flatnonzero(of_winner)
         order = at[np.lexsort((self.gap[at], self.above[at]))]  # of each winner the pair that the scorer likes least
@@ -422,6 +424,44 @@ class _Audit:
                 cases.append(self._named("clones", one, other))
         row = dict.fromkeys(COLUMNS) | {"axiom": "clones", "of": len(found), "violated": len(cases)}
         return row, cases[: self.worst]
+
+    def alike(self) -> Iterator[Note]:
+        """Say which pairs that people decide are of items with equal features."""
+        Z = self.known.features_of_nodes
+        same = np.zeros(0, int) if Z is None else np.flatnonzero(~(Z[self.above] != Z[self.below]).any(axis=1))
+        if len(same):
+            text = (
+                "{same:,} of {of:,} pairs that a majority decides are of items with equal features, which no scorer of "
+            )
+            text += "these tells apart, such as {pairs}"
+            named = self._pairs("", same)[:2]
+            pairs = "; ".join(
+                f"{one['item']} before {one['other']}" + ("" if one["query"] is None else f" in query {one['query']}")
+                for one in named
+            )
+            yield Note("equal features", text, same=len(same), of=len(self.above), pairs=pairs)
+
+    def excluded(self, best: int | None) -> Iterator[Note]:
+        """Say of which winners no linear scorer has both: them first, and all unanimous pairs, which it can have."""
+        Z, unanimous = self.known.features_of_nodes, np.flatnonzero(self.votes.unanimous(self.least)[self.decided])
+        if Z is None or best != 0 or not len(unanimous):
+            return
+        D = rows_between(Z, self.above[unanimous], self.below[unanimous])
+        for winner in self.winners[:GROUPS]:
+            first = rows_between(Z, *(side[self.above == winner] for side in (self.above, self.below)))
+            if not first.any(axis=1).all() or len(widest(first).clash) or not len(pairs := excluding(D, first)):
+                continue
+            named = [self._case("", int(pair)) for pair in unanimous[pairs][:2]]
+            said = "; ".join(f"{one['item']} before {one['other']}" for one in named)
+            said += f" and {len(pairs) - 2:,} more" if len(pairs) > 2 else ""
+            case = self._named("", winner, winner)
+            where = "" if case["query"] is None else f" in query {case['query']}"
+            text = "no linear scorer of these features has both {item} first{where}, whom a majority prefers to every "
+            text += (
+                "other item, and what all agree on ({pairs}): CopelandRanker keeps the latter, and puts {item} first "
+            )
+            text += "with pareto=None"
+            yield Note("winner excluded", text, item=case["item"], where=where, pairs=said)
 
     def _fewest(self, which: Mask) -> tuple[int, int] | None:
         """How few of some pairs a linear scorer has to break: proven, and found."""

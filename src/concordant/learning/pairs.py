@@ -135,7 +135,14 @@ def pairs(
         prefs = source
     else:
         source, columns = _with_prompt(source, dict(columns or {}))
-        found = read_log(source, columns=columns, on_error=on_error, pool=False, **reading)
+        try:
+            found = read_log(source, columns=columns, on_error=on_error, pool=False, **reading)
+        except InputError as problem:
+            if on_error == "raise" and "with itself" in str(problem):
+                raise InputError(
+                    *problem.args, " ", Setting("on_error", "skip"), " leaves identical answers out"
+                ) from None
+            raise
         prefs, roles = found.preferences, found.roles
         told = [found.report()] if found.rejects else []
         told += [note for note in found.notes if not isinstance(note, Note) or note.code != UNUSED]
@@ -146,6 +153,9 @@ def pairs(
     if known:
         lost = counted(known, "votes")
         told.append(Note("without text", "{lost} on answers or prompts without a text are left out", lost=lost))
+    if blank := sum(isinstance(one, str) and not one.strip() for one in asked):
+        text = "{blank:prompt is|prompts are} empty, or nothing but white space"
+        told.append(Note("empty prompt", "{blank:,} " + text, blank=blank))
     if same:
         text = "{same:vote compares|votes compare} answers with the same text and {same:is|are} left out"
         told.append(Note("same text", "{same:,} " + text, same=same))
@@ -315,8 +325,8 @@ def _netted(
         raise InputError("nothing is left to train on: ", *([told[-1]] if told else ["no vote compares two answers"]))
     if not len(net.weight) and not level:
         raise InputError(
-            f"nothing is left to train on: all {total:,.10g} votes cancel (on each of {counted(len(votes), 'pairs')} "
-            "of answers as many are for one as for the other); ",
+            f"nothing is left to train on: all {total:,.10g} votes {'are ties' if ties == total else 'cancel'} (on "
+            f"each of {counted(len(votes), 'pairs')} of answers as many are for one as for the other); ",
             Setting("level"),
             " keeps them with weight 0",
         )

@@ -25,7 +25,8 @@ def vote_metrics(chosen: Tensor, rejected: Tensor, weight: Tensor, votes: Tensor
       side, |mean stated − mean share| over ten classes of equal width (the expected calibration error);
     - ``vote_log_loss``: mean of −s log σ(d) − (1 − s) log σ(−d).
 
-    Shapes: all (pairs,). Pairs without votes do not count; without any vote all are NaN. Level pairs (weight 0) belong
+    Shapes: all (pairs,). Pairs without votes do not count; without any vote all are NaN, and with a reward
+    that is NaN all but the ceiling. Level pairs (weight 0) belong
     to the evaluation: without them accuracy and ceiling are those of the other pairs. Errors: UsageError for shapes
     that differ, and weights beyond the votes.
 
@@ -48,8 +49,9 @@ def vote_metrics(chosen: Tensor, rejected: Tensor, weight: Tensor, votes: Tensor
     share, total = 0.5 * (1 + net / n), n.sum()
     ahead = torch.where(gap >= 0, share, 1 - share)  # of the side that the reward prefers
     agreed = torch.where(gap == 0, torch.full_like(share, 0.5), ahead)
+    agreed = torch.where(gap.isnan(), torch.full_like(share, torch.nan), agreed)
     stated = torch.sigmoid(gap.abs())
-    place = ((2 * stated - 1) * BINS).long().clamp(max=BINS - 1)
+    place = ((2 * stated - 1) * BINS).nan_to_num(0).long().clamp(max=BINS - 1)
     off = (
         torch.zeros(BINS, dtype=kind, device=gap.device).index_add(0, place, n * (agreed - stated)).abs().sum() / total
     )

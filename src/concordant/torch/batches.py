@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ class PromptBatches(Sampler):  # type: ignore[misc]
 
     Parameters
     ----------
-    prompts : the prompt of each vote: a sequence of labels or a tensor.
+    prompts : the prompt of each vote: a sequence of labels, or of lists of messages, or a tensor.
     batch_size : votes of a batch, at most.
     shuffle : whether prompts come in another order in each epoch (else as they first occur).
     seed : of that order; the same on every process.
@@ -58,6 +59,7 @@ class PromptBatches(Sampler):  # type: ignore[misc]
         self.shuffle, self.seed, self.epoch = shuffle, whole_number(seed, "seed", 0), 0
         labels = prompts.tolist() if hasattr(prompts, "tolist") else [*prompts]
         known: dict[Any, int] = {}
+        labels = [json.dumps(one, sort_keys=True) if isinstance(one, list | dict) else one for one in labels]
         prompt = np.array([known.setdefault(label, len(known)) for label in labels], np.int64)
         if len(known) < self.num_replicas:
             raise UsageError(f"{len(known):,} prompts cannot be shared by {self.num_replicas:,} processes")

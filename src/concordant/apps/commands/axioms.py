@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from concordant.apps.commands.axioms_options import AxiomsOptions
-from concordant.apps.commands.matching import read_valued
+from concordant.apps.commands.matching import read_scores
 from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, labelled_like, names_of, read_feature_file
@@ -48,7 +46,7 @@ def axioms(options: AxiomsOptions) -> None:
             features = read_feature_file(options.features, options, missing=missing, names=names_of(ranker))
             features, more = labelled_like(features, prefs)
             told += more
-        scorer = ranker if ranker is not None else _table(options)
+        scorer = ranker if ranker is not None else read_scores(options.scorer, options.score)
     with Progress(options.quiet, "auditing"):
         found = axiom_audit(
             prefs, scorer, features, least=options.least, refits=options.refits if kept else 0, worst=options.worst,
@@ -72,13 +70,6 @@ def axioms(options: AxiomsOptions) -> None:
             print_csv(table)
         options.say_notes(found.lines())
     options.say_notes([*told, *reading.notes, *(note for note in found.notes if note not in reading.notes)])
-
-
-def _table(options: AxiomsOptions) -> dict[str, Any]:
-    """Return the scores of a file as columns; texts, as logs of any type are matched by."""
-    valued = read_valued(options.scorer, "score", {"score": options.score})
-    several = valued.query is not None and len(pc.unique(valued.query)) > 1
-    return {"item": valued.item, "score": valued.value} | ({"query": valued.query} if several else {})
 
 
 def _short(table: pa.Table) -> pa.Table:

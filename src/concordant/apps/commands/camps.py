@@ -17,6 +17,8 @@ from concordant.apps.commands.output import check_output, print_csv, show_table,
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, labelled_like, read_feature_file, said_of_names
 from concordant.apps.commands.saying import one_line
+from concordant.apps.models.directory import check_target
+from concordant.apps.models.saving import save_model
 from concordant.errors import UsageError, counted
 from concordant.io.noted import UNUSED
 from concordant.io.read import read_log
@@ -44,6 +46,8 @@ def camps(options: CampsOptions) -> None:
                 check_output(name, options.features, "the features", option=option)
             if (other := named.setdefault(os.path.realpath(name), option)) != option:
                 raise UsageError(f"{other} and {option} both name {name}; name another file")
+    if options.model is not None:
+        check_target(options.model)
     asked = asked_of(options)
     judge = options.judge
     if not is_store(Path(log)):
@@ -85,6 +89,12 @@ def _write(options: CampsOptions, found: Camps) -> None:
         else:
             write(found.to_arrow(), options.output)
         options.say("wrote", f"wrote {options.output}: {counted(found.number, 'camps')}", path=options.output)
+    if options.model is not None:
+        about = {"log": options.log, "features": options.features}
+        save_model(found, options.model, about=about)
+        options.say(
+            "wrote", f"wrote {options.model}: the scorers of {counted(found.number, 'camps')}", path=options.model
+        )
     if options.members is not None:
         write(found.members(), options.members)
         options.say(

@@ -28,7 +28,7 @@ class CampsOptions(TextOptions, LogOptions, ChosenFeatures):
     Examples:
       concordant camps votes.csv --judge worker
       concordant camps votes.csv --judge worker --number 2 --members members.csv -o camps.csv
-      concordant camps votes.csv --judge worker --query prompt --features answers.csv -o camps.json
+      concordant camps votes.csv --judge worker --query prompt --features answers.csv -o camps.json --model camps
     """
 
     log: str = argument()
@@ -54,6 +54,9 @@ class CampsOptions(TextOptions, LogOptions, ChosenFeatures):
         "F",
         "Write to F: .json has everything; .csv, .tsv, .parquet, .arrow, .jsonl, .md the rankings of the camps.",
         "-o",
+    )
+    model: str | None = option(
+        "DIR", "With --features: keep the scorers of the camps in DIR, for concordant score and serve.", "-m"
     )
     members: str | None = option("F", "Write who is in which camp, and how probably, to F.")
     seed: int = option(None, "Of what is held out and where searches start.", default=0)

@@ -81,7 +81,7 @@ RULES = (
     Rule("judges report", "match these", lambda at: not at["model_judge"], "it is about a judge model",
          "add --model-judge FILE"),
     Rule("camps", "most", lambda at: at["number"] not in (None, "auto"), "--number says how many camps there are"),
-    Rule("camps", "feature_item feature_query feature_columns", lambda at: at["features"] is None,
+    Rule("camps", "model feature_item feature_query feature_columns", lambda at: at["features"] is None,
          "it is about features", "add --features F"),
     # columns of a log
     Rule("rank compare ingest store-replace evaluate explain report", "neutral", lambda at: not at["home"],
@@ -187,6 +187,8 @@ RULES = (
          "it is about --features, which is not given"),
     Rule("report", "feature_columns", lambda at: at["model"] is not None,
          "the features of {model} are those that it was fitted on"),
+    Rule("report", "scores", lambda at: not at["audit"], "without the audit no scorer is held against anything",
+         "leave out --no-audit"),
     Rule("report", "unsafe_load_pickle", lambda at: at["model"] is None, "it is about --model, which is not given"),
     Rule("serve", "feature_item feature_query", lambda at: at["features"] is None and at["judged_features"] is None,
          "it names a column of --features, which is missing"),

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.judges_options import JudgesOptions
-from concordant.apps.commands.options import ReportOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of
+from concordant.apps.commands.report_options import ReportOptions
 from concordant.apps.commands.saying import one_line
 from concordant.boards.judges import judges as measured
 from concordant.boards.judges import with_length

@@ -106,6 +106,16 @@ def read_valued(source: str, role: str, given: Mapping[str, str | None]) -> Valu
     return Valued(log, query, item, np.asarray(read.values, np.float64), {name: table[name] for name in beside})
 
 
+def read_scores(source: str, score: str | None = None) -> dict[str, Any]:
+    """Return the scores of a file as columns item, score and, where it has several, query, in texts.
+
+    Errors: see ``read_valued``.
+    """
+    valued = read_valued(source, "score", {"score": score})
+    several = valued.query is not None and len(pc.unique(valued.query)) > 1
+    return {"item": valued.item, "score": valued.value} | ({"query": valued.query} if several else {})
+
+
 PROPENSITIES = ("propensity", "propensities", "examination", "theta", "θ")
 """Names that the column of propensities has; examination is what ``rank --positions`` writes."""
 

@@ -36,6 +36,7 @@ from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.engines.spark_session import session, without_pandas_warning
 from concordant.io.log.formats import Log, locate
 from concordant.io.store.catalogue import is_store
+from concordant.learning.annotators.scorers import FoundScorer
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.preferences.values import say as problems
 from concordant.ranking.rank import Ranking
@@ -166,6 +167,8 @@ def score(options: ScoreOptions) -> tuple[pa.Table | None, int]:
     elif output is not None:
         check_output(output, options.features if os.path.isfile(options.features) else None, "the file of features")
     ranker = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
+    if isinstance(ranker, FoundScorer):
+        raise UsageError(f"{options.model} gives a row more than one score, executors one; leave out --engine spark")
     with without_pandas_warning(), told(options.features):
         spark = session(options.master, memory_limit=options.memory_limit)
         scored = scoring.score(ranker, options.features, columns=columns_of(options), session=spark)

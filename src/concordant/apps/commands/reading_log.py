@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from concordant.apps.commands.fit_options import FitOptions
-from concordant.apps.commands.options import EvaluateOptions, RankOptions, ReportOptions, ScoreOptions
+from concordant.apps.commands.options import EvaluateOptions, RankOptions, ScoreOptions
+from concordant.apps.commands.report_options import ReportOptions
 from concordant.apps.commands.shared_options import (
     ROLES,
     ChosenFeatures,

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from concordant.apps.commands.judges import put_together
-from concordant.apps.commands.options import ReportOptions
+from concordant.apps.commands.matching import read_scores
 from concordant.apps.commands.output import check_output, put_file
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import (
@@ -22,6 +22,7 @@ from concordant.apps.commands.reading_log import (
     read_feature_file,
     said_of_names,
 )
+from concordant.apps.commands.report_options import ReportOptions
 from concordant.apps.models.saving import load_model
 from concordant.apps.report.annotators import groups_of
 from concordant.apps.report.report import report as make_report
@@ -39,7 +40,8 @@ def report(options: ReportOptions) -> None:
     """Read, make the report, write the page; notes and progress go to stderr."""
     log, quiet, output = options.log, options.quiet, options.output
     read: tuple[tuple[str | None, str], ...] = (
-        (log, "the log"), (options.features, "the file of features"), (options.model, "the model")
+        (log, "the log"), (options.features, "the file of features"), (options.model, "the model"),
+        (options.scores, "the file of scores"),
     )  # fmt: skip
     read += tuple((name, "what a judge model decided") for name in options.model_judge)
     for name, what in read:
@@ -58,6 +60,7 @@ def report(options: ReportOptions) -> None:
         if options.group is not None and (options.group,) != options.cluster:
             annotators = groups_of(read_log(log, **asked_of(options, cluster=options.group)).preferences)
         features, said = _features(options, model, prefs)
+        scores = None if options.scores is None else read_scores(options.scores)
     judges = {_stem(name): put_together(options, name)[1] for name in options.model_judge}
     told += [] if quiet else [f"{log}: {prefs.facts}", *said]
     with Progress(quiet, "making the report"):
@@ -65,6 +68,7 @@ def report(options: ReportOptions) -> None:
             prefs,
             features=features,
             model=model,
+            scores=scores,
             annotators=annotators,
             model_judges=judges or None,
             column=options.group or next(iter(options.cluster), None),

@@ -20,6 +20,7 @@ from concordant.apps.models.saving import load_model
 from concordant.errors import UsageError, counted
 from concordant.io.engines.duckdb import Settings, over_stream
 from concordant.io.log.formats import locate
+from concordant.learning.annotators.scorers import FoundScorer
 from concordant.learning.features.key_index import refuse_repeats
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import column_labels
@@ -63,7 +64,12 @@ def score(options: ScoreOptions) -> None:
     names = names_of(ranker)
     with Progress(options.quiet, "choosing when to abstain"):
         abstaining = careful(ranker, options, names)
-    file = feature_stream(options.features, options, names)
+    beside = isinstance(ranker, FoundScorer)
+    if beside and options.stream:
+        raise UsageError(
+            f"{options.model} gives a row more than one score: it needs the features in memory (--in-memory)"
+        )
+    file = None if beside else feature_stream(options.features, options, names)
     if file is not None:
         if abstaining is not None:
             raise UsageError(f"{options.features}: abstention needs the features in memory (--in-memory)")
@@ -74,6 +80,8 @@ def score(options: ScoreOptions) -> None:
             features = read_feature_file(options.features, options, missing=ranker.missing_, names=names)
         with stage(counted(len(features), "rows")):
             table = ranked(features, ranker.predict(features))
+        for name, column in (ranker.beside(features) if beside else {}).items():
+            table = table.append_column(name, pa.array(column))
         if abstaining is not None:
             with stage("tiers"):
                 table = table.append_column("tier", pa.array(abstaining.tiers(features)))

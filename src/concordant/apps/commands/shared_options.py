@@ -12,6 +12,7 @@ import click
 from concordant.apps.commands.given import Options, flag, option
 from concordant.losses.names import MARGIN_FUNCTIONS
 from concordant.preferences.layouts import KINDS
+from concordant.ranking.names import INTERVALS
 
 ONE = click.IntRange(min=1)
 TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl or .md"
@@ -91,6 +92,9 @@ def any_of(names: Iterable[str]) -> str:
 
 SEED = "Makes every output reproducible."
 PHIS = any_of(name for name in MARGIN_FUNCTIONS if name != "linear")
+NONE = click.IntRange(min=0)
+APART = "Items with fewer judgments stand apart, after the ranking."
+METHODS = f"How sure the scores are: {'; '.join(f'{name}: {what}' for name, what in INTERVALS.items())}."
 PICKLE = "Load a model that holds a pickle. A pickle runs whatever code is in it."
 
 

@@ -260,7 +260,13 @@ class _Look:
         """Name the commands to run on judgments."""
         plainly = f"{self.quoted} {options}".strip()
         line = " ".join([plainly, *(f"--cluster {shlex.quote(name)}" for name in clusters)])
-        page = shlex.quote(f"{self.seen.name.split('.')[0] or 'report'}.html")
+        name = self.seen.name.split(".")[0]
+        page = shlex.quote(f"{name or 'report'}.html")
+        asked = _answered(prefs, looks, self.seen.numbers.get("components"))
+        if asked is not None:
+            purpose = "what to train a reward model on: each pair of answers once, opposite votes cancelled"
+            words = (plainly, asked, "-o", shlex.quote(f"{name}-pairs.jsonl"))
+            self.suggest(f"concordant pairs {' '.join(filter(None, words))}", purpose)
         self.suggest(f"concordant rank {line}", "the ranking, with intervals")
         self.suggest(f"concordant report {line} -o {page}", "one page to look at and to send on")
         self.suggest(f"concordant audit {plainly}", "can these votes lead to the right order, and how sure is that")
@@ -270,6 +276,10 @@ class _Look:
             self.suggest(
                 f"concordant judges {plainly} --judge {shlex.quote(looks.judge)}", "how reliable each judge is"
             )
+        if looks.judge and _several(prefs):
+            words = (self.quoted, "SCORES", options, asked, f"--cluster {shlex.quote(looks.judge)}")
+            purpose = "does a scorer keep what people agree on; SCORES is a file of its scores, or a model"
+            self.suggest(f"concordant axioms {' '.join(filter(None, words))}", purpose)
         if looks.time and looks.half_life:
             time = f"--time {shlex.quote(looks.time)} --half-life {looks.half_life}"
             self.suggest(f"concordant rank {line} {time}", "the ranking now: older votes count less")
@@ -503,6 +513,30 @@ def _mark(heading: str) -> str:
 
 def _some(names: Sequence[Any]) -> str:
     return f"{len(names):,} ({few(names[:4], 4)}{', …' if len(names) > 4 else ''})"
+
+
+def _answered(prefs: Preferences, looks: Looks | None, components: Any) -> str | None:
+    """Return how to name the prompt ("" where it is the query), of several votes on texts of answers; None of others.
+
+    Answers are texts of several words of which those to different prompts never meet: there are as many components.
+    """
+    if looks is None or not isinstance(prefs, Comparisons):
+        return None
+    labels = prefs.items.take(np.arange(min(len(prefs.items), 1000))).to_pylist()
+    texts = np.mean([isinstance(one, str) and " " in one for one in labels]) > 0.5
+    if len(prefs.queries) > 1:
+        return "" if texts and 2 * len(prefs.queries) <= len(prefs) and not recurring(prefs) else None
+    prompts = 0 if looks.prompt is None else looks.distinct[looks.prompt]
+    parts = sum(components) if isinstance(components, list) else 0
+    if looks.prompt is None or not texts or prompts > 2 * parts or 2 * prompts > looks.rows:
+        return None
+    return f"--query {shlex.quote(looks.prompt)}"
+
+
+def _several(prefs: Comparisons) -> bool:
+    """Whether some pair of a query has more than one vote."""
+    low, high = np.minimum(prefs.winner, prefs.loser), np.maximum(prefs.winner, prefs.loser)
+    return len(np.unique(np.stack((prefs.query, low, high)), axis=1).T) < len(prefs)
 
 
 def _content(path: Path) -> tuple[str | None, str]:

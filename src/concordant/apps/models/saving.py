@@ -15,6 +15,8 @@ from concordant.abstention.ranker import AbstainingRanker
 from concordant.apps.models.directory import ORIGIN, Contents, check_target, read_directory, write_directory
 from concordant.apps.models.regressors import plain_regressor, restored_regressor
 from concordant.errors import ConcordantError, InputError, Setting, UsageError, did_you_mean
+from concordant.learning.annotators.camps import Camps
+from concordant.learning.annotators.distributional import Distributional
 from concordant.learning.rankers.kept import RANKERS
 from concordant.record import made_of, telling
 
@@ -32,7 +34,8 @@ def save_model(
 
     Regressors with a plain form (linear models, networks and trees of scikit-learn, LightGBM, XGBoost) are kept in it.
     Any other can only be pickled, and whoever loads a pickle runs the code in it: ``unsafe_pickle=True`` does so.
-    ``about`` is kept beside the state (how the model was made).
+    ``about`` is kept beside the state (how the model was made). Of ``Camps`` and ``Distributional``, found with
+    features, their ``scorer`` is kept, without the votes and the annotators.
 
     Errors: NotFittedError; UsageError when the place is taken or the regressor has no plain form.
 
@@ -47,6 +50,7 @@ def save_model(
     True
     """
     target = check_target(path)
+    ranker = ranker.scorer if isinstance(ranker, Camps | Distributional) else ranker
     values, arrays = ranker.to_state()
     files: dict[str, bytes] = {}
     held: dict[str, Any] | None = None

@@ -239,6 +239,9 @@ class Learned:
     order: dict[str, Any] | None = None
     scorer: dict[str, Any] | None = None
     coverage: dict[str, Any] | None = None
+    ranker: Any = None
+    """The scorer that is shown."""
+    whose: str = "the model that was given"
     absent: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -252,7 +255,7 @@ def learned(prefs: Preferences, features: Any, model: Any, *, seed: int) -> Lear
     if model is None and features is None:
         found.absent = {"order": WITHOUT, "scorer": WITHOUT}
         return found
-    ranker = _loaded(model)
+    found.ranker = ranker = _loaded(model)
     if features is None:
         _without_features(found, ranker)
         return found
@@ -332,6 +335,7 @@ def _fit(found: Learned, training: Training, seed: int) -> None:
     found.order = order_of(ranker.cv_, f"A linear scorer of {name} scores was fitted here at every setting.")
     found.scorer = scorer_of(ranker, training, seed=seed, fitted_here=True)
     chosen = clone(ranker).set_params(order=ranker.order_, ridge=ranker.ridge_)
+    found.ranker, found.whose = clone(chosen).fit(X, training.prefs), "a linear scorer that was fitted here"
     try:
         curve = by_scorer(chosen, training, seed=seed)
     except ConcordantError as problem:

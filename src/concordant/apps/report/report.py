@@ -21,6 +21,7 @@ import concordant
 from concordant.apps.commands.given import worded
 from concordant.apps.report.annotators import agreement_of, groups_of
 from concordant.apps.report.audited import Audited, audited, graphs_of, overall, parts_of
+from concordant.apps.report.axioms import axioms_of, verdict
 from concordant.apps.report.beside import groups_beside, models_beside
 from concordant.apps.report.in_short import in_short, may_lead
 from concordant.apps.report.learned import Learned, by_ranking, coverage_of, learned
@@ -67,6 +68,7 @@ class ReportInputs:
     annotators: dict[str, Any] | None = None
     models: list[dict[str, Any]] | None = None
     paths: dict[str, Any] | None = None
+    axioms: dict[str, Any] | None = None
     absent: dict[str, str] = field(default_factory=dict)
 
 
@@ -97,7 +99,8 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "notes": [short(worded(note)) for note in (*board.notes, *known.learned.notes)],
         "left_out": _left_out(known, views, shown, cut),
         "items": items,
-        "in_short": in_short(views, shown, settings.options["level"]),
+        "in_short": in_short(views, shown, settings.options["level"])
+        + ([[said]] if (said := verdict(known.axioms)) else []),
         "may_lead": may_lead(views),
         "elo": _elo(settings.options["structure"]),
         "covariates": _covariates(prefs),
@@ -108,6 +111,7 @@ def data_of(known: ReportInputs, settings: Settings, version: str) -> dict[str, 
         "paths": known.paths,
         "order": known.learned.order,
         "scorer": known.learned.scorer,
+        "axioms": known.axioms,
         "coverage": known.learned.coverage,
         "absent": {name: worded(why) for name, why in (known.absent | known.learned.absent).items()},
     }
@@ -220,6 +224,7 @@ SCRIPTS = (
         "models",
         "order",
         "scorer",
+        "axioms",
     ),
     *("coverage", "ask", "chooser", "main"),
 )
@@ -317,7 +322,11 @@ class Report:
         return Path(path)
 
     def __repr__(self) -> str:
-        shown = [name for name in ("audit", "annotators", "order", "scorer", "coverage") if self.data[name] is not None]
+        shown = [
+            name
+            for name in ("audit", "annotators", "order", "scorer", "axioms", "coverage")
+            if self.data[name] is not None
+        ]
         return f"Report({self.data['facts']}: {len(self.data['views'])} views, {', '.join(shown)})"
 
 
@@ -326,6 +335,7 @@ def report(
     *,
     features: Any = None,
     model: Any = None,
+    scores: Any = None,
     annotators: Mapping[str, Preferences] | None = None,
     model_judges: Mapping[str, PredictionPowered] | None = None,
     structure: str = "bradley-terry",
@@ -346,14 +356,16 @@ def report(
 
     The page shows the ranking of all queries together (where items recur in them) and of each query, who beats whom,
     the difference graph, the audit and which pairs to ask; agreement of those who judged; with features a scorer's risk
-    against the order k, its coefficients or importances, and risk–coverage. What cannot be had is null in
-    ``Report.data``, with a sentence in ``absent``. Equal input and seed make equal bytes.
+    against the order k, its coefficients or importances, whether it keeps what people agree on, and risk–coverage. What
+    cannot be had is null in ``Report.data``, with a sentence in ``absent``. Equal input and seed make equal bytes.
 
     Parameters
     ----------
     prefs : the judgments.
     features : as any ranker takes them.
     model : a fitted ranker or its directory; None, a linear ``AggregationRanker`` is fitted to the features.
+    scores : of the items by any other scorer, such as a reward model, in a form that ``axiom_audit`` takes: it is held
+        against what people agree on in the place of the model.
     annotators : the judgments of each group whose agreement is of interest; None, the clusters of ``prefs``.
     model_judges : what ``prediction_powered`` found of people and each judge model, by the name of the model.
     structure, prior, ties, interval, level, min_judgments, replicates, seed : as in ``rank``.
@@ -388,6 +400,7 @@ def report(
     how |= given
     if not audit:
         refuse_idle({"ask": ask}, {"ask": 10}, "without the audit nothing is said of what to ask")
+        refuse_idle({"scores": scores}, {"scores": None}, "without the audit no scorer is held against anything")
     if column is not None and annotators is None and prefs.clusters is None:
         raise Idle("column", "it names who judged, and neither annotators nor clusters say so")
     known = ReportInputs(prefs, _pairs(prefs))
@@ -397,11 +410,13 @@ def report(
         known.groups = query_groups(prefs, structure, how)
         advance()
         if not audit:
-            known.absent["audit"] = "left out on request"
+            known.absent |= dict.fromkeys(("audit", "axioms"), "left out on request")
         elif known.pairs is not None:
-            known.absent["audit"] = known.pairs
+            known.absent |= dict.fromkeys(("audit", "axioms"), known.pairs)
         else:
             _audits(known, level=level, seed=seed, ask=ask)
+            if known.audits:
+                known.axioms = axioms_of(prefs, known.learned, features, scores, level=level, seed=seed)
         advance(2)
         known.annotators = _agreement(known, annotators, column, structure, how)
         if model_judges:
@@ -437,9 +452,8 @@ def _pairs(prefs: Preferences) -> str | None:
 def _audits(known: ReportInputs, **how: Any) -> None:
     large = max(one.work for one in known.groups)
     if large > LIMIT:
-        known.absent["audit"] = (
-            f"the judgments make {large:,} pairs, more than the {LIMIT:,} that a report audits: concordant audit does"
-        )
+        why = f"the judgments make {large:,} pairs, more than the {LIMIT:,} that a report audits: concordant {{}} does"
+        known.absent |= {"audit": why.format("audit"), "axioms": why.format("axioms")}
         return
     known.audits = [audited(one, **how) for one in known.groups]
 

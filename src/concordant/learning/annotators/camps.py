@@ -30,6 +30,7 @@ from concordant.boards.judges import on_one_scale, who_judged
 from concordant.errors import CannotRank, Setting, UsageError, whole_number
 from concordant.learning.annotators.design import Design, comparisons, masses, shares_won
 from concordant.learning.annotators.mixture import FOLLOWED, Differences, Mixture, Pairs, fit_mixture
+from concordant.learning.annotators.scorers import CampScorer
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.frames import as_pandas
 from concordant.preferences.labels import Labels
@@ -116,6 +117,7 @@ class Camps:
     prefs: Comparisons
     notes: tuple[str, ...]
     _design: Design
+    _theta: Floats
     _rows: Ints
     _component: Ints
 
@@ -214,10 +216,12 @@ class Camps:
 
     def predict(self, features: Any) -> Floats:
         """Return scores (camps, rows) of items by their features, whether they were judged or not."""
-        if self.coefficients is None:
-            raise UsageError("these camps were found without features; they know the items that were judged")
-        X = self._design.of_new(features)
-        return np.asarray(self.coefficients * self._design.scale @ X.T, np.float64)
+        return self.scorer.camps(features)
+
+    @cached_property
+    def scorer(self) -> CampScorer:
+        """The scorers of the camps by themselves, which ``save_model`` keeps. Errors: UsageError without features."""
+        return CampScorer.of(self._design, self._theta, self.share, self.status)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.lines()))
@@ -328,7 +332,7 @@ def camps(
         membership=membership, score=value, held_out=held, prior=best.prior,
         log_likelihood=found.value, coefficients=None if features is None else found.theta / design.scale,
         status=found.status.word, **search.by_camp(best, membership), prefs=scale, notes=(), _design=design,
-        _rows=rows, _component=component,
+        _theta=found.theta, _rows=rows, _component=component,
     )  # fmt: skip
     tried = (number == "auto" and len(held) > 1, best.camps == held[-1].camps, len(priors) > 1)
     return replace(result, notes=(*_notes(result, known, search, found, *tried),))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import Setting, UsageError, counted
+from concordant.errors import InputError, Setting, UsageError, counted
 from concordant.learning.features.matrix import Features, align
 from concordant.learning.features.normalising import Normaliser
-from concordant.learning.rankers.validation import matched, rows_of
+from concordant.learning.rankers.validation import rows_of
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Comparisons, Preferences
 
@@ -49,7 +49,9 @@ class Design:
         if (width := rows.X.shape[1]) > MOST:
             raise UsageError(f"{what} have up to {MOST:,} features, not {width:,}")
         found = align(rows, prefs)
-        normaliser = Normaliser(missing="raise").fit(rows.X[np.unique(found.row)])
+        if (rows.X[found.row] == rows.X[found.row[:1]]).all():
+            raise InputError(f"each feature has one value for all judged items: {what} of features tell none apart")
+        normaliser = Normaliser(missing="raise").fit(rows.X[np.unique(found.row)], rows.names)
         return cls(batch, np.asarray(normaliser.apply(rows.X[found.row]), np.float64), normaliser, rows, named)
 
     @property
@@ -60,16 +62,6 @@ class Design:
     def times(self, theta: Floats) -> Floats:
         """Return the scores (nodes, …) of coefficients (parameters, …)."""
         return theta if self.X is None else np.asarray(self.X @ theta, np.float64)
-
-    def of_new(self, features: Any) -> Floats:
-        """Return rows of numbers of items that need not have been judged. Errors: other features."""
-        if self.normaliser is None or self.features is None:
-            raise UsageError("without features nothing is known of other items than those that were judged")
-        rows, named = rows_of(features, "raise", self.features.names if self.named else None)
-        names = self.features.names if self.named and named else None
-        return np.asarray(
-            self.normaliser.apply(matched(rows, named, names, self.features.X.shape[1], "it")), np.float64
-        )
 
 
 def comparisons(prefs: Any, what: str) -> Comparisons:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from scipy.special import expit, log_expit, log_ndtr, ndtri
 
 from concordant.errors import CannotRank, Setting, UsageError, did_you_mean, whole_number
 from concordant.learning.annotators.design import Design, comparisons, masses, shares_won
+from concordant.learning.annotators.scorers import HALF, STEEPEST, SpreadScorer
 from concordant.preferences.frames import as_pandas
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
@@ -51,12 +53,9 @@ FEATURE_PRIORS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 SPREAD_PRIORS = (np.inf, 1000.0, 100.0, 10.0, 1.0)
 FEW_QUERIES = 10
 """Queries from which on whole ones are held out where there are features, as the scorer is for new ones."""
-STEEPEST = 5.0
-"""Size of log s, at most, beyond which a vote says nothing more."""
 SURE = 1.64
 EXACT, ROUGH = (1e-7, 2_000), (1e-4, 300)
 """Largest derivative, per vote, that ends a search, and its steps at most; those of a fit to a part of the votes."""
-HALF = 0.5 * np.log(2.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,8 +94,12 @@ class Distributional:
 
     def predict(self, features: Any) -> tuple[Floats, Floats]:
         """Return mean and spread of items by their features, whether they were judged or not; each (rows,)."""
-        X = self._design.of_new(features)
-        return X @ self._theta, np.exp(np.clip(X @ self._eta, -STEEPEST, STEEPEST) - HALF)
+        return self.scorer.predict(features), self.scorer.spread(features)
+
+    @cached_property
+    def scorer(self) -> SpreadScorer:
+        """The scorer by itself, which ``save_model`` keeps. Errors: UsageError without features."""
+        return SpreadScorer.of(self._design, self._theta, self._eta, self.status)
 
     def quantile(self, share: float, features: Any = None) -> Floats:
         """Return what an item is worth to a share of the people at most: μ + s Φ⁻¹(share), (items or rows,).

@@ -13,7 +13,7 @@ from concordant.learning.rankers.estimator import LinearRanker
 from concordant.learning.rankers.plans import one_ridge
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edges import fit_edges
-from concordant.learning.solvers.linear_orders import LEAST, leximax, most_kept, pushed, rows_between, widest
+from concordant.learning.solvers.linear_orders import LEAST, excluding, leximax, most_kept, pushed, rows_between, widest
 from concordant.losses.objective import Objective, WeightedEdges
 from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.preferences.graphs import Batch
@@ -135,6 +135,9 @@ class CopelandRanker(LinearRanker):
             found = leximax(items, queries, asked, point, places=places, programs=self.programs)  # type: ignore[arg-type]
         theta = pushed(found.rows, found.point, wanted)
         self._take_linear(theta)
+        notes += self._alike(training, votes, items)
+        if len(asked) and kept.all() and len(votes) == 1:
+            notes += self._excluded(training, votes, items, theta)
         gap = _gap(votes, items @ theta)
         proven = min((len(one) for one, query in zip(found.order, queries, strict=True) if len(query) > 1), default=0)
         if not found.exact:
@@ -185,6 +188,35 @@ class CopelandRanker(LinearRanker):
             lost, same = ~kept[: len(above)], int((~D.any(axis=1)).sum())
             notes.append(_lost(training, above[lost], below[lost], len(above), same))
         return D[kept], point, kept[: len(above)], notes
+
+    def _alike(self, training: Training, votes: PairVotes, items: Floats) -> list[Note]:
+        """Say which pairs with a majority are of items with equal features."""
+        above, below = votes.directed(votes.sign != 0)
+        same = np.flatnonzero(~(items[above] != items[below]).any(axis=1))
+        if not len(same):
+            return []
+        text = (
+            "{same:,} of {of:,} pairs with a majority are of items with equal features, which no scorer of these tells "
+        )
+        text += "apart: {pairs}"
+        return [Note("equal features", text, same=len(same), of=len(above),
+                     pairs=_pairs(training, above[same], below[same]))]  # fmt: skip
+
+    def _excluded(self, training: Training, votes: PairVotes, items: Floats, theta: Floats) -> list[Note]:
+        """Say it where unanimous pairs, which are kept, and the first place of who beats all exclude each other."""
+        first = _winner(votes, items)
+        if not len(first) or (first @ theta > 0).all():
+            return []
+        least = FEW if self.pareto == "auto" else int(self.pareto or 0)
+        above, below = votes.directed(votes.unanimous(least))
+        pairs = excluding(rows_between(items, above, below), first)
+        if not len(pairs):
+            return []
+        text = "no linear scorer of these features has both {first} first, whom a majority prefers to every other item,"
+        text += " and the order on which all agree of {pairs}: the latter is kept; pareto=None puts {first} first"
+        winner = _named(training, int(np.argmax(votes.copeland())))
+        pairs_named = _pairs(training, above[pairs], below[pairs])
+        return [Note("winner excluded", text, first=winner, pairs=pairs_named)]
 
 
 def _batch(training: Training) -> Batch:
@@ -240,19 +272,21 @@ def _kept(votes: PairVotes, decided: NDArray[np.bool_], scores: Floats) -> int:
     return int((scores[above] > scores[below]).sum())
 
 
+def _named(training: Training, node: int) -> str:
+    """A node by its item, and its query where there are several."""
+    features, row = training.features, int(training.row[node])
+    query = "" if features.query is None or len(features.queries) < 2 else features.where(row).partition(",")[0] + ", "
+    return f"{query}{shown(features.items[int(features.item[row])])}"
+
+
+def _pairs(training: Training, above: Ints, below: Ints) -> str:
+    """Pairs by their items, the first few of them."""
+    named = [f"{_named(training, a)} above {_named(training, b)}" for a, b in zip(above[:SHOWN], below, strict=False)]
+    return "; ".join(named) + (f" and {len(above) - SHOWN:,} more" if len(above) > SHOWN else "")
+
+
 def _lost(training: Training, above: Ints, below: Ints, of: int, same: int) -> Note:
     """Name unanimous pairs that the features cannot express beside the others."""
-    features, rows = training.features, training.row
-
-    def name(node: int) -> str:
-        row = int(rows[node])
-        query = (
-            "" if features.query is None or len(features.queries) < 2 else features.where(row).partition(",")[0] + ", "
-        )
-        return f"{query}{shown(features.items[int(features.item[row])])}"
-
-    named = [f"{name(a)} above {name(b)}" for a, b in zip(above[:SHOWN], below[:SHOWN], strict=True)]
     text = "the features cannot express {lost:,} of {of:,} pairs on which all agree, beside the others: {pairs}"
     text += "; {same:,} of them {same:is|are} of items with equal features" if same else ""
-    pairs = "; ".join(named) + (f" and {len(above) - SHOWN:,} more" if len(above) > SHOWN else "")
-    return Note("not expressed", text, lost=len(above), of=of, pairs=pairs, same=same)
+    return Note("not expressed", text, lost=len(above), of=of, pairs=_pairs(training, above, below), same=same)

@@ -91,6 +91,18 @@ def widest(D: Floats, near: Floats | None = None) -> Widest:
         held = np.sort(np.concatenate((held, worst)))
 
 
+def excluding(D: Floats, first: Floats) -> Ints:
+    """Return rows of D that cannot all hold beside ``first``, by no w; none where D and ``first`` hold together.
+
+    Of rows that hold without ``first``, which holds without them.
+
+    >>> excluding(np.array([[0.0, 1.0], [1.0, 1.0], [-1.0, 0.0]]), np.array([[1.0, 0.0]])).tolist()
+    [2]
+    """
+    clash = widest(np.vstack((D, first))).clash
+    return clash[clash < len(D)]
+
+
 @dataclass(frozen=True, eq=False)
 class Fewest:
     """How few of some pairs a linear scorer has to break: proven from below, found from above."""
@@ -129,7 +141,7 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
     live = np.flatnonzero(~none)
     rows, own = D[live], weight[live].astype(np.float64)
     flat = _flat(rows)
-    if comb(len(live), flat.shape[1] - 1) <= RAYS:
+    if comb(len(live), max(flat.shape[1] - 1, 0)) <= RAYS:
         cost, inner = _by_rays(rows @ flat, own)
         return Fewest(cost + fixed, cost + fixed, flat @ inner, _broken(D, flat @ inner))
     points = [_elastic(rows, own), *([] if start is None else [start])]

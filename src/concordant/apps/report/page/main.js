@@ -22,6 +22,7 @@ function dropEmpty() {
     models: Boolean(report.models?.length),
     order: Boolean(report.order),
     scorer: Boolean(report.scorer),
+    axioms: Boolean(report.axioms),
     coverage: Boolean(report.coverage),
     ask: some((view) => view.ask?.length),
   };
@@ -72,7 +73,7 @@ function start() {
   drawOverview();
   drawChooser();
   const byView = { ranking: drawRanking, beats: drawBeats, graph: drawGraph, ask: drawAsk };
-  const whole_ = { side: drawSide, paths: drawPaths, audit: drawAuditOverall, annotators: drawAnnotators, models: drawModels, order: drawOrder, scorer: drawScorer, coverage: drawCoverage };
+  const whole_ = { side: drawSide, paths: drawPaths, audit: drawAuditOverall, annotators: drawAnnotators, models: drawModels, order: drawOrder, scorer: drawScorer, axioms: drawAxioms, coverage: drawCoverage };
   for (const section of there) {
     if (whole_[section]) once(section, whole_[section]);
     if (byView[section]) onView(section, byView[section]);
