@@ -9,6 +9,7 @@ import click
 from concordant.apps.commands.given import argument, flag, option
 from concordant.apps.commands.regressors import NAMES
 from concordant.apps.commands.shared_options import (
+    LOGS,
     ONE,
     PHIS,
     ChosenFeatures,
@@ -39,7 +40,7 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
       concordant fit votes.parquet -f huge.parquet -m model --structure log-odds --stream
     """
 
-    log: str = argument()
+    log: str = argument(**LOGS)
     features: str | None = option(
         "F",
         "Features of the items: a table with item, optionally query, and numeric columns, or a LETOR file. Default: "

@@ -26,6 +26,7 @@ from concordant.apps.commands.look_options import LookOptions
 from concordant.apps.commands.pairs_options import PairsOptions
 from concordant.apps.commands.scores_options import ScoresOptions
 from concordant.apps.commands.shared_options import (
+    LOGS,
     ONE,
     PICKLE,
     SEED,
@@ -87,6 +88,7 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions, DaysOptio
       concordant rank results.csv --home --neutral neutral --ties davidson
       concordant rank results.csv --time date --moving --paths paths.csv
       concordant rank votes.store --as-of 2026-01-31 --last 7d
+      concordant rank 'lake/day=2026-01-*/' --query lang
       concordant rank bm25.run dense.run --qrels test.qrels -o fused.run
     """
 
@@ -220,7 +222,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
       concordant audit votes.csv --fragility --top 3 --replicates 0
     """
 
-    log: str = argument()
+    log: str = argument(**LOGS)
     surrogates: tuple[str, ...] = option(
         "NAME[:PHI]",
         "Audit this surrogate (again for more), such as ranknet or difference-graph:hinge, or default: what fit would "
@@ -297,7 +299,7 @@ class ReportOptions(ChosenFeatures, SidedLog):
       concordant report votes.csv --features answers.csv --model model -o report.html
     """
 
-    log: str = argument()
+    log: str = argument(**LOGS)
     output: str = option("F", "The page to write: .html.", "-o", required=True)
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
     model_judge: tuple[str, ...] = option(

@@ -16,6 +16,8 @@ WRITTEN = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
 """A date in a name: 2026-01-31, 2026_01_31 or 20260131."""
 FOLDER = re.compile(rf"(?:\w+=)?{WRITTEN.pattern}")
 """A folder that holds a day: 2026-01-31 or day=2026-01-31."""
+PLAIN = re.compile(r"(?<![^/\\])((?:19|20)\d\d)[/\\](\d\d)[/\\](\d\d)(?=[/\\]|$)")
+"""Folders for the year, the month and the day."""
 HIVE = re.compile(r"year=(\d{4})[/\\]month=(\d{1,2})[/\\]day=(\d{1,2})(?![^/\\])")
 
 
@@ -26,6 +28,8 @@ def day_of(path: str) -> tuple[str, str]:
 
     >>> day_of("lake/day=2026-01-31/part-0.parquet"), day_of("votes-20260131.csv")
     (('2026-01-31', 'day=2026-01-31'), ('2026-01-31', 'votes-20260131.csv'))
+    >>> day_of("clicks/2026/01/31/09/x.json.gz")
+    ('2026-01-31', '2026/01/31')
     >>> day_of("year=2026/month=1/day=31/x.csv")[0], day_of("votes.csv"), day_of("2026-01-01_2026-01-31.csv")
     ('2026-01-31', ('', ''), ('', "'2026-01-01', '2026-01-31'"))
     """
@@ -33,7 +37,7 @@ def day_of(path: str) -> tuple[str, str]:
     for part in (name, *filter(FOLDER.fullmatch, reversed(folders))):
         if days := sorted({one for found in WRITTEN.finditer(part) if (one := _date(found[1], found[3], found[4]))}):
             return (days[0], part) if len(days) == 1 else ("", few(days))
-    found = HIVE.search(path)
+    found = HIVE.search(path) or PLAIN.search(path)
     day = _date(*found.groups()) if found else ""
     return (day, found[0]) if found and day else ("", "")
 
