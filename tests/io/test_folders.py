@@ -185,7 +185,7 @@ def test_a_broken_file_is_named(tmp_path: Path, engine: str) -> None:
     assert read(tmp_path, engine=engine) == read(tmp_path / "a.csv")
     for name in "ab":
         (tmp_path / f"{name}.csv").write_bytes(b"")
-    with pytest.raises(InputError, match=r": all of its 2 files are empty$"):
+    with pytest.raises(InputError, match=r": all files in it are empty \(2\)$"):
         read(tmp_path, engine=engine)
 
 
@@ -207,7 +207,7 @@ def test_columns_that_are_missing_are_named(tmp_path: Path, engine: str, ending:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("changed", [pa.float64(), pa.binary(), pa.uint64(), pa.bool_(), pa.timestamp("s")])
+@pytest.mark.parametrize("changed", [pa.float64(), pa.binary(), pa.bool_(), pa.timestamp("us")])
 def test_types_that_do_not_go_together(tmp_path: Path, engine: str, changed: pa.DataType) -> None:
     _parquet(tmp_path / "a.parquet", [{"winner": "1", "loser": "2", "more": "3"}])
     values = pa.array([b"1"], changed) if pa.types.is_binary(changed) else pa.array([1]).cast(changed)
@@ -220,7 +220,9 @@ def test_types_that_do_not_go_together(tmp_path: Path, engine: str, changed: pa.
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("changed", [pa.int8(), pa.int64(), pa.dictionary(pa.int32(), pa.int64()), pa.date32()])
+@pytest.mark.parametrize(
+    "changed", [pa.int8(), pa.int64(), pa.uint64(), pa.dictionary(pa.int32(), pa.int64()), pa.date32()]
+)
 def test_integers_and_dates_beside_texts_are_texts(tmp_path: Path, engine: str, changed: pa.DataType) -> None:
     _parquet(tmp_path / "a.parquet", [{"winner": "1", "loser": "12"}])
     values = pa.array([12], pa.int32())
@@ -255,11 +257,11 @@ def test_a_folder_that_is_no_log(tmp_path: Path) -> None:
         read(tmp_path)
     folder = tmp_path / "inner"
     folder.mkdir()
-    (folder / "a.xyz").touch()
+    (folder / "a.xyz").write_text("x")
     with pytest.raises(InputError, match=r"a.xyz: unknown ending '.xyz'"):
         read(folder)
     (folder / "a.xyz").rename(folder / "a.soc")
-    with pytest.raises(InputError, match=r"all of its 1 files are empty"):
+    with pytest.raises(InputError, match=r"PrefLib files"):
         read(folder)
 
 

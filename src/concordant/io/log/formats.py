@@ -209,7 +209,7 @@ def _of_files(name: str, found: Found, given: str) -> Log:
     empty = [file for path, file in found.files if not path.stat().st_size]
     _check_endings(name, [file for _, file in found.files])
     if not written:
-        raise Empty(f"{name}: all of its {len(empty):,} files are empty")
+        raise Empty(f"{name}: all files in it are empty ({len(empty):,})")
     parts = [
         replace(_file(path), name=f"{called}{file}", file=file, folders=folder_columns(f"{root}{file}"))
         for path, file in written

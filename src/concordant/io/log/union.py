@@ -44,7 +44,7 @@ def joined(log: Log, read: Callable[[Log], Log]) -> Log:
         parts.append(found)
         bare += [part.file] if found.rows == 0 else []
     if not parts:
-        raise Empty(f"{log.name}: all of its {len(log.parts):,} files are empty")
+        raise Empty(f"{log.name}: all files in it are empty ({len(log.parts):,})")
     for part in parts[1:]:
         if part.format != parts[0].format:
             raise InputError(
