@@ -132,7 +132,7 @@ class Store(os.PathLike[str]):
         for one, files in days.items():
             called = f"{os.fspath(source)}, {one or 'of no day'}" if isinstance(files, Several) else files
             try:
-                yield self.ingest(files, name=called, day=one or None, **options)
+                yield self.ingest(files, name=called, **options)
             except Empty as problem:
                 empty.append(problem)
                 yield Taken(called, day=one)

@@ -51,7 +51,7 @@ def ingest(options: IngestOptions) -> None:
 def _new(notes: Iterable[str], noted: set[Any]) -> Iterator[str]:
     """Yield the notes that were not said of another day of the log; not those on rows, which stand in its line."""
     for note in notes:
-        key = note
+        key: Any = note
         if isinstance(note, Note):
             key = (note.code, *[str(value) for name, value in note.numbers.items() if name != "log"])
         if key not in noted and getattr(note, "code", "") != READ:

@@ -26,7 +26,6 @@ from concordant.apps.commands.look_options import LookOptions
 from concordant.apps.commands.pairs_options import PairsOptions
 from concordant.apps.commands.scores_options import ScoresOptions
 from concordant.apps.commands.shared_options import (
-    LOGS,
     ONE,
     PICKLE,
     SEED,
@@ -45,6 +44,7 @@ from concordant.apps.commands.shared_options import (
     TableOptions,
     TextOptions,
     any_of,
+    logs,
     size,
 )
 from concordant.apps.commands.store_options import (
@@ -222,7 +222,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
       concordant audit votes.csv --fragility --top 3 --replicates 0
     """
 
-    log: str = argument(**LOGS)
+    log: str = logs()
     surrogates: tuple[str, ...] = option(
         "NAME[:PHI]",
         "Audit this surrogate (again for more), such as ranknet or difference-graph:hinge, or default: what fit would "
@@ -299,7 +299,7 @@ class ReportOptions(ChosenFeatures, SidedLog):
       concordant report votes.csv --features answers.csv --model model -o report.html
     """
 
-    log: str = argument(**LOGS)
+    log: str = logs()
     output: str = option("F", "The page to write: .html.", "-o", required=True)
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
     model_judge: tuple[str, ...] = option(

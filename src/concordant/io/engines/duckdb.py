@@ -361,6 +361,8 @@ def key_names(log: Log) -> dict[str, Any]:
     )
     with connected(Settings(), files=log.paths) as connection, watched(connection, "looking for columns"):
         found = json.loads(connection.execute(statement).fetchall()[0][0] or "{}")
+    if not isinstance(found, dict):
+        raise library.InvalidInputException("not every line is an object")
     return dict(sorted(found.items()))
 
 

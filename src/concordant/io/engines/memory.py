@@ -17,7 +17,7 @@ from concordant.errors import InputError
 from concordant.io.log.formats import Log, parquet_file
 from concordant.io.log.headers import arrow_batches
 from concordant.io.log.rows import delimited_rows, json_rows
-from concordant.io.log.union import TEXT, check_types, filled, is_even
+from concordant.io.log.union import TEXT, check_types, filled, is_even, of_folders
 from concordant.kernels.arrays import in_threads
 from concordant.preferences.lists import RawLists, coded, decoded, gather, packed, unpacked
 from concordant.preferences.messages import is_messages, labelled
@@ -50,12 +50,14 @@ def _filled(log: Log, part: Log, columns: Sequence[str]) -> Iterator[tuple[int |
     if part.format not in TEXT:
         yield from table_rows(arrow_table(replace(log, parts=(part,)), columns), columns)
         return
-    own = [column for column in columns if column in part.columns and column not in dict(part.folders)]
-    for number, values in placed_rows(part, own or part.columns[:1]):
-        table = pa.table({name: pa.array([value], pa.large_string()) for name, value in zip(own, values, strict=False)})
-        table = table if own else pa.table({"": [None]})
-        ((_, row),) = table_rows(filled(log, part, columns, table), columns)
-        yield number, row
+    fixed, own = of_folders(part, columns), dict[str, int]()
+    for column in columns:
+        if column in part.columns and column not in fixed:
+            own.setdefault(column, len(own))
+    places = [own.get(column) for column in columns]
+    for number, values in placed_rows(part, list(own) or part.columns[:1]):
+        pairs = zip(columns, places, strict=True)
+        yield number, tuple([fixed.get(column) if place is None else values[place] for column, place in pairs])
 
 
 def table_rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:

@@ -237,7 +237,7 @@ def _chosen(
     for place, way in zip(places, ways, strict=True):
         kind, value = numbered.schema[place].dataType, col(f"c{place}")
         for key in way[1:]:
-            kind, value = kind[key].dataType, value.getField(key)  # type: ignore[index]
+            kind, value = kind[key].dataType, value.getField(key)
         collated = isinstance(kind, StringType) and getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY"
         kept.append(collate(value, "UTF8_BINARY") if collated else value)
     chosen = numbered.select(*kept, *([FILE] if more else []))

@@ -181,6 +181,9 @@ def located(sources: Sequence[str | os.PathLike[str]]) -> Log:
         return locate(names[0])
     logs = [locate(name) for name in names]
     parts = [part for name, log in zip(names, logs, strict=True) for part in _as_parts(name, log)]
+    plain = [log.name for log in logs]
+    if not any(log.parts for log in logs) and len({*plain}) == len(plain) and not any(part.folders for part in parts):
+        names, parts = plain, [replace(part, file=part.name) for part in parts]
     places = [os.path.realpath(part.path) if part.path is not None else part.name for part in parts]
     if again := [part.name for at, part in enumerate(parts) if places[at] in places[:at]]:
         raise UsageError(f"{few(again)} is named twice; each counts once")

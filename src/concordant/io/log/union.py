@@ -204,8 +204,12 @@ class Shape:
         return pa.table({"path": pa.array([str(path.absolute()) for path in self.log.paths], pa.string()), **names})
 
 
+def of_folders(part: Log, columns: Iterable[str]) -> dict[str, str | None]:
+    """Return the values that columns have by the folders of a file, as the values of files are handed over."""
+    return {name: _written(value, part) for name, value in part.folders if name in {*columns}}
+
+
 def _written(value: str | None, log: Log) -> str | None:
-    """Return the value of a folder as the values of files are handed over."""
     return json.dumps(value, ensure_ascii=False) if log.as_json and value is not None else value
 
 
