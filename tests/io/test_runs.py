@@ -119,7 +119,7 @@ def test_what_cannot_be_told_apart_is_refused(tmp_path):
         cc.read([a, str(a)])
     votes = tmp_path / "votes.csv"
     votes.write_text("winner,loser\nx,y\n")
-    with pytest.raises(cc.UsageError, match=r"read together where they are TREC runs, and votes.csv is none"):
+    with pytest.raises(cc.InputError, match=r"have one format, these have 2 \(csv: 'votes.csv'; run: 'a.run'\)"):
         cc.read([a, votes])
     with pytest.raises(cc.UsageError, match="none is named"):
         cc.read([])

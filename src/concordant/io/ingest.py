@@ -326,7 +326,9 @@ def files_by_day(source: Any) -> dict[str, str | Several]:
     folders = {day: os.path.commonpath([os.path.dirname(file) for file in files]) for day, files in found.items()}
     whole, days = not is_pattern(os.fspath(source)) and not isinstance(source, Several), dict[str, str | Several]()
     for day, files in sorted(found.items()):
-        inside = f"{folders[day]}{os.sep}"
+        inside, named = f"{folders[day]}{os.sep}", f"{day_of(files[0])[1]}{os.sep}"
+        upper = files[0][: files[0].rfind(named) + len(named)] if named in files[0] else ""
+        inside = upper if upper and all(file.startswith(upper) for file in files) else inside
         others = (file for other in found if other != day for file in found[other])
         days[day] = inside if whole and not any(file.startswith(inside) for file in others) else Several(files)
     return days

@@ -31,9 +31,9 @@ PROMPTS = frozenset(
 def notes_of(log: Log, layout: Layout, given: Mapping[str, str]) -> tuple[str, ...]:
     """Say what a log was taken for without being asked."""
     roles, used = layout.roles, {*layout.roles.values(), *layout.covariates}
-    said = [
-        one for one in log.told if not (isinstance(one, Note) and one.code == JOINED) or one.numbers["column"] in used
-    ]
+    joined = [one for one in log.told if isinstance(one, Note) and one.code == JOINED]
+    unused = [one for one in joined if one.numbers["column"] not in used]
+    said = [one for one in log.told if one not in unused]
     if layout.inside:
         text = "{log}: the roles are played by {columns}, which lie in {whole!r}"
         columns = few([column for column in roles.values() if column in log.inner or "." in column])

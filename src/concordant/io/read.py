@@ -61,9 +61,10 @@ def read(
     Parameters
     ----------
     source : a path (.csv .tsv .jsonl .json, these also .gz; .parquet .feather .arrow; ``file.duckdb::table``; PrefLib
-        .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; TREC runs .run; .txt; a store), several paths of runs, or a
-        table: Arrow, pandas, polars, anything with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names
-        to columns.
+        .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; TREC runs .run; .txt; a store), a folder of such files,
+        in folders of it, too (day=2026-11-25/…), a pattern ('lake/day=*/part-*.parquet'), several paths, or a table:
+        Arrow, pandas, polars, anything with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to
+        columns.
     kind : 'comparisons', 'selections', 'choices', 'orders' or 'ratings'; None, the columns decide.
     columns : which column plays which role (query, winner, loser, left, right, outcome, grade, weight, count, session,
         judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
