@@ -268,7 +268,7 @@ def test_a_lake_is_taken_in_day_by_day(tmp_path: Path, monkeypatch: pytest.Monke
     _csv(Path("lake/day=2026-11-04/part-a.csv"), "winner,loser\n")
     main(["ingest", "lake", "--store", "s.store"])
     said = capsys.readouterr().err
-    assert "lake/day=2026-11-01/: taken in for 2026-11-01, 3 rows" in said
+    assert "lake/day=2026-11-01/: taken in for 2026-11-01 (by its path), 3 rows" in said
     assert "lake/day=2026-11-04/: no rows, nothing taken in" in said
     store = Store("s.store")
     assert [(batch.name, batch.day, batch.rows) for batch in store.info().batches] == [
