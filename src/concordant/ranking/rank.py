@@ -557,7 +557,7 @@ def _population(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Note, ...]:
     if not prefs.cluster_ways or not any(part.interval == "sandwich" for part in parts):
         return ()
     names = prefs.cluster_columns or ("cluster",)
-    numbers = [len(np.unique(way)) for way in prefs.cluster_ways]
+    numbers = [len(np.unique(codes)) for codes in prefs.cluster_codes]  # every label is used
     which = " and ".join(f"the same {name} ({number:,})" for name, number in zip(names, numbers, strict=True))
     text = "intervals allow for judgments of {which} being alike: they hold for new ones like these"
     freedom = min(numbers) - 1

@@ -288,4 +288,4 @@ def rewritten(
 def _left(
     target: Path, facts: Facts, part: Segment, without: Callable[[str, Preferences], Preferences], settings: Settings
 ) -> Preferences:
-    return without(part.file, merged([checked(target, part)], facts, settings))
+    return without(part.file, merged({part.sha256: checked(target, part)}, facts, settings))
