@@ -114,6 +114,13 @@ def test_columns_given_one_by_one() -> None:
         assert Preferences.from_comparisons(PANDAS["winner"], frame["loser"], query) == EXPECTED
 
 
+def test_times_are_labels() -> None:
+    times = pd.to_datetime(["2020-01-01", "2020-01-02"])
+    expected = Preferences.from_comparisons(["2020-01-01T00:00:00", "2020-01-02T00:00:00"], ["x", "y"])
+    assert read({"winner": times, "loser": ["x", "y"]}) == expected
+    assert Preferences.from_comparisons(times, ["x", "y"]) == expected
+
+
 # -- what is no label ----------------------------------------------------------------------------------------------
 NOT_LABELS: dict[str, tuple[Any, str]] = {
     "reals": ([1.0, 2.0], "winner holds real numbers"),
@@ -121,7 +128,6 @@ NOT_LABELS: dict[str, tuple[Any, str]] = {
     "booleans": ([True, False], "winner holds true/false"),
     "bytes": ([b"a", b"c"], "winner holds binary"),
     "lists": ([["a"], ["c"]], r"winner holds list"),
-    "times": (pd.to_datetime(["2020-01-01", "2020-01-02"]), "winner holds timestamp"),
     "huge": (np.array([1 << 63, 1], np.uint64), "integers above 9223372036854775807; turn them into texts"),
     "mixed": (["a", 1], "winner.*all texts or all 64-bit integers; found int, str"),
     "beyond 64 bits": ([1 << 64, 1], "winner.*64"),

@@ -115,11 +115,11 @@ def test_what_cannot_be_told_apart_is_refused(tmp_path):
     a, b = put(tmp_path, a=A, b=A)
     with pytest.raises(cc.InputError, match=r"b.run: tag 'a' stands in a.run, too, for query 'q1'; the sixth column"):
         cc.read([a, b])
-    with pytest.raises(cc.UsageError, match="is named twice; each run counts once"):
+    with pytest.raises(cc.UsageError, match="is named twice; each counts once"):
         cc.read([a, str(a)])
     votes = tmp_path / "votes.csv"
     votes.write_text("winner,loser\nx,y\n")
-    with pytest.raises(cc.UsageError, match=r"read together where they are TREC runs, and votes.csv is none"):
+    with pytest.raises(cc.InputError, match=r"have one format, these have 2 \(csv: 'votes.csv'; run: 'a.run'\)"):
         cc.read([a, votes])
     with pytest.raises(cc.UsageError, match="none is named"):
         cc.read([])

@@ -8,7 +8,7 @@ from typing import Any
 
 from concordant.errors import InputError, Setting, few
 from concordant.io.engines.counting import Counter
-from concordant.io.log.formats import Log
+from concordant.io.log.formats import Empty, Log
 from concordant.io.log.rows import Sought, find
 from concordant.preferences.layouts import Layout, plain
 from concordant.preferences.preferences import Preferences
@@ -100,7 +100,7 @@ class Columns:
 def some(log: Log, total: int) -> None:
     """Refuse a log without rows."""
     if total == 0:
-        raise InputError(f"{log.name}: there is a header but no rows" if log.path else f"{log.name}: there are no rows")
+        raise Empty(f"{log.name}: there is a header but no rows" if log.path else f"{log.name}: there are no rows")
 
 
 def places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) -> dict[Reason, Any]:

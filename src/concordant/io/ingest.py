@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ from concordant.errors import InputError, UsageError, few
 from concordant.io.engines.counting import open_log
 from concordant.io.engines.duckdb import Settings
 from concordant.io.intake import READ_AS, Intake, Taken
-from concordant.io.log.formats import locate
+from concordant.io.log.formats import Empty, locate
+from concordant.io.log.lakes import Several, is_pattern
 from concordant.io.store.batches import REMOVED, Which, expired, forgetting, forgetting_votes, labels_said, without
-from concordant.io.store.catalogue import Catalogue, Ingestion, kept_ids, read_catalogue
+from concordant.io.store.catalogue import Catalogue, Ingestion, is_store, kept_ids, read_catalogue
 from concordant.io.store.commits import Changed, commit, told
 from concordant.io.store.copies import Copied, backup, restore
-from concordant.io.store.days import all_dated, check_kept, days_kept, of_window
+from concordant.io.store.days import all_dated, check_kept, day_of, days_kept, of_window
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import known_files
 from concordant.io.store.maintenance import Compacted, Verified, compact, export, verify
@@ -113,6 +114,32 @@ class Store(os.PathLike[str]):
             if kept is not None and not taken.new and self.path.exists():
                 taken = replace(taken, expired=self.retain(kept or "all", wait=wait))
             return taken
+
+    def ingest_days(
+        self, source: str | os.PathLike[str], *, name: str | None = None, day: str | None = None, **options: Any
+    ) -> Iterator[Taken]:
+        """Take in files day by day: those of a day, by their paths, are one batch; yield what became of each.
+
+        Where the files of ``source`` (a folder, a pattern) are not of several days, or a ``day`` is said, all of them
+        are one batch, as of ``ingest``, which has the other options. Errors: as of ``ingest``; the days before one
+        that fails are in the store.
+        """
+        days = {} if day is not None else files_by_day(source)
+        if len(days) < 2:
+            yield self.ingest(source, name=name, day=day, **options)
+            return
+        if name is not None:
+            raise UsageError(f"{name!r} names one batch, and {os.fspath(source)} holds {len(days):,} days")
+        empty: list[InputError] = []
+        for one, files in days.items():
+            called = f"{os.fspath(source)}, {one or 'of no day'}" if isinstance(files, Several) else files
+            try:
+                yield self.ingest(files, name=called, **options)
+            except Empty as problem:
+                empty.append(problem)
+                yield Taken(called, day=one)
+        if len(empty) == len(days):
+            raise InputError(f"{os.fspath(source)}: there are no rows on any of {len(days):,} days")
 
     def replace(
         self,
@@ -346,6 +373,27 @@ def ids_in(path: Path, catalogue: Catalogue) -> list[str]:
     if not ids:
         raise InputError(f"{path}: there are no ids")
     return ids
+
+
+def files_by_day(source: Any) -> dict[str, str | Several]:
+    """Return the files of each day in a lake, as a folder that holds them alone or as a list; one that has no day: ''.
+
+    Nothing for what is no lake.
+    """
+    if not isinstance(source, str | os.PathLike) or is_store(Path(source)):
+        return {}
+    log, found = locate(source), dict[str, list[str]]()
+    for part in log.parts:
+        found.setdefault(day_of(part.file)[0], []).append(str(part.path))
+    folders = {day: os.path.commonpath([os.path.dirname(file) for file in files]) for day, files in found.items()}
+    whole, days = not is_pattern(os.fspath(source)) and not isinstance(source, Several), dict[str, str | Several]()
+    for day, files in sorted(found.items()):
+        inside, named = f"{folders[day]}{os.sep}", f"{day_of(files[0])[1]}{os.sep}"
+        upper = files[0][: files[0].rfind(named) + len(named)] if named in files[0] else ""
+        inside = upper if upper and all(file.startswith(upper) for file in files) else inside
+        others = (file for other in found if other != day for file in found[other])
+        days[day] = inside if whole and not any(file.startswith(inside) for file in others) else Several(files)
+    return days
 
 
 def _which(

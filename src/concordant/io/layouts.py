@@ -88,9 +88,52 @@ def find_layout(
 ) -> Layout:
     """Return the kind and the roles of a log with these columns.
 
-    ``given`` maps roles to columns and goes before the aliases. Errors: a column that is not there, an unknown role,
+    ``given`` maps roles to columns and goes before the aliases. Where nothing fits, the columns inside another one
+    (vote.winner) are looked at by the ends of their names. Errors: a column that is not there, an unknown role,
     no layout that fits, or several that fit.
     """
+    asked: dict[str, Any] = {"name": name, "kind": kind, "given": given, "cluster": cluster}
+    asked |= {"covariates": covariates, "home": home, "time": time}
+    try:
+        return _layout_of(columns, **asked)
+    except NothingFits as error:
+        found: dict[str, Layout] = {}
+        for whole in dict.fromkeys(column.rpartition(".")[0] for column in columns if "." in column):
+            ends = {end: column for column in columns if (end := column.removeprefix(f"{whole}.")) != column}
+            ends = {end: column for end, column in ends.items() if "." not in end}
+            try:
+                layout = _layout_of([*ends, *(column for column in columns if column not in ends)], **asked)
+            except InputError:
+                continue
+            if inside := {role: ends[column] for role, column in layout.roles.items() if column in ends}:
+                covered = tuple([ends.get(column, column) for column in layout.covariates])
+                found[whole] = replace(layout, roles={**layout.roles, **inside}, covariates=covered, inside=whole)
+        if len(found) == 1:
+            return next(iter(found.values()))
+        if found:
+            raise InputError(
+                f"{name}: the columns inside each of {few(found)} could be meant; name them, as ",
+                Setting("columns", *reversed(next(iter(next(iter(found.values())).roles.items())))),
+            ) from None
+        raise InputError(*error.args) from None
+
+
+class NothingFits(InputError):
+    """No layout fits the columns of a log."""
+
+
+def _layout_of(
+    columns: Sequence[str],
+    *,
+    name: str,
+    kind: str | None = None,
+    given: Mapping[str, str] | None = None,
+    cluster: str | Sequence[str] | None = None,
+    covariates: Sequence[str] = (),
+    home: str | None = None,
+    time: str | None = None,
+) -> Layout:
+    """Return the kind and the roles of a log whose columns are called so."""
     kind = "ratings" if kind == "labels" else kind
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}; known: {', '.join(KINDS)} (labels are ratings)")
@@ -115,7 +158,7 @@ def find_layout(
     attempts = {name: one.fit(there, dict(roles), home) for name, one in FORMS.items() if kind in (None, one.kind)}
     fitting = {one: found for one, found in attempts.items() if isinstance(found, dict)}
     if not fitting:
-        raise InputError(*_nothing_fits(columns, name, kind, attempts, roles))
+        raise NothingFits(*_nothing_fits(columns, name, kind, attempts, roles))
     if len(fitting) > 1:
         raise InputError(
             f"{name}: the columns {few(columns, 20)} could be {' or '.join(fitting)}; say which with ",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from concordant.errors import Setting, shown
+from concordant.errors import Setting, few, shown
 from concordant.io.log.formats import Log
-from concordant.preferences.layouts import ALIASES, CLUSTERS, Scale, plain
+from concordant.io.log.union import JOINED
+from concordant.io.store.days import day_of
+from concordant.preferences.layouts import ALIASES, CLUSTERS, Layout, Scale, plain
 from concordant.preferences.notes import Note
 
 UNUSED = "unused cluster"
 """The code of the note that speaks of such columns."""
 PUBLISHED = "as published"
 """The code of the note that says which evaluation's layout a log has."""
+READ = "files read"
+"""The code of the note that says of how many files and days the rows are."""
 JUDGES = frozenset(
     f"{who}{end}"
     for who in ("worker", "annotator", "rater", "judge", "voter", "user", "labeler", "labeller", "evaluator", "grader")
@@ -24,9 +28,16 @@ PROMPTS = frozenset(
 """Names, in plain spelling, of columns that say who judged and what was asked."""
 
 
-def notes_of(log: Log, roles: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
+def notes_of(log: Log, layout: Layout, given: Mapping[str, str]) -> tuple[str, ...]:
     """Say what a log was taken for without being asked."""
-    said = [*log.told]
+    roles, used = layout.roles, {*layout.roles.values(), *layout.covariates}
+    joined = [one for one in log.told if isinstance(one, Note) and one.code == JOINED]
+    unused = [one for one in joined if one.numbers["column"] not in used]
+    said = [one for one in log.told if one not in unused]
+    if layout.inside:
+        text = "{log}: the roles are played by {columns}, which lie in {whole!r}"
+        columns = few([column for column in roles.values() if column in log.inner or "." in column])
+        said.append(Note("columns inside", text, log=log.name, columns=columns, whole=layout.inside))
     if log.trimmed:
         text = "{log}: every field after the first begins with a space; fields are read trimmed"
         said.append(Note("read trimmed", text, log=log.name))
@@ -80,3 +91,15 @@ def unused_clusters(log: str, found: Mapping[str, str], there: tuple[str, ...] =
         UNUSED, text, log=log, columns=len(found), names=" and ".join(map(shown, found)),
         what=" and ".join(found.values()), ask=Setting("cluster", (*there, *found)), found=tuple(found.items()),
     )  # fmt: skip
+
+
+def read_note(log: Log, rows: int) -> list[Note]:
+    """Say how many files were read, of which days, and how many rows they hold."""
+    if not log.parts or log.format == "run":
+        return []
+    days = sorted({day for part in log.parts if (day := day_of(part.file)[0])})
+    text = "{log}: {rows:rows} in {files:files}" + (" of {days:days} ({first} to {last})" if len(days) > 1 else "")
+    return [
+        Note(READ, text, log=log.name, rows=rows, files=len(log.parts), days=len(days),
+             first=days[0] if days else "", last=days[-1] if days else "")
+    ]  # fmt: skip

@@ -16,10 +16,10 @@ from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import FORMS, Reading, find_layout
 from concordant.io.log.formats import Log, locate, located
-from concordant.io.log.headers import sniffed
 from concordant.io.log.preflib import read_preflib
 from concordant.io.log.tables import from_object
-from concordant.io.noted import notes_of
+from concordant.io.log.union import named_columns
+from concordant.io.noted import notes_of, read_note
 from concordant.io.published.published import SCORES, Published
 from concordant.io.published.recognise import of_folder, recognised, refusal
 from concordant.io.score_tables import tabled
@@ -61,9 +61,10 @@ def read(
     Parameters
     ----------
     source : a path (.csv .tsv .jsonl .json, these also .gz; .parquet .feather .arrow; ``file.duckdb::table``; PrefLib
-        .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; TREC runs .run; .txt; a store), several paths of runs, or a
-        table: Arrow, pandas, polars, anything with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names
-        to columns.
+        .soc .soi .toc .toi; LETOR .svm .letor .dat; .qrels; TREC runs .run; .txt; a store), a folder of such files,
+        in folders of it, too (day=2026-11-25/…), a pattern ('lake/day=*/part-*.parquet'), several paths, or a table:
+        Arrow, pandas, polars, anything with ``__arrow_c_stream__``, a DuckDB relation, a mapping of column names to
+        columns.
     kind : 'comparisons', 'selections', 'choices', 'orders' or 'ratings'; None, the columns decide.
     columns : which column plays which role (query, winner, loser, left, right, outcome, grade, weight, count, session,
         judgment, position, item, clicked, rank, rating …); roles that are not given are found by their usual names.
@@ -208,7 +209,7 @@ def read_as_made(
         raise UsageError(f"{log.name}: times are read on one machine, not by the engine spark; leave out the engine")
     try:
         layout = find_layout(
-            log.columns,
+            named_columns(log, [*named.values(), *_listed(cluster), *_listed(covariates), time]),
             name=log.name,
             kind=kind,
             given=columns,
@@ -232,7 +233,7 @@ def read_as_made(
     try:
         reader = TABLES.get(layout.form) or FORMS[layout.form].read
         reading = reader(counter, layout, clicks, on_error)
-        told = notes_of(log, layout.roles, columns or {})
+        told = (*read_note(log, reading.rows), *notes_of(log, layout, columns or {}))
         told += counter.votes.notes(log.name) if counter.votes else repeated_note(counter, layout, reading.rows)
         reading = replace(reading, usual="last" if runs else None)
         return replace(reading, preferences=replace(reading.preferences, told=(*told, *reading.preferences.told)))
@@ -254,10 +255,10 @@ def layout_of(log: Log, **options: Any) -> Layout | None:
     if log.format == "preflib":
         _only_orders(log, kind, given, cluster, covariates, home)
         return None
-    columns = with_columns(log).columns
-    return find_layout(
-        columns, name=log.name, kind=kind, given=given, cluster=cluster, covariates=covariates, home=home
-    )
+    opened = with_columns(log)
+    named = given.values() if isinstance(given, Mapping) else ()
+    there = named_columns(opened, [*named, *_listed(cluster), *_listed(covariates)])
+    return find_layout(there, name=log.name, kind=kind, given=given, cluster=cluster, covariates=covariates, home=home)
 
 
 def usual_log(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> Log:
@@ -322,10 +323,7 @@ def _of_results(path: Path) -> Published | None:
 
 def _located(source: Any) -> Log:
     if isinstance(source, list | tuple) and all(isinstance(one, str | os.PathLike) for one in source):
-        log = located(source)
-        if log.parts and (other := next((part for part in log.parts if sniffed(part).format != "run"), None)):
-            raise UsageError(f"several files are read together where they are TREC runs, and {other.name} is none")
-        return log
+        return located(source)
     return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
 
 

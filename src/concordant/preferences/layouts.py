@@ -205,6 +205,8 @@ class Layout:
     """Of the grades by which a row says how far one side is preferred."""
     outcomes: Outcomes | None = None
     """What values of the outcome mean, where that is said."""
+    inside: str = ""
+    """The column in which those of the roles lie, where that was found by the ends of their names."""
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -185,12 +185,15 @@ def is_text(kind: pa.DataType) -> bool:
 def labels(column: Any, role: str, *, as_json: bool = False) -> Read:
     """Read labels: integers as int64 or narrower, texts as a dictionary; missing ones are marked, not kept.
 
+    Dates, instants and decimals become texts (``as_written``).
+
     Errors (InputError) that no row can be blamed for: another type, a mixture of texts and integers, integers beyond
     64 bits with sign.
     """
     array = flat(labelled(column))
     if as_json:
         return _json_labels(array, role)
+    array = as_written(array, role)
     kind = array.type
     if pa.types.is_null(kind):
         return Read(pa.nulls(len(array), TEXT), np.full(len(array), MISSING, np.int8))
@@ -211,6 +214,31 @@ def labels(column: Any, role: str, *, as_json: bool = False) -> Read:
         present = fault == CLEAN
         fault[present] = np.where(broken[array.indices.filter(pa.array(present)).to_numpy()], NULL_BYTE, CLEAN)
     return Read(array, fault)
+
+
+def as_written(array: pa.Array, role: str) -> pa.Array:
+    """Return dates and instants as texts in ISO 8601, decimals with all their digits; other values as they are.
+
+    An instant that has a time zone is written in UTC, with a Z; what is finer than a microsecond is left out.
+
+    >>> as_written(pa.array([86_400_000, None], pa.timestamp("ms", "Europe/Berlin")), "query").to_pylist()
+    ['1970-01-02T00:00:00Z', None]
+    """
+    kind = array.type
+    timed = pa.types.is_timestamp(kind)
+    if not (timed or pa.types.is_date(kind) or pa.types.is_decimal(kind)):
+        return array
+    array = array.cast(pa.timestamp("us", kind.tz and "UTC"), safe=False) if timed else array
+    coded = array.dictionary_encode()
+    try:
+        values = coded.dictionary.to_pylist()
+    except (ValueError, OverflowError):
+        raise InputError(f"the column of {role} holds {kind} beyond the years 1 to 9999") from None
+    if timed:
+        words = [value.replace(tzinfo=None).isoformat() + "Z" * bool(kind.tz) for value in values]
+    else:
+        words = [format(value, "f") if pa.types.is_decimal(kind) else value.isoformat() for value in values]
+    return flat(pa.array(words, pa.large_string()).take(coded.indices))
 
 
 def numbers(column: Any, *, as_json: bool = False) -> Read:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from concordant.apps.commands.given import argument, flag, option
+from concordant.apps.commands.given import flag, option
 from concordant.apps.commands.regressors import NAMES
 from concordant.apps.commands.shared_options import (
     ONE,
@@ -16,6 +16,7 @@ from concordant.apps.commands.shared_options import (
     ClusteredLog,
     Said,
     any_of,
+    logs,
     positive,
     share,
 )
@@ -39,7 +40,7 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
       concordant fit votes.parquet -f huge.parquet -m model --structure log-odds --stream
     """
 
-    log: str = argument()
+    log: str = logs()
     features: str | None = option(
         "F",
         "Features of the items: a table with item, optionally query, and numeric columns, or a LETOR file. Default: "

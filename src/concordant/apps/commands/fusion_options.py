@@ -8,9 +8,9 @@ from concordant.apps.commands.given import Options, argument, option
 
 
 class FusionOptions(Options):
-    """Runs that are fused, and judged."""
+    """More files of the log; runs are fused, and judged."""
 
-    more: tuple[str, ...] = argument(nargs=-1, metavar="[RUN]...")
+    more: tuple[str, ...] = argument(nargs=-1, metavar="[LOG]...")
     k: float | None = option("K", "Of rrf: what is added to the ranks (default 60).")
     normalise: Literal["min-max", "z-score"] | None = option(None, "Of combsum: each list's scores (default min-max).")
     qrels: str | None = option(

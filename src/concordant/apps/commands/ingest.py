@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from typing import Any
 
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, one_cluster
@@ -11,6 +13,8 @@ from concordant.errors import UsageError, counted, few
 from concordant.io.ingest import Store
 from concordant.io.intake import Taken
 from concordant.io.layouts import SECONDS
+from concordant.io.noted import READ
+from concordant.preferences.notes import Note
 from concordant.record import nothing_new
 
 MANY = 1_000_000
@@ -30,15 +34,31 @@ def ingest(options: IngestOptions) -> None:
     for number, log in enumerate(logs, 1):
         place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
         parts = dict.fromkeys(("counting rows", *SECONDS)) if number == len(logs) else None
-        with Progress(options.quiet, f"taking in {log}{place}", parts):
-            taken = store.ingest(log, **reading)
-        facts = {name: value for name, value in asdict(taken).items() if name not in ("notes", "facts")}
-        for line in said(taken):
-            options.say("ingested", line, new=taken.new, **facts)
-        anything |= taken.new
-        options.say_notes(one_cluster(taken.notes))
+        noted: set[Any] = set()
+        each = store.ingest_days(log, **reading)
+        while True:
+            with Progress(options.quiet, f"taking in {log}{place}", parts):
+                taken = next(each, None)
+            if taken is None:
+                break
+            facts = {name: value for name, value in asdict(taken).items() if name not in ("notes", "facts")}
+            for line in said(taken):
+                options.say("ingested", line, new=taken.new, **facts)
+            anything |= taken.new
+            options.say_notes(one_cluster(_new(taken.notes, noted)))
     if not anything:
         nothing_new()
+
+
+def _new(notes: Iterable[str], noted: set[Any]) -> Iterator[str]:
+    """Yield the notes that were not said of another day of the log; not those on rows, which stand in its line."""
+    for note in notes:
+        key: Any = note
+        if isinstance(note, Note):
+            key = (note.code, *[str(value) for name, value in note.numbers.items() if name != "log"])
+        if key not in noted and getattr(note, "code", "") != READ:
+            yield note
+        noted.add(key)
 
 
 def said(taken: Taken) -> list[str]:
@@ -61,7 +81,7 @@ def said(taken: Taken) -> list[str]:
             lines.append(f"{taken.name}: left out, known already: {few(taken.known)}")
     else:
         what = taken.known[0] if len(taken.known) == 1 else taken.name
-        lines.append(f"{what}: known already, nothing taken in")
+        lines.append(f"{what}: {'known already' if taken.known else 'no rows'}, nothing taken in")
     if taken.expired:
         lines.append(f"taken out, older than what is kept: {few(taken.expired, 3)}")
     return lines

@@ -35,6 +35,7 @@ from concordant.apps.spark.telling import told
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.engines.spark_session import session, without_pandas_warning
 from concordant.io.log.formats import Log, locate
+from concordant.io.log.lakes import Several
 from concordant.io.store.catalogue import is_store
 from concordant.learning.annotators.scorers import FoundScorer
 from concordant.learning.rankers.aggregation import AggregationRanker
@@ -51,6 +52,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     if "reference" in asked:
         return False
     log, output, quiet = options.log, options.output, options.quiet
+    log = Several((log, *options.more)) if options.more else log
     if options.unranked is not None or options.id is not None or is_store(Path(log)) or locate(log).format == "preflib":
         return False
     reading = asked_of(options)

@@ -47,6 +47,7 @@ from concordant.apps.commands.shared_options import (
     TableOptions,
     TextOptions,
     any_of,
+    logs,
     size,
 )
 from concordant.apps.commands.store_options import (
@@ -87,6 +88,7 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions, DaysOptio
       concordant rank results.csv --home --neutral neutral --ties davidson
       concordant rank results.csv --time date --moving --paths paths.csv
       concordant rank votes.store --as-of 2026-01-31 --last 7d
+      concordant rank 'lake/day=2026-01-*/' --query lang
       concordant rank bm25.run dense.run --qrels test.qrels -o fused.run
     """
 
@@ -220,7 +222,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
       concordant audit votes.csv --fragility --top 3 --replicates 0
     """
 
-    log: str = argument()
+    log: str = logs()
     surrogates: tuple[str, ...] = option(
         "NAME[:PHI]",
         "Audit this surrogate (again for more), such as ranknet or difference-graph:hinge, or default: what fit would "

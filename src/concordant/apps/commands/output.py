@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from concordant.apps.commands.given import say_note
 from concordant.apps.commands.saying import at_the_end, one_line
 from concordant.errors import UsageError
 from concordant.io.log.disk import check_replaced, in_place_of
+from concordant.io.log.lakes import is_pattern
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import LEFT, cells, heading, markdown_lines, markdown_rows, portions, remarks
 from concordant.record import wrote
@@ -49,11 +51,14 @@ def check_output(
         raise UsageError(f"{option} {name}: the folder {path.parent} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {name}: no permission to write in the folder {path.parent}")
-    inside = [log, f"{log}.parts"] if log else []  # the latter holds a store's segments
-    if any(os.path.isdir(place) and folder.samefile(place) for place in inside):
-        raise UsageError(f"{option} {name} lies in the folder of {what}; name another folder")
-    if log is not None and path.exists() and os.path.exists(log) and path.samefile(log):
-        raise UsageError(f"{option} {name} is {what} itself; name another file")
+    for one in getattr(log, "names", (log,)) if log else ():
+        places = [place for place in (one, f"{one}.parts") if os.path.isdir(place)]  # the latter: a store's segments
+        if any(Path(place).resolve() in (folder, *folder.parents) for place in places):
+            raise UsageError(f"{option} {name} lies in the folder of {what}; name another folder")
+        if is_pattern(one) and fnmatch(os.path.abspath(name), os.path.abspath(one)):
+            raise UsageError(f"{option} {name} would be a file of {what} {one}; name another file")
+        if path.exists() and os.path.exists(one) and path.samefile(one):
+            raise UsageError(f"{option} {name} is {what} itself; name another file")
 
 
 def output_folder(name: str) -> Path:

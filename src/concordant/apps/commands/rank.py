@@ -30,6 +30,7 @@ from concordant.apps.commands.runs import ENDING as RUN
 from concordant.apps.commands.runs import are_runs, judged, judges_of, write_run
 from concordant.errors import UsageError
 from concordant.io.forms import Reading
+from concordant.io.log.lakes import Several
 from concordant.io.read import read_as_made, read_log
 from concordant.io.store.segments import fingerprint
 from concordant.preferences.notes import Note
@@ -149,8 +150,7 @@ def board_of(
     ``as_of``: another day than that of the options.
     """
     quiet, name, how = options.quiet, structure_of(options, runs), asked(options)
-    named = log or options.log
-    logs: Any = (named, *options.more) if options.more else named
+    named = log or (Several((options.log, *options.more)) if options.more else options.log)
     reads = asked_of(options, **({} if by is None else {"cluster": (*options.cluster, by)}))
     if runs:
         how["interval"] = "none" if options.interval == "auto" else options.interval
@@ -165,11 +165,11 @@ def board_of(
         if runs and name == "rrf" and reads["unranked"] is None:
             del reads["unranked"]
             pool = reads.pop("pool")
-            reading, how["unlisted"] = read_as_made(logs, **reads), "last"
+            reading, how["unlisted"] = read_as_made(named, **reads), "last"
             if pool:
                 reading = replace(reading, preferences=reading.preferences.pool())
         else:
-            reading = read_log(logs, **reads, window=days)
+            reading = read_log(named, **reads, window=days)
     check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences
@@ -182,7 +182,7 @@ def board_of(
     if options.half_life is not None:
         prefs = discounted(prefs, options.half_life, options.at)
     if not quiet:
-        told.append(f"{' + '.join((named, *options.more))}: {prefs.facts}")
+        told.append(f"{named}: {prefs.facts}")
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
     if how.get("unlisted") == "last" and isinstance(prefs, Lists) and left_out(prefs).any() and not quiet:

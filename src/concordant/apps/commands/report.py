@@ -72,7 +72,7 @@ def report(options: ReportOptions) -> None:
             annotators=annotators,
             model_judges=judges or None,
             column=options.group or next(iter(options.cluster), None),
-            title=Path(log).name if options.title is None else options.title,
+            title=reading.name if options.title is None else options.title,
             command=_as_written(click.get_current_context()),
             structure=options.structure,
             prior=options.prior,
@@ -112,8 +112,9 @@ def _features(options: ReportOptions, model: Any, prefs: Preferences) -> tuple[A
 
 def _as_written(ctx: click.Context) -> str:
     """Return the command that makes the page again, with the options that were given, in their order."""
-    log = os.fspath(ctx.params["log"])
-    words = ["concordant", str(ctx.info_name), f"./{log}" if log.startswith("-") else log]
+    log = ctx.params["log"]
+    names = [os.fspath(name) for name in getattr(log, "names", (log,))]
+    words = ["concordant", str(ctx.info_name), *(f"./{name}" if name.startswith("-") else name for name in names)]
     known = {str(one.name): one for one in ctx.command.params if isinstance(one, click.Option)}
     for name, value in ctx.params.items():
         if name in UNSAID or name not in known or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:

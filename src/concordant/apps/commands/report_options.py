@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from concordant.apps.commands.given import argument, flag, option
-from concordant.apps.commands.shared_options import APART, METHODS, NONE, ONE, PICKLE, ChosenFeatures, Said, SidedLog
+from concordant.apps.commands.given import flag, option
+from concordant.apps.commands.shared_options import (
+    APART,
+    METHODS,
+    NONE,
+    ONE,
+    PICKLE,
+    ChosenFeatures,
+    Said,
+    SidedLog,
+    logs,
+)
 
 
 class ReportOptions(ChosenFeatures, SidedLog):
@@ -25,7 +35,7 @@ class ReportOptions(ChosenFeatures, SidedLog):
       concordant report votes.csv --cluster worker --scores rewards.csv -o report.html
     """
 
-    log: str = argument()
+    log: str = logs()
     output: str = option("F", "The page to write: .html.", "-o", required=True)
     group: str | None = option("C", "Column of who judged, for the agreement of groups (default: --cluster).")
     model_judge: tuple[str, ...] = option(

@@ -9,13 +9,23 @@ from typing import Any, Literal
 
 import click
 
-from concordant.apps.commands.given import Options, flag, option
+from concordant.apps.commands.given import Options, argument, flag, option
+from concordant.io.log.lakes import Several
 from concordant.losses.names import MARGIN_FUNCTIONS
 from concordant.preferences.layouts import KINDS
 from concordant.ranking.names import INTERVALS
 
 ONE = click.IntRange(min=1)
 TABLE = "Write to F: .csv, .tsv, .parquet, .arrow, .json, .jsonl or .md"
+
+
+def logs() -> Any:
+    """Make the argument that is a log: a file, a folder, a pattern, or several of these."""
+
+    def one(_: Any, __: Any, names: tuple[str, ...]) -> str:
+        return names[0] if len(names) == 1 else Several(names)
+
+    return argument(nargs=-1, required=True, metavar="LOG...", callback=one)
 
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}

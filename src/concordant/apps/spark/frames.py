@@ -49,9 +49,11 @@ from concordant.io.engines.spark_sources import source as rows_of
 from concordant.io.engines.spark_workers import check_workers
 from concordant.io.layouts import find_layout
 from concordant.io.log.formats import Log, locate
+from concordant.io.log.formats import located as several
 from concordant.io.log.rows import SAMPLES
 from concordant.io.log.tables import from_object
-from concordant.io.noted import notes_of
+from concordant.io.log.union import named_columns
+from concordant.io.noted import notes_of, read_note
 from concordant.io.read import read as read_by
 from concordant.preferences.comparisons import side_words
 from concordant.preferences.labels import Labels, look_alikes, plain_form
@@ -129,6 +131,7 @@ class JudgedQueries:
     """Labels of the queries that the driver works on."""
     most: int = MOST
     notes: tuple[str, ...] = ()
+    log: Log | None = None
 
     @classmethod
     def of(
@@ -157,7 +160,10 @@ class JudgedQueries:
         counter = open_log(log, session or "spark", **asked)
         log = counter.log
         words = {word: reading[word] for word in ("kind", "cluster", "covariates", "home") if word in reading}
-        layout = find_layout(log.columns, name=log.name, given=reading.get("columns"), **words)
+        given = reading.get("columns") or {}
+        cluster = reading.get("cluster") or ()
+        named = [*given.values(), *([cluster] if isinstance(cluster, str) else cluster), *reading.get("covariates", ())]
+        layout = find_layout(named_columns(log, named), name=log.name, given=given, **words)
         clicks, on_error = reading.get("clicks", "all"), reading.get("on_error", "raise")
         if clicks != "all" and layout.kind not in ("selections", "choices"):
             raise UsageError(
@@ -171,8 +177,8 @@ class JudgedQueries:
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
         checks = replace(checks, unsigned=unsigned)
         frame = raw_frame(log, checks.roles, counter.session or engine_session())
-        told = notes_of(log, layout.roles, reading.get("columns") or {})
-        return cls(log.name, frame, checks, frame.sparkSession, notes=told)
+        told = notes_of(log, layout, given)
+        return cls(log.name, frame, checks, frame.sparkSession, notes=told, log=log)
 
     @property
     def by_query(self) -> bool:
@@ -278,7 +284,8 @@ class JudgedQueries:
                 raise InputError(f"{self.name}: there are no rows")
             wanted = max(-(-total // task), parallelism(self.session))
             buckets = min(wanted, BUCKETS) if self.by_query else 1
-            sized = replace(self, total=total, buckets=buckets, most=most)._knowing_words()
+            notes = (*(() if self.log is None else read_note(self.log, total)), *self.notes)
+            sized = replace(self, total=total, log=None, notes=notes, buckets=buckets, most=most)._knowing_words()
             large = sized._too_large() if largest > most else ()
         if not large:
             return sized
@@ -432,6 +439,8 @@ def located(source: Any) -> Log:
     """Return the log that a path, a table or a DataFrame is."""
     if isinstance(source, Log):
         return source
+    if isinstance(source, list | tuple):
+        return several(source)
     return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
 
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from concordant.errors import Idle, InputError, Setting, UsageError, did_you_mean
 from concordant.io.engines import duckdb, memory
 from concordant.io.log.formats import Log
-from concordant.io.log.headers import joined, sniffed, with_header
-from concordant.io.log.rows import is_array
+from concordant.io.log.headers import sniffed, with_header
+from concordant.io.log.rows import is_array, with_keys
+from concordant.io.log.union import joined
 from concordant.preferences.lists import RawLists
 from concordant.progress import stage
 
@@ -47,10 +48,11 @@ class Counter:
                 lambda: memory.count_rows(self._table(list(dict.fromkeys(roles.values()))), roles),
             )
             return counted
-        return self._run(
+        found, rows = self._run(
             lambda: duckdb.count_rows(self.log, roles, self.settings),
             lambda: memory.count_rows(self._table(list(dict.fromkeys(roles.values()))), roles),
         )
+        return {role: self._typed(array, roles[role]) for role, array in found.items()}, rows
 
     def count_lists(self, keys: Mapping[str, str], entries: Mapping[str, str]) -> RawLists:
         """Bring together the rows of each list and count equal lists."""
@@ -62,10 +64,19 @@ class Counter:
                 lambda: memory.count_lists(self._table(columns), keys, entries),
             )
             return gathered
-        return self._run(
+        lists = self._run(
             lambda: duckdb.count_lists(self.log, keys, entries, owner, self.settings),
             lambda: memory.count_lists(self._table(columns), keys, entries),
         )
+        typed = {role: self._typed(array, keys[role]) for role, array in lists.keys.items()}
+        return replace(lists, keys=typed)
+
+    def _typed(self, array: Any, column: str) -> Any:
+        """Return values with the time zone that their file says they have; DuckDB has none for those of 96 bits."""
+        kind = dict(zip(self.log.columns, self.log.types, strict=False)).get(column)
+        if kind is None or not pa.types.is_timestamp(kind) or not pa.types.is_timestamp(array.type):
+            return array
+        return array.cast(pa.timestamp(array.type.unit, kind.tz)) if kind.tz and not array.type.tz else array
 
     def placed_rows(self, columns: Sequence[str]) -> Iterator[tuple[int | str, tuple[Any, ...]]]:
         """Yield the number (in a folder the place) and the raw values of every row, in the order of the log."""
@@ -119,13 +130,13 @@ def with_columns(log: Log) -> Log:
     The keys of a large JSON Lines file are gathered by DuckDB; where it cannot, the plain reader says why.
     """
     if log.parts:
-        return joined(log, [with_columns(part) for part in log.parts])
+        return joined(log, with_columns)
     if log.format == "database":
         return replace(log, columns=duckdb.database_columns(log))
     if log.format == "json" and log.path is not None and log.path.stat().st_size > LARGE:
         try:
             asked = replace(log, array=is_array(log))
-            return replace(asked, columns=duckdb.key_names(asked))
+            return with_keys(asked, duckdb.key_names(asked))
         except library.Error:
             pass
     return with_header(log)

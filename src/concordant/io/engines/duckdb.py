@@ -8,6 +8,7 @@ Statements over rows that come batch by batch and need not fit into memory.
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import tempfile
@@ -30,9 +31,10 @@ from concordant.io.engines.columns import narrow, whole
 from concordant.io.log.disk import check_regular
 from concordant.io.log.formats import Log, intact
 from concordant.io.log.rows import BLANK
+from concordant.io.log.union import Shape, is_even, shapes
 from concordant.memory import engine_share
 from concordant.preferences.lists import RawLists
-from concordant.preferences.values import flat
+from concordant.preferences.values import flat, is_text
 from concordant.progress import listener, stage
 
 EVERY = 0.2
@@ -190,18 +192,84 @@ def _source(
         intact(log, columns),
     ):
         run = connection.sql
-        if log.format in ("csv", "tsv"):
-            yield run, _trimmed(log, _read_csv(log)), {column: f"c{log.columns.index(column)}" for column in columns}
-        elif log.format == "json":
-            yield run, _read_json(log, columns), names
-        elif log.format == "parquet":
-            wider = ", union_by_name = true" if log.parts else ""  # integers of several widths
-            yield run, f"read_parquet({_path(log)}, hive_partitioning = false{wider})", names
-        elif log.format == "database":
+        if log.format == "database":
             yield run, _attached(connection, log), names
-        else:
+        elif log.format not in ("csv", "tsv", "json", "parquet"):
             connection.register("concordant_log", _without_views(memory.arrow_table(log, columns)))
             yield run, "concordant_log", names
+        elif is_even(log, columns):
+            yield run, *_even(log, columns)
+        else:
+            parts = [_shaped(connection, shape, columns, at) for at, shape in enumerate(shapes(log, columns))]
+            yield run, f"({' UNION ALL '.join(parts)})", {column: f"k{at}" for at, column in enumerate(columns)}
+
+
+def _even(log: Log, columns: Sequence[str], beside: str = "") -> tuple[str, dict[str, str]]:
+    """Return what reads files that have the same columns, and the name that each column has there.
+
+    ``beside`` is the name of one more column, which says which file a row is of.
+    """
+    if log.format in ("csv", "tsv"):
+        source = _trimmed(log, _read_csv(log, beside), beside)
+        return source, {column: f"c{log.columns.index(column)}" for column in columns}
+    names = {column: column for column in columns}
+    if log.format == "json":
+        return _read_json(log, columns, beside), names
+    wider = ", union_by_name = true" if log.parts else ""  # integers of several widths
+    return f"read_parquet({_path(log)}, hive_partitioning = false{wider}{_naming(beside)})", names
+
+
+def _naming(beside: str) -> str:
+    return f", filename = {sql.literal(beside)}" if beside else ""
+
+
+def _shaped(connection: Any, shape: Shape, columns: Sequence[str], at: int) -> str:
+    """Return the statement that reads columns k0, k1, … of files that lack some of them, or have some by their folders.
+
+    What the folders say is a table of its own, joined by the name of the file.
+    """
+    of_folder = [column for column in columns if shape.of_folder(column)]
+    own = shape.own(columns)
+    ways = {column: shape.log.inner.get(column, (column,)) for column in own}
+    beside = f"concordant_file_{uuid.uuid4().hex}" if of_folder else ""
+    source, names = _even(shape.log, list(dict.fromkeys(way[0] for way in ways.values())), beside)
+    found = []
+    for place, column in enumerate(columns):
+        if column in of_folder:
+            value = f"folders.k{of_folder.index(column)}"
+        elif column not in own:
+            value = "NULL"
+        else:
+            way = ways[column]
+            value = f"log.{sql.identifier(names[way[0]])}"
+            if way[1:] and shape.log.as_json:
+                pointer = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in way[1:])
+                value = f"json_extract({value}, {sql.literal(pointer)})::VARCHAR"
+                value = f"nullif({value}, 'null')"
+            elif way[1:]:
+                value += "".join(f".{sql.identifier(key)}" for key in way[1:])
+        if shape.log.as_json:
+            value = f"({value})::VARCHAR"
+        elif (kind := _type_name(shape.target(column))) and (column not in own or shape.cast(column) is not None):
+            value = f"({value})::{kind}"
+        found.append(f"{value} AS k{place}")
+    statement = f"SELECT {', '.join(found)} FROM {source} AS log"
+    if not of_folder:
+        return statement
+    connection.register(f"concordant_folders_{at}", shape.values(of_folder))
+    return f"{statement} LEFT JOIN concordant_folders_{at} AS folders ON log.{sql.identifier(beside)} = folders.path"
+
+
+def _type_name(kind: pa.DataType | None) -> str:
+    """Return how DuckDB writes a type that values of files become; nothing of others."""
+    if kind is None or is_text(kind):
+        return "VARCHAR"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP" if kind.tz is None else "TIMESTAMPTZ"
+    known = {"int64": "BIGINT", "double": "DOUBLE", "date32[day]": "DATE"}
+    return known.get(str(kind), "")
 
 
 def _without_views(found: pa.Table) -> pa.Table:
@@ -217,7 +285,7 @@ def _path(log: Log) -> str:
     return f"[{', '.join(paths)}]" if log.parts else paths[0]
 
 
-def _read_csv(log: Log) -> str:
+def _read_csv(log: Log, beside: str = "") -> str:
     """Return the table function that reads a CSV file as texts, guessing nothing; columns are c0, c1, …"""
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(log.columns)))
     packed = "gzip" if log.gzipped else "none"
@@ -225,26 +293,29 @@ def _read_csv(log: Log) -> str:
         f"read_csv({_path(log)}, auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {sql.literal(log.delimiter)}, quote = '\"', escape = '\"', comment = '', nullstr = '', "
         f"allow_quoted_nulls = true, strict_mode = true, null_padding = false, ignore_errors = false, "
-        f"compression = '{packed}', hive_partitioning = false, max_line_size = {LONGEST}, buffer_size = {2 * LONGEST})"
+        f"compression = '{packed}', hive_partitioning = false, max_line_size = {LONGEST}, buffer_size = {2 * LONGEST}"
+        f"{_naming(beside)})"
     )
 
 
-def _trimmed(log: Log, source: str) -> str:
+def _trimmed(log: Log, source: str, beside: str = "") -> str:
     """Return the source with fields trimmed, where the log says so; what is empty then is missing."""
     if not log.trimmed:
         return source
     blank = sql.literal(BLANK)
     columns = ", ".join(f"nullif(trim(c{place}, {blank}), '') AS c{place}" for place in range(len(log.columns)))
-    return f"(SELECT {columns} FROM {source})"
+    more = f", {sql.identifier(beside)}" if beside else ""
+    return f"(SELECT {columns}{more} FROM {source})"
 
 
-def _read_json(log: Log, columns: Sequence[str]) -> str:
+def _read_json(log: Log, columns: Sequence[str], beside: str = "") -> str:
     named = ", ".join(f"{sql.literal(column)}: 'JSON'" for column in columns)
     form = "array" if log.array else "newline_delimited"
     packed = "gzip" if log.gzipped else "none"
     return (
         f"read_json({_path(log)}, auto_detect = false, columns = {{{named}}}, format = '{form}', records = true, "
-        f"compression = '{packed}', ignore_errors = false, hive_partitioning = false, maximum_object_size = {LONGEST})"
+        f"compression = '{packed}', ignore_errors = false, hive_partitioning = false, maximum_object_size = {LONGEST}"
+        f"{_naming(beside)})"
     )
 
 
@@ -281,17 +352,20 @@ def database_columns(log: Log) -> tuple[str, ...]:
     return tuple(row[0] for row in rows)
 
 
-def key_names(log: Log) -> tuple[str, ...]:
-    """Return the keys of all objects of a JSON Lines file."""
+def key_names(log: Log) -> dict[str, Any]:
+    """Return the keys of all objects of a JSON Lines file, each with what lies under it."""
     packed = "gzip" if log.gzipped else "none"
     form = "array" if log.array else "newline_delimited"
     statement = (
-        "SELECT DISTINCT unnest(json_keys(json)) FROM "
+        "SELECT json_group_structure(json) FROM "
         f"read_json_objects({_path(log)}, format = '{form}', compression = '{packed}', "
         f"hive_partitioning = false, maximum_object_size = {LONGEST})"
     )
     with connected(Settings(), files=log.paths) as connection, watched(connection, "looking for columns"):
-        return tuple(sorted(row[0] for row in connection.execute(statement).fetchall()))
+        found = json.loads(connection.execute(statement).fetchall()[0][0] or "{}")
+    if not isinstance(found, dict):
+        raise library.InvalidInputException("not every line is an object")
+    return dict(sorted(found.items()))
 
 
 def count_rows(

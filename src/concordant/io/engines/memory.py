@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concordant.errors import InputError
 from concordant.io.log.formats import Log, parquet_file
 from concordant.io.log.headers import arrow_batches
 from concordant.io.log.rows import delimited_rows, json_rows
+from concordant.io.log.union import TEXT, check_types, filled, is_even, of_folders
 from concordant.kernels.arrays import in_threads
 from concordant.preferences.lists import RawLists, coded, decoded, gather, packed, unpacked
 from concordant.preferences.messages import is_messages, labelled
@@ -28,8 +30,12 @@ def placed_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int | str, t
     """Yield the line (or row) number, in a folder the file and the line, and the raw values of every row of a log."""
     if log.parts:
         for part in log.parts:
-            file = Path(part.name).name
-            yield from ((f"{file} {part.place} {number:,}", row) for number, row in placed_rows(part, columns))
+            rows = (
+                placed_rows(part, columns)
+                if is_even(replace(log, parts=(part,)), columns)
+                else _filled(log, part, columns)
+            )
+            yield from ((f"{part.file} {part.place} {number:,}", row) for number, row in rows)
     elif log.format in ("csv", "tsv"):
         yield from delimited_rows(log, columns)
     elif log.format == "json":
@@ -37,6 +43,21 @@ def placed_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int | str, t
     else:
         for number, row in table_rows(arrow_table(log, columns), columns):
             yield number if log.lines is None else int(log.lines[number - 1]), row
+
+
+def _filled(log: Log, part: Log, columns: Sequence[str]) -> Iterator[tuple[int | str, tuple[Any, ...]]]:
+    """Yield the rows of a file of a log that lacks some columns, or has some by the names of its folders."""
+    if part.format not in TEXT:
+        yield from table_rows(arrow_table(replace(log, parts=(part,)), columns), columns)
+        return
+    fixed, own = of_folders(part, columns), dict[str, int]()
+    for column in columns:
+        if column in part.columns and column not in fixed:
+            own.setdefault(column, len(own))
+    places = [own.get(column) for column in columns]
+    for number, values in placed_rows(part, list(own) or part.columns[:1]):
+        pairs = zip(columns, places, strict=True)
+        yield number, tuple([fixed.get(column) if place is None else values[place] for column, place in pairs])
 
 
 def table_rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
@@ -51,7 +72,10 @@ def table_rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, t
 def arrow_table(log: Log, columns: Sequence[str]) -> pa.Table:
     """Return the chosen columns of a log (each once) as an Arrow table; text files hold texts only."""
     if log.parts:
-        return _stacked([arrow_table(part, columns) for part in log.parts])
+        check_types(log, columns)
+        return _stacked([_of_part(log, part, columns) for part in log.parts])
+    if any(column in log.inner for column in columns):
+        return _with_inner(log, columns)
     if log.table is not None and isinstance(log.table, pa.Table):
         return log.table.select(list(columns))
     if log.format in ("csv", "tsv", "json"):
@@ -67,11 +91,47 @@ def arrow_table(log: Log, columns: Sequence[str]) -> pa.Table:
             with parquet_file(log.path) as file:
                 found = file.read(columns=list(columns)).select(list(columns))
             found.validate(full=True)
-            return found
+            return _in_utc(found, log)
         schema = pa.schema([(column, log.types[log.columns.index(column)]) for column in columns])
         return pa.Table.from_batches(arrow_batches(log.path, columns), schema)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{log.name}: cannot be read as {log.format}: {first_line(error)}") from None
+
+
+def _of_part(log: Log, part: Log, columns: Sequence[str]) -> pa.Table:
+    own = [column for column in columns if column in part.columns and column not in dict(part.folders)]
+    table = arrow_table(part, own or part.columns[:1])
+    if len(own) == len(columns) and part.types == log.types:
+        return table
+    try:
+        return filled(log, part, columns, table)
+    except pa.ArrowException as error:
+        raise InputError(f"{part.name}: {first_line(error)}") from None
+
+
+def _with_inner(log: Log, columns: Sequence[str]) -> pa.Table:
+    """Return columns of a log of which some lie in others."""
+    if log.as_json:
+        rows = [row for _, row in json_rows(log, columns)]
+        values = zip(*rows, strict=True) if rows else ((),) * len(columns)
+        return pa.table([pa.array(column, pa.large_string()) for column in values], names=list(columns))
+    whole = arrow_table(log, list(dict.fromkeys(log.inner.get(column, (column,))[0] for column in columns)))
+    found = {}
+    for column in columns:
+        way = log.inner.get(column, (column,))
+        found[column] = pc.struct_field(whole[way[0]], list(way[1:])) if way[1:] else whole[column]
+    return pa.table(found)
+
+
+def _in_utc(table: pa.Table, log: Log) -> pa.Table:
+    """Return a table of a Parquet file with its instants of 96 bits in UTC."""
+    kinds = dict(zip(log.columns, log.types, strict=False))
+    for place, field in enumerate(table.schema):
+        kind = kinds.get(field.name)
+        if kind is not None and pa.types.is_timestamp(kind) and kind.tz and field.type != kind:
+            values = table[place].cast(pa.timestamp("us"), safe=False) if field.type.tz is None else table[place]
+            table = table.set_column(place, field.name, values.cast(kind))
+    return table
 
 
 def _stacked(tables: Sequence[pa.Table]) -> pa.Table:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, expr
+from pyspark.sql.functions import broadcast, col, collate, expr
 from pyspark.sql.types import StringType, StructField, StructType
 
 from concordant.errors import InputError, few, twice
@@ -19,9 +20,13 @@ from concordant.io.engines.memory import arrow_table
 from concordant.io.engines.spark_session import is_connect, without_pandas_warning
 from concordant.io.log.formats import Log
 from concordant.io.log.rows import BLANK, json_object, json_row
+from concordant.io.log.union import Shape, shapes
+from concordant.preferences.values import is_text
 
 SETTINGS = {
     "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # 01 in the name of a folder stays 01
     "spark.sql.ansi.enabled": "true",
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # else a column of nanoseconds hides all other columns
     "spark.sql.csv.parser.columnPruning.enabled": "false",  # else a row with too many fields is not seen
@@ -70,7 +75,18 @@ def opened(log: Log, session: SparkSession) -> Log:
 def _framed(log: Log, frame: DataFrame) -> Log:
     if again := twice(frame.columns):
         raise InputError(f"{log.name}: the column {again[0]!r} is there more than once")
-    return replace(log, format="frame", table=frame, columns=tuple(frame.columns))
+    inner = {name: way for name, way in _ways(frame.schema) if name not in frame.columns}
+    return replace(log, format="frame", table=frame, columns=(*frame.columns, *inner), inner=inner)
+
+
+def _ways(fields: Iterable[StructField], way: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the columns inside structs: their names with dots between, and the way to each."""
+    for field in fields:
+        here = (*way, field.name)
+        if way:
+            yield ".".join(here), here
+        if isinstance(field.dataType, StructType):
+            yield from _ways(field.dataType, here)
 
 
 def _catalogue_table(log: Log, session: SparkSession) -> DataFrame:
@@ -120,31 +136,117 @@ def source(log: Log, columns: Sequence[str], session: SparkSession) -> DataFrame
     lost = [column for column in columns if "${" in column]
     if lost and log.format in ("parquet", "frame"):  # taken for a setting of Hadoop
         raise InputError(f"{log.name}: Spark finds columns of Parquet empty whose names hold '${{'; rename {few(lost)}")
-    places = [log.columns.index(column) for column in columns]
+    files = log.format in ("csv", "tsv", "parquet") or (log.format == "json" and not _arrays(log))
+    if files and log.path is not None:
+        parts = [_shaped(shape, columns, session) for shape in shapes(log, columns, exact=True)]
+        return reduce(DataFrame.union, parts)
     if log.format in ("csv", "tsv"):
-        return _chosen(_delimited(log, session), places)
-    if log.format == "json" and not log.array:
+        return _chosen(_delimited(log, session), [log.columns.index(column) for column in columns])
+    if files and log.format == "json":
         return _json(log, columns, session)
     if log.format == "frame":
-        return _chosen(log.table, places)
-    if log.format == "parquet":
-        _refuse_mixed_case(log, session)
-        frame = _reader(log, session).parquet(*_paths(log))
-        return _chosen(frame, [frame.columns.index(column) for column in columns])
+        return _chosen(log.table, columns, log.inner)
     ours = own(session)
     with without_pandas_warning():
-        return _chosen(ours.createDataFrame(_plain(arrow_table(log, columns))), range(len(columns)))
+        return _chosen(ours.createDataFrame(_plain(arrow_table(log, columns))), columns)
 
 
-def _chosen(frame: DataFrame, places: Sequence[int]) -> DataFrame:
-    """Return columns by their places, as c0, c1, …; texts compared by their bytes, whatever their collation."""
-    numbered = frame.toDF(*[f"c{place}" for place in range(len(frame.columns))])
+def _arrays(log: Log) -> bool:
+    return any(part.array for part in log.parts or (log,))
+
+
+def _shaped(shape: Shape, columns: Sequence[str], session: SparkSession) -> DataFrame:
+    """Return columns of files that lack some of them, have some inside others, or by the names of their folders."""
+    log = shape.log
+    of_folder, mine = [column for column in columns if shape.of_folder(column)], shape.own(columns)
+    if log.format == "json":
+        frame = _json(log, mine, session, beside=bool(of_folder))
+    elif log.format == "parquet":
+        frame = _parquet(shape, mine, session, beside=bool(of_folder))
+    else:
+        frame = _delimited(log, session, beside=bool(of_folder))
+        kept = [col(f"c{log.columns.index(column)}") for column in mine]
+        frame = frame.select(*kept, *([FILE] if of_folder else []))
+        frame = frame.toDF(*[f"c{place}" for place in range(len(mine))], *([FILE] if of_folder else []))
+    if of_folder:
+        with without_pandas_warning():
+            said = frame.sparkSession.createDataFrame(_plain(shape.values(of_folder)))
+        frame = frame.join(broadcast(said), expr(f"{HERE.format(FILE)} = path"), "left")
+    found = []
+    for place, column in enumerate(columns):
+        kind = _type_name(shape.target(column))
+        if column in of_folder:
+            value = f"k{of_folder.index(column)}"
+        elif column in mine:
+            value = f"c{mine.index(column)}"
+        else:
+            value = f"CAST(NULL AS {kind})" if kind else "NULL"
+        if column in mine and kind and shape.cast(column) is not None:
+            value = f"CAST({value} AS {kind})"
+        found.append(f"{value} AS d{place}")
+    return frame.selectExpr(*found).toDF(*[f"c{place}" for place in range(len(columns))])
+
+
+FILE = "concordant_file"
+"""Column that says which file a row is of."""
+HERE = "regexp_replace(url_decode(replace({}, '+', '%2B')), '^file:/+', '/')"
+"""The path of a file, of the address that Spark has for it."""
+
+
+def _parquet(shape: Shape, columns: Sequence[str], session: SparkSession, *, beside: bool) -> DataFrame:
+    """Return columns of Parquet files as c0, c1, …, and the address of the file of each row."""
+    log = shape.log
+    _refuse_mixed_case(log, session)
+    frame = _reader(log, session).parquet(*_paths(log))
+    kinds = dict(zip(log.columns, log.types, strict=False))
+    more = [frame.metadataColumn("_metadata")["file_path"].alias(FILE)] if beside else []
+    chosen = _chosen(frame, columns, log.inner, more)
+    names = []
+    for place, column in enumerate(columns):
+        kind = kinds[column]
+        nanos = pa.types.is_timestamp(kind) and kind.unit == "ns"  # Spark has these as integers
+        value = f"timestamp_micros(c{place} div 1000)" if nanos else f"c{place}"
+        names.append(f"CAST({value} AS TIMESTAMP_NTZ) AS c{place}" if nanos and not kind.tz else f"{value} AS c{place}")
+    return chosen.selectExpr(*names, *([FILE] if beside else []))
+
+
+def _type_name(kind: pa.DataType | None) -> str:
+    """Return how Spark writes a type that values of files become; nothing of others."""
+    if kind is None or is_text(kind):
+        return "STRING"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
+    return {"int64": "BIGINT", "double": "DOUBLE", "date32[day]": "DATE"}.get(str(kind), "")
+
+
+def _chosen(
+    frame: DataFrame,
+    columns: Sequence[str] | Sequence[int],
+    inner: Mapping[str, tuple[str, ...]] | None = None,
+    more: Sequence[Any] = (),
+) -> DataFrame:
+    """Return columns by their names or places, as c0, c1, …; texts compared by their bytes, whatever their collation.
+
+    ``inner``: the ways to those that lie in others; ``more``: columns of the frame to keep beside them.
+    """
+    ways = [("",) if isinstance(one, int) else (inner or {}).get(one, (one,)) for one in columns]
+    places = [
+        one if isinstance(one, int) else frame.columns.index(way[0]) for one, way in zip(columns, ways, strict=True)
+    ]
+    numbered = frame.select("*", *more).toDF(
+        *[f"c{place}" for place in range(len(frame.columns))], *([FILE] if more else [])
+    )
     kept = []
-    for place in places:
-        kind = numbered.schema[place].dataType
+    for place, way in zip(places, ways, strict=True):
+        kind, value = numbered.schema[place].dataType, col(f"c{place}")
+        for key in way[1:]:
+            kind, value = kind[key].dataType, value.getField(key)
         collated = isinstance(kind, StringType) and getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY"
-        kept.append(expr(f"c{place} COLLATE UTF8_BINARY") if collated else col(f"c{place}"))
-    return numbered.select(*kept).toDF(*[f"c{place}" for place in range(len(kept))])
+        kept.append(collate(value, "UTF8_BINARY") if collated else value)
+    chosen = numbered.select(*kept, *([FILE] if more else []))
+    return chosen.toDF(*[f"c{place}" for place in range(len(kept))], *([FILE] if more else []))
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -199,8 +301,10 @@ def _lines(log: Log, session: SparkSession) -> DataFrame:
     return _reader(log, session).option("lineSep", "\n").text(_paths(log))
 
 
-def _delimited(log: Log, session: SparkSession) -> DataFrame:
+def _delimited(log: Log, session: SparkSession, *, beside: bool = False) -> DataFrame:
     """Return the rows of a CSV or TSV file, after a look at its lines that tells how it can be read.
+
+    ``beside``: and the address of the file of each row.
 
     Without quotes a line is a row, and Spark splits files; with quotes a file is one task's.
     """
@@ -239,20 +343,29 @@ def _delimited(log: Log, session: SparkSession) -> DataFrame:
     values = [f"c{place}" for place in range(last)] + [f"regexp_replace(c{last}, '\r$', '')"]
     if log.trimmed:
         values = [f"btrim({value}, '{BLANK}')" for value in values]
-    return frame.selectExpr(*[f"nullif({value}, '') AS c{place}" for place, value in enumerate(values)])
+    named = [f"nullif({value}, '') AS c{place}" for place, value in enumerate(values)]
+    return frame.selectExpr(*named, *([f"_metadata.file_path AS {FILE}"] if beside else []))
 
 
-def _json(log: Log, columns: Sequence[str], session: SparkSession) -> DataFrame:
-    """Return the JSON texts of the chosen values of every line, read as everywhere: by Python, in the tasks."""
-    names = [f"c{place}" for place in range(len(columns))]
+def _json(log: Log, columns: Sequence[str], session: SparkSession, *, beside: bool = False) -> DataFrame:
+    """Return the JSON texts of the chosen values of every line, read as everywhere: by Python, in the tasks.
+
+    ``beside``: and the address of the file of each row.
+    """
+    names = [f"c{place}" for place in range(len(columns))] + [FILE] * beside
+    inner = {column: way for column, way in log.inner.items() if column in columns}
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = [json_row(line, columns, "a line") for line in _texts([batch])]
-            values = [[row[place] for row in found if row is not None] for place in range(len(columns))]
+            found = [json_row(line, columns, "a line", inner) for line in _texts([batch])]
+            fine = [at for at, row in enumerate(found) if row is not None]
+            values = [[(found[at] or ())[place] for at in fine] for place in range(len(columns))]
+            if beside:
+                files = batch.column(1).to_pylist()
+                values.append([files[at] for at in fine])
             yield pa.record_batch([pa.array(column, pa.string()) for column in values], names)
 
-    return _in_python(_lines(log, session), rows, names)
+    return _in_python(_lines(log, session), rows, names, beside=beside)
 
 
 def _texts(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
@@ -264,7 +377,8 @@ def _texts(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
                 raise InputError(TEXT) from None
 
 
-def _in_python(lines: DataFrame, work: Callable[..., Any], names: Sequence[str]) -> DataFrame:
+def _in_python(lines: DataFrame, work: Callable[..., Any], names: Sequence[str], *, beside: bool = False) -> DataFrame:
     schema = StructType([StructField(name, StringType()) for name in names])
     with without_pandas_warning():
-        return lines.selectExpr("CAST(value AS BINARY) AS value").mapInArrow(work, schema)
+        more = ["_metadata.file_path AS file"] if beside else []
+        return lines.selectExpr("CAST(value AS BINARY) AS value", *more).mapInArrow(work, schema)

@@ -9,10 +9,10 @@ import io
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, few
 from concordant.io.log.disk import check_regular, open_regular
+from concordant.io.log.lakes import Found, Several, folder_columns, is_pattern, matched, packed_twice, walked
+from concordant.preferences.notes import Note
 
 BLOCK = 1 << 22
 PAGES = 1 << 18
@@ -61,6 +63,10 @@ ZIPPABLE = ("csv", "tsv", "json", "letor", "qrels", "run", "preflib", "txt")
 PLACE = dict.fromkeys(("csv", "tsv", "json", "letor", "qrels", "run", "preflib"), "line")
 
 
+class Empty(InputError):
+    """A log without rows."""
+
+
 @dataclass(frozen=True)
 class Log:
     """A source of rows: where it is, how it is written, and its columns in order."""
@@ -88,6 +94,16 @@ class Log:
     """What a reader should know of how it was read."""
     parts: tuple[Log, ...] = ()
     """The files of a folder, each a log of its own, in the order of their names; ``path`` is the first."""
+    file: str = ""
+    """Of a part: how it is called beside the others."""
+    folders: tuple[tuple[str, str | None], ...] = ()
+    """Of a part: the columns that it has by the names of its folders (day=2026-11-25), and their values."""
+    inner: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Columns that lie in others, by their names with dots between (vote.winner): the way to each."""
+    clashes: Mapping[str, str] = field(default_factory=dict)
+    """Columns whose types in several files do not go together, and what is said of them."""
+    rows: int | None = None
+    """Of a file: how many rows it has, where that is known without reading it."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -119,12 +135,15 @@ class Log:
 def locate(source: str | os.PathLike[str], *, many: bool = True) -> Log:
     """Return the log that a path names, not opened yet: its format by its ending, and that it is there.
 
-    A folder is a log of many files, all of one ending, in the order of their names; names that begin with ``.`` or
-    ``_`` (``_SUCCESS``) are no part of it. ``many=False`` refuses folders.
+    A folder is a log of all the files in it and in the folders in it, all of one format, in the order of their names;
+    so is a pattern (``lake/day=*/part-*.parquet``). What Hive and Spark pass over (names that begin with ``.`` or
+    ``_``, as ``_SUCCESS``) is no part of it, nor are files that somebody still writes. ``many=False`` refuses both.
 
     Errors: no such file (with the closest name in the folder), an ending that is not known; in a folder no file, files
-    of several endings, or a folder.
+    of several formats.
     """
+    if isinstance(source, Several):
+        return located(source.names)
     given = os.fspath(source)
     if "\0" in given:
         raise InputError(f"{given!r} is not a file name: it holds a null byte")
@@ -142,21 +161,103 @@ def locate(source: str | os.PathLike[str], *, many: bool = True) -> Log:
     if mark and not Path(given).exists():
         path = _existing(Path(before), what="database")
         return Log(f"{path.name}::{table}", "database", path=path, table=table)
+    if many and is_pattern(given):
+        return _of_files(given, matched(given), "")
     path = _existing(Path(given), folder=many)
-    return _folder(path) if path.is_dir() else _file(path)
+    if not path.is_dir():
+        return _file(path)
+    return _of_files(path.name or path.resolve().name or str(path), walked(path), given)
 
 
 def located(sources: Sequence[str | os.PathLike[str]]) -> Log:
-    """Return the log that several files of runs are together, not opened yet. Errors (UsageError): others, or none."""
-    parts = [locate(source, many=len(sources) == 1) for source in sources]
+    """Return the log that several files, folders or patterns are together, not opened yet.
+
+    Errors: one named twice, none; as of ``locate``.
+    """
     names = [os.fspath(source) for source in sources]
-    if again := [name for at, name in enumerate(names) if os.path.realpath(name) in map(os.path.realpath, names[:at])]:
-        raise UsageError(f"{few(again)} is named twice; each run counts once")
-    if not parts:
-        raise UsageError("a log is the name of a file, or several of TREC runs; none is named")
-    return (
-        replace(parts[0], name=" + ".join(part.name for part in parts), parts=tuple(parts)) if parts[1:] else parts[0]
-    )
+    if not names:
+        raise UsageError("a log is the name of a file, or of several; none is named")
+    if len(names) == 1:
+        return locate(names[0])
+    logs = [locate(name) for name in names]
+    parts = [part for name, log in zip(names, logs, strict=True) for part in _as_parts(name, log)]
+    plain = [log.name for log in logs]
+    if not any(log.parts for log in logs) and len({*plain}) == len(plain) and not any(part.folders for part in parts):
+        names, parts = plain, [replace(part, file=part.name) for part in parts]
+    places = [os.path.realpath(part.path) if part.path is not None else part.name for part in parts]
+    if again := [part.name for at, part in enumerate(parts) if places[at] in places[:at]]:
+        raise UsageError(f"{few(again)} is named twice; each counts once")
+    name, told = Several(names), [note for log in logs for note in log.told]
+    if other := next((log for log in logs if log.on_spark or log.format in ("database", "preflib")), None):
+        raise UsageError(f"several files are read together where they are tables or runs, and {other.name} is neither")
+    _check_formats(str(name), parts)
+    return replace(parts[0], name=str(name), told=tuple(dict.fromkeys(told)), parts=tuple(parts), file="", folders=())
+
+
+def _as_parts(name: str, log: Log) -> Sequence[Log]:
+    """Return the files of one of several sources."""
+    if log.parts:
+        root = "" if is_pattern(name) else f"{name.rstrip('/')}/"
+        return [replace(part, file=f"{root}{part.file}") for part in log.parts]
+    return [replace(log, file=name, folders=folder_columns(name))]
+
+
+def _of_files(name: str, found: Found, given: str) -> Log:
+    """Return the log of the files of a folder (``given``) or of a pattern."""
+    if not found.files:
+        more = f"; {few(found.unfinished, 3)}: not finished" if found.unfinished else ""
+        raise InputError(f"{name}: the folder holds no files (names that begin with '.' or '_' are not read){more}")
+    root, called = f"{given.rstrip('/')}/" if given else "", f"{name}/" if given else ""
+    written = [(path, file) for path, file in found.files if _existing(path).stat().st_size]
+    empty = [file for path, file in found.files if not path.stat().st_size]
+    _check_endings(name, [file for _, file in found.files])
+    if not written:
+        raise Empty(f"{name}: all files in it are empty ({len(empty):,})")
+    parts = [
+        replace(_file(path), name=f"{called}{file}", file=file, folders=folder_columns(f"{root}{file}"))
+        for path, file in written
+    ]
+    if parts[0].format == "preflib":
+        raise InputError(f"{name}: PrefLib files each declare alternatives of their own; name one file")
+    told = [Note("table of files", "{log}: {said}", log=name, said=said) for said in found.tables]
+    if found.unfinished:
+        text = "{log}: {files:file is|files are} not finished, by {files:its name|their names}, and not read: {some}"
+        text = text.replace("{files:file is", "{files:,} {files:file is")
+        files = len(found.unfinished)
+        told.append(Note("unfinished files", text, log=name, files=files, some=few(found.unfinished, 3)))
+    if empty:
+        told.append(no_rows(name, empty, len(found.files)))
+    return replace(parts[0], name=name, told=tuple(told), parts=tuple(parts), file="", folders=())
+
+
+def no_rows(name: str, files: Sequence[str], of: int) -> Note:
+    """Say which files of a log hold no rows."""
+    text = "{log}: {files:,} of {of:,} files {files:holds|hold} no rows: {some}"
+    return Note("files without rows", text, log=name, files=len(files), of=of, some=few(files, 3))
+
+
+def _check_endings(name: str, files: Sequence[str]) -> None:
+    """Refuse files of several formats, and one that seems to be there packed, too. Errors: InputError."""
+    endings: dict[str, list[str]] = {}
+    for file in files:
+        ending, gzipped = _ending(Path(file))
+        endings.setdefault(ending + ".gz" * gzipped or "no ending", []).append(file)
+    if len({ENDINGS.get(one.removesuffix(".gz"), one.removesuffix(".gz")) for one in endings}) > 1:
+        held = "; ".join(f"{ending}: {few(names)}" for ending, names in sorted(endings.items()))
+        raise InputError(
+            f"{name}: the files of a log have one ending, those of this folder have {len(endings)} ({held})"
+        )
+    if both := packed_twice(files):
+        raise InputError(f"{name}: {both} seem to be the same, once packed and once not; leave one of them")
+
+
+def _check_formats(name: str, parts: Sequence[Log]) -> None:
+    if len({part.format for part in parts if part.format != "txt"}) > 1:
+        first = {part.format: part.file for part in reversed(parts)}
+        held = "; ".join(f"{form}: {file!r}" for form, file in sorted(first.items()))
+        raise InputError(f"{name}: the files of a log have one format, these have {len(first)} ({held})")
+    if both := packed_twice(part.file for part in parts):
+        raise InputError(f"{name}: {both} seem to be the same, once packed and once not; leave one of them")
 
 
 def _file(path: Path) -> Log:
@@ -170,7 +271,7 @@ def _file(path: Path) -> Log:
     if gzipped and form not in ZIPPABLE:
         raise InputError(f"{path.name}: {ending} is not read from gzip; unpack it first")
     if path.stat().st_size == 0:
-        raise InputError(f"{path.name}: the file is empty")
+        raise Empty(f"{path.name}: the file is empty")
     return Log(path.name, form, path=path, gzipped=gzipped)
 
 
@@ -192,34 +293,6 @@ def _ending(path: Path) -> tuple[str, bool]:
     if endings and endings[-1] == ".gz":
         return (endings[-2] if len(endings) > 1 else ""), True
     return (endings[-1] if endings else ""), False
-
-
-def _folder(folder: Path) -> Log:
-    name = folder.name or folder.resolve().name or str(folder)
-    try:
-        seen = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror or error}") from None
-    inner = [path.name for path in seen if path.is_dir()]
-    if inner:
-        raise InputError(
-            f"{name}: the files of a log stand side by side, but this folder holds the folder {few(inner)}"
-        )
-    if not seen:
-        raise InputError(f"{name}: the folder holds no files (names that begin with '.' or '_' are not read)")
-    endings: dict[str, list[str]] = {}
-    for path in seen:
-        ending, gzipped = _ending(path)
-        endings.setdefault(ending + ".gz" * gzipped or "no ending", []).append(path.name)
-    if len(endings) > 1:
-        held = "; ".join(f"{ending}: {few(names)}" for ending, names in sorted(endings.items()))
-        raise InputError(
-            f"{name}: the files of a log have one ending, those of this folder have {len(endings)} ({held})"
-        )
-    parts = [_file(_existing(path)) for path in seen]
-    if parts[0].format == "preflib":
-        raise InputError(f"{name}: PrefLib files each declare alternatives of their own; name one file")
-    return replace(parts[0], name=name, parts=tuple([replace(part, name=f"{name}/{part.name}") for part in parts]))
 
 
 def _existing(path: Path, what: str = "file", *, folder: bool = False) -> Path:
@@ -322,7 +395,10 @@ def _decoded(read: Callable[[], bytes], ended: threading.Event) -> None:
 
 def _pages(log: Log, columns: Sequence[str], ended: threading.Event) -> None:
     kinds = dict(zip(log.columns, log.types, strict=False))
-    flat = [name for name in columns if name not in kinds or not pa.types.is_nested(kinds[name])]
+    columns = [name for name in columns if name in log.columns]
+    flat = [
+        name for name in columns if name not in log.inner and (name not in kinds or not pa.types.is_nested(kinds[name]))
+    ]
     try:
         with parquet_file(log.path, read_dictionary=flat, pre_buffer=False, buffer_size=PAGES) as file:
             for _ in file.iter_batches(batch_size=ROWS, columns=list(columns), use_threads=False):

@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.errors import InputError, UsageError, few, shown, twice
+from concordant.errors import InputError, UsageError, twice
 from concordant.io.log.formats import Log, opened, parquet_file
 from concordant.io.log.letor import read_letor, read_qrels
 from concordant.io.log.rows import with_columns
-from concordant.io.log.runs import fused, read_run
-from concordant.preferences.values import is_text
+from concordant.io.log.runs import read_run
+from concordant.io.log.union import joined
 
 END = b"\xff\xff\xff\xff\0\0\0\0"
 """What ends an Arrow stream; a file that was cut between two batches lacks it."""
@@ -24,12 +24,12 @@ END = b"\xff\xff\xff\xff\0\0\0\0"
 def with_header(log: Log) -> Log:
     """Return the log with its columns; of a .txt file also the format.
 
-    Errors: a file that is not of its format; a folder whose files differ in their columns; what only Spark opens.
+    Errors: a file that is not of its format; what only Spark opens.
     """
     if log.on_spark:
         raise UsageError(f"{log.name}: only the engine spark reads this")
     if log.parts:
-        return joined(log, [with_header(part) for part in log.parts])
+        return joined(log, with_header)
     log = sniffed(log)
     if log.format in ("csv", "tsv", "json"):
         return with_columns(log)
@@ -42,58 +42,6 @@ def with_header(log: Log) -> Log:
     if log.format in ("parquet", "arrow"):
         return _schema(log)
     return log
-
-
-def joined(log: Log, parts: Sequence[Log]) -> Log:
-    """Return the log of a folder with its columns, which are those of its first file, given its files with theirs.
-
-    Every file has the same columns of the same types; integers of any width up to int64 are one type, so are
-    texts, and a dictionary is of the type of its values. In CSV and TSV the columns also stand in the same order.
-
-    Errors: the first file that differs, and how.
-    """
-    for part in parts[1:]:
-        differs = _difference(parts[0], part)
-        if differs:
-            file = Path(part.name).name
-            raise InputError(f"{log.name}: the files of a log have the same columns, but {file} {differs}")
-    header, trimmed = max(part.header for part in parts), all(part.trimmed for part in parts)
-    parts = [replace(part, trimmed=trimmed) for part in parts]
-    whole = replace(parts[0], name=log.name, header=header, table=None, lines=None, parts=tuple(parts))
-    return fused(whole, parts) if whole.format == "run" else whole
-
-
-def _difference(first: Log, other: Log) -> str:
-    """Say how a file differs from the first one of its folder; nothing where it does not."""
-    name = Path(first.name).name
-    if first.format != other.format:
-        return f"is read as {other.format} and {name} as {first.format}"
-    if first.array != other.array:
-        forms = ("an object on each line", "one array of objects")
-        return f"holds {forms[other.array]} and {name} {forms[first.array]}"
-    lacks = [column for column in first.columns if column not in other.columns]
-    more = [column for column in other.columns if column not in first.columns]
-    if lacks or more:
-        said = [f"lacks {few(lacks)}" if lacks else "", f"adds {few(more)}" if more else ""]
-        return f"{' and '.join(filter(None, said))}; {name} has {few(first.columns)}"
-    if first.format in ("csv", "tsv") and first.columns != other.columns:
-        return f"has them in another order: {few(other.columns)}; {name} has {few(first.columns)}"
-    types = dict(zip(other.columns, other.types, strict=False))
-    changed = [
-        f"{shown(column)} is {types[column]} and in {name} {kind}"
-        for column, kind in zip(first.columns, first.types, strict=False)
-        if _alike(kind) != _alike(types[column])
-    ]
-    return f"has other types: {'; '.join(changed[:8])}" if changed else ""
-
-
-def _alike(kind: pa.DataType) -> str:
-    """Return one word for types that hold the same values: integers up to int64, texts, dictionaries of them."""
-    if pa.types.is_dictionary(kind):
-        return _alike(kind.value_type)
-    if is_text(kind):
-        return "text"
-    return "integer" if pa.types.is_integer(kind) and kind != pa.uint64() else str(kind)
 
 
 def sniffed(log: Log) -> Log:
@@ -119,10 +67,10 @@ def _schema(log: Log) -> Log:
     try:
         if log.format == "parquet":
             with parquet_file(log.path) as file:
-                schema = file.schema_arrow
+                schema, rows = _utc(file), file.metadata.num_rows
         else:
             with pa.OSFile(str(log.path)) as source:
-                schema = _ipc_reader(source).schema
+                schema, rows = _ipc_reader(source).schema, None
         names = list(schema.names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         said = str(error).strip().split("\n")[0][:160]
@@ -131,7 +79,33 @@ def _schema(log: Log) -> Log:
         ) from None
     if again := twice(names):
         raise InputError(f"{log.name}: the column {again[0]!r} is there more than once")
-    return replace(log, columns=tuple(names), types=tuple(schema.types))
+    inside = dict(_inside(schema, {*names}))
+    ways = {name: way for name, (way, _) in inside.items()}
+    types = (*schema.types, *(kind for _, kind in inside.values()))
+    return replace(log, columns=(*names, *inside), types=types, inner=ways, rows=rows)
+
+
+def _utc(file: Any) -> pa.Schema:
+    """Return the schema of a Parquet file; instants of 96 bits, which Spark writes, are of UTC."""
+    schema = file.schema_arrow
+    for place in range(len(file.schema)):
+        column = file.schema.column(place)
+        if column.physical_type == "INT96" and "." not in column.path:
+            at = schema.get_field_index(column.path)
+            schema = schema.set(at, schema.field(at).with_type(pa.timestamp("us", "UTC")))
+    return schema
+
+
+def _inside(
+    fields: Any, taken: set[str], way: tuple[str, ...] = ()
+) -> Iterator[tuple[str, tuple[tuple[str, ...], pa.DataType]]]:
+    """Yield the columns inside structs: their names with dots between, the way to each, its type."""
+    for field in fields:
+        here = (*way, field.name)
+        if way and ".".join(here) not in taken:
+            yield ".".join(here), (here, field.type)
+        if pa.types.is_struct(field.type):
+            yield from _inside([field.type.field(k) for k in range(field.type.num_fields)], taken, here)
 
 
 def arrow_batches(path: Path | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

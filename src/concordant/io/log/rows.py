@@ -14,13 +14,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from concordant.errors import InputError, few, twice
-from concordant.io.log.formats import Log, opened
+from concordant.io.log.formats import Empty, Log, opened
 from concordant.io.log.json_values import json_value
 from concordant.preferences.values import Reason
 
 csv.field_size_limit(1 << 30)
 SURROGATE = re.compile("[\ud800-\udfff]")
 Row = tuple[str | None, ...]
+SMALL = 1 << 12
+"""Bytes of a file that may be a header alone."""
+WIDEST = 256
+"""Values inside an object that are columns; one with more is a table of its own."""
 BLANK = " \t"
 """What is left out around fields that are read trimmed."""
 
@@ -34,7 +38,7 @@ def with_columns(log: Log) -> Log:
         return _json_columns(log)
     first = next(_records(log), None)
     if first is None:
-        raise InputError(f"{log.name}: the file is empty")
+        raise Empty(f"{log.name}: the file is empty")
     line, named, trimmed = first[0], tuple(first[1]), _spaced_throughout(log)
     if trimmed:
         named = tuple([name.strip(BLANK) for name in named])
@@ -44,7 +48,15 @@ def with_columns(log: Log) -> Log:
         raise InputError(
             f"{log.name}: the header (line {line}) holds a null byte; is this a text file, and not in UTF-16?"
         )
-    return replace(log, columns=named, header=line, trimmed=trimmed)
+    rows = _none(log) if log.file else None
+    return replace(log, columns=named, header=line, trimmed=trimmed, rows=rows)
+
+
+def _none(log: Log) -> int | None:
+    """Return 0 of a small file that has a header alone."""
+    if log.path is None or log.path.stat().st_size > SMALL:
+        return None
+    return 0 if len(list(itertools.islice(_records(log), 2))) < 2 else None
 
 
 def _spaced_throughout(log: Log) -> bool:
@@ -161,20 +173,43 @@ def delimited_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]
 
 # -- JSON ----------------------------------------------------------------------------------------------------------
 def _json_columns(log: Log) -> Log:
-    names: dict[str, None] = {}
+    names: dict[str, Any] = {}
     log = replace(log, array=is_array(log))
     empty = True
     try:
         for _, record in json_records(log):
             empty = False
-            names.update(dict.fromkeys(record))
+            _gather(names, record)
     except InputError:
         if empty and not log.array:
             _refuse_document(log)
         raise
     if empty:
-        raise InputError(f"{log.name}: the file holds no rows")
-    return replace(log, columns=tuple(names))
+        raise Empty(f"{log.name}: the file holds no rows")
+    return with_keys(log, names)
+
+
+def _gather(names: dict[str, Any], record: dict[str, Any]) -> None:
+    """Add the keys of an object, and those of objects in it, to what is known."""
+    for key, value in record.items():
+        known = names.setdefault(key, {})
+        if value and isinstance(value, dict) and len(known) <= WIDEST:
+            _gather(known, value)
+
+
+def with_keys(log: Log, names: Mapping[str, Any]) -> Log:
+    """Return a JSON log with its columns: keys, and by names with dots between keys of objects under them."""
+    inner = {name: way for name, way in _ways(names) if name not in names}
+    return replace(log, columns=(*names, *inner), inner=inner)
+
+
+def _ways(names: Mapping[str, Any], way: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for key, under in names.items():
+        here = (*way, key)
+        if way:
+            yield ".".join(here), here
+        if isinstance(under, Mapping) and 0 < len(under) <= WIDEST:
+            yield from _ways(under, here)
 
 
 def _refuse_document(log: Log) -> None:
@@ -203,7 +238,7 @@ def is_array(log: Log) -> bool:
         for line in text:
             if line.strip():
                 return line.lstrip().startswith("[")
-    raise InputError(f"{log.name}: the file is empty")
+    raise Empty(f"{log.name}: the file is empty")
 
 
 def json_records(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -242,7 +277,7 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 def json_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
     """Yield line and the JSON text of the chosen values of every row; null and absent are missing (None)."""
     for line, record in json_records(log):
-        yield line, _json_texts(record, columns, f"{log.name}: {log.place} {line:,}")
+        yield line, _json_texts(record, columns, f"{log.name}: {log.place} {line:,}", log.inner)
 
 
 def json_object(line: str, where: str) -> dict[str, Any] | None:
@@ -250,18 +285,26 @@ def json_object(line: str, where: str) -> dict[str, Any] | None:
     return _object(json_value(line, where), where) if line.strip(" \t\r\n") else None
 
 
-def json_row(line: str, columns: Sequence[str], where: str) -> Row | None:
+def json_row(line: str, columns: Sequence[str], where: str, inner: Mapping[str, tuple[str, ...]] = {}) -> Row | None:
     """Return the JSON texts of the chosen values of a line of JSON Lines, None of a blank line."""
     record = json_object(line, where)
-    return None if record is None else _json_texts(record, columns, where)
+    return None if record is None else _json_texts(record, columns, where, inner)
 
 
-def _json_texts(record: dict[str, Any], columns: Sequence[str], where: str) -> Row:
-    values = [record.get(column) for column in columns]
+def _json_texts(
+    record: dict[str, Any], columns: Sequence[str], where: str, inner: Mapping[str, tuple[str, ...]]
+) -> Row:
+    values = [_at(record, inner[column]) if column in inner else record.get(column) for column in columns]
     row = tuple([None if value is None else json.dumps(value, ensure_ascii=False) for value in values])
     if any(value is not None and not value.isascii() and SURROGATE.search(value) for value in row):
         raise InputError(f"{where} holds a text with invalid encoding (a lone surrogate)")
     return row
+
+
+def _at(record: Any, way: Sequence[str]) -> Any:
+    for key in way:
+        record = record.get(key) if isinstance(record, dict) else None
+    return record
 
 
 SAMPLES = 3

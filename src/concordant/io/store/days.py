@@ -30,6 +30,8 @@ def day_of(path: str) -> tuple[str, str]:
 
     >>> day_of("lake/day=2026-01-31/part-0.parquet"), day_of("votes-20260131.csv")
     (('2026-01-31', 'day=2026-01-31'), ('2026-01-31', 'votes-20260131.csv'))
+    >>> day_of("clicks/2026/01/31/09/x.json.gz")
+    ('2026-01-31', '2026/01/31')
     >>> day_of("year=2026/month=1/day=31/x.csv")[0], day_of("votes.csv"), day_of("2026-01-01_2026-01-31.csv")
     ('2026-01-31', ('', ''), ('', "'2026-01-01', '2026-01-31'"))
     >>> day_of("day=2026-1-31/x.csv")[0], day_of("2026/01/31/x.csv")[0], day_of("day=2026-01-31 00%3A00%3A00/x.csv")[0]
