@@ -43,19 +43,19 @@ def folds(
     query = prefs.member_groups.owner
     known = np.column_stack([query, item]).astype(np.int64)
     if split == "clusters":
-        shares = np.where(_dealt(label_keys(clusters_of(prefs), seed), n)[prefs.cluster] == np.arange(n)[:, None], 1, 0)
+        shares = np.where(dealt(label_keys(clusters_of(prefs), seed), n)[prefs.cluster] == np.arange(n)[:, None], 1, 0)
         shares = shares * prefs.count
     elif split == "judgments":
         shares = deal(prefs.start, prefs.count, keys, int(n))
     else:
-        shares = np.where(_dealt(keys, n)[prefs.query] == np.arange(n)[:, None], prefs.count, 0)
+        shares = np.where(dealt(keys, n)[prefs.query] == np.arange(n)[:, None], prefs.count, 0)
     for held in shares:
         train = prefs.count - held
         yield tuple(keep(prefs, np.flatnonzero(part), part[part > 0], known) for part in (train, held))  # type: ignore[misc]
 
 
-def _dealt(keys: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
-    """The part of each key, dealt round in the order of the keys."""
+def dealt(keys: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
+    """Return the part of each key, dealt round in the order of the keys."""
     place = np.empty(len(keys), np.int64)
     place[np.argsort(keys, kind="stable")] = np.arange(len(keys)) % n
     return place
