@@ -43,9 +43,9 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         raise UsageError(f"intercept {ranker.intercept!r} {WHERE} every query has its own")
     if ranker.missing_ not in ("raise", "mean", "zero"):
         raise UsageError(f"missing={ranker.missing_!r} {WHERE} it is raise, mean or zero")
-    structures = ranker.structure if isinstance(ranker.structure, list) else [ranker.structure]
-    for structure in structures:
-        refuse_estimated(structure, ranker.structure_options or {})
+    for structure in ranker.structure if isinstance(ranker.structure, list) else [ranker.structure]:
+        if structure != "auto":
+            refuse_estimated(structure, ranker.structure_options or {})
 
 
 def targets(

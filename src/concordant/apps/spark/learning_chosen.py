@@ -474,5 +474,5 @@ class Choosing:
         lost = np.array([sums[split, "lost"] / sums[split, "weight"] for split in splits])
         loss = (weights @ lost) / max(float(weights.sum()), 1e-300)
         gaps = self._differences(sums, splits, 0, 0)
-        first_less_each = [Difference(-gap.mean, gap.error) for gap in gaps]
+        first_less_each = [Difference(0.0 - gap.mean, gap.error) for gap in gaps]
         return decided(self.target, names, loss.tolist(), first_less_each)
