@@ -30,14 +30,7 @@ def folds(
     >>> [(len(train), len(held), len(train.items)) for train, held in folds(votes, 2)]
     [(5, 5, 3), (5, 5, 3)]
     """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
-        raise UsageError(f"folds must be an integer of at least 2, not {n!r}")
-    if split not in (*SPLITS, "clusters"):
-        raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
-    if n >= 1 << 31:
-        raise UsageError(f"folds must be fewer than 2^31, not {n:,}")
-    if split == "queries" and n > len(prefs.queries):
-        raise UsageError(f"{n} folds of queries need at least as many queries; there are {len(prefs.queries):,}")
+    check_folds(n, split, len(prefs.queries))
     keys = label_keys(prefs.queries, seed)
     item = prefs.members[1]
     query = prefs.member_groups.owner
@@ -52,6 +45,18 @@ def folds(
     for held in shares:
         train = prefs.count - held
         yield tuple(keep(prefs, np.flatnonzero(part), part[part > 0], known) for part in (train, held))  # type: ignore[misc]
+
+
+def check_folds(n: int, split: str, queries: int) -> None:
+    """Raise UsageError for a number of folds, or a way to split, that so many queries do not allow."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+        raise UsageError(f"folds must be an integer of at least 2, not {n!r}")
+    if split not in (*SPLITS, "clusters"):
+        raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
+    if n >= 1 << 31:
+        raise UsageError(f"folds must be fewer than 2^31, not {n:,}")
+    if split == "queries" and n > queries:
+        raise UsageError(f"{n} folds of queries need at least as many queries; there are {queries:,}")
 
 
 def dealt(keys: NDArray[np.uint64], n: int) -> NDArray[np.int64]:

@@ -58,7 +58,7 @@ from concordant.learning.targets.informed import Informed, Numbers, drawn_querie
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
-from concordant.preferences.splits import dealt
+from concordant.preferences.splits import check_folds, dealt
 from concordant.progress import stage
 
 Floats = NDArray[np.float64]
@@ -193,11 +193,9 @@ class Choosing:
             way = "queries" if self.queries >= max(FEW_QUERIES, 2 * n) else "judgments"
         elif len(tried) * len(ridges) > 1:
             way = ranker.split
-            if way == "queries" and n > self.queries:
-                raise UsageError(
-                    f"{n} folds of queries need at least as many queries; there are {self.queries:,}"
-                )
         gated = ranker._gated(kind, beyond, streamed=False)
+        if way or gated:
+            check_folds(n, way or "judgments", self.queries)
         clusters = self.cluster_keys
         edge_names = names_for(self.target, kind) if gated else ()
         by_targets = target_plans(self.target, kind) if gated else {}

@@ -64,10 +64,10 @@ class Held:
     bucket: int
     shares: dict[str, NDArray[Any]] = field(default_factory=dict)
     """By the way in which judgments are dealt: how many of each distinct one every fold holds out, (folds, distinct)."""
-    query_fold: NDArray[Any] | None = None
-    """The fold of each query."""
-    ends: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None
-    """Nodes of each pair that was judged."""
+    query_fold: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int8))
+    """The fold of each query, where whole ones are held out."""
+    ends: NDArray[np.int32] = field(default_factory=lambda: np.zeros((2, 0), np.int32))
+    """Nodes of each pair that was judged, where scorers are fitted to pairs."""
     tables: dict[Split, tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
     """Strength of the wins either way of each pair, in the judgments that are learned from."""
 
@@ -88,7 +88,6 @@ class Held:
         """How many of each distinct judgment a fold holds out."""
         way, fold = split
         if way == "queries":
-            assert self.query_fold is not None
             return np.where((self.query_fold == fold)[self.prefs.query], self.prefs.count, 0)
         return self.shares[way][fold].astype(np.int64)
 
@@ -104,7 +103,6 @@ class Held:
     @cached_property
     def pairs(self) -> EdgeProblem:
         """All judged pairs as edges from the first to the second, for products with the features."""
-        assert self.ends is not None
         first, second = (end.astype(np.int64) for end in self.ends)
         none, no = np.zeros(len(first)), np.zeros(0)
         of = self.Z, self.row, len(self.row), first, second, none, none, np.zeros(0, np.int64), no, no
@@ -116,7 +114,6 @@ class Held:
         above, below = (each.astype(np.float64) for each in self.tables[WHOLE if way == "queries" else split])
         if way != "queries":
             return above, below
-        assert self.query_fold is not None
         other = (self.query_fold != fold)[self.prefs.member_groups.owner[self.pairs.winner]]
         return above * other, below * other
 

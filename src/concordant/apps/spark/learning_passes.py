@@ -101,10 +101,10 @@ class Dealing:
             fold = np.searchsorted(self.clusters, label_keys(prefs.clusters, self.seed)) % self.n
             shares["clusters"] = np.where(fold[prefs.cluster] == np.arange(self.n)[:, None], prefs.count, 0)
         made = replace(held, shares={way: narrow(share) for way, share in shares.items()})
-        made.query_fold = self.folds.get(held.bucket)
+        made.query_fold = self.folds.get(held.bucket, held.query_fold)
         if self.pairs:
             graphs = Batch.whole(prefs).graphs
-            made.ends = graphs.first.astype(np.int32), graphs.second.astype(np.int32)
+            made.ends = np.array([graphs.first, graphs.second], np.int32)
             made.tables[WHOLE] = narrow(graphs.above), narrow(graphs.below)
             code = graphs.first * graphs.nodes + graphs.second
             for split in [(way, fold) for way in shares for fold in range(self.n)]:

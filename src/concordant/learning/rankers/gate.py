@@ -152,6 +152,10 @@ def choose(
     judges = Judges(target, helds, training.weight, seed)
     if not all(judge.edges for judge in judges.folds):
         return closed(target, names, NO_EDGES)
+    return _taken(target, names, judges, found)
+
+
+def _taken(target: Target, names: tuple[str, ...], judges: Judges, found: list[list[Floats]]) -> Gate:
     gaps = [judges.difference(found[0], scores) for scores in found]
     return decided(target, names, [judges.loss(scores) for scores in found], gaps)
 
