@@ -98,9 +98,9 @@ def targets(
 
 
 def fit(
-    ranker: AggregationRanker,
+    ranker: Any,
     log: Any,
-    features: Any,
+    features: Any = None,
     *,
     feature_columns: Mapping[str, str] | None = None,
     feature_names: Sequence[str] | None = None,
@@ -108,16 +108,17 @@ def fit(
     master: str | None = None,
     **reading: Any,
 ) -> AggregationRanker:
-    """Fit a linear ``AggregationRanker`` on Spark; its coefficients are those of ``ranker.fit`` in memory to 1e-10.
+    """Fit a linear ``AggregationRanker`` on Spark; its coefficients are those of ``ranker.fit`` in memory to 1e-8.
 
-    Tasks turn the judgments of their queries into targets, take the moments of the features and add the normal
-    equations of their queries up; only p × p numbers a part reach the driver, which solves once.
+    ``fit(log, features)`` is the fit with nothing named, as ``concordant fit`` makes it. Tasks turn the judgments of
+    their queries into targets, take the moments of the features and add gradients, curvature, normal equations and
+    losses of their queries up; p × p numbers a part reach the driver, and a sample of queries where the features inform
+    the aggregation.
 
     Parameters
     ----------
-    ranker : it needs one structure (None, the usual one for the kind of log, log-odds for comparisons; never informed),
-        one order ('all' or k), one gain and one ridge ('auto' is 0.001), an intercept per query and no regressor: for
-        trees and networks see ``targets``. Its ``missing`` may be 'raise', 'mean' or 'zero'.
+    ranker : an ``AggregationRanker`` with an intercept per query and no regressor: for trees and networks see
+        ``targets``. Its ``missing`` may be 'raise', 'mean' or 'zero'. Left out: one with nothing named.
     log : anything that ``read(engine="spark")`` reads.
     features : a DataFrame, a file, folder or URI of Parquet or CSV, or ``spark::TABLE`` of the catalogue, with a column
         of items, optionally of queries (else rows hold for every query), and numeric columns.
@@ -129,6 +130,10 @@ def fit(
     Errors: InputError as in memory (judged items without features, rows twice, values that are not finite, each with
     its number and samples); UsageError for what is not done on Spark.
     """
+    if features is None:
+        ranker, log, features = AggregationRanker(), ranker, log
+    if not isinstance(ranker, AggregationRanker):
+        raise UsageError(f"fit takes an AggregationRanker, a log and features; the first is a {type(ranker).__name__}")
     fitted: AggregationRanker = ranker.fit(
         SparkSums(log, features, feature_columns or {}, feature_names, session, master, reading), None
     )
@@ -221,7 +226,8 @@ class SparkSums(TargetSums):
 
 def several_passes(ranker: AggregationRanker, kind: str) -> bool:
     """Whether a fit informs its targets by the features, or chooses anything on held-out judgments."""
-    if ranker._informed(kind) or ranker.order == "auto" or ranker._gated(kind, False, streamed=False):
+    clicks = kind == "selections" and ranker.structure is None  # how many lists have several clicks decides
+    if ranker._informed(kind) or ranker.order == "auto" or clicks or ranker._gated(kind, False, streamed=False):
         return True
     tried, ridges, _ = ranker._to_try(kind, 1, False, "cascade")
     return len(tried) * len(ridges) > 1

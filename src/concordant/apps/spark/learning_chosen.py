@@ -54,7 +54,7 @@ from concordant.learning.rankers.target import ROUNDING, Difference, Target, spr
 from concordant.learning.rankers.validation import reads_below
 from concordant.learning.solvers.edge_problem import factorised
 from concordant.learning.solvers.least_squares import NormalEquations
-from concordant.learning.targets.informed import Informed, Numbers, drawn_queries, numbers_of_sample
+from concordant.learning.targets.informed import Numbers, drawn_queries, numbers_of_sample
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
@@ -146,11 +146,11 @@ class Choosing:
         if not self.facts:
             raise InputError("there are no judgments to learn from")
         self.facts["lacking"].check(features, rows)
-        usual = self.ranker.structure is None or (isinstance(self.ranker.structure, str) and self.ranker.structure == "auto")
+        usual = self.ranker.structure is None or self.ranker.structure == "auto"
         if self.facts["several"] and usual:
             raise UsageError(
-                f"{self.facts['several']:,} of {self.judgments:,} lists have more than one click; which structure reads "
-                "them is chosen in memory only: on Spark name one, such as ",
+                f"{self.facts['several']:,} of {self.judgments:,} lists have more than one click; which structure "
+                "reads them is chosen in memory only: on Spark name one, such as ",
                 Setting("structure", "cascade"),
             )
 
@@ -251,7 +251,11 @@ class Choosing:
             alone = beyond and np.isinf(ridge)
             first = "pairwise logistic" if alone else DEFAULT if beyond else str(plan.row["structure"])
             names = (first, *edge_names, *by_targets)
-            gates = [self._gate(names, by_targets, plan, ridge, mine[1:], precision) if gate else closed(self.target, names, why)]
+            gates = [
+                self._gate(names, by_targets, plan, ridge, mine[1:], precision)
+                if gate
+                else closed(self.target, names, why)
+            ]
             taken = gates[0].name if gates[0].taken else ""
         theta, ended = self._last(mine[0], ridge, beyond)
         if taken in by_targets:
@@ -289,13 +293,9 @@ class Choosing:
             nodes = prefs.member_groups.take(prefs.queries.codes_of(part.queries.values))[1]
             Z[nodes] = rows
         where = Alignment(Ragged.of_sizes(size).start, np.arange(len(Z)), np.arange(0))
-        return numbers_of_sample(
-            Z, where, prefs, self.facts["mass"], tau2=self.ranker.tau2, seed=self.ranker.seed
-        )
+        return numbers_of_sample(Z, where, prefs, self.facts["mass"], tau2=self.ranker.tau2, seed=self.ranker.seed)
 
-    def _deal(
-        self, ways: set[str], pairs: bool, clusters: NDArray[np.uint64] | None, splits: list[Split]
-    ) -> None:
+    def _deal(self, ways: set[str], pairs: bool, clusters: NDArray[np.uint64] | None, splits: list[Split]) -> None:
         """Deal the judgments into folds, in the tasks; those of queries and of clusters by the keys of them all."""
         folds: dict[int, NDArray[Any]] = {}
         if "queries" in ways:
@@ -409,7 +409,9 @@ class Choosing:
         curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], losses, str(self.target))
         if by_query:
             names = ("apart", "products", "with weight", "weights", "weight", "queries")
-            apart, products, with_weight, weights, weight, queries = (sum(sums[one, name] for one in cv) for name in names)
+            apart, products, with_weight, weights, weight, queries = (
+                sum(sums[one, name] for one in cv) for name in names
+            )
             return curve.choosing(surest(apart, products, with_weight, weights, weight, queries))
         best = int(curve["loss"].argmin())
         gaps = self._differences(sums, cv, best, last)
@@ -431,7 +433,9 @@ class Choosing:
                 products = sum(sums[split, "products"] for split in splits)
                 square = np.diag(products) - 2 * products[:, of] + products[of, of]
             mean = (total - total[of]) / whole
-            return [Difference(float(m), float(np.sqrt(max(s, 0.0))) / whole) for m, s in zip(mean, square, strict=True)]
+            return [
+                Difference(float(m), float(np.sqrt(max(s, 0.0))) / whole) for m, s in zip(mean, square, strict=True)
+            ]
         found = []
         for place in range(len(sums[splits[0], "lost"])):
             mean = variance = 0.0
@@ -454,7 +458,7 @@ class Choosing:
         mine: list[Aim],
         precision: float,
     ) -> Gate:
-        """Judge the candidates on the judgments that are held out, and take the first unless another is surely better."""
+        """Judge the candidates on what is held out, and take the first unless another is surely better."""
         trials = []
         for aim in mine:
             split = aim.split

@@ -63,7 +63,7 @@ class Held:
     """The row of each node of ``Batch.whole(prefs)``."""
     bucket: int
     shares: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """By the way in which judgments are dealt: how many of each distinct one every fold holds out, (folds, distinct)."""
+    """By the way in which judgments are dealt: how many of each every fold holds out, shape (folds, distinct)."""
     query_fold: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int8))
     """The fold of each query, where whole ones are held out."""
     ends: NDArray[np.int32] = field(default_factory=lambda: np.zeros((2, 0), np.int32))

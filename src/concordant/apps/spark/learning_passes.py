@@ -193,7 +193,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Aim:
-    """Targets of one kind: plans, the judgments that they are made of, a prior, and whether only what they add to it."""
+    """Targets of one kind: plans, the judgments that they are made of, whether informed, or only what is beyond."""
 
     plans: tuple[Plan, ...]
     split: Split = WHOLE

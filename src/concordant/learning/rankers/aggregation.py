@@ -55,7 +55,7 @@ from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
 from concordant.learning.solvers.least_squares import INTERCEPTS
 from concordant.learning.targets.informed import Informed
-from concordant.learning.targets.mean_targets import Targets
+from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
@@ -348,9 +348,7 @@ class AggregationRanker(RegressionRanker):
         left = {replace(plan, order="all") for plan in tried}
         return len(left) > 1 or not isinstance(self.order, str) or not isinstance(self.ridge, str)
 
-    def _to_try(
-        self, kind: str, largest: int, informed: bool, clicks: str
-    ) -> tuple[list[Plan], list[float], bool]:
+    def _to_try(self, kind: str, largest: int, informed: bool, clicks: str) -> tuple[list[Plan], list[float], bool]:
         """Return plans, ridges, and whether what is fitted is what informed scores add to their scorer."""
         tried = self._plans(kind, largest=largest, informed=informed, clicks=clicks)
         several = len(tried) > 1 or isinstance(self.structure, list) or self.order == "auto"
