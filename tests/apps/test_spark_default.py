@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from functools import partial
@@ -111,9 +112,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     from concordant.spark import fit
 
     log, rows = votes(3, 300)
-    for table, name in ((log, "votes"), (rows, "items")):
-        pa.parquet.write_table(pa.table(table), tmp_path / f"{name}.parquet")
-    command = ["fit", str(tmp_path / "votes.parquet"), "-f", str(tmp_path / "items.parquet"), "-m"]
+    for table in (log, rows):
+        table["query"] = [f'{query} "ü"\\' for query in table["query"]]  # which JSON writes in another way
+    lines = (json.dumps(dict(zip(log, row, strict=True))) for row in zip(*log.values(), strict=True))
+    (tmp_path / "votes.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    pa.parquet.write_table(pa.table(rows), tmp_path / "items.parquet")
+    command = ["fit", str(tmp_path / "votes.jsonl"), "-f", str(tmp_path / "items.parquet"), "-m"]
     said = []
     for more in ([str(tmp_path / "plain")], [str(tmp_path / "ours"), "--engine", "spark"]):
         assert exit_status(*command, *more) == 0

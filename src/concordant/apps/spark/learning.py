@@ -204,11 +204,11 @@ class SparkSums(TargetSums):
 
     def _prepared(self, normaliser: Normaliser) -> tuple[FeatureFrame, Normaliser, int, tuple[str, ...]]:
         """Return the features with labels as the log has them, the normaliser of all rows, their number, and notes."""
-        judged, said = self.judged, ()
+        judged, said = self.judged, list[str]()
         if self.reading.get("on_error") == "skip" and (skipped := judged.rejects()):
             if refused := judged.checks.stopping(skipped):
                 raise InputError(say(judged.name, refused))
-            said = (f"skipped: {say(judged.name, skipped)}",)
+            said.append(f"skipped: {say(judged.name, skipped)}")
         table, converted = self.features.labelled_like(self.schema)
         with told(table.name):
             found = examine(table, log=normaliser.log)

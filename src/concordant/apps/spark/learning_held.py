@@ -89,7 +89,7 @@ class Held:
         way, fold = split
         if way == "queries":
             return np.where((self.query_fold == fold)[self.prefs.query], self.prefs.count, 0)
-        return self.shares[way][fold].astype(np.int64)
+        return np.asarray(self.shares[way][fold], np.int64)
 
     def learned(self, split: Split) -> Preferences:
         """The judgments that are learned from; all queries and items are declared."""

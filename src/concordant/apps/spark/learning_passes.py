@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from concordant.apps.spark.learning_held import WHOLE, Held, Split, Sums
 from concordant.apps.spark.learning_sums import Part
+from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edge_sources import of_preferences
 from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.target import Target, judges_of_parts
@@ -295,7 +296,7 @@ class Losses:
                 found[trial.split, "queries"] = int(judged.sum())
                 found[trial.split, "apart"], found[trial.split, "products"] = some.sum(axis=0), some.T @ some
                 found[trial.split, "with weight"], found[trial.split, "weights"] = weight @ some, float(weight @ weight)
-            elif judge.additive:
+            elif isinstance(judge, Disagreement) and judge.additive:
                 none = np.zeros(len(held.row))
                 each = np.column_stack([judge.of_judgments(one, none) for one in scores.T])
                 each -= each[:, [trial.reference]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -420,7 +420,7 @@ class AggregationRanker(RegressionRanker):
         if curve is not None:
             self.cv_ = curve
         self._take_linear(theta)
-        self._tell(kind, found, [*notes])
+        self._tell(kind, found, notes)
         self._say_target(kind)
         return normaliser
 
@@ -432,9 +432,9 @@ class AggregationRanker(RegressionRanker):
     def _recipe(self) -> Recipe:
         return Recipe(settled(self.structure_options), self.subsets, self.at, self.seed)
 
-    def _tell(self, kind: str, found: Learned, notes: list[str]) -> None:
-        """Set ``status_``; ``notes`` are those of judgments and targets."""
-        plan, unchosen = found.plan, found.unchosen
+    def _tell(self, kind: str, found: Learned, said: Sequence[str]) -> None:
+        """Set ``status_``; ``said`` are the notes of judgments and targets."""
+        plan, unchosen, notes = found.plan, found.unchosen, [*said]
         told = found.gated or unchosen is not None
         notes += self._warnings(kind, plan, found.facts, found.ridge, found.ridges, found.beyond, told)
         notes += [] if unchosen is None else [_not_chosen(unchosen, found.beyond, found.ridge)]
