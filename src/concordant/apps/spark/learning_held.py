@@ -290,8 +290,11 @@ class HeldFrame:
         both = packed.groupBy(BUCKET).cogroup(theirs.groupBy(BUCKET))
         made = both.applyInArrow(lambda key, one, other: making(key, one, other), from_arrow_schema(PIECES))
         for place, label in enumerate(judged.large):
-            own = features.frame if "query" not in features.keys else features.frame.where(fn.col("query") == label)
-            alone = making.made(buckets + place, judged._on_driver(label), own.toArrow())
+            prefs = judged._on_driver(label)
+            own = pa.table({"item": prefs.items.values.cast(pa.int64() if kinds["item"] == "bigint" else pa.string())})
+            rows = features.frame.join(judged.session.createDataFrame(own), "item", "left_semi")
+            rows = rows.where(fn.col("query") == prefs.queries[0]) if "query" in features.keys else rows
+            alone = making.made(buckets + place, prefs, rows.toArrow())
             made = made.unionByName(judged.session.createDataFrame(_whole(pieces(buckets + place, alone))))
         return cls(made.persist(StorageLevel.MEMORY_AND_DISK), buckets + len(judged.large))
 
