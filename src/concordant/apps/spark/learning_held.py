@@ -292,9 +292,9 @@ class HeldFrame:
         for place, label in enumerate(judged.large):
             prefs = judged._on_driver(label)
             own = pa.table({"item": prefs.items.values.cast(pa.int64() if kinds["item"] == "bigint" else pa.string())})
-            rows = features.frame.join(judged.session.createDataFrame(own), "item", "left_semi")
-            rows = rows.where(fn.col("query") == prefs.queries[0]) if "query" in features.keys else rows
-            alone = making.made(buckets + place, prefs, rows.toArrow())
+            beside = features.frame.join(judged.session.createDataFrame(own), "item", "left_semi")
+            beside = beside.where(fn.col("query") == prefs.queries[0]) if "query" in features.keys else beside
+            alone = making.made(buckets + place, prefs, beside.toArrow())
             made = made.unionByName(judged.session.createDataFrame(_whole(pieces(buckets + place, alone))))
         return cls(made.persist(StorageLevel.MEMORY_AND_DISK), buckets + len(judged.large))
 
