@@ -88,7 +88,7 @@ def test_the_fit_of_memory(spark: Any, name: str) -> None:
     (log, rows), params, reading = CASES[name]
     plain = AggregationRanker(**params).fit(rows, read(log, **reading))
     frames = (spark.createDataFrame(pa.table(table)).repartition(3) for table in (log, rows))
-    most = {"most": 18} if name == "items" else {}  # queries that the driver has to hold
+    most = {"most": 8} if name == "items" else {}  # queries that the driver has to hold
     ours = fit(*([AggregationRanker(**params)] if params else []), *frames, **reading, **most)
     by_driver = [note for note in ours.status_["notes"] if "done by the driver" in note]
     assert bool(by_driver) == bool(most)
