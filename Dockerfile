@@ -5,7 +5,7 @@ WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
 RUN python -m venv /opt/concordant \
-    && /opt/concordant/bin/pip install --no-cache-dir -c constraints.txt ".[serve]"
+    && /opt/concordant/bin/pip install --no-cache-dir -c constraints.txt ".[fast,serve,sklearn]"
 
 FROM python:3.13-slim
 LABEL org.opencontainers.image.title="concordant" \

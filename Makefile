@@ -79,7 +79,7 @@ $(VENV)/.test-stamp: $(VENV)/.made pyproject.toml constraints.txt
 	touch $@ $(VENV)/.base-stamp $(VENV)/.docs-stamp
 
 $(VENV)/.docs-stamp: $(VENV)/.made pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[docs]"
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[docs,sklearn]"
 	touch $@ $(VENV)/.base-stamp
 
 .venv-lowest/.stamp: pyproject.toml constraints-lowest.txt

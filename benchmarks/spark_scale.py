@@ -49,8 +49,10 @@ def on_spark(folder: Path, scale: float) -> Case:
     case = Case(f"{rows:,} comparisons, 10,000 queries × 50 items, Spark beside DuckDB, whole commands")
     log = write_queries(folder / f"queries-{rows}-10000-50.parquet", rows, 10_000, 50)
     scattered = write_scattered(folder / f"scattered-{rows // 5}.parquet", rows // 5, max(1, rows // 5000))
+    skewed = write_queries(folder / f"skewed-{rows // 5}-1000-20.parquet", rows // 5, 1_000, 20, first=0.5)
     works = [(log, rows, master, "") for master in MASTERS]
     works += [(scattered, rows // 5, master, f", {rows // 5:,} of scattered ids") for master in MASTERS[:2]]
+    works += [(skewed, rows // 5, master, f", {rows // 5:,}, half of them in one query") for master in MASTERS[:2]]
     for file, judgments, master, what in works:
         with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
             figures = contender(str(file), master, Path(own), judgments)
@@ -59,8 +61,9 @@ def on_spark(folder: Path, scale: float) -> Case:
         result = {"best": seconds, "first": seconds, "busy": figures["processor"], "peak": float(peak["all"])}
         case.rows.append(Row(f"concordant rank, {master}{what}", result, note))
         print(f"    {master}{what}: {seconds} s, {figures['processor']} s of processor, {peak} MiB, {note}", flush=True)
-    duckdb, local, *_ = case.rows
+    duckdb, local, *_, plain, skew = case.rows
     case.bar("local[2] / DuckDB, time", local.seconds / duckdb.seconds, "×", most=4)
+    case.bar("local[2] / DuckDB, half in one query, time", skew.seconds / plain.seconds, "×", most=3)
     return case
 
 

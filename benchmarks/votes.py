@@ -42,8 +42,11 @@ def write_votes(path: Path, rows: int, items: int, *, texts: bool, seed: int = 1
     return path
 
 
-def write_queries(path: Path, rows: int, queries: int, items: int, *, seed: int = 1) -> Path:
-    """Stream a Parquet log of integer ids (query, winner, loser), block by block in bounded memory."""
+def write_queries(path: Path, rows: int, queries: int, items: int, *, seed: int = 1, first: float = 0.0) -> Path:
+    """Stream a Parquet log of integer ids (query, winner, loser), block by block in bounded memory.
+
+    A share ``first`` of the rows is moved to query 0.
+    """
     if path.exists():
         return path
     rng = np.random.default_rng(seed)
@@ -54,6 +57,8 @@ def write_queries(path: Path, rows: int, queries: int, items: int, *, seed: int 
         for begin in range(0, rows, 2_000_000):
             n = min(2_000_000, rows - begin)
             query = rng.integers(0, queries, n, dtype=np.int32)
+            if first:
+                query[rng.random(n) < first] = 0
             a = rng.integers(0, items, n, dtype=np.int32)
             b = (a + rng.integers(1, items, n, dtype=np.int32)) % items
             a_wins = rng.random(n, np.float32) < 1 / (1 + np.exp(ability[query, b] - ability[query, a]))

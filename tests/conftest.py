@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sklearn.base  # noqa: F401  (rankers are its estimators in a process that has loaded it)
 from hypothesis import HealthCheck, core, settings
 
 from seeds import GIVEN, seed

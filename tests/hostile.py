@@ -226,7 +226,8 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "audit": READING
     | {"--surrogate": [*LOSSES, "ranknet:hinge", ":", "a:b:c"], "--ties": ["heavier", "paper"], "--exact": FLAG}
     | {"--time-limit": FLOATS, "--structure": STRUCTURES, "--order": VALUES, "--replicates": INTS, "--level": FLOATS}
-    | {"--top": INTS, "--ask": INTS, "--pool": FLAG, "--seed": INTS, "--rows": INTS, "--quiet": FLAG},
+    | {"--top": INTS, "--ask": INTS, "--pool": FLAG, "--seed": INTS, "--rows": INTS, "--quiet": FLAG}
+    | {"--keep-partial": FLAG},
     "counterexample": {"--phi": PHIS, "--items": INTS, "--within": ["low-noise", "acyclic", "any", "x"]}
     | {"--votes": INTS, "--budget": ["0", "-1", "1", "50", "x", "1e400"], "--seed": INTS},
     "ingest": READING
@@ -246,7 +247,12 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     "store batches": {"--all": FLAG, "--json": FLAG},
     "store remove": {"--batch": ["votes.csv", *VALUES], "--number": INTS, "--day": DAYS, "--before": DAYS},
     "store replace": {"--batch": ["votes.csv", *VALUES], "--number": ["1", *INTS], "--day": DAYS, "--cluster": COLUMNS},
-    "store forget": {"--cluster": VALUES, "--wait": ["0", "x"]},
+    "store forget": {
+        "--cluster": VALUES,
+        "--id": VALUES,
+        "--ids": ["votes.csv", "missing.txt", ""],
+        "--wait": ["0", "x"],
+    },
     "store day": {"--batch": ["votes.csv", *VALUES], "--number": ["1", *INTS]},
     "store backup": {"--wait": ["0", "x"]},
     "store restore": {"--wait": ["0", "x"]},
@@ -314,7 +320,8 @@ READS: dict[str, tuple[str, ...]] = {
     "counterexample": ("name",),
     "demo": (),
     **dict.fromkeys(("store info", "store batches", "store verify", "store export", "store backup"), ("file",)),
-    **dict.fromkeys(("store compact", "store remove", "store forget"), ()),
+    **dict.fromkeys(("store compact", "store remove"), ()),
+    "store forget": ("ids",),
     "store day": ("day",),
     "store replace": ("log",),
     "store restore": ("copy",),

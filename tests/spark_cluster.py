@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def cluster(folder: Path) -> Any:
+def cluster(folder: Path, more: Mapping[str, str] | None = None) -> Any:
     """Return a session on two executors in processes of their own, which logs its events into ``folder/events``."""
     os.environ["SPARK_HOME"] = str(home(folder))
     from pyspark.sql import SparkSession
@@ -105,7 +106,7 @@ def cluster(folder: Path) -> Any:
         "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("concordant tests")
-    for name, value in settings.items():
+    for name, value in {**settings, **(more or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

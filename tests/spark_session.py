@@ -55,13 +55,22 @@ def why_not() -> str:
 alone = [
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "Spark runs here"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:Failed to set spark:UserWarning"),  # what a server has from its start
 ]
 """Marks of tests that start a Spark of their own, in a process of its own."""
 spark_tests = [pytest.mark.xdist_group("spark"), *alone]  # one JVM, in one process
 
 
+CONNECT = os.environ.get("CONCORDANT_SPARK") == "connect"
+"""Whether the tests run against a local server of Spark Connect, which wants a process without any other session."""
+classic = pytest.mark.skipif(CONNECT, reason="asks for what a session of Spark Connect does not have (sparkContext)")
+
+
 def stop_java(session: Any) -> None:
     """Stop a session and its Java process, so that the next session starts with settings of its own."""
+    if CONNECT:
+        session.stop()
+        return
     context = type(session.sparkContext)
     gateway = context._gateway
     session.stop()
@@ -82,7 +91,8 @@ def spark() -> Iterator[Any]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
-        builder = SparkSession.builder.master("local[2]").appName("concordant tests")
+        builder = SparkSession.builder.remote("local[2]") if CONNECT else SparkSession.builder.master("local[2]")
+        builder = builder.appName("concordant tests")
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)
         builder = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse").config("spark.local.dir", folder)

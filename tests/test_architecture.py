@@ -44,14 +44,17 @@ WINGS = (
 """Wings from the ground up: a wing imports only wings below it."""
 APART = {("ranking", "io"), ("losses", "io"), ("boards", "io"), ("auditing", "io"), ("io", "losses")}
 """The method does not know where a log lies."""
-BESIDE = ("errors", "mlflow", "progress", "record", "spark", "torch", "__init__", "__main__")
+BESIDE = ("errors", "memory", "mlflow", "progress", "record", "spark", "torch", "__init__", "__main__")
 """What else lies at the top of the package: the ground, the public modules, the entry."""
-GROUND = ("errors", "progress", "record")
+GROUND = ("errors", "memory", "progress", "record")
 ABOVE = {"mlflow": ("apps",), "spark": ("apps",), "torch": ("abstention", "learning"), "__main__": ("apps",)}
 """Public modules beside the wings, and the highest wings they may import."""
 
 INSIDE_FUNCTIONS = {
     # (file, what is imported): why it is not at the top
+    ("kernels/compiled.py", "numba"): "optional: the extra fast; start-up time, too",
+    ("kernels/compiled.py", "numpy"): "start-up time of --help",
+    ("kernels/compiled.py", "hashlib"): "start-up time of --help",
     ("preferences/sampling.py", "concordant.kernels.draws"): "start-up time: Numba, for many draws only",
     ("preferences/frames.py", "polars"): "optional: only whoever asks for a polars frame needs it",
     ("ranking/best_orders.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
@@ -70,6 +73,7 @@ INSIDE_FUNCTIONS = {
         "learning/targets/log_odds.py",
         "concordant.kernels.subset_gains",
     ): "start-up time: Numba, where targets are computed",
+    ("learning/rankers/slopes.py", "concordant.kernels.pair_slopes"): "start-up time: Numba, for boosted trees only",
     ("ranking/elimination.py", "concordant.kernels.elimination"): "start-up time: Numba, for chains and the like only",
     **{
         (f"ranking/{name}.py", "scipy"): "start-up time: SciPy's optimisers, a fifth of that of rank"
@@ -109,16 +113,17 @@ INSIDE_FUNCTIONS = {
         "concordant.apps.commands.bars",
     ): "start-up time when piped: Rich, where progress is drawn",
 }
-MODULES = {"scikit-learn": "sklearn"}
-"""Dependencies whose module has another name."""
 EXTRAS = {
-    "torch": ("torch",),
+    "learning/scikit.py": ("sklearn",),
+    "torch": ("torch", "sklearn"),
     "torch/trl.py": ("torch", "trl", "datasets"),
     "spark.py": ("pyspark",),
     "apps/spark": ("pyspark", "py4j"),
     "apps/serve": ("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_core"),
-    "apps/export/onnx.py": ("onnx", "skl2onnx"),
-    **dict.fromkeys((f"io/engines/spark{name}.py" for name in ("", "_session", "_sources")), ("pyspark", "py4j")),
+    "apps/export/onnx.py": ("onnx", "skl2onnx", "sklearn"),
+    **dict.fromkeys(
+        (f"io/engines/spark{name}.py" for name in ("", "_session", "_sources", "_workers")), ("pyspark", "py4j")
+    ),
     "apps/reproduction/cifar.py": ("torch",),
 }
 """Rooms and files that an extra is for, and what they may import: nothing else imports these rooms."""
@@ -234,7 +239,7 @@ def test_a_file_is_one_room(file: str) -> None:
 def test_only_base_dependencies_are_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     base = {re.split(r"[^\w-]", requirement)[0] for requirement in project["dependencies"]}
-    known = {MODULES.get(name, name) for name in base} | set(sys.stdlib_module_names) | {"concordant"}
+    known = base | set(sys.stdlib_module_names) | {"concordant"}
     optional = {module for _, module in INSIDE_FUNCTIONS}
     wrong = [
         f"{found.file}:{found.line} imports {found.module}"

@@ -6,7 +6,6 @@ import email
 import importlib.metadata
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -24,13 +23,9 @@ PIP = [sys.executable, "-m", "pip", "install", "-q", "--no-compile"]
 pytestmark = pytest.mark.xdist_group("distribution")
 
 
-def run(*command: object, cwd: Path, status: int = 0, compiled: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder, without what the environment of the tests says about Python.
-
-    Where nothing is ``compiled``, loops run as plain Python: Numba has nothing cached in a new environment.
-    """
+def run(*command: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, without what the environment of the tests says about Python."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    env |= {} if compiled else {"NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([str(one) for one in command], cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == status, (command, done.returncode, done.stdout[-2000:], done.stderr[-4000:])
     return done
@@ -135,10 +130,6 @@ def alone(built: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFacto
         return python
     run(*pip, "--no-deps", "--no-index", built[1], cwd=place)
     site = Path(run(python, "-c", "import site; print(site.getsitepackages()[0])", cwd=place).stdout.strip())
-    kernels = ROOT / "src" / "concordant" / "kernels" / "__pycache__"
-    (site / "concordant" / "kernels" / "__pycache__").mkdir()
-    for compiled in kernels.glob("*.nb?"):  # of the same text, as the wheel of the tree is that of the sdist
-        shutil.copy(compiled, site / "concordant" / "kernels" / "__pycache__")
     for name in _required(built[1]):
         found = importlib.metadata.distribution(name)
         tops = {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__")}
@@ -194,13 +185,16 @@ def test_every_command_works_without_extras(alone: Path, folder: Path) -> None:
 
 
 def test_the_demonstration_needs_nothing_else(alone: Path, folder: Path) -> None:
-    run(alone.with_name("concordant"), "demo", "-o", "demo", cwd=folder, compiled=True)
+    run(alone.with_name("concordant"), "demo", "-o", "demo", cwd=folder)
     assert {"ranking.csv", "report.html"} <= {path.name for path in (folder / "demo").iterdir()}
 
 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
+        ("fit votes.csv -f features.csv -m trees -r random-forest", "concordant[sklearn]"),
+        ("fit votes.csv -f features.csv -m trees -r boosted", "concordant[boosted]"),
+        ("reproduce abstention --quick", "concordant[sklearn]"),
         ("serve --model model", "concordant[serve]"),
         ("export --model model --to onnx -o model.onnx", "concordant[onnx]"),
         ("rank votes.csv --engine spark", "concordant[spark]"),
@@ -229,7 +223,7 @@ def test_in_python(alone: Path, folder: Path) -> None:
         "    try:\n        getattr(board, f'to_{package}')()\n"
         "    except ImportError as error:\n        assert f'needs {package}: pip install {package}' in str(error)\n"
         "    else:\n        raise AssertionError(package)\n"
-        "names = ('pandas', 'polars', 'torch', 'pyspark', 'matplotlib', 'lightgbm', 'xgboost', 'onnx', 'fastapi')\n"
+        "names = ('numba', 'sklearn', 'pandas', 'polars', 'torch', 'pyspark', 'matplotlib', 'lightgbm', 'onnx')\n"
         "print([name for name in names if name in sys.modules])\n"
     )
     assert run(alone, "-c", code, cwd=folder).stdout.strip() == "[]"

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -293,12 +294,25 @@ __all__ = [
 ]
 
 
+_OF_RANKERS = (
+    "abstention.ranker",
+    "apps.export",
+    "apps.models",
+    "apps.report.report",
+    "auditing.axioms",
+    "learning.rankers",
+)
+
+
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used, so that ``concordant --help`` does not pay for NumPy."""
     if name in ("spark", "torch"):
         return importlib.import_module(f"concordant.{name}")  # says how to install what it needs where that is not
     if name not in _HOMES:
         raise AttributeError(f"module 'concordant' has no attribute {name!r}")
+    if _HOMES[name].startswith(_OF_RANKERS):
+        with suppress(ImportError):
+            importlib.import_module("sklearn.base")  # rankers are its estimators where it is loaded
     value = getattr(importlib.import_module(f"concordant.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

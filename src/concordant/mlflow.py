@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from concordant import __version__
 from concordant.apps.models.saving import load_model as load_ranker
 from concordant.apps.models.saving import save_model as save_ranker
-from concordant.errors import Unavailable, UsageError
+from concordant.errors import InputError, Unavailable, UsageError, few
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -99,10 +100,17 @@ class _Scorer:
         self.ranker = ranker
 
     def predict(self, table: Any, params: Any = None) -> Any:
-        """Return a score for each row; higher is better. Of a table those columns are read that the model knows."""
+        """Return a score for each row; higher is better. Of a table those columns are read that the model knows.
+
+        Columns by their names, and rows as mappings, are a table, too. Errors (InputError): columns that are not there.
+        """
         names = getattr(self.ranker, "feature_names_in_", None)
+        if isinstance(table, dict) or (isinstance(table, list) and table and isinstance(table[0], dict)):
+            table = import_module("pandas").DataFrame(table)
         if names is None or not hasattr(table, "columns"):
             return self.ranker.predict(table)
+        if missing := [name for name in names if name not in table.columns]:
+            raise InputError(f"the table has no column {few(missing)}, which the model was fitted to")
         keys = [name for name in ("query", "item") if name in table.columns]
         chosen = table[[*keys, *names]]
         return self.ranker.predict(chosen if "item" in keys else chosen.assign(item=range(len(chosen))))

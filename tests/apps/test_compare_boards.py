@@ -68,7 +68,7 @@ def test_a_terminal_shows_a_table_and_sentences(logs, capsys, monkeypatch):
         (["--by", "day", "--values", "x", "y"], "no judgments with day x"),
         (["--by", "judge", "--values", "j0", "j1", "--cluster", "judge"], "a column divides judgments"),
         (["--since", "3"], "days of a log need the column that says when"),
-        (["--with", "2026-02-01"], "--with 2026-02-01 is compared with another day; name it (--as-of)"),
+        (["--with", "2026-02-01"], "--with 2026-02-01: a day of the log, beside another one (--as-of)"),
         (["--fail-if-top-changes"], "--fail-if-top-changes does nothing here: there is one board"),
         (["--shared", "common"], "--shared does nothing here: there is one board"),
         (["--by", "day", "--since", "2026-02-01", "--top", "1"], "--top does nothing here: two boards"),

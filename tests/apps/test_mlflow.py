@@ -44,6 +44,11 @@ def test_mlflow_gives_the_scores_of_the_ranker(flavour: Any, fitted: tuple[Any, 
         found = mlflow.pyfunc.load_model(str(tmp_path / "kept")).predict(given)
         assert np.array_equal(found, ranker.predict(table))
     assert np.array_equal(flavour.load_model(str(tmp_path / "kept")).predict(table), ranker.predict(table))
+    loaded = mlflow.pyfunc.load_model(str(tmp_path / "kept"))
+    for given in (table.to_dict("list"), table.drop(columns="item").to_dict("records")):
+        assert np.array_equal(loaded.predict(given), ranker.predict(table))
+    with pytest.raises(cc.InputError, match="the table has no column 'age', which the model was fitted to"):
+        loaded.predict(table[["long"]])
     with pytest.raises(cc.UsageError, match="is there already"):
         flavour.save_model(ranker, tmp_path / "kept")
 

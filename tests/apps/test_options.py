@@ -426,6 +426,7 @@ VALUES: dict[str, list[str]] = {
     "number": ["2", "1"],
     "day": ["2026-01-31"],
     "before": ["2026-02-01"],
+    "ids": ["votes.csv"],
     "keep": ["90d", "all"],
     "excluding": ["s.store"],
     "as_of": ["2026-02-11", "2026-01-31"],
@@ -697,6 +698,7 @@ SAME: dict[str, dict[str, str]] = {
         "--judged-features": "names the features that are taken without it",
     },
     "audit": {
+        "--keep-partial": "nothing interrupts it",
         "--exact": "the best orders are exact without it, few items as they have",
         "--ties": "no minimiser has tied scores",
         "--structure": "every surrogate is right by it, too: the table has verdicts only",

@@ -19,11 +19,12 @@ import pyarrow.csv
 import pytest
 
 import concordant as cc
+from concordant import progress as stages_of_work
 from concordant.apps.commands import main, progress, saying
 from concordant.apps.commands.bars import line_of, rows_of
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.settings import early
-from concordant.progress import Stage, listen, listener, stage, steps
+from concordant.progress import Stage, expect, listen, listener, stage, steps
 
 QUICK = "from concordant.apps.commands import main, progress as p; p.DELAY, p.BRIEF = {delay}, 0; main()"
 
@@ -96,6 +97,88 @@ def test_time_that_is_left_goes_by_what_was_done() -> None:
     assert one.remaining is None and one.share is None
 
 
+class Clock:
+    """Time that goes by when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.said: list[tuple[float, float | None]] = []
+        monkeypatch.setattr(stages_of_work, "clock", lambda: self.now)
+
+    def work(self, seconds: float, heard: Any) -> None:
+        """Let a piece of work go on, and look ten times a second at what is said to be left."""
+        for _ in range(round(seconds * 10)):
+            self.now += 0.1
+            self.said.append((self.now, progress.time_left(heard.stages)))
+
+    def worst(self) -> tuple[float, float]:
+        """The worst factor from a tenth on, a second more or less being none, and how often one was said."""
+        late = [(at, left) for at, left in self.said if at >= self.now / 10]
+        said = [(left, self.now - at) for at, left in late if left is not None]
+        factors = [(max(left, true) + 1) / (min(left, true) + 1) for left, true in said]
+        return max(factors, default=1.0), len(said) / len(late)
+
+
+def test_the_time_left_is_right_within_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    with listen(lambda _: None) as heard, stage("ranking", parts={"queries": None, "writing": 2.0}):
+        clock.work(1, heard)  # what has no part: nobody knows what is to come
+        costs = [1.0, 4.0, 2.0, 3.0, 5.0, 1.0]
+        for cost in steps("queries", costs, costs=costs):  # unequal steps whose costs are known
+            with stage("", parts={"scores": None, "intervals": None}):
+                with stage("scores"):
+                    clock.work(cost / 2, heard)
+                with stage("intervals"):
+                    clock.work(cost * 3, heard)
+        with stage("writing"):
+            clock.work(2.2, heard)
+    factor, share = clock.worst()
+    assert factor <= 1.5 and share >= 0.7
+
+
+def test_folds_within_stages_do_not_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    with listen(lambda _: None) as heard, stage("learning", parts={"choosing": 4.0, "gate": 20.0, "fit": 8.0}):
+        with stage("choosing"):
+            clock.work(8, heard)  # this machine is half as fast
+        for _ in steps("gate", range(5)):
+            for _ in steps("folds", range(4)):  # what goes on inside says nothing of the whole
+                clock.work(2, heard)
+        with stage("fit"):
+            clock.work(16, heard)
+    factor, share = clock.worst()
+    assert factor <= 1.5 and share == 1
+
+
+def test_nothing_is_said_while_something_unknown_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    with listen(lambda _: None) as heard, stage("taking in", parts=dict.fromkeys(("counting", "writing"))):
+        for _ in steps("counting", range(10)):
+            clock.work(1, heard)
+        assert {left for _, left in clock.said} == {None}
+        expect({"writing": 5.0, "something else": 100.0})
+        with stage("writing"):
+            clock.work(5, heard)
+    said = [left for _, left in clock.said if left is not None]
+    assert len(said) == 50 and said[0] == pytest.approx(4.9) and clock.worst()[0] <= 1.05
+
+
+def test_setting_out_and_uneven_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    parts: dict[str, float | None] = {"bootstrap": None}
+    with listen(lambda _: None) as heard, stage("drawing", parts=parts), stage("bootstrap", 100) as advance:
+        clock.work(20, heard)  # before the first step is done
+        for _ in range(20):
+            clock.work(2, heard)
+            advance(5)
+    assert clock.worst()[0] <= 1.5
+    clock = Clock(monkeypatch)
+    with listen(lambda _: None) as heard, stage("auditing", parts={"losses": None}):
+        for seconds in steps("losses", [1, 20], even=False):
+            clock.work(seconds, heard)
+    assert {left for _, left in clock.said} == {None}
+
+
 @pytest.mark.parametrize("work", ["rank", "audit"])
 def test_the_method_tells_its_stages(work: str) -> None:
     table = votes(40, 3000)
@@ -132,7 +215,9 @@ def test_a_line_fits_its_terminal(width: int, what: str, utf: bool) -> None:
         if total and width >= 10:
             assert "42%" in line.plain
         if width >= 60:
-            assert ("2:18 left" if total else "left") in line.plain
+            assert "– left" in line.plain if utf else "- left" in line.plain
+            assert "2:18 left" in line_of(what, one, width, utf, left=138).plain
+            assert "left" not in line_of(what, one, width, utf, left=False).plain
         if not utf and what == "x":
             line.plain.encode("ascii")
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import concordant as cc
 from concordant.apps.commands.options import command_of
+from running import exit_status
 from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
@@ -253,3 +254,18 @@ def test_what_clicks_say_of_positions_is_not_estimated_from_parts(tmp_path: Path
     judged, given = JudgedQueries.of(str(log)), {"propensities": [1.0, 0.5]}
     found = on_spark(judged, "inverse-propensity", "none", **given)
     assert_same(found, cc.rank(cc.read(log), "inverse-propensity", interval="none", **given))
+
+
+@pytest.mark.usefixtures("spark")
+def test_queries_of_one_vote_each_are_ranked_together_as_in_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "votes.csv"
+    rows = [f"battle {n},{'aab'[n % 3]},{'bcc'[n % 3]}\n" for n in range(60)] + ["battle 60,b,a\nbattle 61,c,b\n"]
+    log.write_text("query,winner,loser\n" + "".join(rows))
+    for more in ((), ("--query", "query")):
+        said = []
+        for engine in ((), ("--engine", "spark")):
+            said.append((exit_status("rank", log, *more, *engine), capsys.readouterr()))
+        assert said[0] == said[1]
+        assert "most of the 62 queries" in said[0][1].err

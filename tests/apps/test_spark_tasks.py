@@ -16,7 +16,7 @@ import pytest
 
 import concordant as cc
 from running import exit_status
-from spark_session import spark_tests, why_not
+from spark_session import classic, spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
@@ -236,7 +236,7 @@ def test_failures_are_one_line(spark: Any) -> None:
     for work, line in (
         (lambda: frame.mapInArrow(dividing, frame.schema).collect(), "log: Spark: a task failed: ZeroDivisionError: "),
         (lambda: frame.mapInArrow(dying, frame.schema).toArrow(), "log: Spark: a Python worker ended without a word"),
-        (lambda: spark._jvm.java.lang.Integer.parseInt("x"), 'log: Spark: For input string: "x"'),
+        (lambda: spark.sql("SELECT CAST('x' AS INT)").toArrow(), "log: Spark: "),
         (lambda: frame.selectExpr("1 / (id - id)").toArrow(), "log: Spark: "),
     ):
         with pytest.raises(cc.InputError) as caught, told("log"):
@@ -245,6 +245,7 @@ def test_failures_are_one_line(spark: Any) -> None:
         assert "\n" not in str(caught.value) and "Traceback" not in str(caught.value)
 
 
+@classic
 def test_the_memory_of_a_worker_is_bounded(spark: Any) -> None:
     """Spark sets what ``spark.executor.pyspark.memory`` gives a core as the limit of each worker (here by hand)."""
     frame = spark.range(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 from concordant.apps.commands.options import command_of
 from concordant.errors import InputError
 from concordant.io.layouts import Reading
-from concordant.io.read import read_log
+from concordant.io.read import read, read_log
 from spark_session import spark_tests, why_not
 from value_cases import CASES, Case, check
 
@@ -39,6 +40,29 @@ def test_spark_gives_the_truth(spark: Any, case: Case, tmp_path: Path) -> None:
         check(case, read_or_refusal(case, path, spark), f"{name} by Spark")
     if not isinstance(case.log, bytes):
         check(case, read_or_refusal(case, pa.table(case.log), spark), "table by Spark")
+
+
+PLACES = re.compile(r" \((?:(?:line|row) \d|\d[\d,]* rows?).*?\)(?=[.;])")
+"""Where the rows to blame stand, which have numbers in memory only, and which values they hold."""
+BY_TASKS = ("beyond 9", "add up", "real number of", "not an integer", "not a number", "not finite", "have no count")
+ONE_EACH = {words: next(case for case in CASES if case.refused and words in " ".join(case.truth)) for words in BY_TASKS}
+
+
+def ranked_by_tasks(source: Path, spark: Any, options: dict[str, Any]) -> Any:
+    judged = JudgedQueries.of(source, spark, **options)
+    with judged.explained():
+        frame = ranked(judged, "bradley-terry", interval="none")
+    return ranking_of(frame, judged, "bradley-terry", "none", 0.95)
+
+
+@pytest.mark.parametrize("case", ONE_EACH.values(), ids=lambda case: case.name)
+def test_what_tasks_refuse_is_said_in_the_words_of_memory(spark: Any, case: Case, tmp_path: Path) -> None:
+    source = next(iter(case.write(tmp_path).values()))
+    with pytest.raises(InputError) as in_memory:
+        read(source, **dict(case.options))
+    with pytest.raises(InputError) as here:
+        ranked_by_tasks(source, spark, dict(case.options))
+    assert PLACES.sub("", str(here.value)) == PLACES.sub("", str(in_memory.value))
 
 
 LOG = {"query": ["p", "p", "q", "q "], "winner": ["a", "b", "a", "a"], "loser": ["b", " a", "B", "b"]}

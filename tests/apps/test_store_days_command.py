@@ -90,7 +90,7 @@ def test_correct_forget_keep_and_put_back(days: list[str], run: Run) -> None:
     gone = int(run("store forget s --cluster w3")[1].split()[1])
     lines = [line for name in (days[0], days[2], "corrected.csv") for line in Path(name).read_text().splitlines()[1:]]
     assert gone == sum(line.endswith(",w3") for line in lines) > 0
-    assert run("store forget s --cluster w3")[1] == "s: forgotten already, nothing changed\n"
+    assert run("store forget s --cluster w3")[1] == "s: no judgment of theirs is there any more; they stay out\n"
     _, said = run("store restore s copy")
     assert said.splitlines()[1] == f"note: {900 - len(cc.read('s'))} judgments of who was forgotten since are left out"
     late = written("x-2026-01-04.csv", {"a": 1, "b": 1}, 8)
@@ -162,3 +162,32 @@ def test_the_first_place() -> None:
     assert not first_place(level, table(("b", 1, 1, 1), ("a", 2, 2, 2))).changed  # one of two is still first
     with pytest.raises(cc.InputError, match="no column 'rank_lower'"):
         first_place(old, old.drop_columns(["rank_lower"]))
+
+
+def test_votes_are_forgotten_by_their_ids(run: Run) -> None:
+    lines = [f"v{at},{'ab'[at % 2]},{'cd'[at % 3 == 0]}" for at in range(12)]
+    Path("votes.csv").write_text("vote,winner,loser\n" + "\n".join(lines) + "\n")
+    Path("some.csv").write_text("vote\nv3\nv4\n")
+    Path("more.txt").write_text("v5\nv5\n\n")
+    run("ingest votes.csv --store s --id vote")
+    for line, what in (("--id v1 --id v2 --id v1", 2), ("--ids some.csv", 2), ("--ids more.txt --id v6", 2)):
+        assert run(f"store forget s {line}")[1] == f"s: {what} judgments forgotten\n"
+    assert run("store forget s --id v6")[1] == "s: no judgment of theirs is there any more; they stay out\n"
+    for line, why in (
+        ("", "nobody is named to be forgotten; name ids of votes"),
+        ("--id v7 --id x", "no vote has the id 'x'; nothing was forgotten"),
+        ("--cluster w1", "the store keeps no clusters"),
+        ("--id v7 --cluster w1", "one after the other"),
+        ("--ids missing.txt", "missing.txt: No such file"),
+        ("--ids s", "s: unknown ending"),
+    ):
+        assert why in run(f"store forget s {line}", 2)[1], line
+    facts = dict(csv.reader(StringIO(run("store info s")[0])))
+    assert (facts["judgments"], facts["forgotten"], facts["forgotten votes"]) == ("6", "0", "6")
+    left = [line.split(",") for at, line in enumerate(lines) if not 1 <= at <= 6]
+    assert cc.read("s") == cc.read({"winner": [one[1] for one in left], "loser": [one[2] for one in left]})
+    assert run("store day s 2026-01-31 --number 1")[1] == "s: votes.csv is of 2026-01-31\n"
+    run("store remove s --number 1")
+    assert "s: holds no judgments; all that it held was taken out" in run("rank s", 2)[1]
+    assert "holds no judgments" in run("store export s -o all.csv", 2)[1]
+    assert "holds no judgments" in run("pairs s -o p.jsonl", 2)[1]

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -22,11 +24,13 @@ import concordant as cc
 from concordant import ConcordantError, InputError, Preferences
 from concordant.errors import UsageError
 from concordant.io.ingest import Store
+from concordant.io.intake import Intake
 from concordant.io.read import read
 from concordant.io.store.batches import sign_of
 from concordant.io.store.catalogue import Catalogue, parts_folder, read_catalogue
 from concordant.io.store.commits import HERE, Changed, commit, to_write
 from concordant.io.store.days import day_of
+from concordant.io.votes import Votes
 from store_faults import kept_database
 from store_life import Life
 
@@ -85,14 +89,16 @@ def refused(why: str, work: Any, *arguments: Any, kind: type[Exception] = InputE
 
 # -- under kills -------------------------------------------------------------------------------------------------------
 @pytest.mark.skipif(sys.platform != "linux", reason="uses fork servers and /proc of Linux")
-def test_the_life_of_a_store_under_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ids", [False, True])
+def test_the_life_of_a_store_under_kills(tmp_path: Path, ids: bool) -> None:
     """Each command is killed; ``python tests/store_life.py`` does this with 10^7 votes of 30 days."""
-    life = Life(tmp_path, rows=40, people=9, draw=random.Random(1), kills=1)
+    life = Life(tmp_path, rows=40, people=9, draw=random.Random(1), kills=1, ids=ids)
     steps = list(life.lived(5))
-    assert len(steps) == 9
+    assert len(steps) == 9 + ids
     commands = {"ingest", "compact", "replace", "forget", "remove", "backup", "restore", "date", "retain"}
+    commands |= {"forget votes"} if ids else set()
     assert set(life.done) == commands
-    assert set(life.died) == commands and life.died.total() > 12, life.died
+    assert life.died.total() > 8, life.died
 
 
 # -- days --------------------------------------------------------------------------------------------------------------
@@ -168,6 +174,39 @@ def test_days_of_a_store_and_of_a_log(
     assert len(timed) == len(rows)
     assert f"{len(rows)} judgments of" in " ".join(timed.notes)
     refused("days of a log need the column", read, log, **window, kind=UsageError)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_days_of_times_in_zones(tmp_path: Path, zone: str) -> None:
+    """A day is one of UTC, whatever zone times are written in; pandas says which rows are of it."""
+    draw = random.Random(7)
+    times = pd.to_datetime([draw.randrange(4 * 86400) + 1767225600 for _ in range(80)], unit="s", utc=True)
+    times = times.append(pd.to_datetime(["2026-01-02T00:00:00Z", "2026-01-01T23:59:59Z", "2026-01-03T00:00:00Z"]))
+    rows = drawn(3, len(times))
+    table = pd.DataFrame(rows, columns=["winner", "loser", "worker"]).assign(when=times.tz_convert(zone))
+    table.to_parquet(tmp_path / "log.parquet")
+    written_so = table.assign(when=[time.isoformat() for time in table["when"]])
+    written_so.to_csv(tmp_path / "log.csv", index=False)
+    day_of_row = times.strftime("%Y-%m-%d")
+    newest = max(times)
+    for window, mask in (
+        ({"as_of": "2026-01-01"}, day_of_row <= "2026-01-01"),
+        ({"as_of": "2026-01-02"}, day_of_row <= "2026-01-02"),
+        ({"since": "2026-01-03"}, day_of_row >= "2026-01-03"),
+        ({"since": "2026-01-02", "as_of": "2026-01-03"}, (day_of_row >= "2026-01-02") & (day_of_row <= "2026-01-03")),
+        ({"last": "2d"}, day_of_row >= (newest - pd.Timedelta(days=1)).strftime("%Y-%m-%d")),
+        ({"last": "1d", "as_of": "2026-01-02"}, day_of_row == "2026-01-02"),
+    ):
+        pairs = table[np.asarray(mask)].groupby(["winner", "loser"]).size()
+        for name in ("log.parquet", "log.csv"):
+            prefs: Any = read(tmp_path / name, time="when", **window)
+            items = prefs.items.tolist()
+            found = Counter[tuple[str, str]]()
+            for winner, loser, count in zip(
+                prefs.winner.tolist(), prefs.loser.tolist(), prefs.count.tolist(), strict=True
+            ):
+                found[items[winner], items[loser]] += count
+            assert found == pairs.to_dict(), (window, name)
 
 
 def test_days_that_are_not_there(store: Store, tmp_path: Path) -> None:
@@ -257,7 +296,7 @@ def test_what_was_removed_stays_out(store: Store, tmp_path: Path, compacted: boo
 def test_a_store_may_lose_all_and_begin_again(store: Store, tmp_path: Path) -> None:
     store.ingest(day(tmp_path, 1), **PEOPLE)
     store.remove(before="2026-01-02")
-    assert len(read(store)) == 0 and store.verify().judgments == 0
+    assert len(store.preferences()) == 0 and store.verify().judgments == 0
     refused("keeps the cluster of each judgment", store.ingest, day(tmp_path, 2))
     store.ingest(day(tmp_path, 2), **PEOPLE)
     assert counts(store) == counts(drawn(2))
@@ -391,8 +430,267 @@ def test_all_of_a_batch_may_be_forgotten(store: Store, tmp_path: Path) -> None:
     assert counts(store) == Counter({("b", "a", "w2"): 3})
     store.compact()
     store.verify()
-    assert store.forget("w2") == 3 and len(read(store)) == 0
+    assert store.forget("w2") == 3 and len(store.preferences()) == 0
     store.verify()
+
+
+# -- votes that are forgotten ------------------------------------------------------------------------------------------
+BY_ID: dict[str, Any] = {"columns": {"id": "vote"}, **PEOPLE}
+
+
+def dumped(path: Path, votes: dict[int, Row]) -> Path:
+    """Votes by their ids, in drawn order."""
+    rows = list(votes.items())
+    random.Random(len(rows)).shuffle(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("vote,winner,loser,worker\n" + "".join(f"{vote},{','.join(row)}\n" for vote, row in rows))
+    return path
+
+
+def votes_of(day: int) -> dict[int, Row]:
+    return {100 * day + at: row for at, row in enumerate(drawn(day))}
+
+
+def without(votes: dict[int, Row], *gone: int) -> list[Row]:
+    return [row for vote, row in votes.items() if vote not in gone]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_single_votes_are_forgotten_by_their_ids(store: Store, tmp_path: Path, compacted: bool) -> None:
+    """Whichever vote it is, the counts are those of the others; it stays out of everything that comes later."""
+    one, two, three = (votes_of(number) for number in (1, 2, 3))
+    paths = [dumped(tmp_path / f"2026-01-0{at}.csv", votes) for at, votes in enumerate((one, two, three), 1)]
+    for path in paths[:2]:
+        store.ingest(path, **BY_ID)
+    before = {part.file for part in store.info().segments}
+    if compacted:
+        store.compact()
+    gone = [100, 117, 159, 203]
+    assert store.forget(ids=gone[:1]) == 1 and len({part.file for part in store.info().segments} - before) == 1
+    assert store.forget(ids=[str(one) for one in gone]) == 3  # one of them was forgotten already
+    assert store.forget(ids=gone) == 0
+    assert counts(store) == counts(without(one, *gone) + without(two, *gone))
+    assert [(batch.judgments, batch.forgotten) for batch in store.info().batches] == [(57, 3), (59, 1)]
+    store.verify()
+    # the same file; another order with new votes; a person forgotten, then another vote
+    assert not store.ingest(paths[0], **BY_ID).new
+    more = dumped(tmp_path / "more.csv", one | three)
+    taken = store.ingest(more, day="2026-01-03", **BY_ID)
+    assert taken.judgments == 60 and "3 votes are forgotten, by 'vote', and left out" in " ".join(taken.notes)
+    assert "57 votes are in the store already" in " ".join(taken.notes)
+    left = {**one, **two, **three}
+    store.forget("w2")
+    left = {vote: row for vote, row in left.items() if row[2] != "w2"}
+    more_gone = [next(vote for vote, row in votes.items() if row[2] == "w4") for votes in (one, two, three)]
+    assert store.forget(ids=more_gone) == 3
+    gone += more_gone
+    assert counts(store) == counts(without(left, *gone))
+    of_w2 = next(vote for vote, row in one.items() if row[2] == "w2" and vote not in gone)
+    assert store.forget(ids=of_w2) == 0 and store.info().forgotten[-1].judgments == 0  # taken out with who made it
+    store.verify()
+    # a corrected day holds them again
+    other = {vote: (loser, winner, person) for vote, (winner, loser, person) in one.items()}
+    corrected = store.replace(dumped(tmp_path / "corrected.csv", other), day="2026-01-01", **BY_ID)
+    left = {vote: row for vote, row in {**other, **two, **three}.items() if row[2] != "w2"}
+    assert corrected.forgotten and counts(store) == counts(without(left, *gone))
+    store.remove(day="2026-01-02")
+    left = {vote: row for vote, row in left.items() if vote not in two}
+    assert store.forget(ids=204) == 0  # known, and of no judgment any more
+    assert not store.ingest(dumped(tmp_path / "again.csv", two), day="2026-01-02", **BY_ID).new
+    assert counts(store) == counts(without(left, *gone))
+    store.verify()
+    named = {path.name for path in parts_folder(store.path).iterdir()}
+    assert named == {"catalogue.json", *(part.file for part in store.info().files)}
+
+
+def test_forgotten_votes_stay_out_of_stores_made_anew(store: Store, tmp_path: Path) -> None:
+    one, two = votes_of(1), votes_of(2)
+    first, second = dumped(tmp_path / "2026-01-01.csv", one), dumped(tmp_path / "2026-01-02.csv", two)
+    store.ingest(first, **BY_ID)
+    store.compact()
+    copy = tmp_path / "copy.store"
+    store.backup(copy)
+    store.ingest(second, **BY_ID)
+    gone = [101, 102, 103, 204]
+    store.forget(ids=gone)
+    store.forget("w1")
+    kept = {vote: row for vote, row in {**one, **two}.items() if row[2] != "w1" and vote not in gone}
+    assert counts(store) == counts([*kept.values()])
+    # made anew, from its logs or from an export
+    anew = Store(tmp_path / "anew.store")
+    refused("knows votes that are forgotten by their ids; name the column of the ids", anew.ingest, first,
+            excluding=store, **PEOPLE, kind=UsageError)  # fmt: skip
+    for path in (first, second):
+        anew.ingest(path, excluding=store, **BY_ID)
+    assert counts(anew) == counts(store) and len(anew.info().forgotten) == 2
+    store.export(tmp_path / "all.parquet")
+    of_export = Store(tmp_path / "export.store")
+    of_export.ingest(tmp_path / "all.parquet")
+    assert counts(of_export) == counts(store)
+    late = dumped(tmp_path / "late.csv", {vote: one[vote] for vote in gone[:3]} | {900: ("a", "b", "w5")})
+    refused("so that they stay so", of_export.ingest, late, **PEOPLE, kind=UsageError)
+    assert of_export.ingest(late, **BY_ID).judgments == 1
+    # a copy from before
+    back = store.restore(copy)
+    kept = {vote: row for vote, row in kept.items() if vote in one}
+    assert counts(store) == counts([*kept.values()]) and back.forgotten == 60 - len(kept)
+    assert store.ingest(second, **BY_ID).judgments == sum(row[2] != "w1" for row in without(two, *gone))
+    assert not store.ingest(dumped(tmp_path / "turned.csv", one), **BY_ID).new
+    for one_of_them in (store, anew, of_export, Store(copy)):
+        one_of_them.verify()
+
+
+def test_a_vote_may_be_several_judgments_or_none(store: Store, tmp_path: Path) -> None:
+    rows = [
+        {"vote": f"v{at}", "model_a": "a", "model_b": "b", "wins_a": at % 4, "wins_b": at % 3 or 1} for at in range(24)
+    ]
+    options: dict[str, Any] = {"columns": {"id": "vote", "left_wins": "wins_a", "right_wins": "wins_b"}}
+    pa.parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "wins.parquet")
+    store.ingest(tmp_path / "wins.parquet", **options)
+    gone = {"v11": 5, "v10": 3, "v12": 1, "v7": 4}  # wins of both
+    assert store.forget(ids=gone) == sum(gone.values())
+    left = [row for row in rows if row["vote"] not in gone]
+    pa.parquet.write_table(pa.Table.from_pylist(left), tmp_path / "left.parquet")
+    assert read(store) == read(tmp_path / "left.parquet", **options)
+    assert not store.ingest(tmp_path / "wins.parquet", **options).new
+    lines = "vote,winner,loser,count\n1,a,b,3\n2,a,b,4\n3,b,a,5\n"
+    (tmp_path / "many.csv").write_text(lines)
+    many = Store(tmp_path / "many.store")
+    many.ingest(tmp_path / "many.csv", columns={"id": "vote"})
+    assert many.forget(ids=["2"]) == 4 and read(many).count.tolist() == [3, 5]
+    sided = Store(tmp_path / "sided.store")  # ties, strengths, who is at home, rows that are left out
+    draw = random.Random(4)
+    made = [
+        {"vote": at, "prompt": draw.randrange(3), "left": "ab"[at % 2], "right": "c", "winner": winner,
+         "weight": draw.choice([1.0, 2.5]), "worker": f"w{draw.randrange(3)}"}
+        for at in range(40) for winner in [draw.choice(["left", "right", "tie", "???" if at < 4 else "tie"])]
+    ]  # fmt: skip
+    options = {"columns": {"id": "vote", "query": "prompt"}, "home": "left", "on_error": "skip", **PEOPLE}
+    pa.parquet.write_table(pa.Table.from_pylist(made), tmp_path / "sided.parquet")
+    sided.ingest(tmp_path / "sided.parquet", **options)
+    sided.forget(ids=range(10, 30, 3))
+    left = [row for row in made if row["vote"] not in range(10, 30, 3)]
+    pa.parquet.write_table(pa.Table.from_pylist(left), tmp_path / "left.parquet")
+    assert read(sided) == read(tmp_path / "left.parquet", **options)
+    assert sided.forget(ids=list(range(10, 40))) and len(read(sided)) < 10
+    sided.verify()
+
+
+def test_votes_that_cannot_be_forgotten(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused("there is no store", store.forget, ids=["1"])
+    store.ingest(dumped(tmp_path / "2026-01-01.csv", votes_of(1)), **BY_ID)
+    before = store.info()
+    refused("no vote has the id '7'; nothing was forgotten", store.forget, ids=[101, 7, 7])
+    refused(r"4 ids are of no vote \(such as '1', '2', '3'\); nothing was forgotten", store.forget, ids=[1, 2, 3, 4])
+    refused("no vote is named to be forgotten", store.forget, ids=[], kind=UsageError)
+    refused("one after the other", store.forget, "w1", ids=[101], kind=UsageError)
+    (tmp_path / "none.txt").write_text("\n \n")
+    (tmp_path / "other.csv").write_text("winner,loser\na,b\n")
+    (tmp_path / "holes.csv").write_text("vote,x\n101,1\n,2\n")
+    refused("there are no ids", store.forget, ids=tmp_path / "none.txt")
+    refused("no column 'vote'; columns there: 'winner', 'loser'", store.forget, ids=tmp_path / "other.csv")
+    refused("rows without an id in 'vote'", store.forget, ids=tmp_path / "holes.csv")
+    refused("missing.txt: No such file", store.forget, ids=tmp_path / "missing.txt")
+    assert store.info() == before
+    (tmp_path / "some.txt").write_text("101\n\n 102 \n101\n")
+    assert store.forget(ids=tmp_path / "some.txt") == 2
+    pa.parquet.write_table(pa.table({"vote": [102, 103], "why": ["x", "y"]}), tmp_path / "some.parquet")
+    assert store.forget(ids=tmp_path / "some.parquet") == 1
+    nobody = Store(tmp_path / "nobody.store")
+    nobody.ingest(day(tmp_path, 1))
+    refused("knows no ids of votes", nobody.forget, ids=["101"], kind=UsageError)
+    # ids as they were written before, without what each vote is
+    real = Votes.table
+    monkeypatch.setattr(Votes, "table", lambda self, left: real(self, left).select(["id", "content"]))
+    old = Store(tmp_path / "old.store")
+    old.ingest(dumped(tmp_path / "2026-01-02.csv", votes_of(2)), **BY_ID)
+    refused("taken in by an earlier version of concordant, which did not write down what each vote was", old.forget,
+            ids=[201])  # fmt: skip
+    monkeypatch.undo()
+    old.ingest(dumped(tmp_path / "2026-01-03.csv", votes_of(3)), **BY_ID)
+    old.forget("w1")  # people can be forgotten, and votes of later batches
+    some = next(vote for vote, row in votes_of(3).items() if row[2] != "w1")
+    assert old.forget(ids=[some]) == 1
+    old.verify()
+
+
+def test_votes_are_forgotten_while_their_log_is_read(store: Store, tmp_path: Path, monkeypatch: Any) -> None:
+    """What is forgotten between the reading of a corrected day and its commit stays out of it."""
+    store.ingest(dumped(tmp_path / "2026-01-01.csv", votes_of(1)), **BY_ID)
+    intake = Intake._read
+
+    def forgotten(self: Intake, *arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(Intake, "_read", intake)
+        found = intake(self, *arguments, **options)
+        Store(store.path).forget(ids=[105])
+        return found
+
+    monkeypatch.setattr(Intake, "_read", forgotten)
+    other = {vote: (loser, winner, person) for vote, (winner, loser, person) in votes_of(1).items()}
+    store.replace(dumped(tmp_path / "corrected.csv", other), day="2026-01-01", **BY_ID)
+    assert counts(store) == counts(without(other, 105))
+    store.verify()
+
+
+def test_who_is_forgotten_elsewhere_is_taken_out_of_what_is_there(store: Store, tmp_path: Path) -> None:
+    """A store that had the judgments before it heard of the one in whose place it is made."""
+    store.ingest(dumped(tmp_path / "2026-01-01.csv", votes_of(1)), **BY_ID)
+    store.forget("w3")
+    store.forget(ids=[101, 102])
+    anew = Store(tmp_path / "anew.store")
+    anew.ingest(tmp_path / "2026-01-01.csv", **BY_ID)
+    anew.ingest(dumped(tmp_path / "2026-01-03.csv", votes_of(3)), **BY_ID)
+    anew.compact()
+    anew.ingest(dumped(tmp_path / "2026-01-02.csv", votes_of(2)), excluding=store, **BY_ID)
+    left = {**votes_of(1), **votes_of(2), **votes_of(3)}
+    assert counts(anew) == counts([row for row in without(left, 101, 102) if row[2] != "w3"])
+    anew.verify()
+    plain = Store(tmp_path / "plain.store")
+    refused("people are forgotten in the store in whose place this one is made, by 'worker'", plain.ingest,
+            tmp_path / "2026-01-01.csv", excluding=store, columns={"id": "vote"}, kind=UsageError)  # fmt: skip
+
+
+# -- what a stranger tried ---------------------------------------------------------------------------------------------
+def test_a_store_of_which_all_was_taken_out(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 1), **PEOPLE)
+    store.remove(number=1)
+    for work, arguments in ((read, [store]), (store.export, [tmp_path / "all.csv"])):
+        refused("votes.store: holds no judgments; all that it held was taken out", work, *arguments)
+    refused("there are no batches", read, store, last="7d")
+    assert len(store.preferences()) == 0 and store.compact().segments == (0, 0)
+
+
+def test_days_said_later_are_those_that_are_kept(store: Store, tmp_path: Path) -> None:
+    for number in (4, 5):
+        store.ingest(day(tmp_path, number), keep="3d", **PEOPLE)
+    for said, why in (("2030-01-01", "is yet to come"), ("2025-12-01", "is outside what is kept")):
+        refused(f"its day {said} {why}", store.date, said, number=2)
+    assert store.date("2026-01-03", number=1) == str(day(tmp_path, 4))
+    assert not store.ingest(day(tmp_path, 5), keep="all", **PEOPLE).new  # known; all days are kept from now on
+    assert store.info().facts.keep == 0
+    assert store.ingest(day(tmp_path, 1), **PEOPLE).new
+    for work, ways in ((store.replace, "batch, number, day"), (store.date, "batch, number")):
+        arguments = [day(tmp_path, 2)] if work == store.replace else ["2026-01-01"]
+        refused(rf"no batch is named \({ways}\)", work, *arguments, kind=UsageError)
+    refused("a batch has a name", store.ingest, day(tmp_path, 2), name="", kind=UsageError)
+    refused("a store keeps no times", store.ingest, day(tmp_path, 2), time="when", kind=UsageError)
+
+
+def test_a_copy_is_not_put_over_what_is_damaged(store: Store, tmp_path: Path) -> None:
+    store.ingest(day(tmp_path, 1), **PEOPLE)
+    store.backup(tmp_path / "copy.store")
+    shutil.rmtree(parts_folder(store.path))
+    refused(
+        "is not overwritten: move the store and its folder away, then restore", store.restore, tmp_path / "copy.store"
+    )
+    with pytest.raises(InputError) as error:
+        store.verify()
+    assert str(error.value).count("is missing") == 1
+    store.path.write_bytes(store.path.read_bytes()[:5000])
+    refused("is not overwritten", store.restore, tmp_path / "copy.store")
+    store.path.unlink()
+    store.restore(tmp_path / "copy.store")
+    assert counts(store) == counts(drawn(1))
 
 
 # -- kept days ---------------------------------------------------------------------------------------------------------
@@ -502,7 +800,7 @@ def test_a_store_of_format_2(store: Store, tmp_path: Path) -> None:
     store.remove(number=3)
     store.verify()
     store.remove(number=[1, 2])  # together they can go
-    assert len(read(store)) == 0
+    assert len(store.preferences()) == 0
 
 
 def test_what_the_catalogue_may_not_say(store: Store, tmp_path: Path) -> None:

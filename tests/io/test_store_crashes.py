@@ -258,3 +258,47 @@ def _power_fails(
                 raise
             shutil.rmtree(folder)
     return len(tried)
+
+
+def test_a_vote_is_forgotten_at_every_step_or_not(tmp_path: Path) -> None:
+    """Whatever step kills or fails, all of two votes of two batches are gone, or none; then the same is done again."""
+    options = {"columns": {"id": "vote"}}
+    logs = [tmp_path / f"2026-01-0{day}.csv" for day in (1, 2)]
+    for log in logs:
+        lines = [f"{log.stem}-{at},{'ab'[at % 2]},{'cd'[at % 3 == 0]}" for at in range(9)]
+        log.write_text("vote,winner,loser\n" + "\n".join(lines) + "\n")
+    whole = tmp_path / "whole" / "votes.store"
+    whole.parent.mkdir()
+    for log in logs:
+        Store(whole).ingest(log, **options)
+    Store(whole).compact()
+    ids = [f"{log.stem}-{at}" for at, log in enumerate(logs, 3)]
+    before, after = Store(whole).preferences(), Store(tmp_path / "after.store")
+    for log in logs:
+        left = [line for line in log.read_text().splitlines() if line.split(",")[0] not in ids]
+        log.with_suffix(".left.csv").write_text("\n".join(left) + "\n")
+        after.ingest(log.with_suffix(".left.csv"), **options)
+    moments = 0
+    for fault in ("kill", "disk"):
+        for step in range(0, 100, 3 if fault == "kill" else 2):  # before and after steps take turns
+            folder = tmp_path / f"{fault}-{step}"
+            shutil.copytree(whole.parent, folder)
+            store = folder / whole.name
+            if fault == "kill":
+                acknowledged, hit = Worker(store, [("forget", (), {"ids": ids})], die_at=step).finish()
+            else:
+                acknowledged, hit = 0, False
+                with interposed(store, refusal := Refusal(step)), suppress(ConcordantError):
+                    acknowledged = Store(store).forget(ids=ids)
+                hit = refusal.left < 0
+            found = Store(store).preferences()
+            assert found == after.preferences() if acknowledged or found != before else found == before
+            Store(store).verify()
+            assert Store(store).forget(ids=ids) == (2 if found == before else 0)
+            assert Store(store).preferences() == after.preferences()
+            assert not any(Store(store).ingest(log, **options).new for log in logs)
+            shutil.rmtree(folder)
+            if not hit:
+                break
+            moments += 1
+    assert moments > 15

@@ -7,13 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.matrix import Features, Matrix
@@ -23,6 +18,7 @@ from concordant.learning.rankers.estimator import Ranker
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.rankers.validation import Training, matched
+from concordant.learning.scikit import NotFittedError, check_is_fitted, clone, is_a
 from concordant.preferences.notes import Note
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.splits import folds
@@ -45,7 +41,9 @@ def pair_distances(
     size = len(A) if first is None else len(first)
     cells = len(A) * len(B)
     if norm == "inf" and first is not None and second is not None and 0 < cells <= min(4 * size, BLOCK):
-        return np.asarray(cdist(A, B, "chebyshev")[first, second], np.float64)  # a maximum: the same bits, sooner
+        return np.asarray(
+            scipy.spatial.distance.cdist(A, B, "chebyshev")[first, second], np.float64
+        )  # a maximum: the same bits, sooner
     found = np.empty(size)
     step = max(1, BLOCK // max(A.shape[1], 1))
     for begin in range(0, size, step):
@@ -151,7 +149,7 @@ def _pairs_of_lists(start: Ints, most: int, seed: int) -> tuple[Ints, Ints, tupl
 
 def unfrozen(ranker: Any) -> Any:
     """Return the ranker itself where it is wrapped in scikit-learn's FrozenEstimator."""
-    return ranker.estimator if isinstance(ranker, FrozenEstimator) else ranker
+    return ranker.estimator if is_a(ranker, "FrozenEstimator") else ranker
 
 
 def check_scorer(ranker: Any) -> None:
@@ -216,7 +214,7 @@ def fit_scorer(ranker: Any, training: Training) -> Any:
     Errors: UsageError for a regressor and preferences; those of the ranker.
     """
     made, features = clone(ranker), training.features
-    last = made[-1] if isinstance(made, Pipeline) else made
+    last = made[-1] if is_a(made, "Pipeline") else made
     ours = isinstance(last, Ranker | QueryRankers)
     if training.labelled:
         labels = np.full(len(features), np.nan)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from concordant.abstention.points import Near, Points, cost_of, near_by, points_of, sampled_differences
 from concordant.errors import UsageError, did_you_mean
 from concordant.kernels.arrays import in_threads
+from concordant.kernels.compiled import compiles
 from concordant.losses.metrics.pairwise import inversions
 from concordant.preferences.ragged import Ragged
 
@@ -356,7 +357,7 @@ def _in_given_order(counts: Counts, ascending: NDArray[np.intp] | slice) -> Coun
 
 def _chosen(points: Points, near: Near) -> str:
     n, dimensions = points.X.shape
-    if n * n * (dimensions + len(near.limits)) <= FEW:
+    if n * n * (dimensions + len(near.limits)) <= FEW or not compiles():
         return "plain"
     if dimensions <= DEEP:
         return "cells"
@@ -378,7 +379,7 @@ def _squares(counts: NDArray[np.integer]) -> int:
 
 
 def _inversions(level: NDArray[np.int64]) -> int:
-    if len(level) < 1 << 13:
+    if len(level) < 1 << 13 or not compiles():
         return int(inversions(np.zeros(len(level), np.int64), level, None, 1)[0])
     from concordant.kernels.near_pairs import inversions_of
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 
 from concordant.abstention.bounds import least_gap
 from concordant.abstention.points import Phi, ScorerClass, checked_gamma, conjugate, phi_named
@@ -86,7 +86,7 @@ def distance_blocks(X: Floats, rank: Ints, norm: float | str = "inf") -> Iterato
     p, _ = conjugate(norm)
     for rows, columns in blocks(rank):
         one, other = np.nonzero(rank[rows, None] > rank[columns])
-        distance = cdist(X[rows], X[columns], _METRIC.get(p, "chebyshev"))
+        distance = scipy.spatial.distance.cdist(X[rows], X[columns], _METRIC.get(p, "chebyshev"))
         yield rows[one], columns[other], distance[one, other]
 
 

@@ -9,8 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.abstention.held_pairs import (
     HeldPairs,
@@ -34,6 +32,7 @@ from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.estimator import json_values
 from concordant.learning.rankers.kept import RANKERS
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
+from concordant.learning.scikit import BaseEstimator, check_is_fitted
 from concordant.preferences.splits import SPLITS
 
 SCALES = ("auto", "none")

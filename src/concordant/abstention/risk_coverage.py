@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import scipy
 from numpy.typing import NDArray
-from sklearn.isotonic import isotonic_regression
 
 from concordant.errors import InputError, UsageError
 from concordant.io.log.disk import check_replaced
@@ -149,7 +149,9 @@ class RiskCoverage:
         what is at threshold 0 is kept in any case: without it none would say that there are such pairs.
         """
         width = np.diff(self.declined)
-        slope = isotonic_regression(np.diff(self.wrong) / np.where(width > 0, width, 1.0), sample_weight=width)
+        slope = scipy.optimize.isotonic_regression(
+            np.diff(self.wrong) / np.where(width > 0, width, 1.0), weights=width
+        ).x
         corner = np.concatenate(([True], slope[1:] > slope[:-1] + ROUNDING, [True]))
         corner |= self.threshold == 0
         estimated = None if self.estimated is None else self.estimated[corner]

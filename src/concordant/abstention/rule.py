@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
 from concordant.abstention.held_pairs import HeldPairs
 from concordant.abstention.points import NORMS
@@ -19,6 +17,7 @@ from concordant.abstention.risk_coverage import RiskCoverage
 from concordant.errors import InputError, Setting, UsageError
 from concordant.io.log.json_values import Fields
 from concordant.learning.features.normalising import Normaliser
+from concordant.learning.scikit import needed
 from concordant.preferences.notes import Note
 
 Floats = NDArray[np.float64]
@@ -50,7 +49,9 @@ class ConditionalRisk:
         used = mass > 0
         size, mass, wrong = np.abs(difference[used]), mass[used], wrong[used]
         if form == "isotonic":
-            fitted = IsotonicRegression(increasing=False, y_min=0.0, y_max=1.0)
+            fitted = needed("isotonic", "to estimate the risk of pairs").IsotonicRegression(
+                increasing=False, y_min=0.0, y_max=1.0
+            )
             fitted.fit(size, wrong / mass, sample_weight=mass)
             return cls(np.asarray(fitted.X_thresholds_, np.float64), np.asarray(fitted.y_thresholds_, np.float64))
         unit = float(np.sqrt(np.average(size**2, weights=mass))) or 1.0
@@ -58,7 +59,8 @@ class ConditionalRisk:
         label = np.repeat([1, 0], len(size))
         right = np.concatenate((mass - wrong, mass - wrong))
         lost = np.concatenate((wrong, wrong))
-        solver = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-8, max_iter=1000)
+        models = needed("linear_model", "to estimate the risk of pairs")
+        solver = models.LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-8, max_iter=1000)
         solver.fit(np.concatenate((both, both)), np.concatenate((label, 1 - label)), np.concatenate((right, lost)))
         return cls(np.zeros(0), np.array([max(float(solver.coef_[0, 0]) / unit, 0.0)]))
 

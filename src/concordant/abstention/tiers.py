@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.abstention.held_pairs import pair_distances
 from concordant.abstention.rule import PairDecisions, Rule
 from concordant.errors import InputError
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.rankers.validation import rows_of
+from concordant.learning.scikit import check_is_fitted
 from concordant.preferences.ragged import Ragged
 
 Floats = NDArray[np.float64]
@@ -117,7 +117,7 @@ def _near_pairs(rule: Rule, Z: Matrix | None, order: Ints) -> tuple[Ints, Ints] 
     """Places (higher, lower) of all pairs that may be near; None where there are too many, or nothing is near."""
     if rule.by == "risk" or Z is None or rule.gamma is None or not np.isfinite(rule.gamma):
         return None
-    tree = KDTree(np.asarray(Z[order], np.float64))
+    tree = scipy.spatial.KDTree(np.asarray(Z[order], np.float64))
     reach, p = rule.gamma * (1 + 1e-9), float(rule.norm)
     if tree.count_neighbors(tree, reach, p) - len(order) > 2 * LISTED:
         return None

@@ -69,8 +69,9 @@ def left_out(queries: pa.Table, surrogates: pa.Table) -> list[Note]:
 
 
 Floats = NDArray[np.float64]
-WORK = 500_000
-"""Judgments (or pairs of a list) that are audited at a time; bounds the memory."""
+WORK, BLOCKS, LEAST = 500_000, 20, 5_000
+"""Judgments (or pairs of a list) that are audited at a time, at most; in how many blocks fewer are, and how many make
+one at least. Bounds the memory, and what an interrupted audit loses."""
 LARGEST = 5_000
 """Items of a query up to which an eighth of the square of their number counts as work, too."""
 DRAWS = 1_000
@@ -92,6 +93,8 @@ class _Wanted:
     """What every surrogate is judged by; None: each by its own."""
     default: tuple[Chosen, ...]
     """The surrogates that say what the default scorer would do; none where it was not asked for."""
+    keep: bool = False
+    """Whether what is done is kept where the audit is interrupted."""
 
     @classmethod
     def of(cls, prefs: Preferences, settings: AuditSettings) -> _Wanted:
@@ -204,12 +207,23 @@ def audit(
     return audited(prefs, settings, progress)
 
 
-def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int, int], None] | None = None) -> Audit:
-    """Do what ``audit`` does, for settings that are one object."""
+def audited(
+    prefs: Preferences,
+    settings: AuditSettings,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    keep: bool = False,
+) -> Audit:
+    """Do what ``audit`` does, for settings that are one object.
+
+    ``keep``: a KeyboardInterrupt ends it with what is done: the queries that are audited, or of the first ones the
+    surrogates that are judged; ``settings["incomplete"]`` and a note say what is missing. Before there is one it goes
+    on.
+    """
     if not isinstance(prefs, Preferences):
         raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")
     refuse_crossed(prefs, "an audit")
-    wanted = _Wanted.of(prefs, settings)
+    wanted = replace(_Wanted.of(prefs, settings), keep=keep)
     items = int(prefs.member_groups.sizes.sum())
     prefs = prefs if wanted.law.structure.below else examined_only(prefs)
     unseen = items - int(prefs.member_groups.sizes.sum())
@@ -218,14 +232,22 @@ def audited(prefs: Preferences, settings: AuditSettings, progress: Callable[[int
     parts: list[_Part] = []
     done = 0
     blocks = list(_some(prefs))
-    with stage("auditing queries", len(prefs.queries) if len(blocks) > 1 else None) as advance:
-        for codes in blocks:
-            parts.append(_part(prefs, codes, wanted))
+    try:
+        for codes in steps("auditing queries", blocks, costs=[float(prefs.work[codes].sum()) for codes in blocks]):
+            with stage("auditing queries" if len(blocks) == 1 else "", parts=_seconds(wanted)):
+                part = _part(prefs, codes, wanted)
+            if part.cut and parts:  # others are whole
+                break
+            parts.append(part)
+            if part.cut:
+                break
             done += len(codes)
-            advance(len(codes))
             if progress is not None:
                 progress(done, len(prefs.queries))
-    found = _joined(prefs, wanted, parts)
+    except KeyboardInterrupt:
+        if not keep or not parts:
+            raise
+    found = _cut(prefs, wanted, parts) if parts[-1].cut or done < len(prefs.queries) else _joined(prefs, wanted, parts)
     text = "{unseen:items} {unseen:was|were} never examined: nothing is known of {unseen:it|them}, and nothing is said"
     note = Note("never examined", text, unseen=unseen)
     return replace(found, notes=(note, *found.notes)) if unseen else found
@@ -277,7 +299,7 @@ class _Part:
     """The findings of some queries."""
 
     queries: pa.Table
-    surrogates: tuple[pa.Table, ...]
+    surrogates: dict[str, pa.Table]
     default: dict[str, pa.Table]
     """The rows that the default scorer has if its gate takes this candidate."""
     orders: pa.Table
@@ -286,13 +308,44 @@ class _Part:
     held_out: HeldOut | None
     edges: pa.Table | None
     notes: tuple[Note, ...]
+    cut: bool = False
+    """Whether it was interrupted: some surrogates, and nothing of noise."""
+
+
+def _cut(prefs: Preferences, wanted: _Wanted, parts: list[_Part]) -> Audit:
+    """Put together what an interrupted audit has done, and say what it has not."""
+    done = sum(len(part.queries) for part in parts)
+    of, some = len(wanted.chosen), [one for one in wanted.chosen if one.name in parts[-1].surrogates]
+    if parts[-1].cut:
+        text = (
+            "interrupted: {judged} of {of} losses are judged, in {queries:queries}; nothing is said of the others, "
+            "nor of sampling noise"
+        )
+        wanted = replace(
+            wanted, chosen=tuple(some), default=wanted.default if parts[-1].default else (),
+            settings=replace(wanted.settings, replicates=0),
+        )  # fmt: skip
+    else:
+        text = "interrupted: {queries} of {all:queries} are audited; nothing is said of the others"
+    found = _joined(prefs, wanted, parts)
+    incomplete = {"queries": done, "of_queries": len(prefs.queries), "losses": len(some), "of_losses": of}
+    note = Note("incomplete", text, judged=len(some), of=of, queries=done, all=len(prefs.queries))
+    return replace(found, settings=found.settings | {"incomplete": incomplete}, notes=(note, *found.notes))
+
+
+def _seconds(wanted: _Wanted) -> dict[str, float | None]:
+    """Return what takes time of a block; how long is not known beforehand."""
+    after = ("held-out judgments", "sampling noise", "what to ask") if wanted.settings.replicates else ()
+    return dict.fromkeys(("best orders", "surrogates", *after))
 
 
 def _some(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
     """Query codes, some at a time, so that memory stays bounded."""
     items = prefs.member_groups.sizes.astype(np.float64)
     complete = np.where(items <= LARGEST, items * items, 0.0) / 8
-    for block in Ragged.runs((np.cumsum(np.maximum(prefs.work, complete)) / WORK).astype(np.int64)).slices:
+    work = np.maximum(prefs.work, complete)
+    at_once = np.clip(work.sum() / BLOCKS, LEAST, WORK)
+    for block in Ragged.runs((np.cumsum(work) / at_once).astype(np.int64)).slices:
         yield np.arange(block.start, block.stop)
 
 
@@ -309,26 +362,36 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
             time_limit=wanted.settings.time_limit,
             seed=wanted.settings.seed,
         )
-    judged, tried, best, noted = _judged(batch, mean, best, facts.acyclic, wanted)
+    judged, tried, best, noted, cut = _judged(batch, mean, best, facts.acyclic, wanted)
     target = wanted.target_of
     rows = partial(surrogate_rows, batch)
     default = {name: rows(target(wanted.default[0]), verdict, default_scorer.NAME) for name, verdict in tried.items()}
-    resampled = held = None
-    if wanted.settings.replicates:
-        held = _held_out(prefs, codes, wanted)
-        with stage("sampling noise"):
-            resampled = noise(
-                batch,
-                replicates=wanted.settings.replicates,
-                level=1 - wanted.settings.level,
-                seed=wanted.settings.seed,
-                place=best.place,
-            )
-    with stage("what to ask"):
-        settled, asked, said = _more_judgments(batch, wanted)
+    resampled = held = settled = asked = None
+    said: tuple[Note, ...] = ()
+    try:
+        if wanted.settings.replicates and not cut:
+            held = _held_out(prefs, codes, wanted)
+            with stage("sampling noise"):
+                resampled = noise(
+                    batch,
+                    replicates=wanted.settings.replicates,
+                    level=1 - wanted.settings.level,
+                    seed=wanted.settings.seed,
+                    place=best.place,
+                )
+            with stage("what to ask"):
+                settled, asked, said = _more_judgments(batch, wanted)
+    except KeyboardInterrupt:
+        if not wanted.keep:
+            raise
+        cut, held, resampled = True, None, None
     return _Part(
         queries=query_rows(batch, facts, best, resampled),
-        surrogates=tuple(rows(target(one), judged[one.name], one.name, one.phi) for one in wanted.chosen),
+        surrogates={
+            one.name: rows(target(one), judged[one.name], one.name, one.phi)
+            for one in wanted.chosen
+            if one.name in judged
+        },
         default=default,
         orders=order_rows(batch, best),
         settling=settled,
@@ -336,13 +399,17 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
         held_out=held,
         edges=None if resampled is None else edge_rows(batch, resampled),
         notes=(*noted, *said),
+        cut=cut,
     )
 
 
 def _judged(
     batch: Batch, mean: Graphs, best: BestOrders, acyclic: NDArray[np.bool_], wanted: _Wanted
-) -> tuple[dict[str, SurrogateVerdict], dict[str, SurrogateVerdict], BestOrders, tuple[Note, ...]]:
-    """Judge the surrogates and the candidates of the default; a surrogate's order may be the best one known."""
+) -> tuple[dict[str, SurrogateVerdict], dict[str, SurrogateVerdict], BestOrders, tuple[Note, ...], bool]:
+    """Judge the surrogates and the candidates of the default; a surrogate's order may be the best one known.
+
+    Last: whether it was interrupted.
+    """
     net, ties, law = Differences.of(mean), wanted.settings.ties, wanted.law
     members = list(wanted.judged.values())
     of_scores = any(one.member.reads == "scores" for one in members)
@@ -360,15 +427,24 @@ def _judged(
             return default_scorer.judge_scores(minimum.alpha, mean, net, best, ties, minimum.status)
         return judge_by_pairs(minimum, mean, net, best, acyclic, ties)
 
-    def judged_by(best: BestOrders) -> dict[str, SurrogateVerdict]:
-        return {one.name: judge(one, best) for one in steps("surrogates", members)}
+    def judged_by(best: BestOrders, judged: dict[str, SurrogateVerdict]) -> dict[str, SurrogateVerdict]:
+        for one in steps("surrogates", members, even=False):
+            judged[one.name] = judge(one, best)
+        return judged
 
-    judged, ahead = judged_by(best), np.zeros(len(batch), bool)
-    for one in members:
-        if one.member.reads != "scores":
-            best, better = improved(best, mean, judged[one.name].alpha)
-            ahead |= better
-    judged = judged_by(best) if ahead.any() else judged
+    judged: dict[str, SurrogateVerdict] = {}
+    known, ahead = best, np.zeros(len(batch), bool)
+    try:
+        judged_by(known, judged)
+        for one in members:
+            if one.member.reads != "scores":
+                best, better = improved(best, mean, judged[one.name].alpha)
+                ahead |= better
+        judged = judged_by(best, {}) if ahead.any() else judged
+    except KeyboardInterrupt:
+        if not wanted.keep or not any(one.name in judged for one in wanted.chosen):
+            raise
+        return judged, {}, known, (), True
 
     def charge(scores: Floats) -> SurrogateVerdict:
         if wanted.by_lists is None or drawn is None:
@@ -382,7 +458,7 @@ def _judged(
     text = (
         "{queries:has|have} a better order by one of the losses than by the search: that one is taken as the best known"
     )
-    return judged, tried, best, of_queries("surrogate ahead", ahead, text) if ahead.any() else ()
+    return judged, tried, best, of_queries("surrogate ahead", ahead, text) if ahead.any() else (), False
 
 
 def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> HeldOut | None:
@@ -430,7 +506,7 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         judgments = [part.queries["judgments"].to_numpy() for part in parts]
         taken = list(parts[0].default)[default_scorer.taken(regrets, judgments)]
         by_surrogate = [part.default[taken] for part in parts]
-    by_surrogate += [part.surrogates[place] for place in range(len(wanted.chosen)) for part in parts]
+    by_surrogate += [part.surrogates[one.name] for one in wanted.chosen for part in parts]
     queries = pa.concat_tables([part.queries for part in parts]).combine_chunks()
     surrogates = pa.concat_tables(by_surrogate).combine_chunks()
     law = wanted.law

@@ -96,7 +96,7 @@ def held_out_regrets(
     if not len(codes):
         raise UsageError("no query has two judgments: there is nothing to hold out")
     excess = np.zeros((splits, HALVES, len(members), len(codes)))
-    with stage("held-out judgments", splits * HALVES * len(members)) as advance:
+    with stage("held-out judgments", splits * HALVES * len(members), even=False) as advance:
         _fill(excess, prefs, codes, members, seed, by, advance)
     per_query = excess.mean(axis=(0, 1))
     if len(codes) > 1:

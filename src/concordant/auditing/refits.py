@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from concordant.learning.features.matrix import Features, align
 from concordant.learning.rankers.estimator import Ranker
+from concordant.learning.scikit import clone
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Comparisons, Preferences, keep

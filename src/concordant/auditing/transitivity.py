@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.kernels.arrays import in_threads, read_only
+from concordant.kernels.compiled import compiles
 from concordant.preferences.connectivity import LEVEL, net_weights
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Grouped, OnNodes, Ragged
@@ -122,6 +123,11 @@ class _Paths:
         pairs = np.full((2, nodes, 2), -1, np.int64)
         return cls(np.zeros((nodes, 3), np.int64), np.zeros(nodes), pairs[0], pairs[1])
 
+    def fill(self, some: Nodes, other: _Paths) -> None:
+        """Take over what was found for some nodes."""
+        for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
+            mine[some] = theirs[some]
+
 
 def triples(judged: Neighbours) -> Triples:
     """Look at the paths of two edges of every graph, at most ``MOST_PATHS`` of each, in the order of the nodes."""
@@ -131,8 +137,13 @@ def triples(judged: Neighbours) -> Triples:
     first = judged.node_start[:-1]
     within = total[1:] - total[first][judged.owner] <= MOST_PATHS
     todo = np.flatnonzero(within & (paths > 0))
-    few = paths[todo].sum() <= FEW
-    found = paths_plainly(judged, todo) if few else _paths_compiled(judged, todo, paths[todo])
+    if paths[todo].sum() > FEW and compiles():
+        found = _paths_compiled(judged, todo, paths[todo])
+    else:
+        found = _Paths.none(judged.nodes)
+        parts = np.flatnonzero(np.diff((np.cumsum(paths[todo]) - paths[todo]) // FEW)) + 1
+        for part in np.split(todo, parts):
+            found.fill(part, paths_plainly(judged, part))
     seen = np.concatenate(([0], np.cumsum(np.where(within, paths, 0))))
     last = judged.node_start[1:]
     left_out = (total[last] - total[first]) - (seen[last] - seen[first])

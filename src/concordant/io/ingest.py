@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from concordant import __version__
-from concordant.errors import InputError
+from concordant.errors import InputError, UsageError, few
+from concordant.io.engines.counting import open_log
 from concordant.io.engines.duckdb import Settings
 from concordant.io.intake import READ_AS, Intake, Taken
-from concordant.io.store.batches import REMOVED, Which, expired, forgetting, labels_said, without
-from concordant.io.store.catalogue import Catalogue, Ingestion, read_catalogue
+from concordant.io.log.formats import locate
+from concordant.io.store.batches import REMOVED, Which, expired, forgetting, forgetting_votes, labels_said, without
+from concordant.io.store.catalogue import Catalogue, Ingestion, kept_ids, read_catalogue
 from concordant.io.store.commits import Changed, commit, told
 from concordant.io.store.copies import Copied, backup, restore
-from concordant.io.store.days import all_dated, days_kept, of_window
+from concordant.io.store.days import all_dated, check_kept, days_kept, of_window
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import known_files
 from concordant.io.store.maintenance import Compacted, Verified, compact, export, verify
-from concordant.io.store.stored import read_stored
+from concordant.io.store.stored import nothing_in, read_stored
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.values import texts
 from concordant.preferences.windows import Window, said_day
 
 
@@ -108,7 +111,7 @@ class Store(os.PathLike[str]):
                 excluding=excluding,
             ).run()  # fmt: skip
             if kept is not None and not taken.new and self.path.exists():
-                taken = replace(taken, expired=self.retain(kept, wait=wait))
+                taken = replace(taken, expired=self.retain(kept or "all", wait=wait))
             return taken
 
     def replace(
@@ -136,7 +139,7 @@ class Store(os.PathLike[str]):
 
         Errors: as ``ingest``; InputError: no such batch, a log that another batch holds.
         """
-        which = _which(batch, number, day)
+        which = replace(_which(batch, number, day), ways=("batch", "number", "day"))
         with told(self.path):
             old = which.of(read_catalogue(self.path), str(self.path))
             if not any(options.get(name) for name in READ_AS if name not in ("clicks", "on_error")):
@@ -173,20 +176,43 @@ class Store(os.PathLike[str]):
             commit(self.path, change, by=__version__, wait=wait)
         return gone
 
-    def forget(self, *clusters: str | int, wait: float = WAIT) -> int:
-        """Take out all judgments that some clusters (people) have made, in one commit; return how many there were.
+    def forget(
+        self, *clusters: str | int, ids: str | int | Iterable[str | int] | os.PathLike[str] = (), wait: float = WAIT
+    ) -> int:
+        """Take out all judgments that some clusters (people) have made, or single votes by their ids, in one commit.
 
-        The segments that held them are written anew without, and a salted hash of each label stays: whatever holds
-        their judgments later is taken in without them. Errors: a store without clusters, nobody named, a cluster that
-        no judgment has.
+        Returns how many judgments that were. The segments that held them are written anew without. A salted hash of
+        each label stays, or the hash of each id: whatever holds their judgments later is taken in without them.
+
+        Parameters
+        ----------
+        clusters : labels of the column that the store keeps as its cluster.
+        ids : ids of votes, in a store that knows votes by them; a path: a file of ids (a table with the column of the
+            ids, or a text with an id in each line).
+        wait : seconds to wait for another writer.
+
+        Errors: nobody named, people and votes at once, a store that has no clusters or knows no ids, a cluster or an id
+        that no judgment has; then nothing is changed.
         """
+        named: Sequence[str | int] = []
+        if isinstance(ids, os.PathLike):
+            named = ids_in(Path(ids), self.info())
+        elif ids != ():
+            named = [ids] if isinstance(ids, str | int) else list(ids)
+            if not named:
+                raise UsageError(f"{self.path}: no vote is named to be forgotten")
+        if named and clusters:
+            raise UsageError(f"{self.path}: people and votes are forgotten one after the other, not in one step")
         taken = 0
 
         def change(old: Catalogue | None) -> Changed | None:
             nonlocal taken
             there = self._there(old)
-            labels = labels_said(there.facts, clusters, str(self.path))
-            changed = forgetting(self.path, there, labels, Settings())
+            if named:
+                changed = forgetting_votes(self.path, there, named, Settings())
+            else:
+                labels = labels_said(there.facts, clusters, str(self.path), ids=bool(kept_ids(there)))
+                changed = forgetting(self.path, there, labels, Settings())
             taken = 0 if changed is None else there.judgments - sum(one.judgments for one in changed.catalogue.batches)
             return changed
 
@@ -195,19 +221,25 @@ class Store(os.PathLike[str]):
             commit(self.path, change, by=__version__, wait=wait)
         return taken
 
-    def date(self, day: str, *, batch: str | None = None, number: int | None = None, wait: float = WAIT) -> None:
-        """Say of which day a batch is. Errors: no such batch, no day."""
-        which, said = _which(batch, number), said_day(day)
+    def date(self, day: str, *, batch: str | None = None, number: int | None = None, wait: float = WAIT) -> str:
+        """Say of which day a batch is; return its name. Errors: no such batch, no day, one that is not kept."""
+        which, said = replace(_which(batch, number), ways=("batch", "number")), said_day(day)
+        name = ""
 
         def change(old: Catalogue | None) -> Changed:
+            nonlocal name
             there = self._there(old)
             (one,) = which.of(there, str(self.path))
+            name = one.name
+            if keep := there.facts.keep:
+                check_kept(said, [each.day for each in there.batches if each != one and each.day], keep, name)
             batches = [replace(each, day=said) if each == one else each for each in there.batches]
             return Changed(replace(there, batches=tuple(batches)))
 
         with told(self.path):
             self.info()
             commit(self.path, change, by=__version__, wait=wait)
+        return name
 
     def retain(self, keep: int | str, *, wait: float = WAIT) -> tuple[str, ...]:
         """Keep so many days, back from the newest one ("90d"; "all"); return the names of the batches taken out."""
@@ -282,7 +314,38 @@ class Store(os.PathLike[str]):
         """
         with told(self.path):
             prefs, catalogue = read_stored(self.path)
+            if not len(prefs):
+                raise InputError(nothing_in(self.path, catalogue))
             return export(prefs, Path(path), known_files(catalogue))
+
+
+def ids_in(path: Path, catalogue: Catalogue) -> list[str]:
+    """Return the ids of a file: of the column that a store has its ids from, or the lines of a text.
+
+    Errors (InputError): no such file or column, rows without an id, none at all.
+    """
+    columns = {json.loads(batch.options).get("columns", {}).get("id") for batch in catalogue.batches} - {None}
+    if path.suffix.lower() == ".txt":
+        try:
+            found = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no text in UTF-8'}") from None
+        ids = [line.strip() for line in found if line.strip()]
+    else:
+        counter = open_log(locate(path), None, None, None)
+        named = [column for column in sorted(columns) if column in counter.log.columns]
+        if not named:
+            raise InputError(
+                f"{path}: no column {few(sorted(columns)) or 'of ids'}; columns there: {few(counter.log.columns)}; a "
+                "list with an id in each line ends in .txt"
+            )
+        column = texts(counter.count_rows({"id": named[0]})[0]["id"], as_json=counter.log.as_json)
+        if column.null_count:
+            raise InputError(f"{path}: rows without an id in {named[0]!r}")
+        ids = column.to_pylist()
+    if not ids:
+        raise InputError(f"{path}: there are no ids")
+    return ids
 
 
 def _which(

@@ -11,23 +11,35 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from concordant import __version__
 from concordant.errors import Idle, InputError, Setting, UsageError, few
 from concordant.io.engines.counting import open_log, with_columns
+from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import Reading
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
 from concordant.io.read import layout_of, read_as_made
-from concordant.io.store.batches import OLDER, Which, expired, next_number, remembered, tombstones, without
+from concordant.io.store.batches import (
+    OLDER,
+    Which,
+    counted_so,
+    expired,
+    forgetting_signs,
+    next_number,
+    remembered,
+    tombstones,
+    without,
+)
 from concordant.io.store.catalogue import (
     Catalogue,
     Content,
     Facts,
+    Forgotten,
     Ingestion,
     Removed,
+    forgotten_votes,
     is_store,
     kept_ids,
     read_catalogue,
@@ -51,7 +63,7 @@ from concordant.io.store.stored import (
     settled,
     words,
 )
-from concordant.io.votes import Ids, Votes
+from concordant.io.votes import Votes
 from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
@@ -114,6 +126,10 @@ class Intake:
         self.exported: KnownFiles | None = None
         self.number = 0
         self.prefs = source if isinstance(source, Preferences) else None
+        if name is not None and not name.strip():
+            raise UsageError("a batch has a name, or none is given (", Setting("batch"), ")")
+        if options.get("time") is not None:
+            raise UsageError("a store keeps no times, but the day of each log; leave out ", Setting("time"))
         if not isinstance(again, str):
             raise UsageError(f"again is a name for what is counted once more, not {again!r}")
         if self.prefs is not None:
@@ -169,7 +185,7 @@ class Intake:
         old = read_catalogue(self.path) if self.path.exists() else None
         beside = self._beside(old)
         there = self._known(old, beside)
-        votes = self._votes(beside)
+        votes = self._votes(old, beside)
         looked = [look(part, there, grown=self.grown or votes is not None) for part in self._files()]
         fresh, had = self._sorted_out(looked, there, old)
         self._elsewhere(old, beside, [file.sha256 for file in looked], had)
@@ -177,14 +193,17 @@ class Intake:
             return Taken(self.name, known=had) if old is None or self._confirmed(old) else None
         log = self._fresh_log(fresh)
         self.exported = self._export(log, fresh)
+        if votes is not None and self.exported is not None:
+            votes.forgotten = forgotten_votes((*self._forgotten(old), *self.exported.forgotten))
         options = self.options if self.exported is None else self.exported.options(self.options)
         if old is not None and self.prefs is None:
             agree_columns(old.facts, options.get("cluster") is not None, covariates_of(options), self.name)
         reading = self._read(log, options, votes)
         unchanged(looked)
         prefs = reading.preferences
-        if votes is not None and votes.had and not len(prefs) and old is not None and self.instead is None:
-            said = f"{self.name} (all {votes.had:,} votes, by their ids)"
+        known = 0 if votes is None else votes.had + votes.left_out
+        if known and not len(prefs) and old is not None and self.instead is None:
+            said = f"{self.name} (all {known:,} votes, by their ids)"
             return Taken(self.name, reading.rows, known=(*had, said)) if self._confirmed(old) else None
         refuse_crossed(prefs, "a store")
         if isinstance(prefs, Comparisons) and prefs.share is not None:
@@ -199,9 +218,7 @@ class Intake:
         if old is not None and votes is None and self.exported is None and (said := self._judged(old, sign)):
             return Taken(self.name, known=(*had, said)) if self._confirmed(old) else None
         self._fits_in(beside)
-        ids = None if votes is None or votes.new is None else votes.new.table()
-        seen = None if votes is None else () if old is None else old.contents
-        change = partial(self._added, reading=reading, contents=contents, seen=seen, sign=sign, ids=ids)
+        change = partial(self._added, reading=reading, contents=contents, seen=old, sign=sign, votes=votes)
         new = commit(self.path, change, by=__version__, wait=self.wait)
         return None if new is None else self._said(old, new, reading, had)
 
@@ -209,7 +226,7 @@ class Intake:
         """Say what a commit has made of the store."""
         batch = next(one for one in (*new.batches, *new.removed) if one.batch == self.number)
         gone = new.removed[0 if old is None else len(old.removed) :]
-        prefs = remembered(reading.preferences, new.forgotten)
+        prefs = counted_so(reading.preferences, remembered(reading.preferences, new.forgotten))
         return Taken(
             self.name,
             reading.rows,
@@ -284,28 +301,40 @@ class Intake:
     def _kept(self, there: Catalogue | None) -> int:
         return self.keep if self.keep is not None else 0 if there is None else there.facts.keep
 
-    def _votes(self, old: Catalogue | None) -> Votes | None:
-        """Return the votes that the store has by their ids, where a column of ids is named. Errors: UsageError."""
+    def _forgotten(self, old: Catalogue | None) -> tuple[Forgotten, ...]:
+        """Return who and what is forgotten in the store, and in that which it is made anew of."""
+        return tuple([person for one in (old, self.other) if one is not None for person in one.forgotten])
+
+    def _votes(self, old: Catalogue | None, beside: Catalogue | None) -> Votes | None:
+        """Return the votes that the store has by their ids, where a column of ids is named. Errors: UsageError.
+
+        Those of a batch that is replaced may come again; those that are forgotten may not.
+        """
         asked = (self.options.get("columns") or {}).get("id")
-        kept = [] if old is None else kept_ids(old)
+        kept = () if beside is None else kept_ids(beside)
+        forgotten = forgotten_votes(self._forgotten(old))
         if asked is None:
-            if kept:
+            if kept or len(forgotten):
+                knows, why = "its votes", "no vote is counted twice"
+                if not kept:
+                    knows, why = "votes that are forgotten", "they stay so"
                 raise UsageError(
-                    f"{self.path} knows its votes by their ids; name the column of the ids of {self.name} (",
+                    f"{self.path} knows {knows} by their ids; name the column of the ids of {self.name} (",
                     Setting("columns", key="id"),
-                    "), so that no vote is counted twice",
+                    f"), so that {why}",
                 )
             return None
         if self.again:
             raise Idle("again", "votes that have an id are counted once")
-        if old is not None and len(kept_ids(replace(old, removed=()))) < len(old.batches):
+        of_exports = ("exported_from" in json.loads(one.options) for one in (beside.batches if beside else ()))
+        if beside is not None and len(kept_ids(replace(beside, removed=()))) + sum(of_exports) < len(beside.batches):
             raise UsageError(
                 f"{self.path} took in logs without the ids of their votes, so which it has is not known; make the "
                 "store anew, with ",
                 Setting("columns", asked, "id"),
             )
         target = Path(os.path.realpath(self.path))
-        return Votes(Ids.joined(Ids.of_table(parquet.read_table(checked(target, one))) for one in kept))
+        return Votes((parquet.read_table(checked(target, one)) for one in kept), forgotten)
 
     def _confirmed(self, old: Catalogue) -> bool:
         """Return whether the store is still what it was when something was known; refuse one that is not whole."""
@@ -461,17 +490,18 @@ class Intake:
         old: Catalogue | None,
         reading: Reading,
         contents: Sequence[Content],
-        seen: Sequence[Content] | None,
+        seen: Catalogue | None,
         sign: str,
-        ids: pa.Table | None,
+        votes: Votes | None,
     ) -> Changed | None:
         """Return the catalogue with one more batch, or None where some of it is there already.
 
-        ``seen``: the contents of which the ids of votes were known.
+        ``seen``: the catalogue by which the ids of votes were known.
         """
-        if seen is not None and (() if old is None else old.contents) != seen:
-            return None  # another log came in meanwhile, perhaps with votes of this one
-        if old is not None and seen is None and self.exported is None and self._judged(old, sign):
+        then, now_ = [one and (one.contents, one.forgotten, one.batches) for one in (seen, old)]
+        if votes is not None and then != now_:
+            return None  # another log came in meanwhile, perhaps with votes of this one, or some were forgotten
+        if old is not None and votes is None and self.exported is None and self._judged(old, sign):
             return None  # or with the same ones, in other bytes
         prefs, named = reading.preferences, self._named(reading)
         carried: Sequence[Content] = () if self.exported is None else self.exported.contents
@@ -489,8 +519,8 @@ class Intake:
             base = replace(base, contents=tuple(left))
         if self.other is not None:
             base = tombstones(base, self.other)
-        if self.exported is not None:
-            base = replace(base, forgotten=tuple(dict.fromkeys((*base.forgotten, *self.exported.forgotten))))
+        changed = self._forgetting(base)
+        base = changed.catalogue
         if keys & {(content.sha256, content.again) for content in base.contents}:
             return None
         self._fits_in(base)
@@ -499,7 +529,8 @@ class Intake:
         how |= {"again": self.again} if self.again else {}
         if self.exported is not None:
             how |= {"exported_from": self.exported.mark, "exported": self.exported.judgments}
-        kept = remembered(prefs, base.forgotten)
+        stays = remembered(prefs, base.forgotten)
+        kept = counted_so(prefs, stays)
         batch = Ingestion(
             self.number,
             self.called,
@@ -520,7 +551,24 @@ class Intake:
             contents=(*base.contents, *added),
             segments=(*base.segments, to_write()),
         )
-        return Changed(expired(new), {HERE: lambda: kept}, ids=ids)
+        ids = {} if votes is None or votes.new is None else {self.number: lambda: votes.table(stays)}
+        return Changed(expired(new), {**changed.made, HERE: lambda: kept}, ids={**changed.ids, **ids})
+
+    def _forgetting(self, base: Catalogue) -> Changed:
+        """Return the catalogue without who and what is forgotten in another store that this one takes the place of."""
+        known = {(one.salt, one.sign) for one in base.forgotten}
+        others = [one.forgotten for one in (self.other, self.exported) if one is not None]
+        signs = dict.fromkeys(replace(one, judgments=0) for them in others for one in them)
+        fresh = [one for one in signs if (one.salt, one.sign) not in known]
+        if self.other is not None and any(one.salt for one in fresh) and base.facts.cluster != self.other.facts.cluster:
+            raise UsageError(
+                f"people are forgotten in the store in whose place this one is made, by {self.other.facts.cluster!r}; "
+                "keep that column, so that they stay so (",
+                Setting("cluster", self.other.facts.cluster),
+                ")",
+            )
+        settings = Settings(self.options.get("memory_limit"), self.options.get("threads"))
+        return forgetting_signs(Path(os.path.realpath(self.path)), base, fresh, settings)
 
     def _facts(self, old: Catalogue) -> Facts:
         """Return the facts of a store; whether it has queries is read off it where version 0.1 did not say so."""

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
+from concordant.errors import Idle, InputError, Setting, UsageError, counted, few, shown
 from concordant.io.engines.counting import Counter
 from concordant.io.forms import Columns, Form, Reading, places, some
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
+from concordant.memory import needs
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
@@ -30,12 +31,16 @@ from concordant.preferences.preferences import (
     with_cluster_columns,
 )
 from concordant.preferences.values import Reason, Reject, Verdict, say
-from concordant.progress import stage
+from concordant.progress import expect, stage
 
 __all__ = ["FORMS", "Columns", "Form", "Reading", "find_layout"]
 
 
 CONTRACT_PAIRS = 4
+SECONDS = {"checking rows": 2e-8, "adding up judgments": 1e-7, "writing judgments": 1.2e-7}
+"""What is left to do with a distinct row, on a usual machine."""
+BYTES = 65
+"""What a distinct row takes while it is made a judgment."""
 MANY = 4_000_000
 MOST_SOUGHT = 100_000
 
@@ -409,8 +414,12 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         if not len(rows):
             return Reading(Preferences(), total, log.name, layout.roles)
     raw = dict(found) if len(rows) <= MANY or column is not None else None
+    expect({name: each * len(rows) for name, each in SECONDS.items()})
+    apart = f", kept apart by {' and '.join(layout.clusters)}" if layout.clusters else ""
+    needs(BYTES * len(rows), f"{counted(len(rows), 'distinct judgments')}{apart}")
     with stage("checking rows"):
-        checked = check_comparisons(found, rows, layout, as_json=log.as_json)
+        numbered = column is not None and counter.votes.new is not None
+        checked = check_comparisons(found, rows, layout, as_json=log.as_json, numbered=numbered)
     rejects: tuple[Reject, ...] = ()
     if checked.verdict.code is not None:
         if raw is None:  # count again: the columns of a clean log are not kept for this
@@ -423,11 +432,10 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         if on_error == "raise" or checked.empty:
             raise InputError(say(log.name, rejects))
         del raw
-    if column is not None:
-        counter.votes.settle(checked.verdict.fine)
+    arguments = checked.arguments if column is None else counter.votes.settle(checked)
     pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
     with stage("adding up judgments"):
-        prefs = with_cluster_columns(counted_comparisons(**checked.arguments), layout.clusters)
+        prefs = with_cluster_columns(counted_comparisons(**arguments), layout.clusters)
     if checked.shared:
         prefs = _shared(prefs, log.name, layout)
     return Reading(prefs, total, log.name, dict(layout.roles), rejects)

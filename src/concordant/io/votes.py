@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, Setting, counted, few
 from concordant.io.engines.counting import Counter
+from concordant.preferences.comparisons import Checked
 from concordant.preferences.layouts import Layout, plain
 from concordant.preferences.messages import labelled
 from concordant.preferences.notes import Note
+from concordant.preferences.preferences import Comparisons, counted_comparisons
 from concordant.preferences.values import NUMBER, flat, texts
 
 ID = re.compile(
@@ -26,41 +28,27 @@ ID = re.compile(
 """Names, in plain spelling, of columns that may number the votes."""
 LOOKED = 4_000_000
 """Rows up to which a log is looked through for repeated ones without being asked."""
+HASH = pa.binary(16)
+ROW = "row"
+"""The column of ids that says which judgment of the batch a vote is; earlier versions did not write it."""
 Columns = dict[str, Any]
 Ints = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
 class Ids:
-    """Votes by a 128-bit hash of their ids, in order, and a 64-bit one of what was read of each."""
+    """Votes by a 128-bit hash of their ids, and a 64-bit one of what was read of each."""
 
-    id: NDArray[np.bytes_]
+    id: pa.Array
+    """Of 16 bytes each."""
     content: NDArray[np.uint64]
-
-    @classmethod
-    def joined(cls, parts: Iterable[Ids]) -> Ids:
-        """Return all of them in order."""
-        there = list(parts)
-        id = np.concatenate([np.zeros(0, "S16"), *(one.id for one in there)])
-        content = np.concatenate([np.zeros(0, np.uint64), *(one.content for one in there)])
-        sorter = np.argsort(id, kind="stable")
-        return cls(id[sorter], content[sorter])
 
     def __len__(self) -> int:
         return len(self.id)
 
-    def table(self) -> pa.Table:
-        """Return them as a table of two columns."""
-        sorter = np.argsort(self.id, kind="stable")
-        raw = np.ascontiguousarray(self.id[sorter]).tobytes()
-        hashes = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(self), [None, pa.py_buffer(raw)])
-        return pa.table({"id": hashes, "content": pa.array(self.content[sorter])})
-
-    @classmethod
-    def of_table(cls, table: pa.Table) -> Ids:
-        """Read what ``table`` wrote."""
-        raw = b"".join(table["id"].to_pylist())
-        return cls(np.frombuffer(raw, "S16"), table["content"].to_numpy().astype(np.uint64))
+    def only(self, rows: NDArray[Any]) -> Ids:
+        """Return some of them."""
+        return Ids(self.id.take(pa.array(np.arange(len(self))[rows])), self.content[rows])
 
 
 @dataclass
@@ -73,15 +61,21 @@ class Votes:
     (['a', 'b'], [1, 1], 2)
     """
 
-    known: Ids | None = None
-    """Of the store that the log is taken into."""
+    known: Iterable[pa.Table] | None = None
+    """The ids of the store that the log is taken into, a table for each batch."""
+    forgotten: pa.Array = field(default_factory=lambda: hashed_ids(()))
+    """The hashes of ids whose votes are forgotten there."""
     repeated: int = 0
     """Rows whose vote another row of the log has."""
     had: int = 0
     """Votes that the store has."""
+    left_out: int = 0
+    """Votes that are forgotten."""
     column: str = ""
     new: Ids | None = field(default=None)
     """Of the store that the log is taken into: the votes that were not there."""
+    judged: Comparisons | None = None
+    """What they are, each apart (its ``time`` is its place among the new ones), in order of what was judged."""
 
     def once(
         self, found: Columns, rows: Ints, name: str, column: str, *, as_json: bool
@@ -107,26 +101,59 @@ class Votes:
         taken = {role: flat(labelled(values)).take(pa.array(kept)) for role, values in columns.items()}
         return taken, np.ones(len(kept), np.int32)
 
-    def _unknown(self, known: Ids, ids: Any, columns: Columns, first: Ints, name: str, as_json: bool) -> Ints:
+    def _unknown(
+        self, known: Iterable[pa.Table], ids: Any, columns: Columns, first: Ints, name: str, as_json: bool
+    ) -> Ints:
         """Return the places of the votes that the store has not; keep their hashes."""
         signs = _hashed(ids, columns, first, as_json)
-        place = np.minimum(np.searchsorted(known.id, signs.id), max(len(known) - 1, 0))
-        there = known.id[place] == signs.id if len(known) else np.zeros(len(signs), bool)
-        other = there & (known.content[place] != signs.content) if len(known) else there
+        gone = pc.is_in(signs.id, value_set=self.forgotten).to_numpy(zero_copy_only=False)
+        there, other = np.zeros(len(signs), bool), np.zeros(len(signs), bool)
+        for table in known:
+            at, theirs = places(table, signs.id)
+            there[at] = True
+            other[at] |= table["content"].to_numpy()[theirs] != signs.content[at]
+        other &= ~gone
         if number := int(other.sum()):
             labels = [ids[int(at)].as_py() for at in first[other][:3]]
             raise InputError(
                 f"{name}: {counted(number, 'votes')} that the store has by id {'comes' if number == 1 else 'come'} "
                 f"with another content (such as {few(labels)}); an id is that of one vote, and what is counted stays"
             )
-        self.had = int(there.sum())
-        self.new = Ids(signs.id[~there], signs.content[~there])
-        return np.asarray(first[~there])
+        self.had, self.left_out = int((there & ~gone).sum()), int(gone.sum())
+        self.new = signs.only(~there & ~gone)
+        return np.asarray(first[~there & ~gone])
 
-    def settle(self, fine: NDArray[np.bool_] | None) -> None:
-        """Forget the votes that could not be understood: they may come again, mended."""
-        if self.new is not None and fine is not None:
-            self.new = Ids(self.new.id[fine], self.new.content[fine])
+    def settle(self, checked: Checked) -> dict[str, Any]:
+        """Return the columns of the judgments; keep what each vote was, whose places are their times.
+
+        Those that could not be understood may come again, mended.
+        """
+        arguments = dict(checked.arguments)
+        if self.new is None:
+            return arguments
+        judged = counted_comparisons(**arguments)
+        del arguments["time"]
+        if (fine := checked.verdict.fine) is not None and judged.time is not None:
+            place = np.cumsum(fine).astype(np.float64) - 1.0
+            judged = replace(judged, time=place[judged.time.astype(np.int64)])
+            self.new = self.new.only(fine)
+        self.judged = judged
+        return arguments
+
+    def table(self, left: NDArray[Any]) -> pa.Table:
+        """Return what a store keeps of the new votes: hashes, the row of the batch's segment that each is, its count.
+
+        ``left``: how often each judgment of the log is there, 0 where who made it is forgotten; its votes have no row.
+        A vote that is several judgments (two numbers of wins) has several rows, one that is none has a row without.
+        """
+        new = self.new or Ids(hashed_ids(()), np.zeros(0, np.uint64))
+        vote, row, count = _rows(self.judged)
+        silent = np.setdiff1d(np.arange(len(new)), vote)
+        vote, count = np.concatenate([vote, silent]), np.concatenate([count, np.zeros(len(silent), np.int64)])
+        row = np.concatenate([rows_left(left)[row], np.full(len(silent), -1)])
+        ids = new.id.take(pa.array(vote))
+        made = {"id": ids, "content": pa.array(new.content[vote])} | _row_columns(row, count)
+        return pa.table(made).take(pc.sort_indices(ids))
 
     def notes(self, name: str) -> tuple[Note, ...]:
         """Say how many rows were left out."""
@@ -137,7 +164,61 @@ class Votes:
         if self.had:
             text = "{log}: {had:votes} {had:is|are} in the store already, by {column!r}; the others were taken in"
             said.append(Note("votes known", text, log=name, had=self.had, column=self.column))
+        if self.left_out:
+            text = "{log}: {gone:votes} {gone:is|are} forgotten, by {column!r}, and left out"
+            said.append(Note("votes forgotten", text, log=name, gone=self.left_out, column=self.column))
         return tuple(said)
+
+
+def hashed_ids(ids: Iterable[str]) -> pa.Array:
+    """Return the hash of each id, by which it is known."""
+    return pa.array([hashlib.blake2b(one.encode(), digest_size=16).digest() for one in ids], HASH)
+
+
+def places(table: pa.Table, ids: pa.Array) -> tuple[Ints, Ints]:
+    """Return which of some ids a table of a batch has, and where.
+
+    >>> places(pa.table({"id": hashed_ids("xyz")}), hashed_ids("zay"))[0].tolist()
+    [2, 0]
+    """
+    found = pc.index_in(table["id"].combine_chunks(), value_set=ids)
+    where = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+    return found.take(pa.array(where)).to_numpy(zero_copy_only=False), where
+
+
+def rows_left(left: NDArray[Any]) -> Ints:
+    """Return the new row of each row of a segment of which those that count 0 are left out; −1 for these.
+
+    >>> rows_left(np.array([2, 0, 1])).tolist()
+    [0, -1, 1]
+    """
+    return np.where(left > 0, np.cumsum(left > 0) - 1, -1)
+
+
+def ids_left(table: pa.Table, left: NDArray[Any] | None, gone: pa.Array) -> pa.Table:
+    """Return the ids of a batch without some, when so much is ``left`` of each row of its segment; None: all of it."""
+    kept = table.filter(pc.invert(pc.is_in(table["id"], value_set=gone)))
+    if left is None or ROW not in kept.column_names:
+        return kept
+    row = kept[ROW].fill_null(len(left)).to_numpy()
+    row, count = np.append(rows_left(left), -1)[row], kept["count"].to_numpy()
+    return pa.table({name: kept[name] for name in ("id", "content")} | _row_columns(row, count))
+
+
+def _row_columns(row: Ints, count: Ints) -> Columns:
+    return {ROW: pa.array(row.astype(np.uint32), mask=row < 0), "count": pa.array(np.where(row < 0, 0, count))}
+
+
+def _rows(judged: Comparisons | None) -> tuple[Ints, Ints, Ints]:
+    """Return the vote, the row and the count of judgments that are each apart, and rows of equal ones together."""
+    if judged is None or judged.time is None:
+        return (np.zeros(0, np.int64),) * 3
+    real = () if judged.covariates is None else tuple(judged.covariates.T)
+    new = np.zeros(judged.distinct, bool)
+    for column in (judged.query, judged.winner, judged.loser, judged.tie, judged.weight, judged.cluster, *real):
+        if column is not None:
+            new[1:] |= column[1:] != column[:-1]
+    return judged.time.astype(np.int64), np.cumsum(new), judged.count.astype(np.int64)
 
 
 def repeated_note(counter: Counter, layout: Layout, rows: int) -> tuple[Note, ...]:
@@ -200,11 +281,10 @@ def _hashed(ids: Any, columns: Columns, places: Ints, as_json: bool) -> Ids:
         for row in zip(*parts, strict=True)
     ]
     names = ids.dictionary.to_pylist() if pa.types.is_dictionary(ids.type) else []
-    id = [
-        hashlib.blake2b(names[code].encode(), digest_size=16).digest()
-        for code in (_codes(ids)[places].tolist() if names else [])
-    ]
-    return Ids(np.frombuffer(b"".join(id), "S16"), np.array(content, np.uint64))
+    return Ids(
+        hashed_ids(names[code] for code in (_codes(ids)[places].tolist() if names else [])),
+        np.array(content, np.uint64),
+    )
 
 
 def _written(word: str) -> str:

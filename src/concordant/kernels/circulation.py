@@ -64,7 +64,22 @@ def _unlink(i, parent, child, after, before):  # type: ignore[no-untyped-def]
         before[after[i]] = before[i]
 
 
-@compiled
+def _entering_plainly(arcs, at, span, winner, loser, cost, alpha, y, in_tree, slim):  # type: ignore[no-untyped-def]
+    """The twin of ``_entering``: the next arcs at once."""
+    seen = 0
+    while seen < arcs:
+        some = np.arange(at, at + min(span, arcs - seen)) % arcs
+        wrong = cost[some] - (alpha[winner[some]] - alpha[loser[some]])
+        wrong = np.where(in_tree[some], -np.inf, np.where(y[some] > 0.0, -wrong, wrong))
+        best = int(wrong.argmax())
+        at = (at + len(some)) % arcs
+        seen += len(some)
+        if wrong[best] > slim:
+            return int(some[best]), at
+    return -1, at
+
+
+@compiled(twin=_entering_plainly)
 def _entering(arcs, at, span, winner, loser, cost, alpha, y, in_tree, slim):  # type: ignore[no-untyped-def]
     """The arc that its potential contradicts most among the next ones from ``at``, and where to look next."""
     best, worst = -1, slim
@@ -175,7 +190,51 @@ def _exact(parent, arc, up, child, after, cost, alpha):  # type: ignore[no-untyp
         i = after[i]
 
 
-@compiled
+def _circulations_plainly(  # type: ignore[no-untyped-def]
+    node_start, arc_start, winner, loser, weight, cost, first, last, most, alpha, dual, steps, solved
+):
+    """The twin of ``circulations``: trees in lists, of which Python reads an entry sooner than of an array."""
+    for block in range(first, last):
+        arcs, n = slice(arc_start[block], arc_start[block + 1]), int(node_start[block + 1] - node_start[block])
+        a = alpha[node_start[block] : node_start[block + 1]]
+        w, c, y = weight[arcs], cost[arcs], dual[arcs]
+        tail, head = winner[arcs], loser[arcs]
+        parent, arc, depth, queue = ([0] * n for _ in range(4))
+        up, child, after, before = [True] * n, [-1] * n, [-1] * n, [-1] * n
+        ends, costs, weights = (tail.tolist(), head.tolist()), c.tolist(), w.tolist()
+        solved[block] = False
+        if not _arborescence(n, 0, len(w), *ends, parent, arc, up, depth, queue):
+            continue
+        in_tree = np.zeros(len(w), np.bool_)
+        for i in range(1, n):
+            in_tree[arc[i]] = True
+            _link(i, parent, child, after, before)
+        _exact(parent, arc, up, child, after, costs, a)
+        slim, span, at = SLIM * np.abs(c).max(initial=0.0), len(w) if len(w) <= 256 else max(256, len(w) // 32), 0
+        for turn in range(most * len(w)):
+            enter, at = _entering_plainly(len(w), at, span, tail, head, c, a, y, in_tree, slim)  # type: ignore[no-untyped-call]
+            if enter < 0:
+                solved[block] = True
+                break
+            steps[block] = turn + 1
+            rising = y[enter] == 0.0
+            p, q = (ends[0][enter], ends[1][enter]) if rising else (ends[1][enter], ends[0][enter])
+            amount, out, side, top = _blocking(p, q, weights[enter], parent, arc, up, depth, weights, y)
+            _push(p, q, top, amount, out, parent, arc, up, weights, y)
+            if out < 0:
+                y[enter] = weights[enter] if rising else 0.0
+                continue
+            y[enter] += amount if rising else -amount
+            in_tree[arc[out]], in_tree[enter] = False, True
+            node, under = (p, q) if side else (q, p)
+            goes_up = ends[0][enter] == node
+            _hang(node, under, enter, goes_up, out, parent, arc, up, child, after, before)
+            change = (a[under] + costs[enter] if goes_up else a[under] - costs[enter]) - a[node]
+            _moved(node, change, parent, child, after, depth, a)
+        _exact(parent, arc, up, child, after, costs, a)
+
+
+@compiled(twin=_circulations_plainly)
 def circulations(  # type: ignore[no-untyped-def]
     node_start, arc_start, winner, loser, weight, cost, first, last, most, alpha, dual, steps, solved
 ):

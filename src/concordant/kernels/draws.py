@@ -10,11 +10,20 @@ GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S11, S27, S30, S31, S40 = (np.uint64(bits) for bits in (11, 27, 30, 31, 40))
 ONE, TURNS = np.uint64(1), np.uint64(1 << 62)
+WHOLE = (1 << 64) - 1
 HASH = GAMMA
 """What a number is multiplied by to find its place in a table."""
 
 
-@compiled
+def _below_plainly(key, counter, n):  # type: ignore[no-untyped-def]
+    """The twin of ``below``: whole numbers of Python do not overflow."""
+    z = (int(key) + (int(counter) + 1) * 0x9E3779B97F4A7C15) & WHOLE
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WHOLE
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WHOLE
+    return min(int(((z ^ (z >> 31)) >> 11) * 2.0**-53 * int(n)), int(n) - 1)
+
+
+@compiled(twin=_below_plainly)
 def below(key, counter, n):  # type: ignore[no-untyped-def]
     """An integer of 0 … n − 1 from (key, counter): SplitMix64."""
     z = key + (counter + ONE) * GAMMA

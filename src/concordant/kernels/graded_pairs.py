@@ -133,7 +133,23 @@ def _factors(score, rank, grade, at, sign, differ, gradient):  # type: ignore[no
     return total
 
 
-@compiled
+def _logistic_plainly(score, rank, grade, start, differ, value, gradient):  # type: ignore[no-untyped-def]
+    """The twin of ``logistic_pairs``: an item with all of lower grades."""
+    for q in range(len(start) - 1):
+        here = slice(start[q], start[q + 1])
+        lower = np.searchsorted(rank[here], rank[here])
+        for i in range(here.stop - here.start):
+            others = slice(here.start, here.start + lower[i])
+            gap = score[here.start + i] - score[others]
+            w = grade[here.start + i] - grade[others] if differ else 1.0
+            z = np.exp(-np.abs(gap))
+            value[q] += (w * (np.log1p(z) + np.maximum(-gap, 0.0))).sum()
+            slope = w * np.where(gap > 0, z, 1.0) / (1.0 + z)
+            gradient[others] += slope
+            gradient[here.start + i] -= slope.sum()
+
+
+@compiled(twin=_logistic_plainly)
 def logistic_pairs(score, rank, grade, start, differ, value, gradient):  # type: ignore[no-untyped-def]
     """Add Σ w log(1 + e^(α_j − α_i)) over rank_i > rank_j, pair by pair; each query is sorted by rank."""
     for q in range(len(start) - 1):

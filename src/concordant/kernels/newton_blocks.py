@@ -48,7 +48,21 @@ def _second(kind, t, first):  # type: ignore[no-untyped-def]
     return 2.0 if t < 1.0 else 0.0
 
 
-@compiled
+def _solve_plainly(n, W, b, d, _, x):  # type: ignore[no-untyped-def]
+    """The twin of ``_solve``, row by row; what is above the diagonal of W is overwritten, too."""
+    for k in range(n - 1, 0, -1):
+        row = W[k, :k]
+        d[k] = total = row.sum()
+        if total > 0.0:
+            share = row / total
+            b[:k] += share * b[k]
+            W[:k, :k] += share[:, None] * row
+    x[0] = 0.0
+    for k in range(1, n):
+        x[k] = (b[k] + W[k, :k] @ x[:k]) / d[k] if d[k] > 0.0 else 0.0
+
+
+@compiled(twin=_solve_plainly)
 def _solve(n, W, b, d, near, x):  # type: ignore[no-untyped-def]
     """Solve Laplacian(W) x = b with x_0 = 0, and x = 0 at one node of whatever hangs together with nothing else.
 
@@ -79,7 +93,24 @@ def _solve(n, W, b, d, near, x):  # type: ignore[no-untyped-def]
         x[k] = total / d[k] if d[k] > 0.0 else 0.0
 
 
-@compiled
+def _derivatives(kind, t):  # type: ignore[no-untyped-def]
+    """φ' and φ'' of many."""
+    if kind == LOGISTIC:
+        first = np.where(t < 700.0, -1.0 / (1.0 + np.exp(t)), -np.exp(-t))
+        return first, np.where(t > -700.0, -first / (1.0 + np.exp(-t)), 0.0)
+    if kind == EXPONENTIAL:
+        return -np.exp(-t), np.exp(-t)
+    return -2.0 * np.maximum(1.0 - t, 0.0), np.where(t < 1.0, 2.0, 0.0)
+
+
+def _slope_plainly(kind, begin, end, weight, gap, move, t):  # type: ignore[no-untyped-def]
+    """The twin of ``_slope``."""
+    here = slice(begin, end)
+    term = weight[here] * _derivatives(kind, gap[here] + t * move[here])[0] * move[here]  # type: ignore[no-untyped-call]
+    return term.sum(), 1e-14 * np.abs(term).sum()
+
+
+@compiled(twin=_slope_plainly)
 def _slope(kind, begin, end, weight, gap, move, t):  # type: ignore[no-untyped-def]
     """Derivative along the step at length t, and the size of its rounding."""
     total, terms = 0.0, 0.0
@@ -126,7 +157,40 @@ def _length(kind, begin, end, weight, gap, move):  # type: ignore[no-untyped-def
     return t
 
 
-@compiled
+def _blocks_plainly(  # type: ignore[no-untyped-def]
+    kind, node_start, edge_start, winner, loser, weight, offset, first, last, tolerance, most, alpha, steps, settled
+):
+    """The twin of ``newton_blocks``: the edges of a block at once."""
+    for block in range(first, last):
+        here, n = slice(edge_start[block], edge_start[block + 1]), int(node_start[block + 1] - node_start[block])
+        a, w, h = alpha[node_start[block] : node_start[block + 1]], weight[here], offset[here]
+        i, j = winner[here], loser[here]
+        for turn in range(most + 1):
+            gap = a[i] - a[j] - h
+            slope, bend = _derivatives(kind, gap)  # type: ignore[no-untyped-call]
+            slope, bend = w * slope, w * bend
+            b = np.bincount(j, slope, n) - np.bincount(i, slope, n)
+            term = w - slope if kind == SQUARED_HINGE else -slope
+            scale = np.bincount(i, term, n) + np.bincount(j, term, n)
+            settled[block] = done = bool((np.abs(b) <= tolerance * scale).all())
+            if done or turn == most:
+                break
+            place, held = np.arange(n), int(scale.argmax())
+            place[[0, held]] = place[[held, 0]]
+            W = np.zeros((n, n))
+            np.add.at(W, (np.maximum(place[i], place[j]), np.minimum(place[i], place[j])), bend)
+            x, b = np.empty(n), b[place]
+            _solve_plainly(n, W, b, np.empty(n), place, x)  # type: ignore[no-untyped-call]
+            x = x[place]
+            if not np.isfinite(x).all():
+                break
+            move = x[i] - x[j]
+            whole = kind == SQUARED_HINGE and turn > BLIND and turn % 2 == 1
+            a += (1.0 if whole else _length(kind, 0, len(w), w, gap, move)) * x
+            steps[block] = turn + 1
+
+
+@compiled(twin=_blocks_plainly)
 def newton_blocks(  # type: ignore[no-untyped-def]
     kind, node_start, edge_start, winner, loser, weight, offset, first, last, tolerance, most, alpha, steps, settled
 ):
@@ -200,7 +264,25 @@ def newton_blocks(  # type: ignore[no-untyped-def]
             steps[block] = turn + 1
 
 
-@compiled
+def _gains_plainly(logistic, start, gain, alpha, first, last, value, slope, terms):  # type: ignore[no-untyped-def]
+    """The twin of ``pairs_of_gains``: an item with all of its graph."""
+    for graph in range(first, last):
+        here = slice(start[graph], start[graph + 1])
+        g, a = gain[here], alpha[here]
+        value[graph] = 0.0
+        for j in range(len(g)):
+            d = a[j] - np.delete(a, j)
+            e = np.exp(-np.abs(d)) if logistic else np.exp(-d)
+            win, lose = e, 1.0 / e
+            if logistic:
+                win, lose = (np.where(d >= 0.0, *ends) / (1.0 + e) for ends in ((e, 1.0), (1.0, e)))
+            value[graph] += g[j] * (np.log1p(e) + np.maximum(-d, 0.0) if logistic else e).sum()
+            up, down = g[j] * win.sum(), (np.delete(g, j) * lose).sum()
+            slope[here.start + j] += down - up
+            terms[here.start + j] += down + up
+
+
+@compiled(twin=_gains_plainly)
 def pairs_of_gains(logistic, start, gain, alpha, first, last, value, slope, terms):  # type: ignore[no-untyped-def]
     """Fill value (graphs,) with Σ_{j≠l} g_j φ(α_j − α_l), slope (items,) with its derivative, and terms (items,).
 

@@ -19,6 +19,7 @@ import numpy as np
 from concordant.kernels.compiled import compiled
 from concordant.kernels.draws import ONE, S40, below, copy
 from concordant.kernels.paths import ascending, pack
+from concordant.kernels.plain_orders import best_slot, least, sorted_neighbours, tables
 
 
 @compiled
@@ -42,7 +43,7 @@ def topological(vertex_start, edge_start, target, entering, place):  # type: ign
                     heapq.heappush(free, target[e])
 
 
-@compiled
+@compiled(twin=tables)
 def _tables(c, m, edge_start, winner, loser, weight):  # type: ignore[no-untyped-def]
     """Σ_{w in S} d_vw for every v and every S of the first half of a component's nodes, then of the second; Σ d."""
     half = m // 2
@@ -62,7 +63,7 @@ def _tables(c, m, edge_start, winner, loser, weight):  # type: ignore[no-untyped
     return low, high, total
 
 
-@compiled
+@compiled(twin=least)
 def _least(m, low, high):  # type: ignore[no-untyped-def]
     """Least loss of every set of nodes that stands in front; shape (2^m,)."""
     half, mask = m // 2, (1 << (m // 2)) - 1
@@ -213,7 +214,7 @@ def _sort_neighbours(first, last, other, push, key):  # type: ignore[no-untyped-
         other[first + i], push[first + i] = held[order[i]], pushes[order[i]]
 
 
-@compiled
+@compiled(twin=sorted_neighbours)
 def _sorted_neighbours(v, start, other, push, key):  # type: ignore[no-untyped-def]
     """Sort the node's neighbours by key, in place: they nearly are, from the last time."""
     first, last = start[v], start[v + 1]
@@ -245,6 +246,19 @@ def _slot_key(slot, v, start, other, key):  # type: ignore[no-untyped-def]
     return middle if left < middle < right else np.nan
 
 
+@compiled(twin=best_slot)
+def _best_slot(v, first, last, other, push, key):  # type: ignore[no-untyped-def]
+    """The loss before the node where it stands, the least one, and the slot of that."""
+    cost, here, least, slot = 0.0, 0.0, 0.0, first
+    for e in range(first, last):
+        cost += push[e]
+        if key[other[e]] < key[v]:
+            here = cost
+        if cost < least and (e + 1 == last or key[other[e]] < key[other[e + 1]]):
+            least, slot = cost, e + 1
+    return here, least, slot
+
+
 @compiled
 def _renumber(key):  # type: ignore[no-untyped-def]
     order = ascending(key)
@@ -270,13 +284,7 @@ def _settle(start, other, push, key, queue, waiting, held, moved, level, work): 
             _sorted_neighbours(v, start, other, push, key)
             first, last = start[v], start[v + 1]
             work -= last - first + 4
-            cost, here, least, slot = 0.0, 0.0, 0.0, first
-            for e in range(first, last):
-                cost += push[e]
-                if key[other[e]] < key[v]:
-                    here = cost
-                if cost < least and (e + 1 == last or key[other[e]] < key[other[e + 1]]):
-                    least, slot = cost, e + 1
+            here, least, slot = _best_slot(v, first, last, other, push, key)
             if here - least <= level:
                 break
             new = _slot_key(slot, v, start, other, key)

@@ -11,7 +11,22 @@ from concordant.kernels.compiled import compiled, reordered
 MANY = 1e150
 
 
-@reordered
+def _gain_pairs_plainly(score, gain, start, first, last, gradient, curvature):  # type: ignore[no-untyped-def]
+    """The twin of ``gain_pairs``: an item with all that follow."""
+    for query in range(first, last):
+        here = slice(start[query], start[query + 1])
+        scores, gains, slopes, bends = score[here], gain[here], gradient[here], curvature[here]
+        for j in range(int((gains > 0.0).sum())):
+            p = scores[j + 1 :] / (scores[j] + scores[j + 1 :])
+            both = (gains[j] + gains[j + 1 :]) * p
+            pull, turn = gains[j + 1 :] - both, both * (1.0 - p)
+            slopes[j + 1 :] -= pull
+            bends[j + 1 :] += turn
+            slopes[j] += pull.sum()
+            bends[j] += turn.sum()
+
+
+@reordered(twin=_gain_pairs_plainly)
 def gain_pairs(score, gain, start, first, last, gradient, curvature):  # type: ignore[no-untyped-def]
     """Add the gradient of Σ_j g_j Σ_l≠j log(1 + exp(α_l − α_j)) of queries first … last, and its curvature's diagonal.
 
@@ -40,7 +55,16 @@ def gain_pairs(score, gain, start, first, last, gradient, curvature):  # type: i
             bends[j] += bend
 
 
-@reordered
+def _gain_losses_plainly(score, gain, start, first, last, value):  # type: ignore[no-untyped-def]
+    """The twin of ``gain_losses``."""
+    for query in range(first, last):
+        here = slice(start[query], start[query + 1])
+        scores, gains = score[here], gain[here]
+        own = range(int((gains > 0.0).sum()))
+        value[query] = sum(gains[j] * (np.log1p(scores / scores[j]).sum() - np.log(2.0)) for j in own)
+
+
+@reordered(twin=_gain_losses_plainly)
 def gain_losses(score, gain, start, first, last, value):  # type: ignore[no-untyped-def]
     """Set Σ_j g_j Σ_l≠j log(1 + exp(α_l − α_j)) of queries first … last; logarithms are taken of products."""
     for query in range(first, last):
@@ -69,7 +93,23 @@ def falling(score, start, first, last, order):  # type: ignore[no-untyped-def]
         order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
 
 
-@reordered
+def _lambda_pairs_plainly(score, gain, discount, share, start, first, last, top, gradient, curvature):  # type: ignore[no-untyped-def]  # fmt: skip
+    """The twin of ``lambda_pairs``: an item with all that follow."""
+    for query in range(first, last):
+        here = slice(start[query], start[query + 1])
+        scores, gains, slopes, bends = score[here], gain[here], gradient[here], curvature[here]
+        for j in range(min(top, len(scores)) if share[query] > 0.0 else 0):
+            apart = gains[j] - gains[j + 1 :]
+            p = scores[j + 1 :] / (scores[j] + scores[j + 1 :])
+            swap = apart * (discount[j] - discount[j + 1 : len(scores)]) * share[query]
+            pull, turn = swap * np.where(apart > 0.0, p, 1.0 - p), np.abs(swap) * p * (1.0 - p)
+            slopes[j + 1 :] += pull
+            bends[j + 1 :] += turn
+            slopes[j] -= pull.sum()
+            bends[j] += turn.sum()
+
+
+@reordered(twin=_lambda_pairs_plainly)
 def lambda_pairs(score, gain, discount, share, start, first, last, top, gradient, curvature):  # type: ignore[no-untyped-def]
     """Add Σ |ΔDCG| · share · log(1 + exp(α_low − α_high)) of queries first … last to gradient and curvature.
 

@@ -60,7 +60,70 @@ def _cycle(e, winner, loser, out_start, left, place, ahead_only, seen, mark, via
     return least, steps
 
 
-@compiled
+def _pack_plainly(out_start, winner, loser, weight, place, loss, level, work, rest):  # type: ignore[no-untyped-def]
+    """The twin of ``pack``: the nodes that an edge leads to are the bits of one number."""
+    m, tail, head = len(out_start) - 1, winner.tolist(), loser.tolist()
+    edge = {pair: e for e, pair in enumerate(zip(tail, head))}
+    degree, at = np.diff(out_start).tolist(), place.tolist()
+    span = place[winner] - place[loser]
+    up, urgency = np.flatnonzero(span > 0).tolist(), span[span > 0].astype(np.float64)
+    within = [0] * m  # the nodes up to each place
+    for v in range(m):
+        within[at[v]] = 1 << v
+    for p in range(1, m):
+        within[p] |= within[p - 1]
+    whole = [0] * m
+    for v, w, d in zip(tail, head, weight.tolist()):
+        whole[v] |= (1 << w) if d > level else 0
+    best = 0.0
+    rest[:] = weight
+    while work > 0 and loss - best > level:
+        left, alive, total = weight.tolist(), whole.copy(), 0.0
+        order = np.argsort(urgency, kind="stable").tolist()
+        for ahead_only in (True, False):
+            for i in order:
+                e = up[i]
+                goal, root = tail[e], head[e]
+                while left[e] > level and work > 0:
+                    seen, queue, via = 1 << root, [root], {}
+                    work -= 8
+                    for v in queue:
+                        if seen >> goal & 1:
+                            break
+                        work -= degree[v]
+                        new = alive[v] & ~seen
+                        if ahead_only:
+                            new &= within[at[goal]] & ~within[at[v]]
+                        seen |= new
+                        while new:
+                            low = new & -new
+                            w = low.bit_length() - 1
+                            via[w] = v
+                            queue.append(w)
+                            new ^= low
+                    if not seen >> goal & 1:
+                        break
+                    path, v = [e], goal
+                    while v != root:
+                        path.append(edge[via[v], v])
+                        v = via[v]
+                    taken = min(left[f] for f in path)
+                    for f in path:
+                        left[f] -= taken
+                        if left[f] <= level:
+                            alive[tail[f]] &= ~(1 << head[f])
+                    total += taken
+                    if taken == 0.0:
+                        break
+                if ahead_only and left[e] > level:
+                    urgency[i] -= m
+        if total > best:
+            best = total
+            rest[:] = left
+    return best
+
+
+@compiled(twin=_pack_plainly)
 def pack(out_start, winner, loser, weight, place, loss, level, work, rest):  # type: ignore[no-untyped-def]
     """The largest weight of cycles packed within the work; edges stand by winner.
 

@@ -7,9 +7,9 @@ complementary to it: α_i − α_j ≥ 1 + h_e where y_e < w_e, and ≤ 1 + h_e 
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from concordant.errors import ConcordantError
 from concordant.kernels.arrays import in_ranges, read_only
@@ -79,7 +79,9 @@ def by_linear_programme(pieces: Pieces, chosen: Flags) -> tuple[Floats, Floats]:
         low = np.concatenate((np.where(pinned, 0.0, -np.inf), np.zeros(number)))
         high = np.concatenate((np.where(pinned, 0.0, np.inf), np.full(number, np.inf)))
         want = -(1.0 + edges.offset[mine])
-        found = linprog(cost, A_ub=table, b_ub=want, bounds=np.column_stack((low, high)), method="highs-ds")
+        found = scipy.optimize.linprog(
+            cost, A_ub=table, b_ub=want, bounds=np.column_stack((low, high)), method="highs-ds"
+        )
         if found.status != 0:
             raise ConcordantError(f"the linear programme of the hinge loss was not solved: {found.message}")
         alpha[inside] = found.x[:nodes]

@@ -146,11 +146,18 @@ def side_words(layout: Layout) -> frozenset[str]:
 
 
 def check_comparisons(
-    columns: Columns, rows: Ints, layout: Layout, *, as_json: bool = False, elsewhere: frozenset[str] = frozenset()
+    columns: Columns,
+    rows: Ints,
+    layout: Layout,
+    *,
+    as_json: bool = False,
+    elsewhere: frozenset[str] = frozenset(),
+    numbered: bool = False,
 ) -> Checked:
     """Check distinct raw tuples of comparisons; ``columns`` holds the column of each role, ``rows`` how often each
     tuple occurs. Columns are taken out of ``columns`` as they are read, so that memory is given back. Where these are
-    but a part of a log, ``elsewhere`` holds the ``side_words`` that are labels of items in any part.
+    but a part of a log, ``elsewhere`` holds the ``side_words`` that are labels of items in any part. ``numbered``: the
+    place of each tuple is kept as the time of its judgments.
 
     Errors (InputError) that no single row can be blamed for: labels of two types, of another type, not UTF-8.
     """
@@ -182,6 +189,8 @@ def check_comparisons(
     arguments["covariates"] = _covariates(columns, verdict, layout, as_json)
     if "time" in columns:
         arguments["time"], arguments["dated"] = _times(columns.pop("time"), verdict, as_json)
+    if numbered:
+        arguments["time"] = np.arange(len(rows), dtype=np.float64)
     if isinstance(result, tuple):
         return _expand_wins(arguments, verdict, rows, count, ours, theirs, names, result)
     swap = None if sign is None or not (sign < 0).any() else sign < 0

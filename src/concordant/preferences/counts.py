@@ -126,11 +126,12 @@ def distinct_rows(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDA
     return values[first], code.astype(np.int64)
 
 
-def tally(key: Key, bits: int, count: Integers | None) -> tuple[Key, Integers]:
+def tally(key: Key, bits: int, count: Integers | None, *, runs: bool = False) -> tuple[Key, Integers]:
     """Return the distinct keys (of at most ``bits`` bits) in ascending order and the sum of the counts of each.
 
-    Without counts every row counts 1. ``key`` is overwritten. Three ways, the same answer: a table when few keys are
-    possible, an in-place sort of key and count packed into one integer when both fit, an argsort otherwise.
+    Without counts every row counts 1. ``key`` is overwritten. ``runs``: it is made of few ascending ones. Three ways,
+    the same answer: a table when few keys are possible, an in-place sort of key and count packed into one integer when
+    both fit, an argsort otherwise.
     """
     if len(key) == 0:
         return key, np.zeros(0, np.int64)
@@ -147,7 +148,7 @@ def tally(key: Key, bits: int, count: Integers | None) -> tuple[Key, Integers]:
         if count is not None:
             key <<= width
             key |= count
-        key.sort()
+        key.sort(kind="stable" if runs else None)
         amount = _low_bits(key, width, most) if count is not None else np.ones(len(key), np.int32)
         key >>= width
     else:

@@ -6,15 +6,16 @@ k-subset (AoS §4, (18)). A structure function is written once, for a batch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from concordant.errors import UsageError
-from concordant.preferences.counts import BITS, bit_width, distinct_rows, pack, tally
+from concordant.preferences.counts import BITS, bit_width, distinct_rows, narrow, pack, tally
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Grouped, OnNodes, Ragged, affordable, chosen_over
@@ -52,6 +53,8 @@ class Batch(Grouped, OnNodes):
     def whole(cls, prefs: Preferences, queries: NDArray[np.integer] | None = None) -> Batch:
         """One graph per query (codes; all when not given) with all its judgments."""
         codes = np.arange(len(prefs.queries)) if queries is None else np.asarray(queries)
+        if np.array_equal(codes, np.arange(len(prefs.queries))):
+            return _Every(prefs)
         held, judgment = prefs.groups.take(codes)
         return cls(prefs, codes.astype(np.int32), held.start, judgment, prefs.count[judgment].astype(np.int64))
 
@@ -100,6 +103,8 @@ class Batch(Grouped, OnNodes):
     @cached_property
     def judgments(self) -> NDArray[np.int64]:
         """Number of judgments of each graph."""
+        if self.kinds is not None:
+            return self.kinds.batch.judgments
         total = np.concatenate(([0], np.cumsum(self.multiplicity)))
         return np.asarray(np.diff(total[self.start]), np.int64)
 
@@ -110,7 +115,7 @@ class Batch(Grouped, OnNodes):
 
     @cached_property
     def _nodes(self) -> tuple[Ragged, NDArray[np.int64]]:
-        return self.prefs.member_groups.take(self.query)
+        return self._known.member_groups.take(self.query)
 
     @cached_property
     def node_start(self) -> Offsets:  # type: ignore[override]
@@ -120,7 +125,12 @@ class Batch(Grouped, OnNodes):
     @cached_property
     def item(self) -> Ints:
         """Item code of each node, ascending within a graph."""
-        return self.prefs.members[1][self._nodes[1]]
+        return self._known.members[1][self._nodes[1]]
+
+    @property
+    def _known(self) -> Preferences:
+        """Preferences with the same items in each query."""
+        return self.prefs if self.kinds is None else self.kinds.batch.prefs
 
     def node_of(self, graph: NDArray[np.integer], item: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the node of an item in a graph (the item must belong to the graph's query)."""
@@ -156,7 +166,108 @@ class Batch(Grouped, OnNodes):
     @cached_property
     def graphs(self) -> Graphs:
         """The pair table of each graph."""
-        return Graphs.of(self)
+        return Graphs.of(self if self.kinds is None else self.kinds.batch)
+
+    @cached_property
+    def kinds(self) -> Kinds | None:
+        """What is the same but for who made it, once; None where judgments are no plain comparisons with clusters."""
+        return Kinds.of(self, self.prefs) if isinstance(self.prefs, Comparisons) else None
+
+
+class _Every(Batch):
+    """All judgments of all queries; the long columns are made where somebody asks for them."""
+
+    def __init__(self, prefs: Preferences, **_: Any) -> None:  # ``replace`` names the columns, too
+        codes = np.arange(len(prefs.queries), dtype=np.int32)
+        vars(self).update(prefs=prefs, query=codes, start=prefs.start)
+
+    @cached_property
+    def judgment(self) -> NDArray[np.int64]:
+        return np.arange(self.prefs.distinct, dtype=np.int64)
+
+    @cached_property
+    def multiplicity(self) -> NDArray[np.int64]:
+        return self.prefs.count.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Comparisons that differ in nothing but their cluster, once, and how often each cluster made them.
+
+    What a leaderboard of 200 items asks of 10⁷ votes of 20,000 people: 40,000 kinds and one sparse matrix.
+
+    >>> votes = Preferences.from_comparisons(list("xxy"), list("yyx"), cluster=["a", "b", "b"])
+    >>> kinds = Batch.whole(votes).kinds
+    >>> kinds.batch.multiplicity.tolist(), kinds.who.toarray().tolist()
+    ([2, 1], [[1, 1], [0, 1]])
+    """
+
+    prefs: Comparisons
+    """Without clusters."""
+    batch: Batch
+    """The same graphs on the same nodes."""
+    who: csr_array
+    """Shape (kinds, units): how often each unit, a cluster of a graph, made it; integers."""
+    graph: NDArray[np.int64]
+    """The graph of each unit, ascending, then cluster."""
+
+    @classmethod
+    def of(cls, batch: Batch, prefs: Comparisons) -> Kinds | None:
+        """Find the kinds of a batch of whole queries; they are neighbours, as judgments stand in canonical order."""
+        plain = prefs.covariates is None and prefs.time is None and not prefs.weighted and not prefs.cluster_columns
+        every = isinstance(batch, _Every)
+        whole = every or (
+            bool((np.diff(batch.query) > 0).all()) and len(batch.judgment) == prefs.groups.sizes[batch.query].sum()
+        )
+        if prefs.cluster is None or prefs.clusters is None or not (plain and whole):
+            return None
+        held: Any = slice(None) if every else batch.judgment
+        times = prefs.count if every else batch.multiplicity
+        cluster, winner, loser = prefs.cluster[held], prefs.winner[held], prefs.loser[held]
+        tie = None if prefs.tie is None else prefs.tie[held]
+        begin = np.zeros(len(cluster), bool)
+        begin[batch.start[:-1][batch.groups.sizes > 0]] = True
+        for column in (winner, loser, *([] if tie is None else [tie])):
+            begin[1:] |= column[1:] != column[:-1]
+        first = np.flatnonzero(begin)
+        start, units = np.searchsorted(first, batch.start), len(prefs.clusters)
+        if len(batch) > 1:  # the clusters of each graph
+            unit = batch.graph * units + cluster
+            present, unit = np.unique(unit, return_inverse=True)
+            graph = present // units
+        else:
+            unit, graph = cluster, np.zeros(units, np.int64)
+        count = np.add.reduceat(times, first, dtype=np.int64) if len(first) else times.astype(np.int64)
+        sizes = np.zeros(len(prefs.queries), np.int64)
+        sizes[batch.query] = np.diff(start)
+        columns: dict[str, Any] = {
+            "winner": winner[first],
+            "loser": loser[first],
+            "tie": None if tie is None else tie[first],
+        }
+        columns |= {"start": Ragged.of_sizes(sizes).start, "count": narrow(count), "cluster": None, "clusters": None}
+        kinds = replace(prefs, **columns)
+        of_kinds = Batch(kinds, batch.query, start, np.arange(len(first)), count)
+        pointers = np.append(first, len(cluster))
+        who = csr_array((times, unit, pointers), shape=(len(first), len(graph)))
+        return cls(kinds, of_kinds, who, graph)
+
+    def signs(self, graphs: Graphs) -> csr_array:
+        """Shape (pairs, kinds): 1 where a kind is a win of the first of the pair, −1 of the second, nothing of ties."""
+        prefs, (winner, loser) = self.prefs, self.batch.sides(self.prefs)
+        pair, sign = graphs.pair_of(winner, loser), np.where(winner < loser, 1, -1).astype(self.who.dtype)
+        kind = np.arange(len(pair)) if prefs.tie is None else np.flatnonzero(~prefs.tie)
+        shape = (len(graphs.first), len(pair))
+        return csr_array((sign[kind], (pair[kind], kind)), shape=shape)
+
+    @cached_property
+    def units(self) -> NDArray[np.int64]:
+        """Number of units of each graph that made a judgment."""
+        if len(self.batch) > 1:
+            return np.bincount(self.graph, minlength=len(self.batch)).astype(np.int64)
+        if len(self.batch.prefs.queries) == 1:  # every label is used
+            return np.array([self.who.shape[1]])
+        return np.array([np.count_nonzero(np.bincount(self.who.indices, minlength=1))])
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import Setting, UsageError
+from concordant.kernels.compiled import compiles
 from concordant.preferences.labels import Labels
 from concordant.preferences.ragged import Ragged
 
@@ -218,7 +219,7 @@ def quick_draws(positions: int) -> dict[str, Method]:
 
     Whoever draws many positions some at a time calls this first with all of them.
     """
-    if positions >= COMPILED and not _QUICK:
+    if positions >= COMPILED and not _QUICK and compiles():
         from concordant.kernels import draws
 
         _QUICK.update({name: _filling(getattr(draws, name)) for name in _PLAIN})

@@ -361,7 +361,8 @@ def bootstrap(
         small = (size >= FAST_NODES[0]) & (size <= FAST_NODES[1])
         if of_lists:
             small = (size <= FAST_NODES[1]) & (batch.groups.sizes >= MANY_LISTS)
-        for graph in steps("graphs", np.flatnonzero(small)):
+        fast = np.flatnonzero(small)
+        for graph in steps("graphs", fast, costs=batch.groups.sizes[fast] + FAST_NODES[0]):
             own = slice(int(batch.node_start[graph]), int(batch.node_start[graph + 1]))
             values[:, own], unlimited[graph] = _together(
                 _one_graph(batch, int(graph)), point.value[own], refit, replicates, (seed, clustered), workers
@@ -517,7 +518,8 @@ def _one_by_one(
     width = len(part.judgment)
     step = int(np.clip((1 << 22) // max(width, 1), 1, replicates))
     kept: list[tuple[int, NDArray[np.int64]]] = [(0, np.zeros((0, len(own.member)), np.int64)) for own in atoms]
-    for begin in steps("bootstrap", range(0, replicates, step)):
+    begins = range(0, replicates, step)
+    for begin in steps("bootstrap", begins, costs=[min(step, replicates - begin) for begin in begins]):
         end = min(begin + step, replicates)
         times = np.empty((end - begin, width), np.int64)
         for graph, own in enumerate(atoms):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -43,6 +44,10 @@ ROUNDING = 1e-10
 """Share of the sum of absolute terms below which a variance is rounding, a safe distance above it."""
 NEGATIVE = 1e-9
 """Share of the largest variance beyond which a negative one is more than rounding: there is no covariance then."""
+VOTES = 1 << 20
+"""Judgments with clusters whose gradients are added at once."""
+DENSE = 0.1
+"""Share of entries that are not 0 from which a root is multiplied as a dense matrix."""
 LEAF = 12
 """Matrices up to this size are inverted by the library."""
 
@@ -84,6 +89,19 @@ class Meat:
     @classmethod
     def of(cls, batch: Batch, curvature: Curvature) -> Meat:
         """Add the gradients of each cluster's judgments; a judgment held c times counts as c draws."""
+        if vars(curvature).get("_meat", (None,))[0] is not batch:
+            vars(curvature)["_meat"] = batch, cls._of(batch, curvature)
+        found: Meat = vars(curvature)["_meat"][1]
+        return found
+
+    @classmethod
+    def _of(cls, batch: Batch, curvature: Curvature) -> Meat:
+        if curvature.by_kind and batch.kinds is not None:
+            kinds = batch.kinds
+            scale = np.sqrt(kinds.units / np.maximum(kinds.units - 1, 1))[kinds.graph]
+            root = _sums(csr_array(curvature.gradients(kinds.batch)), kinds.who)
+            root.data *= np.repeat(scale, np.diff(root.indptr))
+            return cls(root, kinds.units, clustered=True)
         gradients = csr_array(curvature.contributions)
         ways = batch.prefs.cluster_ways
         if not ways:
@@ -120,8 +138,29 @@ class Meat:
 
     def matrix(self) -> csr_array:
         """M, parameters by parameters."""
-        whole = csr_array(self.root.T @ self.root)
+        return self._matrix
+
+    @cached_property
+    def _matrix(self) -> csr_array:
+        rows, parameters = self.root.shape
+        if self.root.nnz > DENSE * rows * parameters:
+            dense = self.root.toarray()
+            whole = csr_array(dense.T @ dense)
+        else:
+            whole = csr_array(self.root.T @ self.root)
         return whole if self.minus is None else csr_array(whole - self.minus.T @ self.minus)
+
+
+def _sums(gradients: csr_array, who: csr_array) -> csr_array:
+    """whoᵀ gradients, units by parameters; where that is small beside who, some votes at a time, which takes less."""
+    parameters, units = gradients.shape[1], who.shape[1]
+    if parameters * units > who.nnz:
+        return csr_array((csr_array(gradients.T) @ who).T)
+    found = np.zeros((parameters, units))
+    for some in Ragged.runs(who.indptr[1:] // VOTES).slices:
+        found += (csr_array(gradients[some].T) @ who[some]).toarray()
+    columns = np.tile(np.arange(parameters, dtype=np.int32), units)
+    return csr_array((found.T.ravel(), columns, np.arange(units + 1) * parameters), shape=(units, parameters))
 
 
 def _gathered(batch: Batch, ways: Sequence[NDArray[np.int32]]) -> tuple[csr_array, Indices]:

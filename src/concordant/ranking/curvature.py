@@ -34,14 +34,16 @@ class Curvature:
     the weighted Laplacian Σ n p(1 − p)."""
     prior: float
     """Precision to add on the nodes' diagonal."""
-    gradients: Callable[[], csr_array]
-    """Computes ``contributions``, which only the sandwich needs."""
+    gradients: Callable[..., csr_array]
+    """Computes ``contributions``, which only the sandwich needs; where ``by_kind`` also those of the batch it is given,
+    such as that of the kinds of judgments."""
     log_likelihood: Callable[[], float]
     """Computes the log-likelihood at the fit, all graphs together, without the prior."""
     extra_owner: Ints
     """Graph of each extra parameter."""
     extra_name: tuple[str, ...] = ()
     """Its name, as in ``Scores.coefficients``."""
+    by_kind: bool = False
 
     @cached_property
     def contributions(self) -> csr_array:
@@ -93,10 +95,11 @@ def bradley_terry_curvature(batch: Batch, scores: Scores) -> Curvature:
     return Curvature(
         _hessian(graphs, scores, names, place),
         float(scores.options.get("prior", 0.0)),
-        partial(_contributions, batch, scores, names, place, graphs.nodes + len(owner)),
+        lambda of=batch: _contributions(of, scores, names, place, graphs.nodes + len(owner)),
         partial(_log_likelihood, graphs, scores, names),
         owner,
         extra_name,
+        by_kind=True,
     )
 
 

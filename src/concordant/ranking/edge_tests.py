@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import betainc, betaincinv, ndtr, ndtri
 
-from concordant.preferences.counts import bit_width
-from concordant.preferences.graphs import Batch
+from concordant.preferences.counts import bit_width, tally
+from concordant.preferences.graphs import Batch, Graphs, Kinds
 from concordant.preferences.preferences import Comparisons, Lists
 from concordant.preferences.ragged import Ragged
 
@@ -29,6 +30,8 @@ Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 BETS = 2.0 ** (-np.arange(16) / 2)
 """Shares λ that are bet, all with the same weight."""
+BLOCK = 1 << 21
+"""Votes of clusters whose nets are held at once."""
 SAME = 1e-9
 """Relative size of what is rounding between equal tail probabilities or strengths."""
 
@@ -120,6 +123,8 @@ def sides_taken(up: Floats, down: Floats) -> tuple[Whole, Whole, Whole]:
 
 def _draws(batch: Batch) -> tuple[Whole, Floats, Floats]:
     """(pair, net strength for first ≻ second, how many draws) of the draws that take a side."""
+    if batch.kinds is not None:
+        return _nets(batch.graphs, batch.kinds)
     graphs, edges, prefs = batch.graphs, batch.edges, batch.prefs
     pair = graphs.pair_of(edges.winner, edges.loser)
     net = np.where(edges.tie, 0.0, np.where(edges.winner > edges.loser, -edges.strength, edges.strength))
@@ -137,6 +142,22 @@ def _draws(batch: Batch) -> tuple[Whole, Floats, Floats]:
     weight = np.bincount(place, np.abs(net) * times, len(cells))
     kept = np.abs(total) > SAME * weight
     return (cells[kept] >> width).astype(np.int64), total[kept], np.ones(int(kept.sum()))
+
+
+def _nets(graphs: Graphs, kinds: Kinds) -> tuple[Whole, Floats, Floats]:
+    """The same where clusters made plain comparisons: how many of them have each net number of votes for a pair."""
+    signs = kinds.signs(graphs)
+    entries = np.cumsum(abs(signs) @ np.diff(kinds.who.indptr))
+    found = [(np.zeros(0, np.int64),) * 3]
+    for rows in Ragged.runs(entries // BLOCK).slices:
+        net = csr_array(signs[rows] @ kinds.who)
+        most = int(np.abs(net.data).max(initial=0))
+        width, pairs = 2 * most + 1, Ragged(net.indptr.astype(np.int64))
+        key, times = tally(pairs.owner * width + net.data + most, bit_width(len(pairs) * width), None)
+        found.append((key // width + rows.start, key % width - most, times.astype(np.int64)))
+    pair, value, times = (np.concatenate(column) for column in zip(*found, strict=True))
+    kept = value != 0
+    return pair[kept], value[kept].astype(np.float64), times[kept].astype(np.float64)
 
 
 def _sums(pair: Whole, times: Floats, value: Floats, pairs: int) -> Floats:

@@ -23,7 +23,7 @@ from concordant.ranking.covariance import quasi_errors
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.few_judgments import exact_ends
 from concordant.ranking.names import INTERVALS as METHODS
-from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends
+from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends, share_of
 from concordant.ranking.scores import Scores
 from concordant.ranking.separated import Separated
 from concordant.ranking.standard_errors import Intervals, default_method, score_intervals, wilson
@@ -88,6 +88,12 @@ def refuse_idle_wishes(member: Structure, wanted: IntervalOptions) -> None:
     instead = "no interval is asked for" if wanted.method == "none" else f"{member.name} has its intervals {how}"
     why = f"only the bootstrap draws replicates, and {instead}"
     refuse_idle(given, {"replicates": usual.replicates}, why, "leave it out, or ask for the interval bootstrap")
+
+
+def drawn_parts(sizes: NDArray[np.int64], wanted: IntervalOptions) -> dict[str, float | None]:
+    """Return what takes time where intervals are drawn: the bootstrap, and the ranks of its replicates."""
+    seconds = 1e-9 * wanted.replicates * float((sizes.astype(np.float64) ** 2).sum())
+    return {"bootstrap": None, "rank intervals": seconds}
 
 
 def bounds(
@@ -224,6 +230,7 @@ def suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[In
     work = len(batch.judgment)
     if isinstance(prefs, Lists):
         work = int(prefs.lists.sizes[batch.judgment].sum())
+    work = int(work * share_of(batch))
     if work * member.dearness * FEWEST > DEAR:
         text = f"no intervals: {FEWEST} bootstrap replicates of {{entries:,}} entries take long; ask for {{ask}}"
         return replace(wanted, method="none"), (Note("no intervals", text, entries=work, ask=ask),)

@@ -432,6 +432,10 @@ def two_items(graphs: Graphs, pairs: slice) -> csr_array:
 
 def _by_signs(batch: Batch, fitted: FittedPairs, graph: int, seed: int) -> float:
     """The p-value of one graph whose judgments depend on each other within units."""
+    if batch.kinds is not None:  # a residual is of three kinds at most
+        votes = batch.kinds.who.indptr[batch.kinds.batch.start[graph : graph + 2]]
+        if (votes[1] - votes[0]) // 3 > SIGNED // FIRST:
+            return np.nan
     residual, own, draws = unit_residuals(batch, fitted, graph)
     pairs, _ = fitted.part(graph)
     design, joined = Design.of(fitted, graph), two_items(fitted.graphs, pairs)

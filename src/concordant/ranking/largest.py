@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.kernels.compiled import compiles
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -36,7 +38,7 @@ def largest(draws: Floats, weight: Floats, group: Ints) -> Floats:
     out = np.zeros(count)
     if items < 2 or not weight.any():
         return out
-    if count * items**2 > LOOKED_AT:
+    if count * items**2 > LOOKED_AT and compiles():
         return _by_rows(draws, weight, 0.0, Held.of(count))
     both = np.maximum(weight, weight.T)
     some = np.flatnonzero(both.any(axis=0))
@@ -81,7 +83,7 @@ def critical(draws: Floats, weight: Floats, group: Ints, level: float, held: Hel
 
     ``held``: of an earlier call with these draws and all these pairs (others may have lost their weight since).
     """
-    if draws.size * draws.shape[1] <= LOOKED_AT:
+    if draws.size * draws.shape[1] <= LOOKED_AT or not compiles():
         return float(quantile(largest(draws, weight, group), level))
     held = Held.of(len(draws)) if held is None else held
     floor = float(quantile(_by_rows(draws, weight, np.inf, held), level))

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import Idle, UsageError, whole_number
+from concordant.errors import Idle, UsageError, counted, whole_number
+from concordant.memory import at_once, needs
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counts import read_only
 from concordant.preferences.frames import as_pandas, as_polars
@@ -20,17 +21,17 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note, added_up
 from concordant.preferences.pooling import scattered_notes
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
-from concordant.progress import stage
+from concordant.progress import stage, steps
 from concordant.ranking.answers import Answers
 from concordant.ranking.contrasts import Gauge, firm, held_at
 from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.empirical_bayes import chosen_prior
 from concordant.ranking.flags import LABELS, flags_of, undecided
 from concordant.ranking.graded_fit import graded_lack_of_fit
-from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
+from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, drawn_parts, refuse_idle_wishes
 from concordant.ranking.joint import Fitted
 from concordant.ranking.lack_of_fit import (
     NOISE,
@@ -39,7 +40,7 @@ from concordant.ranking.lack_of_fit import (
     lack_of_fit,
     misfit_notes,
 )
-from concordant.ranking.rank_intervals import among_others, anywhere, places
+from concordant.ranking.rank_intervals import AT_ONCE, among_others, anywhere, places
 from concordant.ranking.ranked_lists import touches
 from concordant.ranking.residuals import standardised
 from concordant.ranking.scores import Scores
@@ -50,8 +51,12 @@ from concordant.ranking.structures import structure as find_structure
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-BLOCK = 2_000_000
-"""Judgments (or pairs of a list) that are worked on at a time; bounds the memory, does not change the result."""
+BLOCK = AT_ONCE
+"""Judgments (or pairs of a list) that are worked on at a time; bounds the memory, changes no more than last bits."""
+BYTES, BYTES_OF_PAIR, BYTES_OF_ROW = 205, 138, 300
+"""What a judgment, a pair of a list, and a row of the ranking take while they are worked on."""
+PARTS = {"scores": None, "intervals": None}
+"""What takes time of a block; how long is not known beforehand."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -283,9 +288,18 @@ def rank(
     used: Mapping[str, Any] = {}
     done = 0
     blocks = list(_blocks(prefs))
-    with stage("ranking queries", len(prefs.queries) if len(blocks) > 1 else None) as advance:
-        for codes in blocks:
-            batch = Batch.whole(prefs, codes)
+    most = max((float(prefs.work[codes].sum()) for codes in blocks), default=0.0)
+    rows = int(prefs.member_groups.sizes.sum())
+    what = f"{most:,.0f} {'pairs' if isinstance(prefs, Lists) else 'distinct judgments'} at a time"
+    needs(
+        _each(prefs) * most + BYTES_OF_ROW * rows,
+        what + (f", {counted(rows, 'rows')} of the ranking" if rows > most else ""),
+    )
+    for codes in steps("ranking queries", blocks, costs=[float(prefs.work[codes].sum()) for codes in blocks]):
+        batch = Batch.whole(prefs, codes)
+        with stage(
+            "ranking queries" if len(blocks) == 1 else "", parts=PARTS | {"fit of the model": 0.1 + 3e-4 * len(codes)}
+        ):
             with stage("scores"):
                 scores = member.function(batch, **options)
             linked = member.links(batch, options.get("ties"))
@@ -296,16 +310,15 @@ def rank(
                 without.append(codes if at is None else codes[batch.node_groups.sums(at) == 0])
             judgments = touches(batch)
             few = linked.compared & (judgments < least)
-            with stage("intervals"):
+            with stage("intervals", parts=drawn_parts(batch.sizes, wanted)):
                 limits = bounds(batch, scores, member, linked, wanted, options, gauge, ~few)
             limits, apart = _apart(batch, linked, limits, few, member)
             used = scores.options
             part = _part(batch, scores, linked, limits, judgments, apart, across_components)
             parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
-            done += len(codes)
-            advance(len(codes))
-            if progress is not None:
-                progress(done, len(prefs.queries))
+        done += len(codes)
+        if progress is not None:
+            progress(done, len(prefs.queries))
     if zero is not None:
         parts[0] = replace(parts[0], notes=(*parts[0].notes, *_elsewhere(prefs, zero, np.concatenate(without))))
     return _joined(prefs, structure, parts, Fitted(prefs, options, used, wanted, zero, least), said)
@@ -354,9 +367,14 @@ def _elsewhere(prefs: Preferences, zero: int, without: NDArray[np.int64]) -> tup
     )
 
 
+def _each(prefs: Preferences) -> int:
+    return BYTES_OF_PAIR if isinstance(prefs, Lists) else BYTES
+
+
 def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
     """Query codes, some at a time, so that memory stays bounded."""
-    for block in Ragged.runs((np.cumsum(prefs.work) / BLOCK).astype(np.int64)).slices:
+    most = at_once(BLOCK, _each(prefs))
+    for block in Ragged.runs((np.cumsum(prefs.work) / most).astype(np.int64)).slices:
         yield np.arange(block.start, block.stop)
 
 
@@ -557,7 +575,7 @@ def _population(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Note, ...]:
     if not prefs.cluster_ways or not any(part.interval == "sandwich" for part in parts):
         return ()
     names = prefs.cluster_columns or ("cluster",)
-    numbers = [len(np.unique(way)) for way in prefs.cluster_ways]
+    numbers = [len(np.unique(codes)) for codes in prefs.cluster_codes]  # every label is used
     which = " and ".join(f"the same {name} ({number:,})" for name, number in zip(names, numbers, strict=True))
     text = "intervals allow for judgments of {which} being alike: they hold for new ones like these"
     freedom = min(numbers) - 1

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from concordant.errors import UsageError
+from concordant.memory import limit
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.sampling import whole_seed
@@ -57,6 +58,18 @@ class RankIntervals:
     how: str
 
 
+AT_ONCE = 2_000_000
+"""Judgments (or pairs of a list) of which it is decided together what is drawn."""
+
+
+def share_of(batch: Batch) -> float:
+    """Return how many times as many judgments are decided on together: a bound of memory makes batches smaller."""
+    if limit() is None:
+        return 1.0
+    work = batch.prefs.work
+    return max(float(min(AT_ONCE, work.sum()) / max(work[batch.query].sum(), 1)), 1.0)
+
+
 def rank_intervals(
     batch: Batch,
     scores: Scores,
@@ -86,7 +99,7 @@ def rank_intervals(
         batch, scores, gauge, intervals.standard_error, certain, level=level, freedom=freedom
     )
     chosen = np.flatnonzero((size <= PAIRWISE) & (size > 1))
-    drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS <= WORK
+    drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS * share_of(batch) <= WORK
     meat = Meat.of(batch, curvature) if intervals.method == "sandwich" else None
     units = Units.of(batch, curvature, gauge)
     part = np.flatnonzero(np.isin(units.graph, chosen) & ~far_units(units, curvature))

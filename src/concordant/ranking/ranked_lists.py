@@ -296,6 +296,7 @@ def touches(batch: Batch) -> NDArray[np.int64]:
         return exact_bincount(node, lists.spread(batch.multiplicity), nodes)
     if not isinstance(prefs, Comparisons):
         return np.zeros(nodes, np.int64)
+    batch, prefs = (batch, prefs) if batch.kinds is None else (batch.kinds.batch, batch.kinds.prefs)
     won, lost = (exact_bincount(side, batch.multiplicity, nodes) for side in batch.sides(prefs))
     return won + lost
 

@@ -307,7 +307,7 @@ def _of_firm(curvature: Curvature, firm: Flags) -> Curvature:
     only = diags_array(own := np.append(firm, np.ones(len(curvature.extra_owner), bool)).astype(float))
     typical = float(np.median(curvature.hessian.diagonal()[: len(firm)][firm])) if firm.any() else 1.0
     hessian = csr_array(only @ curvature.hessian @ only + diags_array((1.0 - own) * (typical or 1.0)))
-    return replace(curvature, hessian=hessian, gradients=lambda: csr_array(curvature.contributions @ only))
+    return replace(curvature, hessian=hessian, gradients=lambda *of: csr_array(curvature.gradients(*of) @ only))
 
 
 def _by_node(choices: Choices, nodes: int) -> csr_array:

@@ -22,12 +22,15 @@ any device, in float32 and float64, without a Python loop over queries.
 from __future__ import annotations
 
 try:
+    import sklearn as _sklearn  # noqa: F401
     import torch as _torch  # noqa: F401  (absolute: the library, not this package)
 except ModuleNotFoundError as missing:
-    if missing.name != "torch":
+    packages = {"sklearn": "scikit-learn", "torch": "PyTorch"}
+    if missing.name not in packages:
         raise
     raise ModuleNotFoundError(
-        'concordant.torch needs PyTorch, which is not installed: pip install "concordant[torch]"', name="torch"
+        f'concordant.torch needs {packages[missing.name]}, which is not installed: pip install "concordant[torch]"',
+        name=missing.name,
     ) from None
 
 from concordant.torch.abstention import BoundedReluScorer, fit_pairs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from concordant.apps.commands.options import AuditOptions
 from concordant.apps.commands.output import check_output, plain, print_csv, show_table, write, write_json, write_text
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
-from concordant.apps.commands.saying import one_line, say
+from concordant.apps.commands.saying import one_line, patient, say
 from concordant.auditing.audit import asked_for, audited
 from concordant.auditing.findings import Audit
 from concordant.auditing.settings import AuditSettings
@@ -170,13 +171,15 @@ def audit(options: AuditOptions) -> None:
         tell([f"skipped: {reading.report()}"])
     options.say_notes(reading.notes)
     prefs = reading.preferences
-    with Progress(quiet, "auditing"):
+    with Progress(quiet, "auditing", {"auditing queries": None}):
         asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}
         asked |= {"structure_options": click_options(options) or None}
         fragile = _fragility(prefs, options) if options.fragility else None
         if fragile and not options.replicates:
             asked["top"] = None  # it says how many are asked about below
-        found = audited(prefs, AuditSettings(**asked))
+        with patient() if options.keep_partial else nullcontext():
+            found = audited(prefs, AuditSettings(**asked), keep=options.keep_partial)
+            cut = "incomplete" in found.settings
     if output is not None:
         if output.lower().endswith(".json"):
             more = {} if fragile is None else {"fragility": fragile.to_dict()}
@@ -200,6 +203,8 @@ def audit(options: AuditOptions) -> None:
             else:
                 say("summary", line)
     options.say_notes([*found.notes, *(fragile.notes if fragile else ())])
+    if cut:
+        raise KeyboardInterrupt
 
 
 def _fragility(prefs: Preferences, options: AuditOptions) -> Fragility:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group
@@ -39,14 +40,19 @@ def drawn() -> Iterator[tuple[Callable[[tuple[Stage, ...]], object], float]]:
             for what, one in rows_of(stages)[-1:]:
                 if time.monotonic() - shown.get("last", 0.0) >= DUMB_PAUSE:
                     shown["last"] = time.monotonic()
-                    console.print(line_of(what, one, max(console.width, NARROW) - 1, utf, bar=False))
+                    left = stages[0].remaining
+                    console.print(line_of(what, one, max(console.width, NARROW) - 1, utf, bar=False, left=left))
 
         yield lines, PAUSE
         return
     live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, vertical_overflow="crop")
 
     def bars(stages: tuple[Stage, ...]) -> None:
-        found = [line_of(what, one, console.width - 1, utf) for what, one in rows_of(stages)]
+        left = [stages[0].remaining] if stages else []  # of all that is to be done: it stands in the first line
+        found = [
+            line_of(what, one, console.width - 1, utf, left=left.pop() if left else False)
+            for what, one in rows_of(stages)
+        ]
         live.update(Group(*found), refresh=True)
 
     with at_the_end(lambda: console.file.write("\r\x1b[K\x1b[?25h")), live:
@@ -67,16 +73,20 @@ def rows_of(stages: tuple[Stage, ...]) -> list[tuple[str, Stage]]:
     return rows[:1] + rows[1:][1 - ROWS :]
 
 
-def line_of(what: str, one: Stage, width: int, utf: bool = True, *, bar: bool = True) -> Text:
-    """Return one line of at most ``width`` columns; words give way to numbers.
+def line_of(
+    what: str, one: Stage, width: int, utf: bool = True, *, bar: bool = True, left: float | Literal[False] | None = None
+) -> Text:
+    """Return one line of at most ``width`` columns; words give way to numbers. ``left``: False, it stands elsewhere.
 
     >>> print(line_of("counting rows", Stage("", None, None), 40))
     counting rows                0:00, – left
     """
     unknown, cut, full, empty = ("–", "…", "━", "─") if utf else ("-", "~", "#", "-")
-    share, left = one.share, one.remaining
+    share = one.share
     percent = "" if share is None else f"{int(100 * share):>3}%"
-    times = f"{clock(one.seconds)}, {unknown if left is None else clock(left)} left"
+    times = clock(one.seconds)
+    if left is not False:
+        times += f", {unknown if left is None else clock(left)} left"
     tail = "  ".join(part for part in (percent, times if width >= NARROW else "") if part)
     line = Text(no_wrap=True, overflow="crop")
     bar = bar and share is not None and width >= WIDE

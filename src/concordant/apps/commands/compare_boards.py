@@ -120,7 +120,10 @@ Board = tuple[Ranking, list[str]]
 def _logs(options: CompareOptions) -> tuple[Board, Board]:
     if options.against is not None:
         if options.as_of is None:
-            raise UsageError(f"--with {options.against} is compared with another day; name it (--as-of)")
+            raise UsageError(
+                f"--with {options.against}: a day of the log, beside another one (--as-of); two logs, or rankings, are "
+                "both named without it"
+            )
         return board_of(options), board_of(options, as_of=options.against)
     return board_of(options), board_of(options, log=options.new)
 

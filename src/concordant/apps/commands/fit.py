@@ -57,6 +57,7 @@ from concordant.learning.rankers.target import Target
 from concordant.losses.pair_losses import pair_loss
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.counted import refuse_crossed
+from concordant.preferences.notes import Note
 from concordant.progress import stage
 from concordant.ranking.structures import structure
 from concordant.record import add
@@ -97,7 +98,7 @@ def fit(options: FitOptions) -> None:
         told += [f"note: {note}" for note in said_of_names(source, features.names, options)]
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
-    with Progress(quiet, "learning"):
+    with Progress(quiet, "learning", {"aggregating": None}):
         if several and isinstance(features, Features) and features.query is not None:
             ranker = _best(features, judged, options)
         else:
@@ -135,7 +136,11 @@ def _best(features: Features, labels: Any, options: FitOptions) -> Any:
     sparse = not isinstance(features.X, np.ndarray)
     gaps = bool(np.isnan(features.X.data if sparse else features.X).any())
     tried = family(options.target, options.seed, missing=options.missing, gaps=gaps, sparse=sparse, **shared)
-    return best_of(tried, features, labels, seed=options.seed)
+    found = best_of(tried, features, labels, seed=options.seed)
+    if not sparse and not any("trees" in name for name in tried):
+        told = "boosted trees were not tried: no package for them is installed (pip install 'concordant[boosted]')"
+        found.status_["notes"] = [*found.status_["notes"], Note("no trees", told)]
+    return found
 
 
 def _settle(options: FitOptions, graded: bool) -> None:

@@ -29,6 +29,7 @@ from concordant.apps.commands.run_record import check_summary, said_of
 from concordant.apps.commands.saying import say
 from concordant.apps.commands.settings import settings_of
 from concordant.errors import ConcordantError, Idle, Setting
+from concordant.memory import bounded
 from concordant.preferences.notes import Note
 from concordant.record import running
 
@@ -158,6 +159,13 @@ class Options:
     def gave(self, *names: str) -> bool:
         """Whether one of these options was given."""
         return not self._way.given.isdisjoint(names)
+
+    def within_memory(self, work: Callable[[Self], object]) -> None:
+        """Do the work in the memory that this process may hold, where it was said; on Spark others hold it."""
+        known = vars(self)
+        size = None if known.get("engine") == "spark" or known.get("master") else known.get("memory_limit")
+        with bounded(size, lambda text: self.say("note", text)):
+            work(self)
 
     def say(self, event: str, message: str, **more: Any) -> None:
         """Say a line on stderr, unless --quiet."""

@@ -10,6 +10,7 @@ from concordant.apps.commands.store_options import IngestOptions
 from concordant.errors import UsageError, counted, few
 from concordant.io.ingest import Store
 from concordant.io.intake import Taken
+from concordant.io.layouts import SECONDS
 from concordant.record import nothing_new
 
 MANY = 1_000_000
@@ -28,7 +29,8 @@ def ingest(options: IngestOptions) -> None:
         raise UsageError(f"--batch {options.batch} names one batch, and {len(logs):,} logs are given")
     for number, log in enumerate(logs, 1):
         place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
-        with Progress(options.quiet, f"taking in {log}{place}"):
+        parts = dict.fromkeys(("counting rows", *SECONDS)) if number == len(logs) else None
+        with Progress(options.quiet, f"taking in {log}{place}", parts):
             taken = store.ingest(log, **reading)
         facts = {name: value for name, value in asdict(taken).items() if name not in ("notes", "facts")}
         for line in said(taken):

@@ -33,7 +33,7 @@ from concordant.apps.spark import learning, metrics, ranking, scoring
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
-from concordant.errors import InputError, UsageError
+from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.engines.spark_session import session, without_pandas_warning
 from concordant.io.log.formats import Log, locate
 from concordant.io.store.catalogue import is_store
@@ -60,8 +60,9 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             if not judged.by_query:
                 return False
             check_grades(options, judged.checks.layout.roles, judged.name)
-            if options.pool is None and judged.few_each():
-                return False  # perhaps no rankings at all: what reads on one machine settles it
+            asking = options.pool is None  # perhaps no rankings at all: what reads on one machine settles it
+            if asking and output is not None and is_folder(output) and judged.few_each():
+                return False
             judged = judged.sized(look=False)  # a look at each query costs more than what it saves from
             skipped = judged.rejects() if "skip" in (options.on_error, options.clicks) else ()
         if refused := judged.checks.stopping(skipped):
@@ -74,6 +75,12 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
                 board, number, notes = _ranked(judged, options.structure or "bradley-terry", asked, output)
             except TooLarge:
                 board, number, notes = _ranked(judged.sized(), options.structure or "bradley-terry", asked, output)
+            except ConcordantError:
+                if asking and judged.few_each():
+                    return False
+                raise
+        if asking and board is not None and judged.compared and ranking.few_each(board):
+            return False
         if number == 0:
             raise InputError(f"{judged.name}: no judgment is left")
         for line in said:

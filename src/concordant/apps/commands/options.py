@@ -278,6 +278,7 @@ class AuditOptions(TableOptions, ClusteredLog, ClickOptions, AuditSettings):
         "-o",
     )
     edges: str | None = option("F", "Write every net preference and how sure its direction is to F.")
+    keep_partial: bool = flag("Interrupted (Ctrl-C, SIGTERM), write what is done, marked as incomplete.")
     seed: int = option(None, SEED, default=0)
     rows: int = option(None, "Queries in the table on a terminal.", default=20, type=ONE)
 
@@ -593,6 +594,6 @@ def command_of(name: str) -> click.Command:
     file, *_, function = [*name.split(), *name.split()]
 
     def run(options: Any) -> None:
-        getattr(importlib.import_module(f"concordant.apps.commands.{file}"), function)(options)
+        options.within_memory(getattr(importlib.import_module(f"concordant.apps.commands.{file}"), function))
 
     return command(name, OPTIONS[name], run, RULES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -31,11 +31,12 @@ class Progress:
     """What is being done and how far it is, as ``concordant.progress`` hears of it, from two seconds on.
 
     ``with Progress(quiet, "what is done") as step``: ``step(done, total)``, where the command itself knows how far it
-    is; None where nobody looks.
+    is; None where nobody looks. ``parts``: the stages inside it that take time, each with its usual seconds (None: not
+    known), where hardly anything follows them: without them nothing is said of the time that is left.
     """
 
-    def __init__(self, quiet: bool, what: str) -> None:
-        self.what = one_line(what)
+    def __init__(self, quiet: bool, what: str, parts: Mapping[str, float | None] | None = None) -> None:
+        self.what, self._parts = one_line(what), parts
         self.shown = not quiet and (as_json() or (sys.stderr is not None and sys.stderr.isatty()))
         self._ended = threading.Event()
         self._inside = ExitStack()
@@ -44,7 +45,7 @@ class Progress:
         if not self.shown:
             return None
         heard = self._inside.enter_context(listen(lambda _: None))
-        whole = self._inside.enter_context(stage(self.what))
+        whole = self._inside.enter_context(stage(self.what, parts=self._parts))
         watching = threading.Thread(target=self._watch, args=[heard], name="progress", daemon=True)
         self._inside.callback(watching.join)
         self._inside.callback(self._ended.set)
@@ -65,9 +66,14 @@ class Progress:
                     return
 
 
+def time_left(stages: tuple[Stage, ...]) -> float | None:
+    """Return the seconds until the command is done; None where that cannot be said."""
+    return stages[0].remaining if stages else None
+
+
 def _seen(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Leave out what has just begun and may be over in a moment."""
-    return tuple([one for place, one in enumerate(stages) if place == 0 or one.seconds >= BRIEF])
+    """Leave out what has just begun and may be over in a moment, and what has no name."""
+    return tuple([one for place, one in enumerate(stages) if place == 0 or (one.seconds >= BRIEF and one.what)])
 
 
 @contextmanager
@@ -93,17 +99,25 @@ def _lines() -> Iterator[tuple[Show, float]]:
         known = [one for one in stages if one.total is not None]
         at = known[-1] if known else stages[-1]
         inside = [_facts(one) for one in stages]
-        say("progress", ": ".join(one.what for one in stages), **_facts(at) | {"stages": inside})
+        say(
+            "progress",
+            ": ".join(one.what for one in stages),
+            **_facts(at) | {"remaining": _said(stages[0]), "stages": inside},
+        )
 
     yield show, EVERY / 4
 
 
 def _facts(one: Stage) -> dict[str, Any]:
-    left = one.remaining
     return {
         "what": one.what,
         "done": None if one.total is None else round(one.done, 3),
         "total": one.total,
         "seconds": round(one.seconds, 3),
-        "remaining": None if left is None else round(left, 1),
+        "remaining": _said(one),
     }
+
+
+def _said(one: Stage) -> float | None:
+    left = one.remaining
+    return None if left is None else round(left, 1)

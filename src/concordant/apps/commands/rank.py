@@ -44,6 +44,8 @@ from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
 
+ROW = 2.5e-6
+"""Seconds to write a row of a ranking, on a usual machine."""
 REMEMBERS = (".parquet", ".arrow", ".feather")
 """Endings of tables that have room for what the ranking rests on."""
 
@@ -190,7 +192,8 @@ def board_of(
     if options.moving:
         board = _moving(options, prefs)
     else:
-        with Progress(quiet, "ranking"):
+        rows = float(prefs.member_groups.sizes.sum())
+        with Progress(quiet, "ranking", {"ranking queries": None, "writing": ROW * rows}):
             board = ranking.rank(prefs, name, **how)
     return replace(board, rests=resting), told
 
@@ -206,7 +209,7 @@ def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
     prior = None if options.prior == "auto" else options.prior  # which it is by default
     given: dict[str, Any] = {"prior": prior, "drift": options.drift, "ties": options.ties}
     known = {name: value for name, value in given.items() if value is not None}
-    with Progress(options.quiet, "ranking over time"):
+    with Progress(options.quiet, "ranking over time", {"abilities over time": None}):
         found = rank_over_time(prefs, level=options.level, **known)
         board = found.at(options.at, min_judgments=options.min_judgments)
         if options.statistics:

@@ -31,6 +31,7 @@ from concordant.io.store.catalogue import is_store
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_features
 from concordant.learning.features.streamed import FORMATS, FeatureFile
+from concordant.memory import needs
 from concordant.preferences.labels import Labels
 from concordant.preferences.layouts import plain
 from concordant.preferences.notes import Note
@@ -189,6 +190,10 @@ def matched_as_written(ours: Labels) -> str:
     return f"{inside} in the log and {outside} in the features, matched as they are written"
 
 
+WHILE_READ = 1.5
+"""How often features are in memory while they are read."""
+
+
 def feature_stream(
     source: str, options: FitOptions | ScoreOptions, names: Sequence[str] | None = None
 ) -> FeatureFile | None:
@@ -202,7 +207,10 @@ def feature_stream(
     limit = options.memory_limit
     names = names or chosen_columns(options)
     file = FeatureFile(source, columns=columns_of(options), names=names, memory_limit=limit, as_written=True)
-    return file if options.stream or file.size > memory_allowed(Settings(limit)) else None
+    if options.stream or file.size > memory_allowed(Settings(limit)):
+        return file
+    needs(WHILE_READ * file.size, f"the features, {gigabytes(file)} (--stream leaves them on disk)")
+    return None
 
 
 def gigabytes(file: FeatureFile) -> str:

@@ -41,6 +41,8 @@ def named_regressor(name: str, seed: int, given: Mapping[str, Any]) -> Any:
     try:
         made = getattr(importlib.import_module(module), kind)
     except ImportError:
+        if module.startswith("sklearn"):
+            raise Unavailable(f"--regressor {name} needs scikit-learn: pip install 'concordant[sklearn]'") from None
         raise Unavailable(f"--regressor {name} needs {module}, which is not installed: pip install {module}") from None
     check_options(name, given, {**dict.fromkeys(MORE.get(name, ()), 0), **made().get_params(deep=False)})
     return made(random_state=seed, **{**settings, **given})

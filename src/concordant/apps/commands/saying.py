@@ -29,7 +29,9 @@ LEADS = {"note": "note: ", "error": "error: "}
 
 
 class _How:
-    """How this process says things, and since when it works."""
+    """How this process says things, since when it works, and how long it may take to keep what it has done."""
+
+    patience = 0.0
 
     json = False
     began = time.monotonic()
@@ -99,6 +101,8 @@ GRACE = 1.8
 """Seconds that the main thread has to unwind."""
 GRACE_OF_SPARK = 10.0
 """The same where a Spark session has to be stopped."""
+PATIENCE = 60.0
+"""The same where what is done is to be kept."""
 WATCHED = (signal.SIGINT, signal.SIGTERM)
 _UNFINISHED: list[Callable[[], object]] = []
 
@@ -119,6 +123,16 @@ def _clear_up() -> None:
     for act in reversed(_UNFINISHED):
         with suppress(Exception):
             act()
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """Give what goes on inside the ``with`` a minute to keep what it has done, unless a second signal comes."""
+    _How.patience = PATIENCE
+    try:
+        yield
+    finally:
+        _How.patience = 0.0
 
 
 class Watch:
@@ -187,9 +201,12 @@ class Watch:
                 os.close(self._end)
                 return
             grace = GRACE_OF_SPARK if "pyspark" in sys.modules else GRACE
-            self._late = threading.Timer(grace, self._give_up, [told[0]])
+            self._late = threading.Timer(max(grace, _How.patience), self._give_up, [told[0]])
             self._late.daemon = True
             self._late.start()
+            while _How.patience and (again := os.read(self._end, 1)) != b"\0":
+                if again[0] in self._before:  # a second one is meant
+                    self._give_up(again[0])
 
     def _give_up(self, number: int) -> None:
         if self.over:  # what is left is the end of Python itself

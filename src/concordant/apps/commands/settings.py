@@ -110,4 +110,6 @@ def _checked(key: str, value: Any, where: str) -> tuple[str, tuple[Any, str]]:
     texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
     if not isinstance(value, str | int | float) and not (texts and key == "host-name"):
         raise UsageError(f"{where}: {key} is set to {value!r}; give it one value, as on the command line")
+    if not isinstance(value, list):  # as on the command line: 2.5 is no number of threads
+        value = str(value).lower() if isinstance(value, bool) else str(value)
     return key, (value, where)

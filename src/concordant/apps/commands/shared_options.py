@@ -160,7 +160,7 @@ class LogOptions(Columns):
     engine: Literal["duckdb", "memory", "spark"] | None = option(None, "Default: duckdb.")
     master: str | None = option("URL", "Master of Spark, such as spark://HOST:7077 or yarn; default: this machine.")
     memory_limit: str | None = option(
-        "SIZE", "Memory of the engine (of Spark’s executors), such as 4GB; beyond it goes to disk."
+        "SIZE", "Memory of this process (of Spark’s executors), such as 4GB; what cannot be held is said."
     )
     threads: int | None = option(None, "Threads of the engine (of Spark’s executors).", type=ONE)
 

@@ -30,8 +30,8 @@ from concordant.apps.commands.store_options import (
     StoreOptions,
 )
 from concordant.errors import counted, few
-from concordant.io.ingest import Store
-from concordant.io.store.catalogue import Catalogue, Ingestion, Removed
+from concordant.io.ingest import Store, ids_in
+from concordant.io.store.catalogue import Catalogue, Ingestion, Removed, forgotten_votes
 from concordant.io.store.copies import Copied
 from concordant.io.store.known import beside
 from concordant.io.store.maintenance import check_ending
@@ -114,16 +114,23 @@ def replace(options: ReplaceOptions) -> None:
 
 
 def forget(options: ForgetOptions) -> None:
-    """Forget people; say how much that was."""
+    """Forget people or votes; say how much that was."""
+    store = Store(options.file)
+    ids = [*options.id, *([] if options.ids is None else ids_in(Path(options.ids), store.info()))]
     with Progress(options.quiet, f"forgetting in {options.file}"):
-        taken = Store(options.file).forget(*options.cluster, wait=options.wait)
-    what = f"{counted(taken, 'judgments')} forgotten" if taken else "forgotten already, nothing changed"
+        taken = store.forget(*options.cluster, ids=ids or (), wait=options.wait)
+    what = (
+        f"{counted(taken, 'judgments')} forgotten"
+        if taken
+        else "no judgment of theirs is there any more; they stay out"
+    )
     options.say("forgotten", f"{options.file}: {what}")
 
 
 def day(options: DayOptions) -> None:
     """Say of which day a batch is."""
-    Store(options.file).date(options.day, batch=options.batch, number=options.number, wait=options.wait)
+    name = Store(options.file).date(options.day, batch=options.batch, number=options.number, wait=options.wait)
+    options.say("dated", f"{options.file}: {name} is of {options.day}")
 
 
 def backup(options: BackupOptions) -> None:
@@ -168,7 +175,8 @@ def compact(options: CompactOptions) -> None:
         done = Store(file).compact(wait=options.wait, memory_limit=options.memory_limit, threads=options.threads)
     what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
     said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)
-    options.say("compacted", f"{file}: {said}" if done.segments[0] > 1 else f"{file}: one segment already")
+    one = "one segment already" if done.segments[0] else "there is nothing to merge"
+    options.say("compacted", f"{file}: {said}" if done.segments[0] > 1 else f"{file}: {one}")
 
 
 def export(options: StoreExportOptions) -> None:
@@ -202,7 +210,8 @@ def _facts(catalogue: Catalogue, *, grouped: bool) -> pa.Table:
         "days": f"{min(days)} to {max(days)}" if days else "none",
         "kept": counted(facts.keep, "days") if facts.keep else "all",
         "taken out": len(catalogue.removed),
-        "forgotten": len(catalogue.forgotten),
+        "forgotten": sum(bool(one.salt) for one in catalogue.forgotten),
+        "forgotten votes": len(forgotten_votes(catalogue.forgotten)),
         "segments": len(catalogue.readable),
         "rows of the segments": sum(segment.rows for segment in catalogue.readable),
         "bytes of the segments": sum(segment.bytes for segment in catalogue.readable),

@@ -114,18 +114,24 @@ class ReplaceOptions(SidedLog):
 
 
 class ForgetOptions(Writing):
-    """Take all judgments of people out of the store FILE, in one step, and let nobody bring them back.
+    """Take all judgments of people, or single votes, out of the store FILE, in one step, for good.
 
-    A person is a label of the column that the store keeps as its cluster. What holds such judgments later (the same
-    file, a corrected one, an export) is taken in without them: the store keeps a salted hash of the label, not the
-    label.
+    A person is a label of the column that the store keeps as its cluster; a vote is known by its id, where the store
+    was made with concordant ingest --id. What holds such judgments later (the same file, a corrected one, an export)
+    is taken in without them: the store keeps a salted hash of the label, the hash of the id.
 
     \b
     Examples:
       concordant store forget votes.store --cluster worker-17
+      concordant store forget votes.store --id 4711 --id 4712
+      concordant store forget votes.store --ids withdrawn.csv
     """
 
     cluster: tuple[str, ...] = option("LABEL", "Who is forgotten (again for more).", default=())
+    id: tuple[str, ...] = option("ID", "The id of a vote that is forgotten (again for more).", default=())
+    ids: str | None = option(
+        "F", "A file of such ids: a table with the column of ids, or a .txt with one in each line."
+    )
 
 
 class DayOptions(Writing):
@@ -165,7 +171,7 @@ class CompactOptions(StoreOptions):
     """
 
     wait: float = option("SECONDS", WAIT, default=10.0, type=click.FloatRange(min=0))
-    memory_limit: str | None = option("SIZE", "Memory for merging, such as 4GB; beyond it goes to disk.")
+    memory_limit: str | None = option("SIZE", "Memory of this process, such as 4GB; what cannot be held is said.")
     threads: int | None = option(None, "Threads for merging.", type=ONE)
 
 

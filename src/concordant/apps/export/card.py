@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 import concordant
 from concordant.abstention.held_pairs import unfrozen
@@ -23,6 +22,7 @@ from concordant.errors import Idle, InputError, UsageError, counted
 from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.estimator import Ranker
 from concordant.learning.rankers.per_query import QueryRankers
+from concordant.learning.scikit import check_is_fitted
 from concordant.losses.metrics.metrics import metric, summarise
 from concordant.preferences.preferences import Preferences
 

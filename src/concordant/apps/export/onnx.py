@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors._base import NeighborsBase
-from sklearn.svm import SVR, NuSVR
 
 import concordant
 from concordant.apps.export.terms import Terms
@@ -23,6 +21,8 @@ try:
     import skl2onnx.common.data_types
     from onnx import TensorProto, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
+    from sklearn.neighbors._base import NeighborsBase
+    from sklearn.svm import SVR, NuSVR
 except ModuleNotFoundError as missing:
     raise Unavailable(
         f"ONNX needs the package {missing.name}, which is not installed: pip install 'concordant[onnx]'"

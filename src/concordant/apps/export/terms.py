@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.abstention.held_pairs import unfrozen
 from concordant.abstention.ranker import AbstainingRanker
@@ -25,6 +24,7 @@ from concordant.learning.features.normalising import Normaliser, signed_log
 from concordant.learning.rankers.boosting import RankBoostRanker
 from concordant.learning.rankers.estimator import LinearRanker, Ranker
 from concordant.learning.rankers.per_query import QueryRankers
+from concordant.learning.scikit import check_is_fitted
 from concordant.learning.solvers.rankboost import RankBoost
 
 Floats = NDArray[np.float64]

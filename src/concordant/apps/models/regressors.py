@@ -10,23 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn import linear_model
-from sklearn.ensemble import (
-    ExtraTreesRegressor,
-    GradientBoostingRegressor,
-    HistGradientBoostingRegressor,
-    RandomForestRegressor,
-)
-from sklearn.neural_network import MLPRegressor
-from sklearn.tree import DecisionTreeRegressor
 
 from concordant.apps.models.categories import on_numbers, sets_of
 from concordant.errors import InputError, UsageError, few
 from concordant.io.log.json_values import Fields, json_value
 from concordant.kernels.arrays import in_ranges
+from concordant.kernels.compiled import compiles
+from concordant.learning.scikit import exactly
 
 Floats = NDArray[np.float64]
-FORESTS = (RandomForestRegressor, ExtraTreesRegressor)
+FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor")
 BLOCK = 1 << 16
 """Rows, times trees, that go down together."""
 MANY = 1 << 22
@@ -44,6 +37,7 @@ class Trees:
     x[feature] ≤ threshold, a missing value where ``missing_left`` says. A leaf is its own child.
 
     >>> X = np.arange(8.0)[:, None]
+    >>> from sklearn.ensemble import RandomForestRegressor
     >>> fitted = RandomForestRegressor(n_estimators=3, random_state=0).fit(X, X[:, 0] > 3)
     >>> bool(np.allclose(Trees.of(fitted).predict(X), fitted.predict(X)))
     True
@@ -66,13 +60,13 @@ class Trees:
     @classmethod
     def of(cls, regressor: Any) -> Trees | None:
         """Take over the trees of a fitted scikit-learn ensemble; None when it is none, or splits on categories."""
-        if type(regressor) is HistGradientBoostingRegressor:
+        if exactly(regressor, "HistGradientBoostingRegressor"):
             return _of_histograms(regressor)
-        if type(regressor) is DecisionTreeRegressor:
+        if exactly(regressor, "DecisionTreeRegressor"):
             return _of_trees([regressor], 0.0, 1.0)
-        if type(regressor) in FORESTS:
+        if exactly(regressor, *FORESTS):
             return _of_trees(list(regressor.estimators_), 0.0, 1.0 / len(regressor.estimators_))
-        if type(regressor) is GradientBoostingRegressor and hasattr(regressor.init_, "constant_"):
+        if exactly(regressor, "GradientBoostingRegressor") and hasattr(regressor.init_, "constant_"):
             base = float(np.ravel(regressor.init_.constant_)[0])
             return _of_trees(list(regressor.estimators_[:, 0]), base, float(regressor.learning_rate))
         return None
@@ -81,7 +75,7 @@ class Trees:
         """Return f of each row of X, shape (rows,)."""
         X = np.asarray(X)
         X = X.astype(np.float32) if self.single else X.astype(np.float64, copy=False)
-        if len(X) * len(self.root) > MANY:
+        if len(X) * len(self.root) > MANY and compiles():
             return self._compiled(np.ascontiguousarray(X))
         found = np.full(len(X), 0.0 if self.single_sum else self.base)
         for begin in range(0, len(X), BLOCK):
@@ -415,13 +409,11 @@ def _refuse_unless(allowed: bool, package: str, what: str) -> None:
 
 
 State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
-LINEAR = tuple(
-    getattr(linear_model, name)
-    for name in (
-        *("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "BayesianRidge"),
-        *("ARDRegression", "HuberRegressor", "SGDRegressor", "QuantileRegressor"),
-    )
+LINEAR = (
+    *("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "BayesianRidge"),
+    *("ARDRegression", "HuberRegressor", "SGDRegressor", "QuantileRegressor"),
 )
+"""Linear models of scikit-learn."""
 ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {
         "identity": lambda z: z,
@@ -448,7 +440,7 @@ class PlainLinear:
 
     @classmethod
     def of(cls, regressor: Any) -> PlainLinear | None:
-        if type(regressor) not in LINEAR or np.ndim(regressor.coef_) != 1:
+        if not exactly(regressor, *LINEAR) or np.ndim(regressor.coef_) != 1:
             return None
         return cls(np.asarray(regressor.coef_, np.float64), float(np.ravel(regressor.intercept_)[0]))
 
@@ -473,7 +465,11 @@ class Network:
 
     @classmethod
     def of(cls, regressor: Any) -> Network | None:
-        if type(regressor) is not MLPRegressor or regressor.out_activation_ != "identity" or regressor.n_outputs_ != 1:
+        if (
+            not exactly(regressor, "MLPRegressor")
+            or regressor.out_activation_ != "identity"
+            or regressor.n_outputs_ != 1
+        ):
             return None
         return cls(tuple(regressor.coefs_), tuple(regressor.intercepts_), regressor.activation)
 
@@ -519,7 +515,8 @@ KINDS: Mapping[str, Any] = MappingProxyType({"linear": PlainLinear, "trees": Tre
 def plain_regressor(regressor: Any) -> tuple[str, PlainRegressor] | None:
     """Return the kind and the plain form of a fitted regressor; None when only a pickle could keep it.
 
-    >>> fitted = linear_model.Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> from sklearn.linear_model import Ridge
+    >>> fitted = Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
     >>> kind, plain = plain_regressor(fitted)
     >>> kind, bool(np.allclose(plain.predict(np.ones((1, 1))), fitted.predict([[1.0]])))
     ('linear', True)

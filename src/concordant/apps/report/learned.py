@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from concordant.abstention.held_pairs import HeldPairs, cross_fitted, is_fitted, judged_pairs, scores_of, unfrozen
 from concordant.abstention.risk_coverage import RiskCoverage
@@ -23,6 +22,7 @@ from concordant.learning.rankers.choosing import Curve
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES
 from concordant.learning.rankers.validation import Training, learning_rows
+from concordant.learning.scikit import clone
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
-from sklearn.datasets import load_digits
 
 from concordant.abstention.losses import pairwise_abstention_loss
+from concordant.learning.scikit import needed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -218,5 +218,5 @@ def distances(norm: str) -> PairProfile:
 
 
 def _digits() -> tuple[Ints, Ints]:
-    data = load_digits()
+    data = needed("datasets", "the experiment on digits").load_digits()
     return np.asarray(data.data, np.int64), np.asarray(data.target, np.int64)

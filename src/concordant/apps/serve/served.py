@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.abstention.held_pairs import pair_distances, unfrozen
 from concordant.abstention.ranker import AbstainingRanker
@@ -22,6 +21,7 @@ from concordant.errors import ConcordantError, InputError, UsageError, few
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.rankers.validation import matched, rows_of
+from concordant.learning.scikit import check_is_fitted
 from concordant.preferences.labels import Labels
 
 Ints = NDArray[np.int64]

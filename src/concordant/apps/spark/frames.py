@@ -42,9 +42,11 @@ from concordant.errors import InputError, UsageError, counted
 from concordant.io.engines import memory
 from concordant.io.engines import spark as engine
 from concordant.io.engines.counting import open_log
+from concordant.io.engines.spark_session import parallelism
 from concordant.io.engines.spark_session import session as engine_session
 from concordant.io.engines.spark_sources import Unread
 from concordant.io.engines.spark_sources import source as rows_of
+from concordant.io.engines.spark_workers import check_workers
 from concordant.io.layouts import find_layout
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.rows import SAMPLES
@@ -253,9 +255,11 @@ class JudgedQueries:
         each = self.frame.groupBy("query").agg(fn.count(fn.lit(1)).alias("n"), sides.alias("pair"))
         with told(self.name):
             found = each.agg(fn.count(fn.lit(1)), fn.sum(((fn.col("n") <= FEW) & fn.col("pair")).cast("long"))).first()
+            queries, alone = (int(number or 0) for number in found or (0, 0))
+            if not 2 * alone >= queries >= LEAST:
+                return False
             items = self.frame.select(fn.explode(fn.array(one, other)).alias("item")).distinct().count()
-        queries, alone = (int(number or 0) for number in found or (0, 0))
-        return 2 * alone >= queries >= LEAST and 2 * items <= 3 * queries
+        return bool(2 * items <= 3 * queries)
 
     @property
     def _sides(self) -> tuple[str, str]:
@@ -268,10 +272,11 @@ class JudgedQueries:
         Without ``look`` only all rows are counted, and a task that meets a query it cannot hold ends with TooLarge.
         """
         with told(self.name):
+            check_workers(self.session)
             total, largest = self._sizes() if look else (self.frame.count(), 0)
             if total == 0:
                 raise InputError(f"{self.name}: there are no rows")
-            wanted = max(-(-total // task), self.session.sparkContext.defaultParallelism)
+            wanted = max(-(-total // task), parallelism(self.session))
             buckets = min(wanted, BUCKETS) if self.by_query else 1
             sized = replace(self, total=total, buckets=buckets, most=most)._knowing_words()
             large = sized._too_large() if largest > most else ()
@@ -457,6 +462,8 @@ class Table:
                 f"DataFrames), not {log.format}; write them as Parquet"
             )
         log = open_log(log, session, None, None).log
+        with told(log.name):
+            check_workers(session)
         roles = {f"c{place}": column for place, column in enumerate(log.columns)}
         return cls(raw_frame(log, roles, session), tuple(log.columns), log.name)
 
@@ -466,6 +473,7 @@ class Table:
         try:
             where = self.frame.metadataColumn("_metadata")
             frame = self.frame.withColumns({"file": where["file_path"], "block": where["file_block_start"]})
+            frame.columns  # noqa: B018  a session of Spark Connect resolves no name before it is asked
         except PySparkException:  # no table of files
             frame = self.frame.withColumns({"file": file, "block": block})
         return Table(frame.withColumn("row", fn.monotonically_increasing_id()), self.columns, self.name)

@@ -16,6 +16,7 @@ from pyspark.sql import functions as fn
 from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
+from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
 from concordant.ranking.flags import FLAGS, LABELS
@@ -137,6 +138,15 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
             *_misfit(structure, tested),
         ),
     )
+
+
+def few_each(board: Ranking) -> bool:
+    """Return what ``JudgedQueries.few_each`` does, by a ranking that was made already, which costs no pass."""
+    queries = len(board.queries)
+    few = (np.bincount(board.query, minlength=queries) == 2) & (
+        np.bincount(board.query, board.judgments, minlength=queries) <= 2 * FEW
+    )
+    return bool(2 * few.sum() >= queries >= LEAST and 2 * len(board.items) <= 3 * queries)
 
 
 def _misfit(structure: str, tested: NDArray[np.float64]) -> list[str]:

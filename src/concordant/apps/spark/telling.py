@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from concordant import errors
 from concordant.apps.spark.checking import Refused
 from concordant.apps.spark.partitioning import TooLarge
-from concordant.errors import ConcordantError, InputError, Setting
-from concordant.io.engines.spark import FAILURES, chain, telling_line
+from concordant.errors import ConcordantError, InputError, Setting, Unavailable
+from concordant.io.engines.spark import FAILURES, chain, lacking, telling_line
 
 OURS = "|".join(re.escape(place) for place in (errors.__name__, Refused.__module__, TooLarge.__module__))
-RAISED = re.compile(rf"(?:{OURS})\.(\w+): (.*?)(?:\n\n|\n\tat |\Z)", re.DOTALL)
+RAISED = re.compile(rf"(?:{OURS})\.(\w+): (.*?)(?:\n\n|\n\tat |\s+SQLSTATE: |\Z)", re.DOTALL)
 NO_MEMORY = re.compile(r"(?<!OutOf)MemoryError|malloc of size|Cannot allocate memory")
 IN_PYTHON = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception|Interrupt)\b.*", re.MULTILINE)
 """The line of a traceback of Python that says what was raised."""
@@ -28,6 +28,8 @@ def told(name: str) -> Iterator[None]:
     except FAILURES as error:
         text = chain(error)
         raised = RAISED.search(text)
+        if raised is None and (lack := lacking(text)):
+            raise Unavailable(f"{name}: Spark: {lack}") from None
         if raised is None:
             raise InputError(f"{name}: Spark: ", *(_said(text) or (type(error).__name__,))) from None
         for ours in (Refused, TooLarge):

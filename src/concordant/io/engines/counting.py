@@ -149,7 +149,7 @@ def open_log(
     asked = engine if isinstance(engine, str | None) else "spark"
     if asked is not None and asked not in ENGINES:
         raise UsageError(f"unknown engine {asked!r}; {did_you_mean(asked, ENGINES)}")
-    if not isinstance(engine, str | None) and not hasattr(engine, "sparkContext"):
+    if not isinstance(engine, str | None) and not hasattr(engine, "createDataFrame"):
         raise UsageError(f"engine must be one of {', '.join(ENGINES)} or a SparkSession, not {type(engine).__name__}")
     if asked is None and log.on_spark:
         asked = "spark"

@@ -30,6 +30,7 @@ from concordant.io.engines.columns import narrow, whole
 from concordant.io.log.disk import check_regular
 from concordant.io.log.formats import Log, intact
 from concordant.io.log.rows import BLANK
+from concordant.memory import engine_share
 from concordant.preferences.lists import RawLists
 from concordant.preferences.values import flat
 from concordant.progress import listener, stage
@@ -101,10 +102,11 @@ def connected(settings: Settings, *, files: Iterable[Path] = (), ordered: bool =
             "temp_directory": folder,
             "preserve_insertion_order": "true" if ordered else "false",
         }
-        if settings.memory_limit is not None:
-            config["memory_limit"] = settings.memory_limit
-        if settings.threads is not None:
-            config["threads"] = str(settings.threads)
+        most, threads = engine_share(settings.memory_limit, settings.threads)
+        if most is not None:
+            config["memory_limit"] = most
+        if threads is not None:
+            config["threads"] = str(threads)
         try:
             connection = duckdb.connect(":memory:", config=config)
         except duckdb.Error as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import uuid
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from concordant.errors import InputError
+from concordant.errors import InputError, Unavailable
 from concordant.io.engines import sql
 from concordant.io.engines.columns import narrow, whole
 from concordant.io.engines.spark_session import without_pandas_warning
@@ -27,6 +27,18 @@ from concordant.preferences.values import flat
 FAILURES = (PySparkException, Py4JError, ConnectionError, EOFError, pa.ArrowInvalid)
 """What comes up where Spark, a task or the Java process fails; the last three where the process is gone."""
 
+HOW = (
+    "install concordant[spark] for the Python that executors run (PYSPARK_PYTHON), or ship an environment with "
+    "spark.archives; see docs/spark.md"
+)
+OTHER_PYTHON = re.compile(r"Python in worker has different version:? \(?'?([\d.]+)")
+NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+NO_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): .*?[Nn]o module named '?([\w.]+)")
+NOT_INSTALLED = re.compile(r"\[PACKAGE_NOT_INSTALLED\] (\w+)")
+"""What Spark says of workers that lack something."""
+
+LOG = "concordant\0log"
+"""Stands for a frame in a statement, and in no name."""
 BROKEN_TEXT = ("MALFORMED", "FAILED_READ_FILE", "TextParsingException", "errors.InputError")
 """What Spark says of a text file that it cannot read."""
 
@@ -65,13 +77,9 @@ def lists_frame(
 
 
 def _asked(frame: DataFrame, statement: Any) -> DataFrame:
-    """Run a statement on a frame, under a name that no table of the user has."""
-    name = f"concordant_{uuid.uuid4().hex}"
-    frame.createOrReplaceTempView(name)
-    try:
-        return frame.sparkSession.sql(statement(name))
-    finally:
-        frame.sparkSession.catalog.dropTempView(name)
+    """Run a statement on a frame, whatever names it holds."""
+    text = statement(LOG).replace("{", "{{").replace("}", "}}").replace(LOG, "{log}")
+    return frame.sparkSession.sql(text, log=frame)
 
 
 def count_rows(
@@ -150,6 +158,13 @@ def told(log: Log) -> Iterator[None]:
         yield
     except FAILURES as error:
         said = chain(error)
+        if lack := lacking(said):
+            raise Unavailable(f"{log.name}: Spark: {lack}") from None
+        if "PARQUET_TYPE_ILLEGAL" in said and "NANOS" in said:
+            raise InputError(
+                f"{log.name}: holds times in nanoseconds, for which spark.sql.legacy.parquet.nanosAsLong has to be "
+                "true in the session"
+            ) from None
         ours = re.findall(r"concordant\.errors\.InputError: (.+)", said)
         if ours:
             raise Unread(f"{log.name}: {ours[-1].strip()}") from None
@@ -182,3 +197,22 @@ def telling_line(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     chosen = next((line for line in reversed(lines) if "[" in line and "SQLSTATE" in line), lines[-1] if lines else "?")
     return re.sub(r"\s*SQLSTATE: \w+|^[\w.$]+(?:Exception|Error): ", "", chosen)[:240].rstrip(". ")
+
+
+def lacking(said: str) -> str | None:
+    """Return what the workers lack by what was said of a task that failed, in one sentence; None where that is not it.
+
+    >>> lacking("ModuleNotFoundError: No module named 'pyarrow'")[:53]
+    "the executors' Python has no package pyarrow: install"
+    """
+    if found := OTHER_PYTHON.search(said):
+        ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        return (
+            f"the executors run Python {found[1]}, and this is Python {ours}: set PYSPARK_PYTHON to a Python {ours} "
+            "that has concordant[spark]"
+        )
+    if found := NO_PROGRAM.search(said):
+        return f"the executors cannot run {found[1]!r} as their Python: set PYSPARK_PYTHON to one that they have"
+    if found := NO_MODULE.search(said) or NOT_INSTALLED.search(said):
+        return f"the executors' Python has no package {found[1].split('.')[0].lower()}: {HOW}"
+    return None

@@ -21,8 +21,10 @@ from concordant.errors import InputError, Setting, Unavailable, UsageError
 
 try:
     from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkImportError
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
+    from pyspark.sql import functions as fn
 except ModuleNotFoundError as missing:
     if missing.name not in ("pyspark", "py4j"):
         raise
@@ -39,8 +41,8 @@ AT_HOME = 300.0
 KNOCK = 10.0
 """Seconds that a standalone master may take to accept a connection."""
 LOCAL = re.compile(r"local(?:\[(?P<threads>\*|\d+)(?:,\s*\d+)?\])?")
-KNOWN = re.compile(rf"{LOCAL.pattern}|local-cluster\[[\d,\s]+\]|yarn|(spark|k8s)://\S+")
-ALLOWED = "local[N], spark://HOST:PORT, yarn or k8s://https://HOST:PORT"
+KNOWN = re.compile(rf"{LOCAL.pattern}|local-cluster\[[\d,\s]+\]|yarn|(spark|k8s|sc)://\S+")
+ALLOWED = "local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT or sc://HOST:PORT (Spark Connect)"
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:I?B)?", re.IGNORECASE)
 MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 SMALLEST = 512
@@ -83,11 +85,14 @@ def session(
     wanted = (master, memory_limit, threads)
     active = _active()
     if active is not None:
-        if _Made.session is None or active.sparkContext is not _Made.session.sparkContext:
+        if _Made.session is None or (active is not _Made.session and _context(active) is not _context(_Made.session)):
             _refuse_other(active, *wanted)
         elif wanted not in (_Made.settings, (None, None, None)):
             raise UsageError(f"a Spark session was made for {_said(*_Made.settings)} already; stop it first")
         return active
+    if master is not None and str(master).startswith("sc://"):
+        _Made.session, _Made.settings = _remote(master, memory_limit, threads, patience), wanted
+        return _Made.session
     settings = _settings(master, memory_limit, threads)
     if LOCAL.fullmatch(settings["spark.master"]):
         patience = max(patience, AT_HOME)
@@ -97,14 +102,33 @@ def session(
     return _Made.session
 
 
+def parallelism(session: SparkSession) -> int:
+    """Return how many tasks run side by side; of a session of Spark Connect what its server cuts a range into."""
+    if is_connect(session):
+        parts = session.range(1 << 10).select(fn.spark_partition_id().alias("part"))
+        return int(parts.agg(fn.max("part")).first()[0]) + 1
+    return int(session.sparkContext.defaultParallelism)
+
+
+def is_connect(session: Any) -> bool:
+    """Whether a session is one of Spark Connect, which knows no ``sparkContext``."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
 def _active() -> SparkSession | None:
     """Return the session that this thread or, failing that, this process works with."""
     found = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    return found if found is not None and found.sparkContext._jsc is not None else None
+    if found is None or is_connect(found):
+        return found
+    return found if found.sparkContext._jsc is not None else None
+
+
+def _context(session: Any) -> Any:
+    return session if is_connect(session) else session.sparkContext
 
 
 def _refuse_other(active: SparkSession, master: str | None, memory_limit: str | None, threads: int | None) -> None:
-    there = active.sparkContext.master
+    there = "a server of Spark Connect" if is_connect(active) else active.sparkContext.master
     if master not in (None, there):
         raise UsageError(
             f"a Spark session on {there} is active; leave out ", Setting("master", master), " or stop it first"
@@ -180,15 +204,41 @@ def _half() -> int:
 
 
 # -- a master that may not answer ----------------------------------------------------------------------------------
-def _knock(master: str, seconds: float) -> None:
-    """Connect to a standalone master, which Spark itself would try for a minute."""
+def _remote(master: str, memory_limit: str | None, threads: int | None, patience: float) -> SparkSession:
+    """Return a session on a server of Spark Connect."""
+    if memory_limit is not None or threads is not None:
+        raise UsageError("memory_limit and threads are settings of the server of Spark Connect; leave them out")
+    _knock("spark://" + _with_port(master), min(KNOCK, patience), master)
+    try:
+        with without_pandas_warning():
+            return SparkSession.builder.remote(master).getOrCreate()
+    except (ImportError, PySparkImportError) as error:
+        raise Unavailable(
+            f'{master} needs what Spark Connect adds to PySpark: pip install "pyspark[connect]" '
+            f"({next(iter(str(error).splitlines()), '')[:120]})"
+        ) from None
+
+
+def _with_port(master: str) -> str:
+    """Return HOST:PORT of an address of Spark Connect, whose port is 15002 where it names none.
+
+    >>> _with_port("sc://host/;token=x"), _with_port("sc://[::1]:99")
+    ('host:15002', '[::1]:99')
+    """
+    place = master.removeprefix("sc://").split("/")[0]
+    return place if re.search(r":\d+$", place) else f"{place}:15002"
+
+
+def _knock(master: str, seconds: float, name: str | None = None) -> None:
+    """Connect to a standalone master, which Spark itself would try for a minute; messages call it ``name``."""
+    name = name or master
     if not master.startswith("spark://"):
         return
     why = ""
     for place in master.removeprefix("spark://").split(","):
         host, _, port = place.rpartition(":")
         if not host or not port.isdigit():
-            raise UsageError(f"unknown master {master!r}; allowed: {ALLOWED}")
+            raise UsageError(f"unknown master {name!r}; allowed: {ALLOWED}")
         try:
             socket.create_connection((host.strip("[]"), int(port)), seconds).close()
             return
@@ -196,7 +246,7 @@ def _knock(master: str, seconds: float) -> None:
             why = f"no connection within {seconds:g} s"
         except (OSError, OverflowError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or str(error)
-    raise InputError(f"the Spark master {master} does not answer: {why}")
+    raise InputError(f"the Spark master {name} does not answer: {why}")
 
 
 def _within(patience: float, settings: dict[str, str]) -> SparkSession:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from concordant.errors import InputError, few, twice
 from concordant.io.engines import sql
 from concordant.io.engines.memory import arrow_table
-from concordant.io.engines.spark_session import without_pandas_warning
+from concordant.io.engines.spark_session import is_connect, without_pandas_warning
 from concordant.io.log.formats import Log
 from concordant.io.log.rows import BLANK, json_object, json_row
 
@@ -24,8 +24,6 @@ SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # else a column of nanoseconds hides all other columns
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.csv.parser.columnPruning.enabled": "false",  # else a row with too many fields is not seen
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 17),
 }
@@ -37,7 +35,13 @@ class Unread(InputError):
 
 
 def own(session: SparkSession) -> SparkSession:
-    """Return a session on the same cluster with settings of its own; those of the given one stay as they are."""
+    """Return a session on the same cluster with settings of its own; those of the given one stay as they are.
+
+    Of Spark Connect it is the session itself, as frames of two sessions know nothing of each other there; what its
+    settings would do to a file is refused.
+    """
+    if is_connect(session):
+        return session
     with without_pandas_warning():
         ours = session.newSession()
     for name, value in session.conf.getAll.items():
@@ -56,7 +60,7 @@ def opened(log: Log, session: SparkSession) -> Log:
     if log.format == "frame":
         return _framed(log, log.table)
     if log.format == "parquet":
-        reader = own(session).read.option("mergeSchema", "true")
+        reader = _plainly(own(session)).option("mergeSchema", "true")
         return _framed(log, reader.parquet(log.table))
     if log.format == "json":
         return replace(log, columns=_keys(log, session))
@@ -124,6 +128,7 @@ def source(log: Log, columns: Sequence[str], session: SparkSession) -> DataFrame
     if log.format == "frame":
         return _chosen(log.table, places)
     if log.format == "parquet":
+        _refuse_mixed_case(log, session)
         frame = _reader(log, session).parquet(*_paths(log))
         return _chosen(frame, [frame.columns.index(column) for column in columns])
     ours = own(session)
@@ -166,9 +171,25 @@ def _paths(log: Log) -> list[str]:
     return [f"file:{PurePosixPath(path.absolute())}" for path in log.paths]
 
 
+def _plainly(session: SparkSession) -> Any:
+    """Return a reader that passes over no file."""
+    return session.read.options(ignoreCorruptFiles=False, ignoreMissingFiles=False)
+
+
+def _refuse_mixed_case(log: Log, session: SparkSession) -> None:
+    """Refuse a Parquet file that a session of Spark Connect would refuse with other words."""
+    if not is_connect(session) or len({column.lower() for column in log.columns}) == len(log.columns):
+        return
+    if str(session.conf.get("spark.sql.caseSensitive")).lower() != "true":
+        raise InputError(
+            f"{log.name}: there are columns whose names differ in case only; set spark.sql.caseSensitive to true in "
+            "the session of Spark Connect"
+        )
+
+
 def _reader(log: Log, session: SparkSession) -> Any:
     """Return a reader that takes paths as they are: no patterns, and no columns from the names of folders."""
-    reader = own(session).read
+    reader = _plainly(own(session))
     if log.path is None:
         return reader
     return reader.option("__globPaths__", "false").option("recursiveFileLookup", "true")

@@ -1,8 +1,8 @@
 """Batches that are taken out, people who are forgotten: what that makes of a catalogue, and what keeps them out.
 
-Nothing is changed in place: segments without a person's judgments take the place of those with them, in one commit.
-What was taken out leaves its sign behind: the contents of a batch stay known, and of a cluster the catalogue keeps a
-salted hash, by which its judgments are left out of every later log.
+Nothing is changed in place: segments without a person's judgments, or without some votes, take the place of those with
+them, in one commit. What was taken out leaves its sign behind: the contents of a batch stay known, of a cluster the
+catalogue keeps a salted hash, of a vote the hash of its id; by these they are left out of every later log.
 """
 
 from __future__ import annotations
@@ -12,21 +12,36 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.io.engines.duckdb import Settings
-from concordant.io.store.catalogue import Catalogue, Facts, Forgotten, Ingestion, Removed, Segment
+from concordant.io.store.catalogue import (
+    Catalogue,
+    Facts,
+    Forgotten,
+    Ingestion,
+    Removed,
+    Segment,
+    Sum,
+    forgotten_votes,
+    ids_of,
+    kept_ids,
+)
 from concordant.io.store.commits import Changed, now, to_write
 from concordant.io.store.days import oldest_kept
 from concordant.io.store.stored import checked, judgments_of, merged
+from concordant.io.votes import ROW, hashed_ids, ids_left, places
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.windows import said_day
@@ -47,6 +62,8 @@ class Which:
     numbers: tuple[int, ...] = ()
     days: tuple[str, ...] = ()
     before: str | None = None
+    ways: tuple[str, ...] = ("batch", "number", "day", "before")
+    """How they may be named."""
 
     def of(self, catalogue: Catalogue, store: str, *, gone: bool = False) -> tuple[Ingestion, ...]:
         """Return them; with ``gone`` those that were removed already are left out.
@@ -88,7 +105,7 @@ class Which:
                 raise InputError(f"{store}: no batch is of a day before {first}")
             chosen |= {batch.batch: batch for batch in older}
         if not chosen and not again:
-            ways = [part for name in ("batch", "number", "day", "before") for part in (Setting(name), ", ")]
+            ways = [part for name in self.ways for part in (Setting(name), ", ")]
             raise UsageError("no batch is named (", *ways[:-1], ")")
         return tuple([batch for batch in catalogue.batches if batch.batch in chosen])
 
@@ -137,7 +154,7 @@ def expired(catalogue: Catalogue) -> Catalogue:
 
 
 def tombstones(catalogue: Catalogue, other: Catalogue) -> Catalogue:
-    """Return the catalogue with what was taken out of another store: it stays out of this one, too.
+    """Return the catalogue with the batches that were taken out of another store: they stay out of this one, too.
 
     Errors (InputError): this one has some of it.
     """
@@ -154,17 +171,11 @@ def tombstones(catalogue: Catalogue, other: Catalogue) -> Catalogue:
         for batch in other.removed
         if batch.batch in new
     ]
-    old = {(one.salt, one.sign) for one in catalogue.forgotten}
-    people = [replace(one, judgments=0) for one in other.forgotten if (one.salt, one.sign) not in old]
-    return replace(
-        catalogue,
-        contents=(*catalogue.contents, *[replace(one, batch=new[one.batch]) for one in gone]),
-        removed=(*catalogue.removed, *removed),
-        forgotten=(*catalogue.forgotten, *people),
-    )
+    contents = [replace(one, batch=new[one.batch]) for one in gone]
+    return replace(catalogue, contents=(*catalogue.contents, *contents), removed=(*catalogue.removed, *removed))
 
 
-# -- people who are forgotten ------------------------------------------------------------------------------------------
+# -- people and votes that are forgotten -----------------------------------------------------------------------------
 def sign_of(label: Any, salt: str) -> str:
     """Return by what a label is known that must not be kept."""
     return hashlib.sha256(f"{salt}\0{label}".encode()).hexdigest()
@@ -174,33 +185,44 @@ def are_forgotten(labels: Labels, forgotten: Iterable[Forgotten]) -> NDArray[np.
     """Return for each label whether it is forgotten."""
     found, salts = np.zeros(len(labels), bool), dict[str, set[str]]()
     for one in forgotten:
-        salts.setdefault(one.salt, set()).add(one.sign)
+        if one.salt:
+            salts.setdefault(one.salt, set()).add(one.sign)
     for salt, signs in salts.items():
         found |= np.array([sign_of(label, salt) in signs for label in labels.tolist()], bool)
     return found
 
 
-def remembered(prefs: Preferences, forgotten: Collection[Forgotten]) -> Preferences:
-    """Return the judgments of those who are not forgotten."""
+def remembered(prefs: Preferences, forgotten: Collection[Forgotten]) -> NDArray[Any]:
+    """Return how often each judgment stays: not at all, of those who are forgotten."""
     if not forgotten or prefs.clusters is None or prefs.cluster is None:
-        return prefs
-    gone = are_forgotten(prefs.clusters, forgotten)
-    rows = np.flatnonzero(~gone[prefs.cluster])
-    if not gone.any():
-        return prefs
-    return keep(prefs, rows, prefs.count[rows], prefs.declared) if len(rows) else Preferences.empty()
+        return prefs.count
+    return np.where(are_forgotten(prefs.clusters, forgotten)[prefs.cluster], 0, prefs.count)
 
 
-def labels_said(facts: Facts, labels: Sequence[Any], store: str) -> list[Any]:
-    """Return labels of clusters as the store has them. Errors (UsageError): it has none, nobody is named."""
+def counted_so(prefs: Preferences, count: NDArray[Any]) -> Preferences:
+    """Return preferences with other counts, those without judgments that count 0."""
+    if np.array_equal(count, prefs.count):
+        return prefs
+    rows = np.flatnonzero(count)
+    return keep(prefs, rows, count[rows], prefs.declared) if len(rows) else Preferences.empty()
+
+
+def labels_said(facts: Facts, labels: Sequence[Any], store: str, *, ids: bool) -> list[Any]:
+    """Return labels of clusters as the store has them; ``ids``: whether it could forget votes, too.
+
+    Errors (UsageError): it has no clusters, nobody is named.
+    """
+    if not labels:
+        who = f"the label of a {facts.cluster}" if facts.cluster else ""
+        which = "ids of votes" if ids else ""
+        named = " or ".join(filter(None, (who, which))) or "the label of a cluster, which the store does not keep"
+        raise UsageError(f"{store}: nobody is named to be forgotten; name {named}")
     if facts.clusters is None:
         raise UsageError(
             f"{store}: the store keeps no clusters, so nobody is told from others in it; make it anew from its logs, "
             "with ",
             Setting("cluster"),
         )
-    if not labels:
-        raise UsageError(f"{store}: nobody is named to be forgotten; name the label of a {facts.cluster}")
     if facts.clusters == "texts":
         return [str(label) for label in labels]
     if bad := [label for label in labels if not str(label).lstrip("-").isdecimal()]:
@@ -224,35 +246,106 @@ def forgetting(store: Path, catalogue: Catalogue, labels: Sequence[Any], setting
         raise InputError(
             f"{store}: no judgment has the {catalogue.facts.cluster} {few(nobody, 3)}; nobody was forgotten"
         )
-    salt = catalogue.forgotten[0].salt if catalogue.forgotten else secrets.token_hex(16)
+    salt = next((one.salt for one in catalogue.forgotten if one.salt), "") or secrets.token_hex(16)
     signs = [Forgotten(sign_of(label, salt), salt, total[label], now()) for label in fresh]
     less = {file: sum(found.values()) for file, found in taken.items() if found}
-    return rewritten(target, catalogue, less, lambda _, prefs: remembered(prefs, signs), settings, signs)
+    return _rewritten(target, catalogue, less, _Gone(signs), settings)
+
+
+@dataclass
+class _Gone:
+    """What is to be forgotten: people, and votes of some files."""
+
+    signs: Sequence[Forgotten]
+    votes: dict[str, tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
+    """By the names of segments: rows, and how often each is taken out."""
+    batches: set[int] = field(default_factory=set)
+    """The batches whose ids change."""
+    there: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    """Which of the votes any batch has."""
+
+    def left(self, file: str, prefs: Preferences) -> NDArray[Any]:
+        """Return how often each judgment of a file stays."""
+        left = remembered(prefs, self.signs).astype(np.int64)
+        if file in self.votes:
+            np.subtract.at(left, *self.votes[file])
+        return np.maximum(left, 0)  # a vote of who is forgotten, too, is gone already
+
+
+def _found(target: Path, catalogue: Catalogue, signs: Sequence[Forgotten]) -> _Gone:
+    """Look for votes. Errors (InputError): those of batches that an earlier version took in."""
+    ids, gone = forgotten_votes(signs), _Gone(signs)
+    gone.there = np.zeros(len(ids), bool)
+    for batch in steps("looking through ids", (*catalogue.batches, *catalogue.removed) if len(ids) else ()):
+        if (file := ids_of(batch)) is None:
+            continue
+        table = pa.parquet.read_table(checked(target, file))
+        found, where = places(table, ids)
+        gone.there[found] = True
+        gone.batches |= {batch.batch} if len(where) else set()
+        if len(where) and batch.segment:
+            if ROW not in table.column_names:
+                raise InputError(
+                    f"{target}: the batch {batch.batch} ({batch.name}) was taken in by an earlier version of "
+                    "concordant, which did not write down what each vote was; make the store anew from its logs"
+                )
+            row, count = (table[name].take(pa.array(where)).fill_null(0).to_numpy() for name in (ROW, "count"))
+            gone.votes[batch.segment] = row[count > 0].astype(np.int64), count[count > 0]
+    return gone
+
+
+def forgetting_votes(store: Path, catalogue: Catalogue, ids: Sequence[Any], settings: Settings) -> Changed | None:
+    """Return the catalogue without votes, by their ids; None where all of them are forgotten already.
+
+    Errors (UsageError): none is named, no ids are kept; (InputError): ids of no vote, votes of an earlier version.
+    """
+    target = Path(os.path.realpath(store))
+    if not kept_ids(catalogue):
+        raise UsageError(
+            f"{store}: the store knows no ids of votes, so none is told from others in it; make it anew from its logs, "
+            "with ",
+            Setting("columns", key="id"),
+        )
+    names = list(dict.fromkeys(map(str, ids)))
+    hashes = hashed_ids(names)
+    before = pc.is_in(hashes, value_set=forgotten_votes(catalogue.forgotten))
+    fresh = hashes.filter(pc.invert(before))
+    if not len(fresh):
+        return None
+    sign = Forgotten(b"".join(fresh.to_pylist()).hex(), "", 0, now())
+    gone = _found(target, catalogue, [sign])
+    if not gone.there.all():
+        asked = [name for name, known in zip(names, before.to_pylist(), strict=True) if not known]
+        unknown = [name for name, known in zip(asked, gone.there, strict=True) if not known]
+        said = f"no vote has the id {few(unknown, 3)}" if len(unknown) < 4 else f"{len(unknown):,} ids are of no vote"
+        some = f" (such as {few(unknown[:3])})" if len(unknown) > 3 else ""
+        raise InputError(f"{store}: {said}{some}; nothing was forgotten")
+    less = {file: int(count.sum()) for file, (_, count) in gone.votes.items() if len(count)}
+    gone.signs = [replace(sign, judgments=sum(less.values()))]
+    return _rewritten(target, _without_sums(catalogue, less), less, gone, settings)
+
+
+def _without_sums(catalogue: Catalogue, files: Collection[str]) -> Catalogue:
+    """Return the catalogue without the sums of what some segments hold; the next ``compact`` makes them anew."""
+    numbers = {batch.batch for batch in catalogue.batches if batch.segment in files}
+    return replace(catalogue, sums=tuple([one for one in catalogue.sums if not one.numbers & numbers]))
 
 
 def forgetting_signs(target: Path, catalogue: Catalogue, signs: Sequence[Forgotten], settings: Settings) -> Changed:
-    """Return the catalogue without the judgments of clusters that are known by their signs alone."""
-    less: dict[str, int] = {}
-    for part in (*catalogue.segments, *catalogue.sums) if signs and catalogue.facts.clusters else ():
-        found = judgments_of(checked(target, part), settings)
-        gone = {one.sign for one in signs}
-        salts = {one.salt for one in signs}
-        if number := sum(
-            judgments for label, judgments in found.items() if any(sign_of(label, salt) in gone for salt in salts)
-        ):
+    """Return the catalogue without people and votes that are known by their signs alone."""
+    gone, less = _found(target, catalogue, signs), dict[str, int]()
+    for part in (*catalogue.segments, *catalogue.sums) if signs else ():
+        path = checked(target, part)
+        if isinstance(part, Sum) and gone.votes:
+            continue  # which of its judgments these are is not known
+        prefs = merged({part.sha256: path}, catalogue.facts, settings)
+        if number := len(prefs) - int(gone.left(part.file, prefs).sum()):
             less[part.file] = number
-    return rewritten(target, catalogue, less, lambda _, prefs: remembered(prefs, signs), settings, signs)
+    return _rewritten(target, _without_sums(catalogue, gone.votes), less, gone, settings)
 
 
-def rewritten(
-    target: Path,
-    catalogue: Catalogue,
-    less: Mapping[str, int],
-    without: Callable[[str, Preferences], Preferences],
-    settings: Settings,
-    signs: Sequence[Forgotten] = (),
-) -> Changed:
-    """Return the catalogue whose files hold ``less`` judgments, by their names: what ``without`` leaves of each."""
+def _rewritten(target: Path, catalogue: Catalogue, less: Mapping[str, int], gone: _Gone, settings: Settings) -> Changed:
+    """Return the catalogue without what is gone; ``less``: how many judgments that is of each file."""
     shared = [batch.segment for batch in catalogue.batches if batch.segment in less]
     if len({*shared}) < len(shared):
         raise InputError(
@@ -260,32 +353,34 @@ def rewritten(
             "the store anew from its logs"
         )
     parts = (*catalogue.segments, *catalogue.sums)
-    made = {
-        f"new {part.file}": partial(_left, target, catalogue.facts, part, without, settings)
-        for part in parts
-        if part.file in less
-    }
+    left = dict[str, NDArray[Any]]()
+
+    def made(part: Segment) -> Preferences:
+        prefs = merged({part.sha256: checked(target, part)}, catalogue.facts, settings)
+        left[part.file] = gone.left(part.file, prefs)
+        return counted_so(prefs, left[part.file])
+
+    def ids(batch: Ingestion, file: Segment) -> pa.Table:
+        table = pa.parquet.read_table(checked(target, file))
+        return ids_left(table, left.get(batch.segment), forgotten_votes(gone.signs))
 
     def stands(part: Segment) -> dict[str, Any]:
         return {**vars(part), **vars(to_write(f"new {part.file}"))} if part.file in less else {**vars(part)}
 
-    batches = []
+    batches, changed = [], dict[int, Callable[[], pa.Table]]()
+    for batch in (*catalogue.batches, *catalogue.removed):
+        if (file := ids_of(batch)) is not None and (batch.batch in gone.batches or batch.segment in less):
+            changed[batch.batch] = partial(ids, batch, file)
     for batch in catalogue.batches:
         if number := less.get(batch.segment, 0):
-            kept, gone = batch.judgments - number, batch.forgotten + number
-            batch = replace(batch, segment=f"new {batch.segment}", judgments=kept, forgotten=gone)
+            kept, taken = batch.judgments - number, batch.forgotten + number
+            batch = replace(batch, segment=f"new {batch.segment}", judgments=kept, forgotten=taken)
         batches.append(batch)
     new = replace(
         catalogue,
         batches=tuple(batches),
         segments=tuple([type(part)(**stands(part)) for part in catalogue.segments]),
         sums=tuple([type(part)(**stands(part)) for part in catalogue.sums]),
-        forgotten=(*catalogue.forgotten, *signs),
+        forgotten=(*catalogue.forgotten, *gone.signs),
     )
-    return Changed(new, made)
-
-
-def _left(
-    target: Path, facts: Facts, part: Segment, without: Callable[[str, Preferences], Preferences], settings: Settings
-) -> Preferences:
-    return without(part.file, merged([checked(target, part)], facts, settings))
+    return Changed(new, {f"new {part.file}": partial(made, part) for part in parts if part.file in less}, ids=changed)

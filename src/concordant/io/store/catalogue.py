@@ -9,7 +9,7 @@ table                 a row for each
 ``segments``          Parquet file in the folder of the store: SHA-256, bytes, rows, judgments
 ``sums``              Parquet file with what segments of some batches add up to, read in their place
 ``removed``           batch that was taken out: what it was, when, why; its contents stay known
-``forgotten``         cluster whose judgments were taken out: a hash, under which it is left out of later logs, too
+``forgotten``         cluster, or votes, taken out: hashes by which they are left out of later logs, too
 ====================  ============================================================================================
 
 A catalogue is data that may come from anywhere: it is read where it has these tables, of texts and integers, and
@@ -25,7 +25,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -51,6 +51,7 @@ PYTHON: dict[str, type] = {"str": str, "int": int}
 SEGMENT = re.compile(r"segment-[0-9]{6,}-[0-9a-f]{8}\.parquet")
 IDS = re.compile(r"ids-[0-9]{6,}-[0-9a-f]{8}\.parquet")
 SHA256 = re.compile(r"[0-9a-f]{64}")
+VOTES = re.compile(r"(?:[0-9a-f]{32})+")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 LABELS = ("texts", "integers")
 FOREIGN = """
@@ -130,11 +131,12 @@ class Removed(Ingestion):
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A cluster that is forgotten."""
+    """A cluster that is forgotten, or votes that are, by their ids."""
 
     sign: str
-    """SHA-256 of salt and label: the label itself is not kept."""
+    """SHA-256 of salt and label: the label itself is not kept. Of votes the hashes of their ids, one by one."""
     salt: str
+    """Empty where votes are forgotten."""
     judgments: int
     forgotten: str
     """When."""
@@ -223,6 +225,7 @@ class Catalogue:
         return self.holding(self.batches)
 
 
+B = TypeVar("B", bound=Ingestion)
 TABLES: dict[str, type[Any]] = {
     "batches": Ingestion,
     "contents": Content,
@@ -256,21 +259,39 @@ def sized(store: Path, segment: Segment) -> Path:
     return path
 
 
+def ids_of(batch: Ingestion) -> Segment | None:
+    """Return the file of the ids of the votes of a batch, where it was taken in by ids."""
+    found = json.loads(batch.options).get("ids")
+    return None if found is None else Segment(**found, judgments=0)
+
+
 def kept_ids(catalogue: Catalogue) -> tuple[Segment, ...]:
     """Return the files of the ids of votes, one of each batch that was taken in by ids; their rows are votes.
 
     Of a batch that was taken out they stay, so that its votes do not come back in another file.
     """
-    found = (json.loads(batch.options).get("ids") for batch in (*catalogue.batches, *catalogue.removed))
-    return tuple([Segment(**one, judgments=0) for one in found if one is not None])
+    found = (ids_of(batch) for batch in (*catalogue.batches, *catalogue.removed))
+    return tuple([one for one in found if one is not None])
 
 
-def with_ids(catalogue: Catalogue, ids: Segment) -> Catalogue:
-    """Return the catalogue whose last batch has these ids."""
-    *others, last = catalogue.batches
+def with_ids(catalogue: Catalogue, number: int, ids: Segment) -> Catalogue:
+    """Return the catalogue in which the batch of a number has these ids."""
     kept = {name: value for name, value in asdict(ids).items() if name != "judgments"}
-    options = json.dumps(json.loads(last.options) | {"ids": kept}, ensure_ascii=False)
-    return replace(catalogue, batches=(*others, replace(last, options=options)))
+
+    def having(batch: B) -> B:
+        if batch.batch != number:
+            return batch
+        return replace(batch, options=json.dumps(json.loads(batch.options) | {"ids": kept}, ensure_ascii=False))
+
+    batches, removed = [having(one) for one in catalogue.batches], [having(one) for one in catalogue.removed]
+    return replace(catalogue, batches=tuple(batches), removed=tuple(removed))
+
+
+def forgotten_votes(forgotten: Iterable[Forgotten]) -> pa.Array:
+    """Return the hashes of the ids of the votes that are forgotten, each once."""
+    raw = bytes.fromhex("".join(one.sign for one in forgotten if not one.salt))
+    hashes = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(raw) // 16, [None, pa.py_buffer(raw)])
+    return hashes.unique()
 
 
 def changed(store: Path, path: Path, how: str) -> InputError:
@@ -384,7 +405,9 @@ def _check(catalogue: Catalogue) -> None:
         if kinds != [str, str, int, int, int] or not IDS.fullmatch(ids.file) or min(ids.bytes, ids.rows) < 0:
             raise ValueError(f"{ids} are no ids of votes")
     signs = [row.sha256 for row in catalogue.files] + [row.sha256 for row in catalogue.contents]
-    signs += [row.sign for row in catalogue.forgotten] + [row.sign for row in there if row.sign]
+    signs += [row.sign for row in catalogue.forgotten if row.salt] + [row.sign for row in there if row.sign]
+    if not all(VOTES.fullmatch(row.sign) for row in catalogue.forgotten if not row.salt):
+        raise ValueError("forgotten votes without the hashes of their ids")
     for sign in signs:
         if not SHA256.fullmatch(sign):
             raise ValueError(f"{sign!r} is no SHA-256")

@@ -40,6 +40,7 @@ from concordant.io.store.catalogue import (
 from concordant.io.store.files import WAIT, exclusive
 from concordant.io.store.known import HEAD, belongs, claim
 from concordant.io.store.segments import digest, write_segment
+from concordant.io.store.summed import KEPT, drop_sums
 from concordant.preferences.preferences import Preferences
 from concordant.progress import steps
 from concordant.record import wrote
@@ -49,7 +50,7 @@ HERE = "here"
 P = TypeVar("P", bound=Segment)
 UNFINISHED = "first-ingest"
 """Stands in the folder of segments while a store is made: without a catalogue, what lies there belongs to no store."""
-_PARTS = rf"(segment|ids)-[0-9]+-[0-9a-f]+\.parquet|{UNFINISHED}"
+_PARTS = rf"(segment|ids)-[0-9]+-[0-9a-f]+\.parquet|{KEPT.pattern}|{UNFINISHED}"
 OURS = re.compile(
     rf"({_PARTS})|\.({_PARTS}|{re.escape(HEAD)})"
     r"(\.[0-9a-f]{16})?\.new"
@@ -67,8 +68,8 @@ class Changed:
     made."""
     copied: Mapping[str, Path] = field(default_factory=dict)
     """Files of another store, by their names, which they keep."""
-    ids: pa.Table | None = None
-    """Those of the votes of the last batch."""
+    ids: Mapping[int, Callable[[], pa.Table]] = field(default_factory=dict)
+    """Those of the votes of batches, by their numbers; they are made when the new files are there."""
 
 
 Change = Callable[[Catalogue | None], Changed | None]
@@ -107,8 +108,8 @@ def commit(store: Path, change: Change, *, by: str, wait: float = WAIT) -> Catal
             signs = {part.file: part.sha256 for part in new.files}
             for name, source in steps("copying files", [*changed.copied.items()]):
                 _copied(source, folder / name, signs[name], written)
-            if changed.ids is not None:
-                new = with_ids(new, _ids_written(changed.ids, folder, revision, written))
+            for number, ids in changed.ids.items():
+                new = with_ids(new, number, _ids_written(ids(), folder, revision, written))
             facts = replace(new.facts, by=by, revision=revision, created=new.facts.created or now())
             previous = "" if old is None else old.facts.commit
             new = replace(new, facts=replace(facts, commit=secrets.token_hex(8), previous=previous))
@@ -255,8 +256,11 @@ def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> N
         files.remove(path)
     named = {part.file for part in catalogue.files} if catalogue else set()
     for path in parts_folder(target).iterdir():
-        if OURS.fullmatch(path.name) and path.name not in named and not (keep and path.name == UNFINISHED):
+        if KEPT.fullmatch(path.name) or path.name in named or (keep and path.name == UNFINISHED):
+            continue
+        if OURS.fullmatch(path.name):
             files.remove(path)
+    drop_sums(parts_folder(target), {part.sha256 for part in catalogue.files} if catalogue else set())
 
 
 def _written(prefs: Preferences, folder: Path, revision: int, written: list[Path]) -> Segment | None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from concordant.errors import ConcordantError, InputError
 from concordant.io.engines.duckdb import Settings
 from concordant.io.store.batches import forgetting_signs
-from concordant.io.store.catalogue import Catalogue, contradictions, read_catalogue, sized
-from concordant.io.store.commits import Changed, check_place, commit
+from concordant.io.store.catalogue import Catalogue, contradictions, ids_of, read_catalogue, sized
+from concordant.io.store.commits import Changed, check_place, commit, confirm
 from concordant.io.store.files import WAIT
 from concordant.io.store.known import belongs
 
@@ -59,9 +59,17 @@ def restore(copy: Path, store: Path, *, by: str, wait: float = WAIT, settings: S
     """
     source = Path(os.path.realpath(copy))
     there = read_catalogue(source)
-    files = _whole(source, there)
+    files, batches = _whole(source, there), {one.batch: one for one in (*there.batches, *there.removed)}
     if os.path.realpath(store) == str(source):
         raise InputError(f"{store}: a store is not put in its own place")
+
+    if os.path.exists(store):
+        try:
+            confirm(store, read_catalogue(Path(os.path.realpath(store))))
+        except InputError as error:
+            raise InputError(
+                f"{error}; what is damaged is not overwritten: move the store and its folder away, then restore"
+            ) from None
 
     def change(old: Catalogue | None) -> Changed:
         if old is None:
@@ -74,8 +82,9 @@ def restore(copy: Path, store: Path, *, by: str, wait: float = WAIT, settings: S
         known = {(one.salt, one.sign) for one in there.forgotten}
         since = [one for one in old.forgotten if (one.salt, one.sign) not in known]
         changed = forgetting_signs(source, there, since, settings or Settings())
-        gone = {name.removeprefix("new ") for name in changed.made}
-        return replace(changed, copied={name: path for name, path in files.items() if name not in gone})
+        made = {file.file for one in changed.ids if (file := ids_of(batches[one])) is not None}
+        kept = {part.file for part in changed.catalogue.files} - made
+        return replace(changed, copied={name: path for name, path in files.items() if name in kept})
 
     new = commit(store, change, by=by, wait=wait)
     return _copied(there, there if new is None else new)

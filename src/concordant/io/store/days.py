@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from urllib.parse import unquote
 
 from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.io.store.catalogue import Catalogue, Ingestion
@@ -14,9 +15,12 @@ from concordant.preferences.windows import Window
 
 WRITTEN = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
 """A date in a name: 2026-01-31, 2026_01_31 or 20260131."""
-FOLDER = re.compile(rf"(?:\w+=)?{WRITTEN.pattern}")
+FOLDER = re.compile(rf"(?:\w+=)?{WRITTEN.pattern}(?:[T ]00:00(?::00(?:\.0+)?)?Z?)?")
 """A folder that holds a day: 2026-01-31 or day=2026-01-31."""
-HIVE = re.compile(r"year=(\d{4})[/\\]month=(\d{1,2})[/\\]day=(\d{1,2})(?![^/\\])")
+SHORT = re.compile(r"\w+=((?:19|20)\d\d)-(\d{1,2})-(\d{1,2})")
+"""One that is written without zeros: day=2026-1-31."""
+FOLDERS = re.compile(r"(?:^|[/\\])(?:year=)?((?:19|20)\d\d)[/\\](?:month=)?(\d{1,2})[/\\](?:day=)?(\d{1,2})(?=[/\\]|$)")
+"""A day in three folders: year=2026/month=1/day=31 or 2026/01/31."""
 
 
 def day_of(path: str) -> tuple[str, str]:
@@ -28,14 +32,18 @@ def day_of(path: str) -> tuple[str, str]:
     (('2026-01-31', 'day=2026-01-31'), ('2026-01-31', 'votes-20260131.csv'))
     >>> day_of("year=2026/month=1/day=31/x.csv")[0], day_of("votes.csv"), day_of("2026-01-01_2026-01-31.csv")
     ('2026-01-31', ('', ''), ('', "'2026-01-01', '2026-01-31'"))
+    >>> day_of("day=2026-1-31/x.csv")[0], day_of("2026/01/31/x.csv")[0], day_of("day=2026-01-31 00%3A00%3A00/x.csv")[0]
+    ('2026-01-31', '2026-01-31', '2026-01-31')
     """
-    *folders, name = re.split(r"[/\\]", path.rstrip("/\\"))
+    *folders, name = re.split(r"[/\\]", unquote(path).rstrip("/\\"))
     for part in (name, *filter(FOLDER.fullmatch, reversed(folders))):
         if days := sorted({one for found in WRITTEN.finditer(part) if (one := _date(found[1], found[3], found[4]))}):
             return (days[0], part) if len(days) == 1 else ("", few(days))
-    found = HIVE.search(path)
-    day = _date(*found.groups()) if found else ""
-    return (day, found[0]) if found and day else ("", "")
+    short = (SHORT.fullmatch(part) for part in reversed((*folders, name)))
+    for found in (*short, FOLDERS.search(path)):
+        if found and (day := _date(*found.groups())):
+            return day, found[0].strip("/\\")
+    return "", ""
 
 
 def _date(year: str, month: str, day: str) -> str:

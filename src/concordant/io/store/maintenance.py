@@ -38,6 +38,7 @@ from concordant.io.store.files import WAIT
 from concordant.io.store.known import HEAD, MARK, KnownFiles, belongs, beside, save
 from concordant.io.store.segments import last_columns
 from concordant.io.store.stored import checked, read_stored
+from concordant.io.store.summed import KEPT
 from concordant.preferences.counts import exact_sum
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Ragged
@@ -61,7 +62,7 @@ def verify(store: Path) -> Verified:
     target = Path(os.path.realpath(store))
     while True:
         catalogue = read_catalogue(target)
-        wrong = list(_wrong(target, catalogue))
+        wrong = list(dict.fromkeys(_wrong(target, catalogue)))
         if not wrong or read_catalogue(target).facts.revision == catalogue.facts.revision:
             break  # otherwise a writer changed the store meanwhile: look at the new one
     if not wrong:
@@ -76,7 +77,7 @@ def verify(store: Path) -> Verified:
         len(catalogue.segments) + len(catalogue.sums),
         sum(part.bytes for part in catalogue.files),
         catalogue.judgments,
-        tuple(sorted(set(there) - named)),
+        tuple(sorted(name for name in {*there} - named if not KEPT.fullmatch(name))),
     )
 
 

@@ -35,6 +35,7 @@ from concordant.io.store.days import of_window, window_note
 from concordant.io.store.known import belongs
 from concordant.io.store.migrations import UNKNOWN
 from concordant.io.store.segments import COVARIATE, VALUES, digest, label_kind
+from concordant.io.store.summed import added_up
 from concordant.preferences.counts import MOST
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
@@ -42,10 +43,16 @@ from concordant.preferences.windows import ALWAYS, Window
 from concordant.progress import steps
 
 
-def merged(paths: Sequence[Path], facts: Facts, settings: Settings) -> Preferences:
-    """Return the preferences that segments hold together. Errors: those of DuckDB."""
-    if not paths:
+def merged(segments: Mapping[str, Path], facts: Facts, settings: Settings, kept: bool | None = False) -> Preferences:
+    """Return the preferences that segments, by their SHA-256, hold together. Errors: those of DuckDB and Arrow.
+
+    ``kept``: whether the sum that is kept beside them is used, and kept; None: DuckDB adds all of them up.
+    """
+    if not segments:
         return Preferences.empty()
+    if kept is not None and (whole := added_up(segments, facts, keep=kept)) is not None:
+        return whole
+    paths = [*segments.values()]
     files = ", ".join(literal(pattern(path)) for path in paths)
     source = f"read_parquet([{files}], hive_partitioning = false)"
     names = _columns(facts)
@@ -130,11 +137,12 @@ def read_stored(
     *,
     check: Callable[[Facts], None] = lambda _: None,
     which: Callable[[Catalogue], Collection[Ingestion]] = lambda catalogue: catalogue.batches,
+    kept: bool | None = False,
 ) -> tuple[Preferences, Catalogue]:
     """Return the preferences of a store and the catalogue that they were read by; ``check`` may refuse it first.
 
-    ``which``: the batches that are read. Every segment is held against its SHA-256 first. Errors (InputError): no
-    store; a segment that is missing or damaged.
+    ``which``: the batches that are read; ``kept`` as ``merged`` has it. Every segment is held against its SHA-256
+    first. Errors (InputError): no store; a segment that is missing or damaged.
     """
     target = Path(os.path.realpath(store))
     while True:
@@ -145,8 +153,9 @@ def read_stored(
             if wrong := next(contradictions(catalogue), None):
                 raise InputError(f"{store}: {wrong}")
             wanted = which(catalogue)
-            paths = [checked(target, segment) for segment in steps("checking segments", catalogue.holding(wanted))]
-            prefs = merged(paths, catalogue.facts, settings or Settings())
+            held = steps("checking segments", catalogue.holding(wanted))
+            paths = {segment.sha256: checked(target, segment) for segment in held}
+            prefs = merged(paths, catalogue.facts, settings or Settings(), kept)
             there = sum(batch.judgments for batch in wanted)
             if len(prefs) != there:
                 raise InputError(f"{store}: {len(prefs):,} judgments were read, the catalogue says {there:,}")
@@ -167,17 +176,27 @@ def read_as_log(
 
     ``given`` are options of ``read``. How rows become judgments was settled when they were taken in: options that say
     so again have to say the same (kind, cluster, covariates, home), others (columns, clicks, on_error) are refused.
-    ``window``: the days whose batches are read; a note says how many there are. Errors: UsageError.
+    ``window``: the days whose batches are read; a note says how many there are. Errors: UsageError; InputError: there
+    are no judgments.
     """
     which = of_window(window, str(store))
-    prefs, catalogue = read_stored(store, settings, check=lambda facts: _refuse(facts, str(store), given), which=which)
+    check, kept = lambda facts: _refuse(facts, str(store), given), None if given["engine"] == "duckdb" else True
+    prefs, catalogue = read_stored(store, settings, check=check, which=which, kept=kept)
     chosen = which(catalogue)
     if window:
         prefs = replace(prefs, told=(*prefs.told, window_note(window, catalogue, chosen)))
+    if not len(prefs):
+        raise InputError(nothing_in(store, catalogue))
     facts, days = catalogue.facts, sorted({batch.day for batch in chosen} - {""})
     batches = [batch.batch for batch in chosen]
     which_ones = {"store": store.name, "revision": facts.revision, "commit": facts.commit, "batches": batches}
     return prefs, sum(batch.rows for batch in chosen), which_ones | {"days": [days[0], days[-1]] if days else []}
+
+
+def nothing_in(store: Path, catalogue: Catalogue) -> str:
+    """Say that a store holds no judgments, and why."""
+    gone = catalogue.removed or catalogue.forgotten
+    return f"{store}: holds no judgments" + ("; all that it held was taken out" if gone else "")
 
 
 def _refuse(facts: Facts, store: str, given: Mapping[str, Any]) -> None:

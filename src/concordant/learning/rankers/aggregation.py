@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, Setting, UsageError, refuse_idle
 from concordant.learning.features.normalising import Normaliser
@@ -53,6 +52,7 @@ from concordant.learning.rankers.stopping import Regression, judged_parts
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
+from concordant.learning.scikit import check_is_fitted
 from concordant.learning.solvers.least_squares import INTERCEPTS
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
@@ -60,6 +60,7 @@ from concordant.losses.gains import Gain
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import SPLITS
+from concordant.progress import stage
 from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.structures import STRUCTURES
 
@@ -263,32 +264,35 @@ class AggregationRanker(RegressionRanker):
         target = Target.of(self.target, kind)
         how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed, "target": target}
         unchosen: TooFew | None = None
-        try:
-            if beyond and len(ridges) > 1:
-                self.cv_: Curve = one_standard_error_ridge(training, seen, tried[0], ridges, maker, **how)
-                ridges = self.cv_["ridge"].tolist()
-                place = self.cv_.best
-            elif len(tried) * len(ridges) > 1:
-                regressor = told_categories(self.regressor, training.features.categories)
-                how |= {"regressor": regressor, "split": self.split}
-                self.cv_ = cross_validate(training, columns, tried, ridges, maker, **how)
-                place = self.cv_.best
-        except TooFew as error:
-            if self._asked_to_choose(tried):
-                raise
-            unchosen = error
-            tried, ridges = tried[-1:], [np.inf if beyond else 0.0 if self.regressor is not None else RIDGE]
-        plan, ridge = tried[place // len(ridges)], ridges[place % len(ridges)]
-        targets = maker([plan], training.prefs)[0]
-        weight = target_weights(targets, training.weight)
-        facts = targets.facts(weight)
-        if unchosen is not None and not facts.largest:
-            raise unchosen
         gated = self._gated(kind, beyond, streamed=isinstance(training, StreamedTraining))
-        gates: list[Gate] = []
-        start = aim = None
-        if gated:
-            gates, start, aim = self._through_gates(training, seen, plan, ridge, maker, beyond)
+        chosen = "choosing the ridge" if beyond else "cross-validation"
+        parts = dict.fromkeys([f"{chosen}: folds"] * (len(tried) * len(ridges) > 1) + ["gate: folds"] * gated)
+        with stage("aggregating", parts=parts):
+            try:
+                if beyond and len(ridges) > 1:
+                    self.cv_: Curve = one_standard_error_ridge(training, seen, tried[0], ridges, maker, **how)
+                    ridges = self.cv_["ridge"].tolist()
+                    place = self.cv_.best
+                elif len(tried) * len(ridges) > 1:
+                    regressor = told_categories(self.regressor, training.features.categories)
+                    how |= {"regressor": regressor, "split": self.split}
+                    self.cv_ = cross_validate(training, columns, tried, ridges, maker, **how)
+                    place = self.cv_.best
+            except TooFew as error:
+                if self._asked_to_choose(tried):
+                    raise
+                unchosen = error
+                tried, ridges = tried[-1:], [np.inf if beyond else 0.0 if self.regressor is not None else RIDGE]
+            plan, ridge = tried[place // len(ridges)], ridges[place % len(ridges)]
+            targets = maker([plan], training.prefs)[0]
+            weight = target_weights(targets, training.weight)
+            facts = targets.facts(weight)
+            if unchosen is not None and not facts.largest:
+                raise unchosen
+            gates: list[Gate] = []
+            start = aim = None
+            if gated:
+                gates, start, aim = self._through_gates(training, seen, plan, ridge, maker, beyond)
         if self.regressor is None:
             prior = maker.prior_of(training.prefs) if beyond else None
             ended = self._fit_linear(training, columns, targets, weight, ridge, prior)

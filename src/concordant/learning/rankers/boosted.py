@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, Setting, UsageError, did_you_mean
 from concordant.learning.features.matrix import Matrix
@@ -37,6 +36,7 @@ from concordant.learning.rankers.stopping import ENOUGH, Likelihood
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.targeting import TargetMaker
 from concordant.learning.rankers.validation import Training, learning_rows, matched
+from concordant.learning.scikit import check_is_fitted
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.losses.expected_gains import expected_gains
 from concordant.losses.objective import Population, Relevance

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, Setting, UsageError, did_you_mean, refuse_idle
 from concordant.learning.features.matrix import Matrix
@@ -21,6 +20,7 @@ from concordant.learning.rankers.gate import Candidate, Gate, choose, edge_score
 from concordant.learning.rankers.plans import one_ridge
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched
+from concordant.learning.scikit import check_is_fitted
 from concordant.learning.solvers.edge_problem import EdgeProblem
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import LinearFit

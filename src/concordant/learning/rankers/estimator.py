@@ -10,8 +10,6 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import InputError, UsageError
 from concordant.io.log.json_values import Fields
@@ -32,6 +30,7 @@ from concordant.learning.rankers.columns import (
 from concordant.learning.rankers.regressors import knows_categories, knows_missing, stage_count, stages
 from concordant.learning.rankers.target import Target
 from concordant.learning.rankers.validation import Training, learning_rows, matched, reads_below, rows_of
+from concordant.learning.scikit import BaseEstimator, check_is_fitted
 from concordant.losses.metrics.metrics import metric
 from concordant.losses.metrics.pairwise import pairwise_loss
 from concordant.preferences.notes import Note

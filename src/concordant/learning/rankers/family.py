@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from concordant.errors import InputError
 from concordant.learning.features.matrix import Features
@@ -17,6 +15,7 @@ from concordant.learning.rankers.boosted import BoostedRanker
 from concordant.learning.rankers.estimator import Ranker, agreement_with_labels
 from concordant.learning.rankers.lists import ListRanker
 from concordant.learning.rankers.target import Target
+from concordant.learning.scikit import clone
 from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.notes import Note
 from concordant.progress import steps
@@ -52,7 +51,11 @@ def family(
     kept = missing or "keep"
     if importlib.util.find_spec("lightgbm") is not None:
         return {**linear, "boosted trees": BoostedRanker(target=target, seed=seed, missing=kept, **shared)}
-    trees = HistGradientBoostingRegressor(early_stopping=True, random_state=seed)
+    try:
+        kinds = importlib.import_module("sklearn.ensemble")
+    except ImportError:
+        return linear
+    trees = kinds.HistGradientBoostingRegressor(early_stopping=True, random_state=seed)
     return {**linear, "trees": ListRanker(target=target, regressor=trees, missing=kept, **shared)}
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import ndtri
 
 from concordant.errors import counted
@@ -270,7 +270,7 @@ def projected(scores: Floats, prefs: Preferences) -> Floats:
         given = scores[query][sorter]
         if len(given) > 1:
             step = STRICT * float(np.ptp(given)) / (len(given) - 1)
-            given = isotonic_regression(given, increasing=False).x - step * (
+            given = scipy.optimize.isotonic_regression(given, increasing=False).x - step * (
                 np.arange(len(given)) - (len(given) - 1) / 2
             )
         found[query] = given[np.argsort(sorter, kind="stable")]

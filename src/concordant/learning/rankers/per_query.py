@@ -9,8 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
 from concordant.errors import Idle, InputError, UsageError, few
 from concordant.io.log.json_values import Fields
@@ -23,6 +21,7 @@ from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.estimator import Ranker, agreement
 from concordant.learning.rankers.lists import ListRanker
 from concordant.learning.rankers.validation import Training, learning_rows, matched, rows_of
+from concordant.learning.scikit import BaseEstimator, check_is_fitted, clone
 from concordant.preferences.labels import Labels
 
 Floats = NDArray[np.float64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -11,15 +12,10 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
 from concordant.errors import InputError, UsageError
 from concordant.learning.features.matrix import Matrix
+from concordant.learning.scikit import clone, exactly, is_a, takes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,8 +45,9 @@ def knows_missing(regressor: Any) -> bool:
     >>> knows_missing(HistGradientBoostingRegressor()), knows_missing(Ridge()), knows_missing(None)
     (True, False, False)
     """
+    utils = sys.modules.get("sklearn.utils")
     try:
-        return bool(get_tags(regressor).input_tags.allow_nan)
+        return utils is not None and bool(utils.get_tags(regressor).input_tags.allow_nan)
     except (AttributeError, TypeError):  # no regressor of scikit-learn's kind
         return False
 
@@ -63,9 +60,9 @@ def named(regressor: Any) -> str:
 
 def stage_count(regressor: Any) -> int | None:
     """Return how many trees a fitted boosting regressor adds up; None of any other."""
-    if isinstance(regressor, HistGradientBoostingRegressor):
+    if is_a(regressor, "HistGradientBoostingRegressor"):
         return int(regressor.n_iter_)
-    if isinstance(regressor, GradientBoostingRegressor):
+    if is_a(regressor, "GradientBoostingRegressor"):
         return int(regressor.n_estimators_)
     if named(regressor) == "lightgbm.LGBMRegressor" and regressor.boosting_type == "gbdt":
         return int(regressor.booster_.num_trees())
@@ -95,7 +92,7 @@ def stages(regressor: Any, Z: Matrix, since: int, to: int) -> Iterator[Floats]:
 def knows_categories(regressor: Any) -> bool:
     """Whether a regressor takes columns of codes as categories: LightGBM's and ``HistGradientBoostingRegressor``."""
     kind = type(regressor)
-    return kind is HistGradientBoostingRegressor or (
+    return exactly(regressor, "HistGradientBoostingRegressor") or (
         kind.__module__.partition(".")[0] == "lightgbm" and hasattr(kind, "get_params")
     )
 
@@ -104,7 +101,7 @@ def told_categories(regressor: Any, columns: tuple[int, ...]) -> Any:
     """Return the regressor told which columns hold categories."""
     if not columns:
         return regressor
-    if isinstance(regressor, HistGradientBoostingRegressor):
+    if is_a(regressor, "HistGradientBoostingRegressor"):
         return clone(regressor).set_params(categorical_features=list(columns))
     return clone(regressor).set_params(categorical_column=list(columns))  # the name that needs no argument of fit
 
@@ -178,8 +175,8 @@ def fit_regressor(
     model, Z, target, extra, unit = prepared(regressor, Z, target, weight, owner)
     try:
         with catch_warnings():
-            if limited:
-                simplefilter("ignore", ConvergenceWarning)
+            if limited and "sklearn.exceptions" in sys.modules:
+                simplefilter("ignore", sys.modules["sklearn.exceptions"].ConvergenceWarning)
             fitted = model.fit(Z, target, **extra)
     except ValueError as error:
         what = f"the regressor {type(regressor).__name__} cannot learn from these {len(Z):,} rows"
@@ -208,7 +205,7 @@ def as_regressor(booster: Any, width: int, params: Mapping[str, Any]) -> Any:
 def _weight_name(regressor: Any) -> str:
     """What the regressor's fit calls the weights of rows; of a pipeline it is its last step that takes them."""
     name, last = "sample_weight", regressor
-    while isinstance(last, Pipeline):
+    while is_a(last, "Pipeline"):
         step, last = last.steps[-1]
         name = (
             f"{step}__{name}"
@@ -216,9 +213,7 @@ def _weight_name(regressor: Any) -> str:
             else f"{name.removesuffix('sample_weight')}{step}__sample_weight"
         )
     inner = getattr(last, "regressor", None)  # TransformedTargetRegressor passes weights on
-    if not (
-        has_fit_parameter(last, "sample_weight") or (inner is not None and has_fit_parameter(inner, "sample_weight"))
-    ):
+    if not (takes(last, "sample_weight") or (inner is not None and takes(inner, "sample_weight"))):
         raise UsageError(
             f"the regressor {type(last).__name__} takes no sample_weight, but queries weigh differently here (by their "
             "judgments and length); choose a regressor whose fit takes it"

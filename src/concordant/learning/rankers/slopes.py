@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from concordant.kernels.arrays import in_ranges
-from concordant.kernels.pair_slopes import falling, gain_losses, gain_pairs, lambda_pairs
 from concordant.learning.features.matrix import Matrix
 from concordant.losses.objective import Objective
 from concordant.preferences.graphs import Batch
@@ -97,6 +96,8 @@ class GainSlopes:
 
     def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return gradient and curvature."""
+        from concordant.kernels.pair_slopes import gain_pairs
+
         (order, gains, cost), relative, start = self._falling, self._relative(scores), self.groups.start
         sums = np.zeros((2, len(scores)))
         in_ranges(lambda first, last: gain_pairs(relative, gains, start, first, last, *sums), cost)
@@ -106,6 +107,8 @@ class GainSlopes:
 
     def value(self, scores: Floats) -> float:
         """Return the loss."""
+        from concordant.kernels.pair_slopes import gain_losses
+
         (_, gains, cost), relative, start = self._falling, self._relative(scores), self.groups.start
         value = np.zeros(len(self.groups))
         in_ranges(lambda first, last: gain_losses(relative, gains, start, first, last, value), cost)
@@ -119,7 +122,9 @@ class GainSlopes:
             value, gradient = self.value(scores), self(scores)[0]
             return value + 0.5 * ridge * float(theta @ theta), Z.T @ gradient + ridge * theta
 
-        found = minimize(slope, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+        found = scipy.optimize.minimize(
+            slope, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200}
+        )
         return np.asarray(found.x, np.float64)
 
 
@@ -147,6 +152,8 @@ class LambdaSlopes:
 
     def __call__(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return gradient and curvature."""
+        from concordant.kernels.pair_slopes import falling, lambda_pairs
+
         groups, start, order = self.groups, self.groups.start, np.empty(len(scores), np.int64)
         in_ranges(lambda first, last: falling(scores, start, first, last, order), groups.sizes)
         ordered, gains = scores[order], self.gain[order]

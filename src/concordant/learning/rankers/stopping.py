@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
-from sklearn.neural_network import MLPRegressor
 
 from concordant.learning.features.matrix import Matrix
 from concordant.learning.rankers.disagreement import FEW_QUERIES
@@ -20,6 +17,7 @@ from concordant.learning.rankers.estimator import agreement_with_labels, known
 from concordant.learning.rankers.regressors import fit_regressor, named, prepared, stages
 from concordant.learning.rankers.target import ROUNDING, Target
 from concordant.learning.rankers.validation import Training
+from concordant.learning.scikit import clone, exactly
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
@@ -118,18 +116,17 @@ class Growth:
     @classmethod
     def of(cls, regressor: Any, rows: int) -> Growth | None:
         """Return how a regressor grows; None where it was not asked to stop early, or its stages are unknown."""
-        kind = type(regressor)
         given = regressor.get_params(deep=False)
-        if kind is HistGradientBoostingRegressor:
+        if exactly(regressor, "HistGradientBoostingRegressor"):
             asked = given["early_stopping"]
             on = rows > MANY_ROWS if isinstance(asked, str) else bool(asked)
             found = cls("max_iter", {"early_stopping": False}, given["n_iter_no_change"], partial(_staged, "max_iter"))
             return found if on else None
-        if kind is GradientBoostingRegressor:
+        if exactly(regressor, "GradientBoostingRegressor"):
             patience = given["n_iter_no_change"]
             found = cls("n_estimators", {"n_iter_no_change": None}, patience, partial(_staged, "n_estimators"))
             return found if patience else None
-        if kind is MLPRegressor:
+        if exactly(regressor, "MLPRegressor"):
             on = given["early_stopping"] and given["solver"] in ("sgd", "adam")
             off = {"early_stopping": False, "n_iter_no_change": given["max_iter"] + 1}
             return cls("max_iter", off, given["n_iter_no_change"], _epochs) if on else None

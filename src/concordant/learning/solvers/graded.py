@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 
 from concordant.errors import UsageError
 from concordant.learning.features.sparse_rows import SparseRows
@@ -95,7 +94,7 @@ def fit_graded(
     zero = np.zeros(size)
     goal = tolerance * float(np.abs(objective(zero)[1]).max(initial=0.0))
     options = {"gtol": goal, "ftol": 0.0, "maxiter": max_iterations, "maxfun": 20 * max_iterations, "maxcor": 30}
-    found = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options)
+    found = scipy.optimize.minimize(objective, zero, jac=True, method="L-BFGS-B", options=options)
     value, slope = objective(found.x)
     theta = there(found.x)
     gradient = Z.T @ (of_items * lists.loss(Z @ theta, phi, weight=weight)[1]) + ridge * theta

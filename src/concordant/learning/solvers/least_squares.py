@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError
 from concordant.kernels.arrays import read_only
+from concordant.kernels.compiled import compiles
 from concordant.learning.features.sparse_rows import SparseRows
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
@@ -59,6 +60,7 @@ def preparing(
         intercept == "query"
         and isinstance(X, np.ndarray)
         and X.size >= LARGE
+        and compiles()
         and X.flags.c_contiguous
         and X.dtype in (np.float32, np.float64)
     ):

@@ -13,8 +13,8 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array, diags_array, hstack
 
 Floats = NDArray[np.float64]
@@ -73,9 +73,11 @@ def widest(D: Floats, near: Floats | None = None) -> Widest:
         cost = np.zeros(d + 1)
         cost[-1] = -1.0
         limits = [*[(-1.0, 1.0)] * d, (0.0, 1.0)]
-        found = linprog(cost, A_ub=table, b_ub=np.zeros(len(held)), bounds=limits, method="highs-ds", options=PRECISE)
+        found = scipy.optimize.linprog(
+            cost, A_ub=table, b_ub=np.zeros(len(held)), bounds=limits, method="highs-ds", options=PRECISE
+        )
         if found.x is None:  # the tolerance is beyond what the numbers allow
-            found = linprog(cost, A_ub=table, b_ub=np.zeros(len(held)), bounds=limits, method="highs")
+            found = scipy.optimize.linprog(cost, A_ub=table, b_ub=np.zeros(len(held)), bounds=limits, method="highs")
         point = found.x[:-1]
         reached = D @ point
         length = float(np.linalg.norm(point))
@@ -214,11 +216,11 @@ def _cover(clashes: list[Ints], weight: Floats) -> tuple[NDArray[np.bool_], floa
     """Return pairs of the least weight of which each set holds one, and that weight, proven from below."""
     owner = np.repeat(np.arange(len(clashes)), [len(one) for one in clashes])
     table = csr_array((np.ones(len(owner)), (owner, np.concatenate(clashes))), shape=(len(clashes), len(weight)))
-    found = milp(
+    found = scipy.optimize.milp(
         weight,
-        constraints=[LinearConstraint(table, lb=1.0)],
+        constraints=[scipy.optimize.LinearConstraint(table, lb=1.0)],
         integrality=np.ones(len(weight)),
-        bounds=Bounds(0.0, 1.0),
+        bounds=scipy.optimize.Bounds(0.0, 1.0),
         options={"node_limit": NODES, "mip_rel_gap": 0.0},
     )
     bound = 0.0 if found.mip_dual_bound is None else float(found.mip_dual_bound)
@@ -238,7 +240,7 @@ def _elastic(D: Floats, weight: Floats) -> Floats:
     table = hstack((-D, -diags_array(np.ones(rows)))).tocsr()
     limits = [*[(-1e6, 1e6)] * d, *[(0.0, None)] * rows]
     cost = np.concatenate((np.zeros(d), weight))
-    found = linprog(cost, A_ub=table, b_ub=-np.ones(rows), bounds=limits, method="highs")
+    found = scipy.optimize.linprog(cost, A_ub=table, b_ub=-np.ones(rows), bounds=limits, method="highs")
     return np.asarray(found.x[:d] if found.x is not None else np.zeros(d), np.float64)
 
 

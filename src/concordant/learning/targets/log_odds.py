@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.kernels.arrays import in_parts, read_only
+from concordant.kernels.compiled import compiles
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import DENSE, LONGEST
@@ -55,11 +56,14 @@ class LogOddsTargets:
         scale: float,
         inverse: Floats | None,
     ) -> LogOddsTargets | None:
-        """Return None where the plain way is needed: real weights, lists, gains that are functions, c0 near 0."""
+        """Return None where the plain way is needed: real weights, lists, gains that are functions, c0 near 0.
+
+        And without Numba.
+        """
         c0 = options.get("c0", C0)
         if not isinstance(prefs, Comparisons) or prefs.weighted:
             return None
-        if not isinstance(gain, str) or gain not in KINDS or not SMALLEST_C0 <= c0 <= 1 / SMALLEST_C0:
+        if not isinstance(gain, str) or gain not in KINDS or not SMALLEST_C0 <= c0 <= 1 / SMALLEST_C0 or not compiles():
             return None
         start, member = prefs.members
         return cls(

@@ -1,0 +1,243 @@
+"""``python -m benchmarks.time_left [CASE …]``: is the time that a command says is left the time that it then takes?
+
+Each case runs one command in a process of its own, whose clock is that of its processor (that others use the machine,
+too, changes nothing then). Five times a second it is written down for how long the command has gone on and what a
+terminal would say is left. Of all statements from a tenth of the whole on, the worst factor between what was said and
+what it then took counts, and for which share of that time anything was said. A second more or less, as times are shown,
+is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+WATCHED = """
+import json, sys, time
+import concordant.progress as heard
+from concordant.apps.commands import main, progress
+
+heard.clock = time.process_time
+told = []
+
+def watch(self, listener):
+    while not self._ended.wait(0.2):
+        stages = listener.stages
+        told.append((time.process_time(), progress.time_left(stages), [one.what for one in stages]))
+
+made = progress.Progress.__init__
+progress.Progress.__init__ = lambda self, *args, **more: (made(self, *args, **more), setattr(self, "shown", True))[0]
+progress.Progress._watch = watch
+try:
+    main()
+finally:
+    with open(sys.argv[0], "w") as file:
+        json.dump({"end": time.process_time(), "told": told}, file)
+"""
+"""Run in the place of ``concordant``; ``sys.argv[0]`` names the file of what was said."""
+NEAR = 1.0
+Case = Callable[[Path], list[str]]
+
+
+def votes(folder: Path, queries: int, items: int, number: int, workers: int = 0, form: str = "parquet") -> str:
+    """Write comparisons: of each query some items, the better one preferred by a logistic law."""
+    draw = np.random.default_rng(1)
+    query = draw.integers(0, queries, number)
+    left = draw.integers(0, items, number)
+    right = (left + 1 + draw.integers(0, items - 1, number)) % items
+    wins = draw.random(number) < 1 / (1 + np.exp((left - right) * 3 / items))
+    columns = {"winner": np.where(wins, left, right), "loser": np.where(wins, right, left)}
+    columns |= {"query": query} if queries > 1 else {}
+    columns |= {"worker": draw.integers(0, workers, number)} if workers else {}
+    table, name = pa.table(columns), folder / f"votes.{form}"
+    pq.write_table(table, name) if form == "parquet" else pyarrow.csv.write_csv(table, name)
+    return str(name)
+
+
+def features(folder: Path, queries: int, items: int, width: int) -> str:
+    """Write a row of numbers for each item of each query; the first is what the votes go by."""
+    draw = np.random.default_rng(2)
+    item = np.tile(np.arange(items), queries)
+    table = {"query": np.repeat(np.arange(queries), items)} if queries > 1 else {}
+    table |= {"item": item}
+    table |= {f"x{place}": draw.standard_normal(len(item)) + (place == 0) * item / items for place in range(width)}
+    pq.write_table(pa.table(table), folder / "features.parquet")
+    return str(folder / "features.parquet")
+
+
+def _rankings(folder: Path) -> str:
+    draw = np.random.default_rng(3)
+    lines = [" ".join(map(str, draw.permutation(40)[:8])) for _ in range(20_000)]
+    rows = [(number, item, place + 1) for number, line in enumerate(lines) for place, item in enumerate(line.split())]
+    table = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=["judgment", "item", "rank"])
+    pq.write_table(table, folder / "rankings.parquet")
+    return str(folder / "rankings.parquet")
+
+
+def _scores(folder: Path) -> str:
+    draw = np.random.default_rng(4)
+    tasks, systems = 20_000, 60
+    table: dict[str, Any] = {"task": np.arange(tasks)}
+    level = draw.standard_normal(tasks)
+    table |= {f"s{place}": level + place / 40 + draw.standard_normal(tasks) for place in range(systems)}
+    pq.write_table(pa.table(table), folder / "scores.parquet")
+    return str(folder / "scores.parquet")
+
+
+def _store(folder: Path) -> str:
+    from concordant.io.ingest import Store
+
+    store = str(folder / "votes.store")
+    for day in range(6):
+        (folder / str(day)).mkdir()
+        draw = np.random.default_rng(day)
+        winner = draw.integers(0, 500, 400_000)
+        table = {"winner": winner, "loser": (winner + 1 + draw.integers(0, 499, len(winner))) % 500}
+        table |= {"worker": draw.integers(0, 5000, len(winner))}
+        pq.write_table(pa.table(table), folder / str(day) / "votes.parquet")
+        Store(store).ingest(folder / str(day) / "votes.parquet", cluster="worker")
+    return store
+
+
+def _model(folder: Path) -> str:
+    from concordant.apps.commands import main
+
+    log, rows = votes(folder, 50, 20, 20_000), features(folder, 50, 20, 10)
+    with contextlib.redirect_stdout(io.StringIO()):
+        main(["fit", log, "-f", rows, "-m", str(folder / "model"), "--quiet"])
+    return str(folder / "model")
+
+
+def _labels(folder: Path) -> list[str]:
+    draw = np.random.default_rng(5)
+    query, item = np.repeat(np.arange(20_000), 50), np.tile(np.arange(50), 20_000)
+    base = {"query": query, "item": item}
+    label = draw.integers(0, 5, len(query))
+    pq.write_table(pa.table(base | {"label": label}), folder / "labels.parquet")
+    pq.write_table(pa.table(base | {"score": label + draw.normal(0, 2, len(query))}), folder / "s.parquet")
+    return [str(folder / "s.parquet"), str(folder / "labels.parquet")]
+
+
+OUT = ["-o", "out.csv"]
+CASES: dict[str, Case] = {
+    "rank: votes of one board": lambda at: ["rank", votes(at, 1, 200, 25_000_000, form="csv"), *OUT],
+    "rank: 20,000 queries": lambda at: ["rank", votes(at, 20_000, 20, 4_000_000), *OUT],
+    "rank: workers, bootstrap": lambda at: [
+        *("rank", votes(at, 1, 150, 300_000, 2000), "--cluster", "worker", "--interval", "bootstrap"),
+        *("--replicates", "4000", *OUT),
+    ],
+    "rank: rankings, bootstrap": lambda at: ["rank", _rankings(at), "--interval", "bootstrap", *OUT],
+    "rank: Borda, bootstrap": lambda at: [
+        *("rank", votes(at, 1, 120, 400_000), "--structure", "borda", "--replicates", "4000", *OUT)
+    ],
+    "rank: queries, bootstrap": lambda at: [
+        *("rank", votes(at, 1000, 15, 300_000), "--interval", "bootstrap", "--replicates", "400", *OUT)
+    ],
+    "compare": lambda at: ["compare", votes(at, 1, 200, 300_000)],
+    "fit": lambda at: ["fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 40), "-m", "m"],
+    "fit: grid": lambda at: [
+        *("fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 40), "-m", "m"),
+        *("--structure", "log-odds", "--order", "auto", "--ridge", "auto"),
+    ],
+    "fit: boosted": lambda at: [
+        *("fit", votes(at, 400, 20, 100_000), "-f", features(at, 400, 20, 20), "-m", "m", "--regressor", "boosted")
+    ],
+    "fit: hinge": lambda at: [
+        *("fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 20), "-m", "m", "--loss", "ranknet")
+    ],
+    "audit: one query": lambda at: ["audit", votes(at, 1, 60, 30_000), "-o", "out.json"],
+    "audit: workers": lambda at: [
+        *("audit", votes(at, 1, 60, 30_000, 300), "--cluster", "worker", "-o", "out.json")
+    ],
+    "audit: 3,000 queries": lambda at: ["audit", votes(at, 3000, 15, 300_000), "-o", "out.json"],
+    "audit: 40,000 queries": lambda at: [
+        *("audit", votes(at, 40_000, 15, 3_000_000), "--replicates", "0", "-o", "out.json")
+    ],
+    "report": lambda at: ["report", votes(at, 1, 60, 60_000), "-o", "page.html"],
+    "evaluate": lambda at: ["evaluate", *_labels(at), "-o", "out.csv"],
+    "scores": lambda at: ["scores", _scores(at), "-o", "out.csv"],
+    "ingest": lambda at: ["ingest", votes(at, 1, 500, 5_000_000, 5000), "--cluster", "worker", "--store", "s.store"],
+    "store compact": lambda at: ["store", "compact", _store(at)],
+    "judges": lambda at: ["judges", votes(at, 1, 60, 300_000, 1000), "--judge", "worker"],
+    "camps": lambda at: ["camps", votes(at, 1, 20, 60_000, 300), "--judge", "worker"],
+    "axioms": lambda at: [
+        "axioms", votes(at, 200, 15, 60_000), "-f", features(at, 200, 15, 10), "-m", _model(at)
+    ],
+    "tree": lambda at: ["tree", votes(at, 1, 30, 200_000, 50), "--by", "worker"],
+    "score": lambda at: ["score", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
+    "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
+    "reproduce": lambda _: ["reproduce", "fig2", "--quick", "--output", "found"],
+}  # fmt: skip
+
+
+def watched(name: str, keep: str | None = None) -> dict[str, Any]:
+    """Run a case; return its seconds, the worst factor, the share of the time in which something was said."""
+    with tempfile.TemporaryDirectory(prefix="concordant-left-") as folder:
+        at = Path(folder)
+        asked = CASES[name](at)
+        told = at / "told.json"
+        code = f"import sys; sys.argv = {[str(told), *asked]!r}\n{WATCHED}"
+        single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=at, env=os.environ | single, capture_output=True, text=True, check=False
+        )
+        if done.returncode not in (0, 1) or not told.exists():
+            raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
+        found = json.loads(told.read_text())
+    if keep is not None:
+        Path(keep).write_text(json.dumps(found))
+    return judged(found["told"], found["end"]) | {"error": done.stderr[-300:] if done.returncode else ""}
+
+
+def judged(told: list[tuple[float, float | None, Any]], end: float) -> dict[str, Any]:
+    """Return the worst factor between what was said to be left and what was, from a tenth of the whole on."""
+    late = [(at, left) for at, left, *_ in told if at >= end / 10]
+    said = [(at, left, end - at) for at, left in late if left is not None]
+    factors = [max(left + NEAR, true + NEAR) / (min(left, true) + NEAR) for _, left, true in said]
+    worst = max(range(len(said)), key=lambda place: factors[place], default=None)
+    return {
+        "seconds": round(end, 1),
+        "statements": len(said),
+        "share": round(len(said) / max(len(late), 1), 2),
+        "worst": None if worst is None else round(factors[worst], 2),
+        "at": None if worst is None else [round(float(x), 1) for x in said[worst]],
+        "beyond": round(sum(one > 1.5 for one in factors) / max(len(factors), 1), 2),
+    }
+
+
+def main() -> None:
+    """Run the chosen cases, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", help="a part of their names; none: all")
+    parser.add_argument("--keep", help="folder for what was said")
+    options = parser.parse_args()
+    print(
+        "| command | seconds | said in | beyond 1.5 | worst factor | (at, said, then took) |\n|---|---|---|---|---|---|"
+    )
+    for number, name in enumerate(CASES):
+        if not options.cases or any(one in name for one in options.cases):
+            try:
+                row = watched(name, options.keep and f"{options.keep}/{number}.json")
+            except RuntimeError as problem:
+                print(problem, flush=True)
+                continue
+            said = [name, row["seconds"], f"{row['share']:.0%}", f"{row['beyond']:.0%}", row["worst"], row["at"]]
+            print("|", " | ".join(map(str, said)), "|", row["error"], flush=True)
+
+
+if __name__ == "__main__":
+    main()
