@@ -312,8 +312,8 @@ class AggregationRanker(RegressionRanker):
                 return Regression(training.row, own.centred(), each, owner=training.groups.owner)
 
             likely = self.target is None and not target.of_lists and start is None and aim is None
-            parts = partial(judged_parts, training, made, target, self.folds, self.seed, likely)
-            ended = self._fit_regressor(training, columns, made(training.prefs), target, parts)
+            of_parts = partial(judged_parts, training, made, target, self.folds, self.seed, likely)
+            ended = self._fit_regressor(training, columns, made(training.prefs), target, of_parts)
         notes = [*training.notes, *facts.notes, *maker.notes]
         if self.structure is None and clicks != "cascade":
             notes += several_note(training.prefs, clicks)
