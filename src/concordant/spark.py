@@ -8,7 +8,7 @@ the ``session`` that it is given, or in one that it makes for ``master``.
 ``read``           counts a log there; the counts come to the driver, as ``concordant.Preferences``
 ``rank``           ranks every query there
 ``targets``        what gain regression fits: query, item, target, weight, for any trainer
-``fit``            fits a linear ``AggregationRanker``
+``fit``            fits a linear ``AggregationRanker``, with nothing named that of ``concordant fit``
 ``score``          scores and ranks items by a fitted ranker
 ``evaluate``       judges scores by labels
 ``JudgedQueries``  the queries of a log, to be read once and used often

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 from concordant.apps.models.saving import save_model
 from concordant.errors import InputError, UsageError
@@ -174,18 +175,10 @@ def test_files_and_the_command(tmp_path: Path, run: Callable[..., Any]) -> None:
 
 
 REFUSED = [
-    ({"order": "auto", "structure": "log-odds"}, "all or a number"),
-    ({"order": "all", "informed": True}, "name a structure"),
-    ({"order": [1, 2]}, "give one order"),
-    ({"order": "all", "ridge": [0.1, 1.0]}, "give one ridge"),
-    ({"order": "all", "structure": "auto"}, "give one structure"),
-    ({"order": "all", "gain": "auto"}, "give one gain"),
-    ({"order": "all", "structure": "log-odds", "score_scale": "auto"}, "give one score_scale"),
-    ({"order": "all", "structure_options": {"c0": "auto"}}, "give one c0"),
     ({"order": "all", "missing": "median"}, "raise, mean or zero"),
     ({"order": "all", "intercept": "one"}, "every query has its own"),
-    ({"order": "all", "structure": "log-odds", "target": "ndcg@10"}, "leave target and gate out"),
-    ({"order": "all", "gate": True}, "leave target and gate out"),
+    ({"order": "all", "structure": ["log-odds", "position-based"]}, "cannot tell how often positions are examined"),
+    ({"regressor": DecisionTreeRegressor()}, "give the targets"),
 ]
 
 

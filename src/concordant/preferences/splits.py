@@ -30,32 +30,37 @@ def folds(
     >>> [(len(train), len(held), len(train.items)) for train, held in folds(votes, 2)]
     [(5, 5, 3), (5, 5, 3)]
     """
+    check_folds(n, split, len(prefs.queries))
+    keys = label_keys(prefs.queries, seed)
+    item = prefs.members[1]
+    query = prefs.member_groups.owner
+    known = np.column_stack([query, item]).astype(np.int64)
+    if split == "clusters":
+        shares = np.where(dealt(label_keys(clusters_of(prefs), seed), n)[prefs.cluster] == np.arange(n)[:, None], 1, 0)
+        shares = shares * prefs.count
+    elif split == "judgments":
+        shares = deal(prefs.start, prefs.count, keys, int(n))
+    else:
+        shares = np.where(dealt(keys, n)[prefs.query] == np.arange(n)[:, None], prefs.count, 0)
+    for held in shares:
+        train = prefs.count - held
+        yield tuple(keep(prefs, np.flatnonzero(part), part[part > 0], known) for part in (train, held))  # type: ignore[misc]
+
+
+def check_folds(n: int, split: str, queries: int) -> None:
+    """Raise UsageError for a number of folds, or a way to split, that so many queries do not allow."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
         raise UsageError(f"folds must be an integer of at least 2, not {n!r}")
     if split not in (*SPLITS, "clusters"):
         raise UsageError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
     if n >= 1 << 31:
         raise UsageError(f"folds must be fewer than 2^31, not {n:,}")
-    if split == "queries" and n > len(prefs.queries):
-        raise UsageError(f"{n} folds of queries need at least as many queries; there are {len(prefs.queries):,}")
-    keys = label_keys(prefs.queries, seed)
-    item = prefs.members[1]
-    query = prefs.member_groups.owner
-    known = np.column_stack([query, item]).astype(np.int64)
-    if split == "clusters":
-        shares = np.where(_dealt(label_keys(clusters_of(prefs), seed), n)[prefs.cluster] == np.arange(n)[:, None], 1, 0)
-        shares = shares * prefs.count
-    elif split == "judgments":
-        shares = deal(prefs.start, prefs.count, keys, int(n))
-    else:
-        shares = np.where(_dealt(keys, n)[prefs.query] == np.arange(n)[:, None], prefs.count, 0)
-    for held in shares:
-        train = prefs.count - held
-        yield tuple(keep(prefs, np.flatnonzero(part), part[part > 0], known) for part in (train, held))  # type: ignore[misc]
+    if split == "queries" and n > queries:
+        raise UsageError(f"{n} folds of queries need at least as many queries; there are {queries:,}")
 
 
-def _dealt(keys: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
-    """The part of each key, dealt round in the order of the keys."""
+def dealt(keys: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
+    """Return the part of each key, dealt round in the order of the keys."""
     place = np.empty(len(keys), np.int64)
     place[np.argsort(keys, kind="stable")] = np.arange(len(keys)) % n
     return place

@@ -16,7 +16,7 @@ from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import column_of_role
 from concordant.apps.commands.options import EvaluateOptions, RankOptions, ScoreOptions
-from concordant.apps.commands.output import check_folder, check_output, is_folder, show, write
+from concordant.apps.commands.output import check_folder, check_output, is_folder, put_table, show, write
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import (
     asked_of,
@@ -27,6 +27,7 @@ from concordant.apps.commands.reading_log import (
     said_of_names,
 )
 from concordant.apps.commands.saying import say
+from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
 from concordant.apps.spark.frames import JudgedQueries, Table
@@ -142,12 +143,15 @@ def fit(ranker: Any, options: FitOptions) -> None:
     reading |= {"feature_columns": columns_of(options), "feature_names": chosen_columns(options)}
     with Progress(options.quiet, "learning"), without_pandas_warning(), told(log):
         learning.fit(ranker, log, features, session=session(master, **sizes), **reading)
-    options.settle(**chosen_by(ranker))
+    options.settle(**chosen_by(ranker), gated="gate" in ranker.status_)
     place = save_model(ranker, options.model, about={"log": log, "features": features})
     found = ranker.status_
     options.say("fitted", f"{log}: {found['rows']:,} items of {found['queries']:,} queries; solver: {found['status']}")
     options.say_notes((*found["notes"], *said_of_names(features, names_of(ranker) or [], options)))
     options.say("wrote", f"wrote {place}/", path=str(place))
+    if hasattr(ranker, "cv_"):
+        with beside_the_result():
+            put_table(ranker.curve())
 
 
 def score(options: ScoreOptions) -> tuple[pa.Table | None, int]:

@@ -6,36 +6,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries, Table
+from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_features import FeatureFrame, examine, refuse_twice
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.ranking import refuse_estimated
 from concordant.apps.spark.telling import told
-from concordant.errors import InputError, Setting, UsageError
+from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
-from concordant.learning.rankers.columns import Summed, TargetSums
-from concordant.learning.rankers.plans import Plan, Recipe, c0s_to_try, plans_asked
+from concordant.learning.rankers.columns import Learned, Summed, TargetSums
+from concordant.learning.rankers.plans import Plan, Recipe, plans_asked
 from concordant.learning.rankers.validation import said_of_rows
 from concordant.preferences.values import say
 
+Floats = NDArray[np.float64]
 WHERE = "is done in memory only; on Spark"
 
 
 def refuse_beyond_spark(ranker: AggregationRanker) -> None:
-    """Raise UsageError for parameters that need more than one pass of sums, before any work."""
-    if ranker.informed is True:
-        raise UsageError(f"informed aggregation {WHERE} name a structure, such as log-odds or bradley-terry")
-    if ranker.target is not None or ranker.gate is True:
-        raise UsageError(
-            f"choosing by a target on held-out judgments {WHERE} nothing is chosen: leave target and gate out"
-        )
+    """Raise UsageError for parameters that no sums over tasks give, before any work."""
     if ranker.regressor is not None:
         raise UsageError(
             f"fitting a regressor {WHERE} give the targets (concordant.spark.targets) to a distributed trainer"
@@ -44,16 +43,9 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         raise UsageError(f"intercept {ranker.intercept!r} {WHERE} every query has its own")
     if ranker.missing_ not in ("raise", "mean", "zero"):
         raise UsageError(f"missing={ranker.missing_!r} {WHERE} it is raise, mean or zero")
-    if isinstance(ranker.order, str) and ranker.order == "auto":
-        said = f"choosing the order by cross-validation {WHERE} it is all or a number: "
-        raise UsageError(said, Setting("order", "all"))
-    if c0s_to_try(ranker.structure_options):
-        raise UsageError(f"choosing c0 by cross-validation {WHERE} give one c0")
-    for name in ("structure", "order", "gain", "score_scale", "ridge"):
-        value = getattr(ranker, name)
-        if isinstance(value, list) or (value == "auto" and name != "ridge"):
-            raise UsageError(f"choosing the {name} by cross-validation {WHERE} give one {name}")
-    refuse_estimated(ranker.structure, ranker.structure_options or {})
+    for structure in ranker.structure if isinstance(ranker.structure, list) else [ranker.structure]:
+        if structure != "auto":
+            refuse_estimated(structure, ranker.structure_options or {})
 
 
 def targets(
@@ -106,9 +98,9 @@ def targets(
 
 
 def fit(
-    ranker: AggregationRanker,
+    ranker: Any,
     log: Any,
-    features: Any,
+    features: Any = None,
     *,
     feature_columns: Mapping[str, str] | None = None,
     feature_names: Sequence[str] | None = None,
@@ -116,16 +108,17 @@ def fit(
     master: str | None = None,
     **reading: Any,
 ) -> AggregationRanker:
-    """Fit a linear ``AggregationRanker`` on Spark; its coefficients are those of ``ranker.fit`` in memory to 1e-10.
+    """Fit a linear ``AggregationRanker`` on Spark; its coefficients are those of ``ranker.fit`` in memory to 1e-8.
 
-    Tasks turn the judgments of their queries into targets, take the moments of the features and add the normal
-    equations of their queries up; only p × p numbers a part reach the driver, which solves once.
+    ``fit(log, features)`` is the fit with nothing named, as ``concordant fit`` makes it. Tasks turn the judgments of
+    their queries into targets, take the moments of the features and add gradients, curvature, normal equations and
+    losses of their queries up; p × p numbers a part reach the driver, and a sample of queries where the features inform
+    the aggregation.
 
     Parameters
     ----------
-    ranker : it needs one structure (None, the usual one for the kind of log, log-odds for comparisons; never informed),
-        one order ('all' or k), one gain and one ridge ('auto' is 0.001), an intercept per query and no regressor: for
-        trees and networks see ``targets``. Its ``missing`` may be 'raise', 'mean' or 'zero'.
+    ranker : an ``AggregationRanker`` with an intercept per query and no regressor: for trees and networks see
+        ``targets``. Its ``missing`` may be 'raise', 'mean' or 'zero'. Left out: one with nothing named.
     log : anything that ``read(engine="spark")`` reads.
     features : a DataFrame, a file, folder or URI of Parquet or CSV, or ``spark::TABLE`` of the catalogue, with a column
         of items, optionally of queries (else rows hold for every query), and numeric columns.
@@ -137,6 +130,10 @@ def fit(
     Errors: InputError as in memory (judged items without features, rows twice, values that are not finite, each with
     its number and samples); UsageError for what is not done on Spark.
     """
+    if features is None:
+        ranker, log, features = AggregationRanker(), ranker, log
+    if not isinstance(ranker, AggregationRanker):
+        raise UsageError(f"fit takes an AggregationRanker, a log and features; the first is a {type(ranker).__name__}")
     fitted: AggregationRanker = ranker.fit(
         SparkSums(log, features, feature_columns or {}, feature_names, session, master, reading), None
     )
@@ -170,31 +167,67 @@ class SparkSums(TargetSums):
 
     def summed(self, plan: Plan, recipe: Recipe, normaliser: Normaliser) -> Summed:
         judged = self.judged
-        said = []
-        if self.reading.get("on_error") == "skip" and (skipped := judged.rejects()):
-            if refused := judged.checks.stopping(skipped):
-                raise InputError(say(judged.name, refused))
-            said.append(f"skipped: {say(judged.name, skipped)}")
-        schema = target_columns(*judged.labels)
-        table, converted = self.features.labelled_like(schema)
-        with told(table.name):
-            found = examine(table, log=normaliser.log)
-            found.check(table.name, len(table.names), normaliser.missing)
-            refuse_twice(table)
-        fitted = normaliser.with_moments(found.moments, table.names, found.rows)
-        made = judged.table(MakeTargets(plan, recipe), schema).persist(StorageLevel.MEMORY_AND_DISK)
+        table, fitted, rows, said = self._prepared(normaliser)
+        made = judged.table(MakeTargets(plan, recipe), self.schema).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             with judged.explained():
                 facts, judgments = facts_of(made, plan.order)
             if not facts.rows:
                 raise InputError("there are no judgments to learn from")
-            buckets = buckets_for(made, found.rows, len(table.names))
+            buckets = buckets_for(made, rows, len(table.names))
             with told(table.name):
                 part = add_up(partial_sums(made, table, fitted, judgments, buckets), buckets)
-            part.check(table, found.rows)
+            part.check(table, rows)
             used = facts.rows if "query" in table.keys else made.select("item").distinct().count()
         finally:
             made.unpersist()
-        said += [*converted, *judged.notes, *judged.look_alikes()]
-        said += said_of_rows(found.rows - used, found.rows, facts.single, facts.queries, judged.kind == "selections")
-        return Summed(part.equations, fitted, facts, tuple(said))
+        return Summed(part.equations, fitted, facts, self._said(said, rows, used, facts.single, facts.queries))
+
+    def learned(self, ranker: Any, kind: str) -> tuple[Floats, Normaliser, Learned, tuple[str, ...], Any]:
+        if not several_passes(ranker, kind):
+            return super().learned(ranker, kind)
+        table, fitted, rows, said = self._prepared(ranker._normaliser())
+        choosing = Choosing.of(ranker, kind, self.judged, table, fitted, rows)
+        try:
+            with self.judged.explained():
+                theta, how, notes, curve = choosing.learned(table, rows)
+                used = choosing.rows if "query" in table.keys else choosing.held.items()
+        finally:
+            choosing.held.forget()
+        said = self._said(said, rows, used, choosing.facts["single"], choosing.queries)
+        return theta, fitted, how, (*said, *notes), curve
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of targets."""
+        return target_columns(*self.judged.labels)
+
+    def _prepared(self, normaliser: Normaliser) -> tuple[FeatureFrame, Normaliser, int, tuple[str, ...]]:
+        """Return the features with labels as the log has them, the normaliser of all rows, their number, and notes."""
+        judged, said = self.judged, list[str]()
+        if self.reading.get("on_error") == "skip" and (skipped := judged.rejects()):
+            if refused := judged.checks.stopping(skipped):
+                raise InputError(say(judged.name, refused))
+            said.append(f"skipped: {say(judged.name, skipped)}")
+        table, converted = self.features.labelled_like(self.schema)
+        with told(table.name):
+            found = examine(table, log=normaliser.log)
+            found.check(table.name, len(table.names), normaliser.missing)
+            refuse_twice(table)
+        fitted = normaliser.with_moments(found.moments, table.names, found.rows)
+        return table, fitted, found.rows, (*said, *converted)
+
+    def _said(self, said: tuple[str, ...], rows: int, used: int, single: int, queries: int) -> tuple[str, ...]:
+        """Add what a reader should know of the log and of rows that nobody judged."""
+        judged = self.judged
+        of_rows = said_of_rows(rows - used, rows, single, queries, judged.kind == "selections")
+        return (*said, *judged.notes, *judged.look_alikes(), *of_rows)
+
+
+def several_passes(ranker: AggregationRanker, kind: str) -> bool:
+    """Whether a fit informs its targets by the features, or chooses anything on held-out judgments."""
+    clicks = kind == "selections" and ranker.structure is None  # how many lists have several clicks decides
+    if ranker._informed(kind) or ranker.order == "auto" or clicks or ranker._gated(kind, False, streamed=False):
+        return True
+    tried, ridges, _ = ranker._to_try(kind, 1, False, "cascade")
+    return len(tried) * len(ridges) > 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -15,7 +15,7 @@ from concordant.errors import InputError, Setting, UsageError, refuse_idle
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
-from concordant.learning.rankers.columns import Columns, StreamedTraining, TargetSums, WholeColumns
+from concordant.learning.rankers.columns import Columns, Learned, StreamedTraining, TargetSums, WholeColumns
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edge_sources import clicks_note, several_note
 from concordant.learning.rankers.estimator import known
@@ -256,12 +256,7 @@ class AggregationRanker(RegressionRanker):
         kind = str(training.prefs.kind)
         informed = self._informed(kind)
         clicks = usual_clicks(training.prefs)
-        tried = self._plans(kind, largest=int(training.prefs.judgments.max()), informed=informed, clicks=clicks)
-        several = len(tried) > 1 or isinstance(self.structure, list) or self.order == "auto"
-        ridges = [0.0] if self.regressor is not None else ridges_to_try(self.ridge, several)
-        beyond = informed and len(tried) == 1 and tried[0].gain == "identity" and not tried[0].normalise
-        if beyond and len(ridges) > 1 and self.ridge == "auto":
-            ridges = list(RIDGES)
+        tried, ridges, beyond = self._to_try(kind, int(training.prefs.judgments.max()), informed, clicks)
         seen = self._for_linear(training, columns)
         maker = TargetMaker(training, seen, self._recipe(), informed, self.tau2)
         place = 0
@@ -269,7 +264,8 @@ class AggregationRanker(RegressionRanker):
         target = Target.of(self.target, kind)
         how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed, "target": target}
         unchosen: TooFew | None = None
-        gated, chosen = self._gated(training, beyond), "choosing the ridge" if beyond else "cross-validation"
+        gated = self._gated(kind, beyond, streamed=isinstance(training, StreamedTraining))
+        chosen = "choosing the ridge" if beyond else "cross-validation"
         parts = dict.fromkeys([f"{chosen}: folds"] * (len(tried) * len(ridges) > 1) + ["gate: folds"] * gated)
         with stage("aggregating", parts=parts):
             try:
@@ -316,18 +312,13 @@ class AggregationRanker(RegressionRanker):
                 return Regression(training.row, own.centred(), each, owner=training.groups.owner)
 
             likely = self.target is None and not target.of_lists and start is None and aim is None
-            parts = partial(judged_parts, training, made, target, self.folds, self.seed, likely)
-            ended = self._fit_regressor(training, columns, made(training.prefs), target, parts)
+            of_parts = partial(judged_parts, training, made, target, self.folds, self.seed, likely)
+            ended = self._fit_regressor(training, columns, made(training.prefs), target, of_parts)
         notes = [*training.notes, *facts.notes, *maker.notes]
         if self.structure is None and clicks != "cascade":
             notes += several_note(training.prefs, clicks)
-        notes += self._warnings(kind, plan, facts, ridge, ridges, beyond, gated or unchosen is not None)
-        notes += [] if unchosen is None else [_not_chosen(unchosen, beyond, ridge)]
-        notes += ended.pop("notes", [])
-        self._tell(ended, facts, plan, maker.facts, [*notes, *(gate.note for gate in gates)])
-        self._tell_gates(gates)
-        if unchosen is not None:
-            self.status_["unchosen"] = str(unchosen)
+        found = Learned(plan, facts, ended, ridge, ridges, maker.facts, beyond, gated, gates, unchosen)
+        self._tell(kind, found, notes)
 
     def _learn_grades(self, training: Training, columns: Columns) -> None:
         """Fit relevance labels: each query is one complete judgment, so nothing is aggregated."""
@@ -361,10 +352,17 @@ class AggregationRanker(RegressionRanker):
         left = {replace(plan, order="all") for plan in tried}
         return len(left) > 1 or not isinstance(self.order, str) or not isinstance(self.ridge, str)
 
-    def _gated(self, training: Training, beyond: bool) -> bool:
+    def _to_try(self, kind: str, largest: int, informed: bool, clicks: str) -> tuple[list[Plan], list[float], bool]:
+        """Return plans, ridges, and whether what is fitted is what informed scores add to their scorer."""
+        tried = self._plans(kind, largest=largest, informed=informed, clicks=clicks)
+        several = len(tried) > 1 or isinstance(self.structure, list) or self.order == "auto"
+        ridges = [0.0] if self.regressor is not None else ridges_to_try(self.ridge, several)
+        beyond = informed and len(tried) == 1 and tried[0].gain == "identity" and not tried[0].normalise
+        return tried, list(RIDGES) if beyond and len(ridges) > 1 and self.ridge == "auto" else ridges, beyond
+
+    def _gated(self, kind: str, beyond: bool, *, streamed: bool) -> bool:
         """Whether other aggregations are tried beside the usual one: where nothing of it was asked for."""
-        clicks = training.prefs.kind == "selections" and self.regressor is None
-        tried = beyond or (clicks and not isinstance(training, StreamedTraining))
+        tried = beyond or (kind == "selections" and self.regressor is None and not streamed)
         if self.gate is True and not tried:
             raise UsageError("the gate is that of the informed aggregation, which structure, order or gain replace")
         named = (self.structure, self.structure_options, self.gain, self.normalise)
@@ -418,17 +416,17 @@ class AggregationRanker(RegressionRanker):
 
     def _learn_sums(self, source: TargetSums) -> Normaliser:
         kind = source.begin(self)
-        plan, ridge = self._plans(kind)[0], ridges_to_try(self.ridge, False)[0]
-        found = source.summed(plan, self._recipe(), self._normaliser())
         self._forget("cv_")
-        ended, notes = self._solve(found.equations, ridge), [*found.notes, *found.facts.notes]
-        if self._informed(kind):
+        theta, normaliser, found, notes, curve = source.learned(self, kind)
+        if self._informed(kind) and not found.prior:
             text = "structure {structure}: {place} the features do not inform the aggregation"
-            notes.insert(0, Note("not informed", text, structure=plan.structure, place=source.place))
-        notes += self._warnings(kind, plan, found.facts, ridge, [ridge], False, False)
-        self._tell(ended, found.facts, plan, {}, notes)
+            notes = (Note("not informed", text, structure=found.plan.structure, place=source.place), *notes)
+        if curve is not None:
+            self.cv_ = curve
+        self._take_linear(theta)
+        self._tell(kind, found, notes)
         self._say_target(kind)
-        return found.normaliser
+        return normaliser
 
     def _plans(self, kind: str, **known: Any) -> list[Plan]:
         asked: dict[str, Any] = {"order": self.order, "gain": self.gain, "normalise": self.normalise}
@@ -438,12 +436,18 @@ class AggregationRanker(RegressionRanker):
     def _recipe(self) -> Recipe:
         return Recipe(settled(self.structure_options), self.subsets, self.at, self.seed)
 
-    def _tell(
-        self, ended: dict[str, Any], facts: TargetFacts, plan: Plan, prior: dict[str, Any], notes: list[str]
-    ) -> None:
-        """Set ``status_``."""
+    def _tell(self, kind: str, found: Learned, said: Sequence[str]) -> None:
+        """Set ``status_``; ``said`` are the notes of judgments and targets."""
+        plan, unchosen, notes = found.plan, found.unchosen, [*said]
+        told = found.gated or unchosen is not None
+        notes += self._warnings(kind, plan, found.facts, found.ridge, found.ridges, found.beyond, told)
+        notes += [] if unchosen is None else [_not_chosen(unchosen, found.beyond, found.ridge)]
+        notes += [*found.ended.pop("notes", []), *(gate.note for gate in found.gates)]
         made = {**plan.row, "order": plan.order}
-        self.status_ = {**ended, **facts.status(self.subsets), **made, **prior, "notes": notes}
+        self.status_ = {**found.ended, **found.facts.status(self.subsets), **made, **found.prior, "notes": notes}
+        self._tell_gates(found.gates)
+        if unchosen is not None:
+            self.status_["unchosen"] = str(unchosen)
 
     def _informed(self, kind: str) -> bool:
         """Whether the features inform the aggregation; not of clicks, whose pairs speak against the order shown."""

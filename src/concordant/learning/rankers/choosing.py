@@ -200,11 +200,16 @@ class TooFew(InputError):
 
 def check_parts(fold: int, n: int, judge: Disagreement | ListLoss, train: Preferences, prefs: Preferences) -> None:
     """Refuse a fold without judgments to learn from, or without a comparison to judge by. Errors: TooFew."""
-    for part, edges in (("held-out part", judge.edges), ("rest", len(train))):
-        if not edges:
+    refuse_few(fold, n, judge.edges, len(train), (len(prefs), len(prefs.queries)))
+
+
+def refuse_few(fold: int, n: int, edges: int, learned: int, of: tuple[int, int]) -> None:
+    """The same from numbers: what judges, what is learned from, and ``of`` how many judgments and queries."""
+    for part, number in (("held-out part", edges), ("rest", learned)):
+        if not number:
             raise TooFew(
                 f"the {part} of fold {fold + 1} of {n} has no comparison at all "
-                f"({counted(len(prefs), 'judgments')} in {counted(len(prefs.queries), 'queries')})",
+                f"({counted(of[0], 'judgments')} in {counted(of[1], 'queries')})",
                 "; use fewer folds, or fix order, structure, gain and ridge so that nothing has to be chosen",
             )
 

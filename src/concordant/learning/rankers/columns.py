@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
 from typing import Any
@@ -18,7 +18,7 @@ from concordant.learning.features.key_index import Placed, place, rows_by_query
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Moments, Normaliser, signed_log
 from concordant.learning.features.streamed import FeatureFile
-from concordant.learning.rankers.plans import Plan, Recipe
+from concordant.learning.rankers.plans import Plan, Recipe, ridges_to_try
 from concordant.learning.rankers.validation import Training, refuse_other_names
 from concordant.learning.solvers.grouped_rows import GroupedRows
 from concordant.learning.solvers.least_squares import NormalEquations
@@ -75,10 +75,30 @@ class Summed:
     """What a reader should know of rows and judgments."""
 
 
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """How a fit to votes came about: what ``status_`` is made of."""
+
+    plan: Plan
+    facts: TargetFacts
+    ended: dict[str, Any]
+    ridge: float
+    ridges: list[float]
+    prior: dict[str, Any] = field(default_factory=dict)
+    """What the prior of an informed aggregation is."""
+    beyond: bool = False
+    """Whether what was fitted is what targets add to the scorer of the prior."""
+    gated: bool = False
+    gates: list[Any] = field(default_factory=list)
+    unchosen: InputError | None = None
+    """Why nothing could be chosen on held-out judgments."""
+
+
 class TargetSums(ABC):
     """Judgments and features that lie elsewhere: targets are made and added up there, and only sums come.
 
-    A ranker's ``fit`` takes it in the place of features and judgments; it gives one plan with one ridge.
+    A ranker's ``fit`` takes it in the place of features and judgments. By itself it gives one plan with one ridge; what
+    can do more overrides ``learned``.
     """
 
     place: str
@@ -99,6 +119,15 @@ class TargetSums(ABC):
     @abstractmethod
     def summed(self, plan: Plan, recipe: Recipe, normaliser: Normaliser) -> Summed:
         """Make the targets of a plan, fit the normaliser to all rows, and add everything up. Errors: InputError."""
+
+    def learned(self, ranker: Any, kind: str) -> tuple[Floats, Normaliser, Learned, tuple[str, ...], Any]:
+        """Return coefficients, normaliser, how they came about, notes of rows and targets, and the curve if any."""
+        plan, ridge = ranker._plans(kind)[0], ridges_to_try(ranker.ridge, False)[0]
+        found = self.summed(plan, ranker._recipe(), ranker._normaliser())
+        fit = found.equations.solve(ridge)
+        ended = {"status": fit.status, "iterations": fit.iterations, "gradient": fit.gradient, "ridge": ridge}
+        how = Learned(plan, found.facts, ended, ridge, [ridge])
+        return fit.theta, found.normaliser, how, (*found.notes, *found.facts.notes), None
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from concordant.learning.rankers.choosing import target_weights
 from concordant.learning.rankers.columns import Columns
 from concordant.learning.rankers.edge_sources import of_preferences
 from concordant.learning.rankers.plans import STRUCTURE_CHOICES, Plan, Recipe
-from concordant.learning.rankers.target import ROUNDING, Judges, Target
+from concordant.learning.rankers.target import ROUNDING, Difference, Judges, Target
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.targets.mean_targets import Targets
@@ -133,22 +133,15 @@ def choose(
     """
     names = tuple(one.name for one in candidates)
     prefs = training.prefs
-    clusters = len(clusters_of(prefs)) if prefs.cluster is not None else 0
-    closed = (
-        f"{clusters} clusters for {n} folds"
-        if prefs.cluster is not None and clusters < n
-        else f"{counted(len(prefs), 'judgments')} for {n} folds"
-        if len(prefs) < 2 * n
-        else ""
-    )
-    if len(candidates) < 2 or closed:
-        return _closed(target, names, closed or "nothing to choose from")
+    clusters = len(clusters_of(prefs)) if prefs.cluster is not None else None
+    if why := too_little(len(candidates), len(prefs), clusters, n):
+        return closed(target, names, why)
     split = "clusters" if clusters else "judgments"
     helds: list[Preferences] = []
     found: list[list[Floats]] = [[] for _ in candidates]
     for train, held in steps("gate: folds", folds(prefs, n, split=split, seed=seed), n):
         if not len(train) or not len(held):
-            return _closed(target, names, "a fold without judgments")
+            return closed(target, names, NO_JUDGMENTS)
         helds.append(held)
         made = [one.scores(train) for one in candidates]
         if linear:
@@ -158,20 +151,37 @@ def choose(
             kept.append(scores)
     judges = Judges(target, helds, training.weight, seed)
     if not all(judge.edges for judge in judges.folds):
-        return _closed(target, names, "held-out judgments that nothing can be judged by")
+        return closed(target, names, NO_EDGES)
     return _taken(target, names, judges, found)
 
 
 def _taken(target: Target, names: tuple[str, ...], judges: Judges, found: list[list[Floats]]) -> Gate:
-    loss = [judges.loss(scores) for scores in found]
     gaps = [judges.difference(found[0], scores) for scores in found]
+    return decided(target, names, [judges.loss(scores) for scores in found], gaps)
+
+
+NO_JUDGMENTS, NO_EDGES = "a fold without judgments", "held-out judgments that nothing can be judged by"
+
+
+def too_little(candidates: int, judgments: int, clusters: int | None, n: int) -> str:
+    """Say why the gate cannot look, empty where it can; ``clusters``: how many there are, None: judgments have none."""
+    if clusters is not None and clusters < n:
+        return f"{clusters} clusters for {n} folds"
+    if judgments < 2 * n:
+        return f"{counted(judgments, 'judgments')} for {n} folds"
+    return "" if candidates >= 2 else "nothing to choose from"
+
+
+def decided(target: Target, names: tuple[str, ...], loss: Sequence[float], gaps: Sequence[Difference]) -> Gate:
+    """Take the candidate of least loss among those that are surely better than the first; ``gaps``: that less each."""
     errors = float(-ndtri(LEVEL / (len(names) - 1)))
     passing = [place for place, gap in enumerate(gaps) if gap.mean > errors * gap.error + ROUNDING]
     taken = min(passing, key=lambda place: loss[place], default=0)
     return Gate(target, names, tuple(loss), tuple(gap.mean for gap in gaps), tuple(gap.error for gap in gaps), taken)
 
 
-def _closed(target: Target, names: tuple[str, ...], why: str) -> Gate:
+def closed(target: Target, names: tuple[str, ...], why: str) -> Gate:
+    """The gate that could not look."""
     nothing = (float("nan"),) * len(names)
     return Gate(target, names, nothing, nothing, nothing, 0, why)
 
@@ -189,7 +199,6 @@ def linear_candidates(
     ``precision``: n times the ridge of the pairwise scorer, the precision of a normal prior on the coefficients.
     """
     kind = str(training.prefs.kind)
-    clicks = kind == "selections"
 
     def by_edges(name: str) -> Callable[[Preferences], Floats]:
         def scores(prefs: Preferences) -> Floats:
@@ -206,11 +215,18 @@ def linear_candidates(
         return scores
 
     found = [Candidate(name, by_edges(name)) for name in names_for(target, kind)]
+    found += [Candidate(name, by_targets(plan)) for name, plan in target_plans(target, kind).items()]
+    return found
+
+
+def target_plans(target: Target, kind: str) -> dict[str, Plan]:
+    """The targets that are candidates for a linear scorer, by name."""
     usual = STRUCTURE_CHOICES[kind][0]
-    if not clicks:
-        found.append(Candidate(usual, by_targets(Plan(usual, "all", "identity", False))))
-    if target.name in ("ndcg", "precision") and not clicks:
-        found.append(Candidate(f"{usual}, (2^s-1)/Z", by_targets(Plan(usual, "all", "2^s-1", True))))
+    if kind == "selections":
+        return {}
+    found = {usual: Plan(usual, "all", "identity", False)}
+    if target.name in ("ndcg", "precision"):
+        found[f"{usual}, (2^s-1)/Z"] = Plan(usual, "all", "2^s-1", True)
     return found
 
 

@@ -115,11 +115,22 @@ def one_standard_error_ridge(
 
 
 def _surest(lost: Floats, weight: Floats) -> int:
-    """The last column whose sum exceeds the least by no more than the standard error of the difference."""
-    worse = lost - lost[:, [int(lost.sum(axis=0).argmin())]]
-    judged = weight > 0
-    rate = worse[judged].sum(axis=0) / weight.sum()
-    spread = worse[judged] - weight[judged, None] * rate
-    number = int(judged.sum())
-    error = np.sqrt((spread**2).sum(axis=0) * number / max(number - 1, 1))
-    return int(np.flatnonzero(worse.sum(axis=0) <= error + ROUNDING * weight.sum())[-1])
+    """The same from the losses of each query, shape (queries, scorers), times its weight."""
+    some, each = (lost - lost[:, [-1]])[weight > 0], weight[weight > 0]
+    sums = some.sum(axis=0), some.T @ some, each @ some, float(each @ each), float(each.sum())
+    return surest(*sums, len(each))
+
+
+def surest(apart: Floats, products: Floats, with_weight: Floats, weights: float, weight: float, queries: int) -> int:
+    """Return the last scorer whose loss exceeds the least by no more than the standard error of the difference.
+
+    Sums over the queries that were judged, w_q their weights and d_q w_q times the losses less those of one of the
+    scorers: Σ d, Σ d d', Σ w d, Σ w², Σ w, and how many queries there are.
+    """
+    best = int(apart.argmin())
+    worse = apart - apart[best]
+    rate = worse / weight
+    square = np.diag(products) - 2 * products[:, best] + products[best, best]  # Σ (d − d_best)²
+    square = square - 2 * rate * (with_weight - with_weight[best]) + rate**2 * weights
+    error = np.sqrt(np.maximum(square, 0.0) * queries / max(queries - 1, 1))
+    return int(np.flatnonzero(worse <= error + ROUNDING * weight)[-1])

@@ -151,7 +151,7 @@ class ListLoss:
     """The loss is no sum over judgments."""
 
 
-def _parts(judge: Disagreement | ListLoss, target: Target, seed: int) -> list[Disagreement | ListLoss]:
+def judges_of_parts(judge: Disagreement | ListLoss, target: Target, seed: int) -> list[Disagreement | ListLoss]:
     """What judges without each of ``PARTS`` parts of the judgments (of the clusters, where there are some)."""
     held = judge.held
     if held.cluster is not None:
@@ -181,7 +181,7 @@ def estimate(target: Target, held: Preferences, scores: Floats, seed: int = 0) -
     (judge,), loss = judges.folds, judges.folds[0].loss(scores)
     if isinstance(judge, ListLoss) or not judge.additive:
         values = np.array([part.loss(scores) for part in judges.parts[0]])
-        return Difference(loss, _spread(values[np.isfinite(values)]))
+        return Difference(loss, spread(values[np.isfinite(values)]))
     each, count = judge.of_judgments(scores, np.zeros(len(scores))), judge.batch.multiplicity
     each = each - float(count @ each) / float(count.sum())
     if held.cluster is None:
@@ -202,7 +202,7 @@ class Judges:
     @cached_property
     def parts(self) -> list[list[Disagreement | ListLoss]]:
         """The judges of each fold without a part of its judgments; none where the loss is a sum over judgments."""
-        return [[] if judge.additive else _parts(judge, self.target, self.seed) for judge in self.folds]
+        return [[] if judge.additive else judges_of_parts(judge, self.target, self.seed) for judge in self.folds]
 
     def loss(self, scores: Sequence[Floats]) -> float:
         """Return the mean loss of scores, those of each fold."""
@@ -241,10 +241,10 @@ class Judges:
 def _jackknife(parts: list[Disagreement | ListLoss], one: Floats, other: Floats) -> float:
     """The variance of the difference in a fold."""
     left = np.array([part.loss(one) - part.loss(other) for part in parts])
-    return _spread(left[np.isfinite(left)]) ** 2
+    return spread(left[np.isfinite(left)]) ** 2
 
 
-def _spread(left: Floats) -> float:
+def spread(left: Floats) -> float:
     """The jackknife's error of an estimate from those without each part; 0 from fewer than two."""
     if len(left) < 2:
         return 0.0

@@ -112,6 +112,54 @@ def informed_prior(
     problem = _Problem(np.asarray(X), alignment, prefs, seed, weight)
     if problem.total <= 0:
         raise InputError("informed aggregation needs comparisons: these preferences prefer no item to another")
+    chosen = _numbers(problem, ridge, tau2)
+    with stage("fitting the pairwise scorer"):
+        theta = problem.fit(problem.whole.graphs, chosen.precision)
+    mean = alignment.groups.centred(products(X, theta)[alignment.row])
+    return chosen.prior(mean, theta, problem.total)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The two numbers of a prior, and how they came about."""
+
+    precision: float
+    """n · ridge, of a normal prior on θ."""
+    variance: float
+    """τ²."""
+    ridge_curve: tuple[tuple[float, float], ...]
+    tau2_curve: tuple[tuple[float, float], ...]
+    notes: tuple[Note, ...]
+
+    def prior(self, mean: Floats, theta: Floats, total: float) -> Informed:
+        """Return the prior of comparisons of this strength, with its scorer."""
+        ridge = self.precision / total
+        return Informed(mean, self.variance, theta, ridge, self.ridge_curve, self.tau2_curve, self.notes)
+
+
+def numbers_of_sample(
+    X: Matrix, alignment: Alignment, prefs: Preferences, total: float, *, tau2: float | str = "auto", seed: int = 0
+) -> tuple[Numbers, Floats]:
+    """Return the numbers that ``informed_prior`` chooses, and θ of these queries.
+
+    ``prefs`` are the queries that it draws of a log whose comparisons have the strength ``total``. Errors: as there.
+    """
+    _check(X, alignment, prefs, "auto", tau2)
+    problem = _Problem(np.asarray(X), alignment, prefs, seed)
+    own, problem.total = problem.total, total
+    chosen = _numbers(problem, "auto", tau2)
+    return chosen, problem.fit(problem.whole.graphs, chosen.precision * own / total)
+
+
+def drawn_queries(keys: NDArray[np.uint64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the queries on which the numbers are chosen, in random order; ``pairs``: judged ones of each query."""
+    sorter = np.argsort(uniform_bits(keys, np.full(len(keys), 1 << 61, np.uint64)), kind="stable")
+    held = np.cumsum(pairs[sorter])
+    return sorter[: int(np.searchsorted(held, SAMPLE)) + 1]
+
+
+def _numbers(problem: _Problem, ridge: float | str, tau2: float | str) -> Numbers:
+    """Choose what is not given."""
     ridge_curve: tuple[tuple[float, float], ...] = ()
     tau2_curve: tuple[tuple[float, float], ...] = ()
     notes: list[Note] = []
@@ -134,10 +182,7 @@ def informed_prior(
         notes.extend(_edge("τ²", variance, VARIANCES, variance))
     else:
         variance = float(tau2)
-    with stage("fitting the pairwise scorer"):
-        theta = problem.fit(problem.whole.graphs, precision)
-    mean = alignment.groups.centred(products(X, theta)[alignment.row])
-    return Informed(mean, variance, theta, precision / problem.total, ridge_curve, tau2_curve, tuple(notes))
+    return Numbers(precision, variance, ridge_curve, tau2_curve, tuple(notes))
 
 
 class _Problem:
@@ -171,9 +216,7 @@ class _Problem:
     @cached_property
     def sampled(self) -> NDArray[np.int64]:
         """The queries on which ridge and τ² are chosen, in random order."""
-        sorter = np.argsort(uniform_bits(self.keys, np.full(len(self.keys), 1 << 61, np.uint64)), kind="stable")
-        held = np.cumsum(self.whole.graphs.pairs.sizes[sorter])
-        return sorter[: int(np.searchsorted(held, SAMPLE)) + 1]
+        return drawn_queries(self.keys, self.whole.graphs.pairs.sizes)
 
     @cached_property
     def fold(self) -> NDArray[np.int64]:

@@ -1,0 +1,480 @@
+"""A linear fit that needs more than one pass on Spark: informed aggregation, what held-out judgments choose, the gate.
+
+What is done is what ``AggregationRanker`` does in memory, step by step; what crosses queries is added up in tasks.
+The two numbers of the prior are chosen on a sample of whole queries (32,768 judged pairs), which comes to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_features import FeatureFrame
+from concordant.apps.spark.learning_held import WHOLE, HeldFrame, Split, Sums
+from concordant.apps.spark.learning_passes import (
+    Aim,
+    Dealing,
+    Equations,
+    Facts,
+    Fit,
+    Losses,
+    Points,
+    Prior,
+    Sampling,
+    Totals,
+    Trial,
+)
+from concordant.errors import InputError, Setting, UsageError
+from concordant.learning.features.matrix import Alignment
+from concordant.learning.features.normalising import Normaliser
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.choosing import Curve, TooFew, refuse_few
+from concordant.learning.rankers.columns import Learned
+from concordant.learning.rankers.disagreement import FEW_QUERIES
+from concordant.learning.rankers.gate import (
+    CURVATURE,
+    DEFAULT,
+    NO_EDGES,
+    NO_JUDGMENTS,
+    Gate,
+    closed,
+    decided,
+    names_for,
+    target_plans,
+    too_little,
+)
+from concordant.learning.rankers.plans import RIDGE, Plan
+from concordant.learning.rankers.residual_fit import surest
+from concordant.learning.rankers.target import ROUNDING, Difference, Target, spread
+from concordant.learning.rankers.validation import reads_below
+from concordant.learning.solvers.edge_problem import factorised
+from concordant.learning.solvers.least_squares import NormalEquations
+from concordant.learning.targets.informed import Numbers, drawn_queries, numbers_of_sample
+from concordant.learning.targets.mean_targets import TargetFacts
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.preferences.splits import check_folds, dealt
+from concordant.progress import stage
+
+Floats = NDArray[np.float64]
+TOLERANCE, SHRINK, SLACK, STEPS = 1e-8, 1e-4, 1e-13, 200
+"""Of Newton's method: as in ``fit_edges``; SLACK is what sums of parts may be off by rounding."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A surrogate to be minimised: (1/total) Σ + (ridge/2)‖θ‖², from a point."""
+
+    total: float
+    ridge: float
+    start: Floats
+
+
+def minimised(held: HeldFrame, asked: Mapping[Fit, Asked], seed: int) -> dict[Fit, Floats]:
+    """Return the minimiser of each surrogate by Newton's method; one pass evaluates all that are still on their way."""
+    found: dict[Fit, Floats] = {}
+    at = {fit: one.start for fit, one in asked.items()}
+    last: dict[Fit, tuple[Floats, float, Floats, float, float]] = {}  # point, value, step, fall, length
+    for _ in range(STEPS):
+        if not at:
+            return found
+        sums = held.sums(Points(dict(at), seed))
+        for fit, theta in list(at.items()):
+            one = asked[fit]
+            value = sums[fit, "value"] / one.total + 0.5 * one.ridge * float(theta @ theta)
+            if fit in last:
+                point, before, step, fall, length = last[fit]
+                slack = SLACK * abs(before)
+                if not value <= before + SHRINK * length * fall + slack and length > 1e-12:
+                    last[fit] = point, before, step, fall, 0.5 * length
+                    at[fit] = point + 0.5 * length * step
+                    continue
+            gradient = sums[fit, "slope"] / one.total + one.ridge * theta
+            step = -factorised(sums[fit, "bend"] / one.total + one.ridge * np.eye(len(theta)))(gradient)
+            fall = float(gradient @ step)
+            if fit[0] == "linear" or -fall <= TOLERANCE**2 * abs(value):
+                found[fit] = theta + step
+                del at[fit]
+            else:
+                last[fit], at[fit] = (theta, value, step, fall, 1.0), theta + step
+    return found | at
+
+
+def scaled(equations: NormalEquations, factor: float) -> NormalEquations:
+    """The equations with all weights times a factor."""
+    names = ("gram", "moment", "squares", "level", "total")
+    return replace(equations, **{name: getattr(equations, name) * factor for name in names})
+
+
+Found = tuple[Floats, Learned, tuple[str, ...], Curve | None]
+"""Coefficients, how they came about, what to note of targets and prior, and what was tried on held-out judgments."""
+
+
+@dataclass(eq=False)
+class Choosing:
+    """The steps of a fit, on the driver."""
+
+    ranker: AggregationRanker
+    kind: str
+    held: HeldFrame
+    normaliser: Normaliser
+    facts: Sums = field(default_factory=Sums)
+    totals: Sums = field(default_factory=Sums)
+    made: Sums = field(default_factory=Sums)
+    """Equations by aim."""
+    priors: dict[Split, Prior] = field(default_factory=dict)
+    edges: dict[Fit, Floats] = field(default_factory=dict)
+    """Coefficients of candidates of the gate, and of pairwise scorers."""
+
+    @classmethod
+    def of(
+        cls, ranker: Any, kind: str, judged: JudgedQueries, features: FeatureFrame, fitted: Normaliser, rows: int
+    ) -> Choosing:
+        """Bring a log and its features together, to be freed by ``held.forget``."""
+        below = reads_below(ranker.structure, Preferences.empty())
+        return cls(ranker, kind, HeldFrame.of(judged, features, fitted, rows, below=below), fitted)
+
+    def _look(self, features: FeatureFrame, rows: int) -> None:
+        """Learn what there is. Errors: InputError, UsageError."""
+        with stage("counting judgments and features"):
+            self.facts = self.held.sums(Facts(self.ranker.seed))
+        if not self.facts:
+            raise InputError("there are no judgments to learn from")
+        self.facts["lacking"].check(features, rows)
+        usual = self.ranker.structure is None or self.ranker.structure == "auto"
+        if self.facts["several"] and usual:
+            raise UsageError(
+                f"{self.facts['several']:,} of {self.judgments:,} lists have more than one click; which structure "
+                "reads them is chosen in memory only: on Spark name one, such as ",
+                Setting("structure", "cascade"),
+            )
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+    @property
+    def judgments(self) -> int:
+        return int(self.facts["judgments"])
+
+    @property
+    def rows(self) -> int:
+        """Items of all queries."""
+        return int(self.facts["lacking"].rows)
+
+    @property
+    def n(self) -> int:
+        return int(self.ranker.folds)
+
+    @property
+    def target(self) -> Target:
+        return Target.of(self.ranker.target, self.kind)
+
+    @property
+    def queries(self) -> int:
+        return sum(len(keys) for keys, _ in self.facts["queries"].values())
+
+    @property
+    def cluster_keys(self) -> NDArray[np.uint64] | None:
+        """Keys of all clusters, sorted; None where judgments are in none."""
+        return np.unique(np.concatenate(self.facts["clusters"])) if any(self.facts["clustered"]) else None
+
+    # -- the steps ---------------------------------------------------------------------------------------------------
+    def learned(self, features: FeatureFrame, rows: int) -> Found:
+        """Take them, one after another. Errors: InputError, UsageError."""
+        self._look(features, rows)
+        ranker, kind, n = self.ranker, self.kind, self.n
+        informed = ranker._informed(kind)
+        tried, ridges, beyond = ranker._to_try(kind, max(self.facts["largest"]), informed, "cascade")
+        way = ""
+        if beyond and len(ridges) > 1:
+            way = "queries" if self.queries >= max(FEW_QUERIES, 2 * n) else "judgments"
+        elif len(tried) * len(ridges) > 1:
+            way = ranker.split
+        gated = ranker._gated(kind, beyond, streamed=False)
+        if way or gated:
+            check_folds(n, way or "judgments", self.queries)
+        clusters = self.cluster_keys
+        edge_names = names_for(self.target, kind) if gated else ()
+        by_targets = target_plans(self.target, kind) if gated else {}
+        number = None if clusters is None else len(clusters)
+        why = too_little(1 + len(edge_names) + len(by_targets), self.judgments, number, n) if gated else "not asked"
+        if not why and clusters is not None and self.target.of_lists:
+            raise UsageError(
+                f"the gate by {self.target} of judgments in clusters is in memory only: on Spark take the target "
+                "pairwise, or ",
+                Setting("gate", False),
+            )
+        gate_way = "" if why else "judgments" if clusters is None else "clusters"
+        cv, gate = [(way, k) for k in range(n) if way], [(gate_way, k) for k in range(n) if gate_way]
+        numbers, start = self._numbers() if informed else (None, np.zeros(len(self.normaliser.names)))
+        logistic = any(name not in ("ndcg-pairwise", "err-pairwise") for name in edge_names)
+        self._deal({way, gate_way} - {""}, informed or logistic, clusters, [WHOLE, *dict.fromkeys([*cv, *gate])])
+        unchosen: TooFew | None = None
+        if any(not self.totals[split, "judgments"] or not self.totals[split, "held"] for split in gate):
+            gate, why = [], NO_JUDGMENTS
+        try:
+            for split in cv:
+                refuse_few(split[1], n, self.totals[split, "held"], self.totals[split, "judgments"], self._of)
+        except TooFew as error:
+            unchosen, cv = error, []
+        pilot = RIDGE if numbers is None or not beyond else numbers.precision / self.facts["mass"]
+        precision = pilot * self.judgments
+        self._fit_pairs(numbers, start, dict.fromkeys([WHOLE, *cv, *gate]), edge_names, gate, precision)
+        aims = [Aim(tuple(tried), split, informed, beyond) for split in cv]
+        others = [Aim((plan,), split) for plan in by_targets.values() for split in gate]
+        mine = [Aim((tried[0],), split, informed, beyond) for split in (WHOLE, *gate)] if len(tried) == 1 else []
+        self._equations([*aims, *others, *mine])
+        curve, place = None, 0
+        try:
+            if unchosen is None and cv:
+                curve = self._beyond(aims, tried[0], ridges) if beyond else self._chosen(aims, tried, ridges)
+                ridges = curve["ridge"].tolist()[: len(ridges)]
+                place = curve.best
+        except TooFew as error:
+            unchosen = error
+        if unchosen is not None:
+            if ranker._asked_to_choose(tried):
+                raise unchosen
+            tried, ridges = tried[-1:], [np.inf if beyond else RIDGE]
+        plan, ridge = tried[place // len(ridges)], ridges[place % len(ridges)]
+        mine = [Aim((plan,), split, informed, beyond) for split in (WHOLE, *gate)]
+        self._equations(mine)
+        facts = self._facts_of(mine[0])
+        if unchosen is not None and not facts.largest:
+            raise unchosen
+        gates = []
+        taken = ""
+        if gated:
+            alone = beyond and np.isinf(ridge)
+            first = "pairwise logistic" if alone else DEFAULT if beyond else str(plan.row["structure"])
+            names = (first, *edge_names, *by_targets)
+            gates = [
+                self._gate(names, by_targets, plan, ridge, mine[1:], precision)
+                if gate
+                else closed(self.target, names, why)
+            ]
+            taken = gates[0].name if gates[0].taken else ""
+        theta, ended = self._last(mine[0], ridge, beyond)
+        if taken in by_targets:
+            aim = Aim((by_targets[taken],))
+            self._equations([aim])
+            theta = self._solved(aim, 0, CURVATURE * precision / self.judgments)
+        elif taken:
+            asked = Asked(float(self.judgments), precision / self.judgments, self.edges[taken, gate[0]])
+            theta = minimised(self.held, {(taken, WHOLE): asked}, ranker.seed)[taken, WHOLE]
+        prior = {}
+        if numbers is not None:
+            prior = {"tau2": float(numbers.variance), "prior_ridge": float(numbers.precision / self.facts["mass"])}
+        how = Learned(plan, facts, ended, ridge, ridges, prior, beyond, gated, gates, unchosen)
+        return theta, how, (*facts.notes, *(() if numbers is None else numbers.notes)), curve
+
+    @property
+    def _of(self) -> tuple[int, int]:
+        return self.judgments, self.queries
+
+    def _numbers(self) -> tuple[Numbers, Floats]:
+        """Choose the numbers of the prior on a sample of queries, and fit the pairwise scorer to it."""
+        if self.facts["mass"] <= 0:
+            raise InputError("informed aggregation needs comparisons: these preferences prefer no item to another")
+        by_bucket = sorted(self.facts["queries"].items())
+        bucket = np.concatenate([np.full(len(keys), place) for place, (keys, _) in by_bucket])
+        code = np.concatenate([np.arange(len(keys)) for _, (keys, _) in by_bucket])
+        keys, pairs = (np.concatenate([found[part] for _, found in by_bucket]) for part in (0, 1))
+        drawn = drawn_queries(keys, pairs)
+        chosen = {int(one): code[drawn[bucket[drawn] == one]] for one in np.unique(bucket[drawn])}
+        sample = self.held.sums(Sampling(chosen))["sample"]
+        prefs = sum((each for each, _ in sample), Preferences.empty())
+        size = prefs.member_groups.sizes
+        Z = np.empty((int(size.sum()), len(self.normaliser.names)))
+        for part, rows in sample:
+            nodes = prefs.member_groups.take(prefs.queries.codes_of(part.queries.values))[1]
+            Z[nodes] = rows
+        where = Alignment(Ragged.of_sizes(size).start, np.arange(len(Z)), np.arange(0))
+        return numbers_of_sample(Z, where, prefs, self.facts["mass"], tau2=self.ranker.tau2, seed=self.ranker.seed)
+
+    def _deal(self, ways: set[str], pairs: bool, clusters: NDArray[np.uint64] | None, splits: list[Split]) -> None:
+        """Deal the judgments into folds, in the tasks; those of queries and of clusters by the keys of them all."""
+        folds: dict[int, NDArray[Any]] = {}
+        if "queries" in ways:
+            by_bucket = self.facts["queries"]
+            fold = dealt(np.concatenate([keys for keys, _ in by_bucket.values()]), self.n)
+            ends = np.cumsum([len(keys) for keys, _ in by_bucket.values()])[:-1]
+            kind = np.min_scalar_type(self.n)
+            folds = dict(zip(by_bucket, np.split(fold.astype(kind), ends), strict=True))
+        none = np.zeros(0, np.uint64)
+        dealing = Dealing(
+            self.n, self.ranker.seed, frozenset(ways), pairs, folds, none if clusters is None else clusters
+        )
+        before, self.held = self.held, self.held.changed(dealing)
+        with stage("dealing judgments into folds"):
+            self.totals = self.held.sums(Totals(tuple(splits), pairs))
+        before.forget()
+
+    def _fit_pairs(
+        self,
+        numbers: Numbers | None,
+        start: Floats,
+        splits: Iterable[Split],
+        names: tuple[str, ...],
+        gate: list[Split],
+        precision: float,
+    ) -> None:
+        """Fit the pairwise scorers of the prior and the candidates on edges, all at once."""
+        asked: dict[Fit, Asked] = {}
+        if numbers is not None:
+            for split in splits:
+                learned = self.totals[split, "judgments"]
+                ridge = numbers.precision / self.facts["mass"] * (self.judgments / learned)
+                asked["ranknet", split] = Asked(self.totals[split, "mass"], ridge, start)
+        for name in names:
+            begin = start if name == "difference-graph" else np.zeros_like(start)
+            for split in gate:
+                learned = self.totals[split, "judgments"]
+                asked[name, split] = Asked(float(learned), precision / learned, begin)
+        with stage("fitting pairwise scorers"):
+            self.edges = minimised(self.held, asked, self.ranker.seed)
+        if numbers is not None:
+            scorers = {fit: theta for fit, theta in self.edges.items() if fit[0] == "ranknet"}
+            self.priors = {split: Prior(theta, numbers.variance) for (_, split), theta in scorers.items()}
+
+    def _equations(self, aims: list[Aim]) -> None:
+        """Make the targets that were not made yet, and add up their normal equations."""
+        aims = [aim for aim in dict.fromkeys(aims) if (aim, 0, "weight") not in self.made]
+        if aims:
+            with stage("aggregating"):
+                self.made += self.held.sums(Equations(tuple(aims), self.priors, self.ranker._recipe()))
+
+    def _system(self, aim: Aim, place: int) -> NormalEquations:
+        return scaled(self.made[aim, place, "equations"], 1.0 / self.made[aim, place, "weight"])
+
+    def _solved(self, aim: Aim, place: int, ridge: float) -> Floats:
+        """Coefficients of a plan of an aim: the scorer of the prior and what targets add, or those of the targets."""
+        theta = np.zeros(len(self.normaliser.names))
+        if not np.isinf(ridge):
+            theta = self._system(aim, place).solve(ridge).theta
+        return self.priors[aim.split].theta + theta if aim.beyond else theta
+
+    def _facts_of(self, aim: Aim) -> TargetFacts:
+        found = self.made[aim, 0, "facts"]
+        order = aim.plans[0].order
+        largest = max(found["largest"])
+        return TargetFacts(**{**found, "largest": largest}, order=None if isinstance(order, str) else int(order))
+
+    def _last(self, aim: Aim, ridge: float, beyond: bool) -> tuple[Floats, dict[str, Any]]:
+        if beyond:
+            said = "pairwise logistic scorer" if np.isinf(ridge) else "closed form, beyond a pairwise logistic scorer"
+            ended = {"status": said, "iterations": 0, "gradient": 0.0, "ridge": None if np.isinf(ridge) else ridge}
+            return self._solved(aim, 0, ridge), ended
+        fit = self._system(aim, 0).solve(ridge)
+        return fit.theta, {"status": fit.status, "iterations": fit.iterations, "gradient": fit.gradient, "ridge": ridge}
+
+    # -- choosing ----------------------------------------------------------------------------------------------------
+    def _judged(self, trials: list[Trial], what: str) -> Sums:
+        with stage(what):
+            clusters = any(self.facts["clustered"])
+            return self.held.sums(Losses(tuple(trials), self.target, self.ranker.seed, clusters))
+
+    def _checked(self, sums: Sums, cv: list[Split]) -> Floats:
+        """Losses of each fold. Errors (TooFew): nothing to judge by, or to learn from."""
+        for way, k in cv:
+            refuse_few(k, self.n, sums.get(((way, k), "edges"), 0), self.totals[(way, k), "judgments"], self._of)
+        return np.array([sums[split, "lost"] / sums[split, "weight"] for split in cv])
+
+    def _chosen(self, aims: list[Aim], tried: list[Plan], ridges: list[float]) -> Curve:
+        """Judge every plan and ridge on the judgments that are held out."""
+        combinations = [(place, ridge) for place in range(len(tried)) for ridge in ridges]
+        trials = []
+        for aim in aims:
+            thetas = [self._solved(aim, place, ridge) for place, ridge in combinations]
+            trials.append(Trial(aim.split, np.column_stack(thetas)))
+        losses = self._checked(self._judged(trials, "cross-validation"), [aim.split for aim in aims])
+        rows = [{**tried[place].row, "ridge": ridge} for place, ridge in combinations]
+        return Curve.of(rows, losses, str(self.target))
+
+    def _beyond(self, aims: list[Aim], plan: Plan, ridges: list[float]) -> Curve:
+        """Choose the ridge on what targets add to the scorer, as ``one_standard_error_ridge`` does."""
+        ridges = sorted(ridges)
+        cv = [aim.split for aim in aims]
+        by_query = cv[0][0] == "queries"
+        last = len(ridges) - 1
+        trials = [
+            Trial(aim.split, np.column_stack([self._solved(aim, 0, ridge) for ridge in ridges]), by_query, last)
+            for aim in aims
+        ]
+        sums = self._judged(trials, "choosing the ridge")
+        losses = self._checked(sums, cv)
+        curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], losses, str(self.target))
+        if by_query:
+            names = ("apart", "products", "with weight", "weights", "weight", "queries")
+            apart, products, with_weight, weights, weight, queries = (
+                sum(sums[one, name] for one in cv) for name in names
+            )
+            return curve.choosing(surest(apart, products, with_weight, weights, weight, queries))
+        best = int(curve["loss"].argmin())
+        gaps = self._differences(sums, cv, best, last)
+        return curve.choosing(max(place for place, gap in enumerate(gaps) if gap.mean <= gap.error + ROUNDING))
+
+    def _differences(self, sums: Sums, splits: list[Split], of: int, reference: int) -> list[Difference]:
+        """Loss of each scorer less that of one of them over all folds, as ``Judges.difference``."""
+        weights = np.array([sums[split, "weight"] for split in splits])
+        whole = max(float(weights.sum()), 1e-300)
+        if (splits[0], "sum") in sums:
+            total = sum(sums[split, "sum"] for split in splits)
+            if "clusters" in sums:
+                keys = np.concatenate([keys for keys, _ in sums["clusters"]])
+                known, code = np.unique(keys, return_inverse=True)
+                table = np.zeros((len(known), len(total)))
+                np.add.at(table, code, np.concatenate([each for _, each in sums["clusters"]]))
+                square = np.square(table - table[:, [of]]).sum(axis=0)
+            else:
+                products = sum(sums[split, "products"] for split in splits)
+                square = np.diag(products) - 2 * products[:, of] + products[of, of]
+            mean = (total - total[of]) / whole
+            return [
+                Difference(float(m), float(np.sqrt(max(s, 0.0))) / whole) for m, s in zip(mean, square, strict=True)
+            ]
+        found = []
+        for place in range(len(sums[splits[0], "lost"])):
+            mean = variance = 0.0
+            for split, weight in zip(splits, weights, strict=True):
+                lost = sums[split, "lost"]
+                mean += float(lost[place] - lost[of]) if weight > 0 else 0.0
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    left = sums[split, "parts lost"] / sums[split, "parts weight"][:, None]
+                left = left[:, place] - left[:, of]
+                variance += weight**2 * spread(left[np.isfinite(left)]) ** 2
+            found.append(Difference(mean / whole, float(np.sqrt(variance)) / whole))
+        return found
+
+    def _gate(
+        self,
+        names: tuple[str, ...],
+        by_targets: Mapping[str, Plan],
+        plan: Plan,
+        ridge: float,
+        mine: list[Aim],
+        precision: float,
+    ) -> Gate:
+        """Judge the candidates on what is held out, and take the first unless another is surely better."""
+        trials = []
+        for aim in mine:
+            split = aim.split
+            other = CURVATURE * precision / self.totals[split, "judgments"]
+            thetas = [self._solved(aim, 0, ridge)]
+            for name in names[1:]:
+                own = Aim((by_targets[name],), split) if name in by_targets else None
+                thetas.append(self.edges[name, split] if own is None else self._solved(own, 0, other))
+            trials.append(Trial(split, np.column_stack(thetas)))
+        sums = self._judged(trials, "gate")
+        splits = [aim.split for aim in mine]
+        if not all(sums.get((split, "edges"), 0) for split in splits):
+            return closed(self.target, names, NO_EDGES)
+        weights = np.array([sums[split, "weight"] for split in splits])
+        lost = np.array([sums[split, "lost"] / sums[split, "weight"] for split in splits])
+        loss = (weights @ lost) / max(float(weights.sum()), 1e-300)
+        gaps = self._differences(sums, splits, 0, 0)
+        first_less_each = [Difference(0.0 - gap.mean, gap.error) for gap in gaps]
+        return decided(self.target, names, loss.tolist(), first_less_each)

@@ -1,0 +1,339 @@
+"""The judgments and features of some queries side by side, kept on Spark for all the passes of a fit.
+
+Each bucket of queries becomes one object (``Held``), pickled in pieces, so that no row is large; a pass hands every
+object to a piece of work and adds up what that returns. Work of parts has to add up to that of the whole: ``Sums``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from concordant.apps.spark.checking import Checks
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_features import FeatureFrame, matrix
+from concordant.apps.spark.learning_sums import PARTS, Part
+from concordant.apps.spark.partitioning import BUCKET, BUCKET_BYTES, PACKED, put_together, spread
+from concordant.learning.features.normalising import Normaliser
+from concordant.learning.rankers.validation import Training
+from concordant.learning.solvers.edge_problem import EdgeProblem
+from concordant.losses.pair_losses import pair_loss, value_penalty
+from concordant.preferences.preferences import Preferences, keep
+from concordant.preferences.ragged import Ragged
+from concordant.ranking.ranked_lists import examined_only
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+PIECE = 4 << 20
+"""Bytes of a row."""
+PIECES = pa.schema([("bucket", pa.int64()), ("left", pa.int64()), ("piece", pa.binary())])
+FOUND = pa.schema([("bucket", pa.int64()), ("found", pa.binary())])
+Split = tuple[str, int]
+"""A way to deal judgments (judgments, queries, clusters) and the fold that is left out, −1: none."""
+WHOLE: Split = ("", -1)
+
+
+class Sums(dict[Any, Any]):
+    """Values by name; those of parts add up, a name that one part lacks having nothing there."""
+
+    def __add__(self, other: Mapping[Any, Any]) -> Sums:
+        mine = {name: self[name] + value if name in self else value for name, value in other.items()}
+        return Sums({**self, **mine})
+
+
+@dataclass(eq=False)
+class Held:
+    """Judgments of some queries, and the normalised features of their items, in a task."""
+
+    prefs: Preferences
+    Z: Floats
+    """Rows of normalised features."""
+    row: Ints
+    """The row of each node of ``Batch.whole(prefs)``."""
+    bucket: int
+    shares: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """By the way in which judgments are dealt: how many of each every fold holds out, shape (folds, distinct)."""
+    query_fold: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int8))
+    """The fold of each query, where whole ones are held out."""
+    ends: NDArray[np.int32] = field(default_factory=lambda: np.zeros((2, 0), np.int32))
+    """Nodes of each pair that was judged, where scorers are fitted to pairs."""
+    tables: dict[Split, tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
+    """Strength of the wins either way of each pair, in the judgments that are learned from."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("Z", "row", "bucket", "shares", "query_fold", "ends", "tables")
+        return {"prefs": replace(self.prefs), **{name: getattr(self, name) for name in names}}  # without what is cached
+
+    # -- parts of the judgments --------------------------------------------------------------------------------------
+    def _kept(self, count: NDArray[Any]) -> Preferences:
+        rows = np.flatnonzero(count)
+        return keep(self.prefs, rows, count[rows], self._known)
+
+    @cached_property
+    def _known(self) -> Ints:
+        return np.column_stack([self.prefs.member_groups.owner, self.prefs.members[1]]).astype(np.int64)
+
+    def counts(self, split: Split) -> NDArray[Any]:
+        """How many of each distinct judgment a fold holds out."""
+        way, fold = split
+        if way == "queries":
+            return np.where((self.query_fold == fold)[self.prefs.query], self.prefs.count, 0)
+        return np.asarray(self.shares[way][fold], np.int64)
+
+    def learned(self, split: Split) -> Preferences:
+        """The judgments that are learned from; all queries and items are declared."""
+        return self.prefs if split == WHOLE else self._kept(self.prefs.count - self.counts(split))
+
+    def left_out(self, split: Split) -> Preferences:
+        """The judgments that a fold holds out."""
+        return self._kept(self.counts(split))
+
+    # -- pairs -------------------------------------------------------------------------------------------------------
+    @cached_property
+    def pairs(self) -> EdgeProblem:
+        """All judged pairs as edges from the first to the second, for products with the features."""
+        first, second = (end.astype(np.int64) for end in self.ends)
+        none, no = np.zeros(len(first)), np.zeros(0)
+        of = self.Z, self.row, len(self.row), first, second, none, none, np.zeros(0, np.int64), no, no
+        return EdgeProblem(*of, pair_loss("logistic"), value_penalty("square"), 0.0)
+
+    def wins(self, split: Split) -> tuple[Floats, Floats]:
+        """Strength of the wins either way of each pair."""
+        way, fold = split
+        above, below = (each.astype(np.float64) for each in self.tables[WHOLE if way == "queries" else split])
+        if way != "queries":
+            return above, below
+        other = (self.query_fold != fold)[self.prefs.member_groups.owner[self.pairs.winner]]
+        return above * other, below * other
+
+    # -- as training -------------------------------------------------------------------------------------------------
+    @property
+    def start(self) -> Ints:
+        """Where the nodes of each query begin."""
+        start: Ints = self.prefs.member_groups.start
+        return start
+
+    @property
+    def groups(self) -> Ragged:
+        """The nodes of each query."""
+        return self.prefs.member_groups
+
+    def training(self, prefs: Preferences) -> Training:
+        """Judgments as a ranker in memory knows them, but for the features, of which only the rows are named."""
+        return Training(None, True, self.start, self.row, 0, prefs, np.ones(len(self.start) - 1))  # type: ignore[arg-type]
+
+
+Work = Callable[[Held], Sums]
+
+
+# -- making them ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Making:
+    """The task: packed rows of the log and rows of features of a bucket become one object."""
+
+    checks: Checks
+    most: int
+    below: bool
+    """Whether what stands below the last click of a list is read."""
+    width: int
+    normaliser: Normaliser
+    by_query: bool
+    """Whether features are of items of queries."""
+
+    def __call__(self, key: tuple[Any, ...], rows: pa.Table, features: pa.Table) -> pa.Table:
+        table = put_together(iter(rows.select(PACKED.names).to_batches()), self.most)
+        prefs = Preferences.empty() if table is None else self.checks.preferences(table)
+        bucket = int(key[0].as_py())
+        return _whole(pieces(bucket, self.made(bucket, prefs, features)))
+
+    def made(self, bucket: int, prefs: Preferences, features: pa.Table) -> Held | Part | None:
+        """Bring features to judgments; ``Part`` where some are missing."""
+        if not len(prefs) or not len(prefs := prefs if self.below else examined_only(prefs)):
+            return None
+        owner, item = prefs.member_groups.owner, prefs.members[1]
+        width = max(len(prefs.items), 1)
+        theirs = prefs.items.codes_of(features["item"]).astype(np.int64)
+        there = theirs >= 0
+        nodes = item.astype(np.int64)
+        if self.by_query:
+            query = prefs.queries.codes_of(features["query"]).astype(np.int64)
+            there &= query >= 0
+            theirs, nodes = query * width + theirs, owner * width + nodes
+        used = np.flatnonzero(there)
+        used = used[np.argsort(theirs[used], kind="stable")]
+        known = theirs[used]
+        place = np.minimum(np.searchsorted(known, nodes), max(len(known) - 1, 0))
+        bare = known[place] != nodes if len(known) else np.ones(len(nodes), bool)
+        if bare.any():
+            some = np.flatnonzero(bare)[:4]
+            labels = (prefs.queries.take(owner[some]).to_pylist(), prefs.items.take(item[some]).to_pylist())
+            return Part(0, len(nodes), int(bare.sum()), tuple(zip(*labels, strict=True)))
+        Z = self.normaliser.apply(matrix(features.take(pa.array(used)), self.width)[0])
+        return Held(prefs, Z, place, bucket)
+
+
+def pieces(bucket: int, made: Any) -> Iterator[pa.RecordBatch]:
+    """An object as rows of at most ``PIECE`` bytes; none of None."""
+    if made is None:
+        return
+    data = memoryview(pickle.dumps(made, protocol=5))
+    starts = range(0, len(data), PIECE)
+    for place, begin in enumerate(starts):
+        columns = [[bucket], [len(starts) - 1 - place], [bytes(data[begin : begin + PIECE])]]
+        yield pa.RecordBatch.from_arrays([pa.array(c, kind) for c, kind in zip(columns, PIECES.types)], schema=PIECES)
+
+
+def _whole(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(list(batches), PIECES)
+
+
+def objects(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
+    """Put the pieces of each object together again; those of one stand one after another."""
+    parts: list[bytes] = []
+    for batch in batches:
+        columns = (batch.column(name) for name in PIECES.names)
+        for bucket, left, piece in zip(*columns, strict=True):
+            parts.append(piece.as_py())
+            if left.as_py() == 0:
+                data = b"".join(parts)
+                parts = []
+                yield int(bucket.as_py()), pickle.loads(data)
+
+
+def _worked(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
+    """A task: what the work finds in each object."""
+    for bucket, held in objects(batches):
+        yield _found(bucket, work(held))
+
+
+def _changed(batches: Iterator[pa.RecordBatch], change: Callable[[Held], Held]) -> Iterator[pa.RecordBatch]:
+    for bucket, held in objects(batches):
+        yield from pieces(bucket, change(held))
+
+
+def _items(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _, held in objects(batches):
+        judged = held.prefs.items.take(np.unique(held.prefs.members[1])).cast(pa.string())
+        yield pa.RecordBatch.from_arrays([judged], ["item"])
+
+
+def _found(bucket: int, sums: Sums) -> pa.RecordBatch:
+    columns = [pa.array([bucket], pa.int64()), pa.array([pickle.dumps(sums, protocol=5)], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=FOUND)
+
+
+def _added(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    rows = [row for batch in batches for row in _rows(batch)]
+    if rows:
+        yield _found(min(rows)[0], _sum(rows))
+
+
+def _rows(table: pa.RecordBatch | pa.Table) -> Iterator[tuple[int, bytes]]:
+    return zip(table.column("bucket").to_pylist(), table.column("found").to_pylist(), strict=True)
+
+
+def _sum(rows: list[tuple[int, bytes]]) -> Sums:
+    """Add up in the order of the buckets, so that the sum has the same bits every time."""
+    total = Sums()
+    for _, found in sorted(rows):
+        total += pickle.loads(found)
+    return total
+
+
+@dataclass(eq=False)
+class HeldFrame:
+    """The objects of all buckets on Spark."""
+
+    frame: DataFrame
+    buckets: int
+
+    @classmethod
+    def of(
+        cls,
+        judged: JudgedQueries,
+        features: FeatureFrame,
+        normaliser: Normaliser,
+        rows: int,
+        *,
+        below: bool,
+    ) -> HeldFrame:
+        """Bring the judgments and the features of each bucket of queries together."""
+        width = len(features.names)
+        buckets = max(judged.buckets, -(-rows * width * 8 // BUCKET_BYTES)) if judged.by_query else 1
+        making = _Making(judged.checks, judged.most, below, width, normaliser, "query" in features.keys)
+        kinds = dict(features.frame.dtypes)
+        kind = kinds.get("query", "bigint" if pa.types.is_integer(judged.labels[0]) else "string")
+        log = judged.frame
+        if judged.large:
+            named = fn.coalesce(~fn.col("query").isin(list(judged.large)), fn.lit(True))
+            log = log.where(named) if judged.by_query else log.limit(0)
+        query = _label(judged, fn.col("query"), kind) if judged.by_query else fn.lit("")
+        log = log.withColumn(BUCKET, _bucket(query, buckets))
+        packing = partial(spread, roles=judged.frame.columns, counting=judged.compared)
+        packed = log.mapInArrow(packing, from_arrow_schema(PACKED))
+        theirs = features.frame.drop("file", "block", "row")
+        if "query" in features.keys:
+            theirs = theirs.withColumn(BUCKET, _bucket(fn.col("query"), buckets))
+        else:
+            theirs = _of_buckets(judged, log, theirs)
+        both = packed.groupBy(BUCKET).cogroup(theirs.groupBy(BUCKET))
+        made = both.applyInArrow(lambda key, one, other: making(key, one, other), from_arrow_schema(PIECES))
+        for place, label in enumerate(judged.large):
+            prefs = judged._on_driver(label)
+            own = pa.table({"item": prefs.items.values.cast(pa.int64() if kinds["item"] == "bigint" else pa.string())})
+            beside = features.frame.join(judged.session.createDataFrame(own), "item", "left_semi")
+            beside = beside.where(fn.col("query") == prefs.queries[0]) if "query" in features.keys else beside
+            alone = making.made(buckets + place, prefs, beside.toArrow())
+            made = made.unionByName(judged.session.createDataFrame(_whole(pieces(buckets + place, alone))))
+        return cls(made.persist(StorageLevel.MEMORY_AND_DISK), buckets + len(judged.large))
+
+    def changed(self, change: Callable[[Held], Held]) -> HeldFrame:
+        """The same with every object changed."""
+        made = self.frame.mapInArrow(partial(_changed, change=change), from_arrow_schema(PIECES))
+        return HeldFrame(made.persist(StorageLevel.MEMORY_AND_DISK), self.buckets)
+
+    def sums(self, work: Work) -> Sums:
+        """Do a piece of work on every object and add up; few parts reach the driver."""
+        found = self.frame.mapInArrow(partial(_worked, work=work), from_arrow_schema(FOUND))
+        if self.buckets > PARTS:
+            found = found.repartition(PARTS, "bucket").mapInArrow(_added, from_arrow_schema(FOUND))
+        return _sum(list(_rows(found.toArrow())))
+
+    def items(self) -> int:
+        """How many items were judged, in whatever queries."""
+        return int(self.frame.mapInArrow(_items, "item string").distinct().count())
+
+    def forget(self) -> None:
+        """Free what is kept."""
+        self.frame.unpersist()
+
+
+def _bucket(query: Any, buckets: int) -> Any:
+    return fn.pmod(fn.xxhash64(query), fn.lit(buckets)).cast("int")
+
+
+def _of_buckets(judged: JudgedQueries, log: DataFrame, features: DataFrame) -> DataFrame:
+    """Features that hold for every query, once for each bucket that has the item."""
+    sides = [role for role in ("item", "winner", "loser", "left", "right") if role in judged.frame.columns]
+    kind = dict(features.dtypes)["item"]
+    items = fn.array(*[_label(judged, fn.col(f"`{role}`"), kind) for role in sides])
+    there = log.select(BUCKET, fn.explode(items).alias("item")).distinct()
+    return there.join(features, "item")
+
+
+def _label(judged: JudgedQueries, column: Any, kind: str) -> Any:
+    """A column of labels as it is read: JSON of texts without its quotes."""
+    if judged.checks.as_json and kind == "string":
+        column = fn.get_json_object(fn.concat(fn.lit('{"x":'), column, fn.lit("}")), "$.x")
+    return column.cast(kind)

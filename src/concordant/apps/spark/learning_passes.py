@@ -1,0 +1,325 @@
+"""What the passes of a fit add up in each bucket of queries: facts, Newton's sums, equations of targets, losses.
+
+Weights are those of single judgments, so that sums of buckets add up; the driver divides by their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.apps.spark.learning_held import WHOLE, Held, Split, Sums
+from concordant.apps.spark.learning_sums import Part
+from concordant.learning.rankers.disagreement import Disagreement
+from concordant.learning.rankers.edge_sources import of_preferences
+from concordant.learning.rankers.plans import Plan, Recipe
+from concordant.learning.rankers.target import Target, judges_of_parts
+from concordant.learning.solvers.edge_problem import EdgeProblem
+from concordant.learning.solvers.least_squares import NormalEquations, products
+from concordant.learning.targets.mean_targets import Targets
+from concordant.losses.surrogates import surrogate
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.preferences.sampling import deal, label_keys
+from concordant.ranking.ranked_lists import several_clicks
+
+Floats = NDArray[np.float64]
+OF_PAIRS = ("ranknet", "difference-graph")
+"""Surrogates that read how often either item of a pair won, with the logistic φ."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What there is."""
+
+    seed: int
+
+    def __call__(self, held: Held | Part) -> Sums:
+        if isinstance(held, Part):
+            return Sums(lacking=held)
+        prefs, graphs = held.prefs, Batch.whole(held.prefs).graphs
+        clusters = [] if prefs.cluster is None or prefs.clusters is None else [label_keys(prefs.clusters, self.seed)]
+        return Sums(
+            lacking=Part(0, len(held.row)),
+            judgments=len(prefs),
+            mass=float(graphs.above.sum() + graphs.below.sum()),
+            largest=[int(prefs.judgments.max())],
+            single=int((held.groups.sizes == 1).sum()),
+            several=several_clicks(prefs),
+            queries=Sums({held.bucket: (label_keys(prefs.queries, self.seed), graphs.pairs.sizes)}),
+            clusters=clusters,
+            clustered=[prefs.cluster is not None],
+        )
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Some whole queries: their judgments, and the features of each node."""
+
+    chosen: Mapping[int, NDArray[np.int64]]
+    """By bucket the codes of the queries."""
+
+    def __call__(self, held: Held) -> Sums:
+        codes = self.chosen.get(held.bucket)
+        if codes is None:
+            return Sums()
+        prefs = held.prefs.select(held.prefs.queries.take(codes).to_pylist())
+        nodes = held.groups.take(np.sort(codes))[1]
+        return Sums(sample=[(prefs, held.Z[held.row[nodes]])])
+
+
+def narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in as few bytes as hold them."""
+    if values.dtype.kind == "f" and (values != np.floor(values)).any():
+        return values
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """Deal the judgments into folds, and keep the pairs of each part that something is fitted to."""
+
+    n: int
+    seed: int
+    ways: frozenset[str]
+    """judgments, queries, clusters."""
+    pairs: bool
+    folds: Mapping[int, NDArray[Any]]
+    """By bucket the fold of each query."""
+    clusters: NDArray[np.uint64]
+    """The keys of all clusters, sorted."""
+
+    def __call__(self, held: Held) -> Held:
+        prefs, shares = held.prefs, {}
+        if "judgments" in self.ways:
+            shares["judgments"] = deal(prefs.start, prefs.count, label_keys(prefs.queries, self.seed), self.n)
+        if "clusters" in self.ways and prefs.clusters is not None:
+            fold = np.searchsorted(self.clusters, label_keys(prefs.clusters, self.seed)) % self.n
+            shares["clusters"] = np.where(fold[prefs.cluster] == np.arange(self.n)[:, None], prefs.count, 0)
+        made = replace(held, shares={way: narrow(share) for way, share in shares.items()})
+        made.query_fold = self.folds.get(held.bucket, held.query_fold)
+        if self.pairs:
+            graphs = Batch.whole(prefs).graphs
+            made.ends = np.array([graphs.first, graphs.second], np.int32)
+            made.tables[WHOLE] = narrow(graphs.above), narrow(graphs.below)
+            code = graphs.first * graphs.nodes + graphs.second
+            for split in [(way, fold) for way in shares for fold in range(self.n)]:
+                part = Batch.whole(made.learned(split)).graphs
+                place = np.searchsorted(code, part.first * part.nodes + part.second)
+                table = np.zeros((2, len(code)))
+                table[:, place] = part.above, part.below
+                made.tables[split] = narrow(table[0]), narrow(table[1])
+        return made
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Judgments that each part learns from, and their strength."""
+
+    splits: tuple[Split, ...]
+    mass: bool
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for split in self.splits:
+            out = 0 if split == WHOLE else int(held.counts(split).sum())
+            found[split, "held"], found[split, "judgments"] = out, len(held.prefs) - out
+            found[split, "mass"] = float(sum(each.sum() for each in held.wins(split))) if self.mass else 0.0
+        return found
+
+
+Fit = tuple[str, Split]
+"""A surrogate, and the judgments that are learned from."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Value, gradient and Hessian of the sums of surrogates at a point each."""
+
+    thetas: Mapping[Fit, Floats]
+    seed: int
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for (name, split), theta in self.thetas.items():
+            work = self._of_pairs if name in OF_PAIRS else self._of_edges
+            made = work(held, name, split, theta)
+            if made is not None:
+                found[(name, split), "value"], found[(name, split), "slope"], found[(name, split), "bend"] = made
+        return found
+
+    def _of_pairs(self, held: Held, name: str, split: Split, theta: Floats) -> tuple[float, Floats, Floats]:
+        above, below = held.wins(split)
+        if name == "difference-graph":
+            above, below = np.maximum(above - below, 0.0), np.maximum(below - above, 0.0)
+        problem = held.pairs
+        margin = problem.gaps(problem.times(theta))
+        small = np.exp(-np.abs(margin))
+        chance = np.where(margin >= 0, 1.0, small) / (1.0 + small)
+        value = (above + below) @ np.log1p(small) + above @ np.maximum(-margin, 0.0) + below @ np.maximum(margin, 0.0)
+        slope = below * chance - above * (1.0 - chance)
+        bend = (above + below) * (small / np.square(1.0 + small))
+        none = np.zeros(problem.units)
+        return float(value), problem.back(problem.to_units(slope)), problem.hessian(bend, none)
+
+    def _of_edges(self, held: Held, name: str, split: Split, theta: Floats) -> tuple[float, Floats, Floats] | None:
+        prefs = held.learned(split)
+        if not len(prefs):
+            return None
+        member = surrogate(name)
+        part = held.training(prefs)
+        usual: dict[str, Any] = {"structure": None, "structure_options": {}, "order": "all", "subsets": 1}
+        source = of_preferences(part, member, **usual, seed=self.seed)
+        options = {"gain": "identity" if name == "err-pairwise" else "2^s"} if member.reads == "scores" else {}
+        objective = member.objective(source.law, **options)
+        problem = EdgeProblem.of(held.Z, objective, 0.0, source.rows, source.weight * len(prefs))
+        alpha = problem.times(theta)
+        gap, pulled = problem.gaps(alpha), alpha[problem.unit]
+        slope = problem.back(problem.slopes(gap, pulled))
+        return problem.value(gap, pulled, theta), slope, problem.hessian(*problem.bends(gap, pulled))
+
+
+@dataclass(frozen=True)
+class Prior:
+    """The normal prior that a scorer gives: N(x'θ, τ²)."""
+
+    theta: Floats
+    tau2: float
+
+
+@dataclass(frozen=True)
+class Aim:
+    """Targets of one kind: plans, the judgments that they are made of, whether informed, or only what is beyond."""
+
+    plans: tuple[Plan, ...]
+    split: Split = WHOLE
+    informed: bool = False
+    beyond: bool = False
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Normal equations of the targets of aims, each query with the weight n̂_q/m_q, and facts of those of all."""
+
+    aims: tuple[Aim, ...]
+    priors: Mapping[Split, Prior]
+    recipe: Recipe
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for aim in self.aims:
+            prefs = held.learned(aim.split)
+            if not len(prefs):
+                continue
+            mean = options = None
+            if aim.informed:
+                prior = self.priors[aim.split]
+                mean = held.groups.centred(products(held.Z, prior.theta)[held.row])
+                options = {"prior": 1.0 / prior.tau2, "mean": mean}
+            made = self.recipe.targets(list(aim.plans), prefs, options)
+            alone = any(each.unknown is not None for each in made)
+            for places in [[place] for place in range(len(made))] if alone else [[*range(len(made))]]:
+                Y = np.column_stack([made[place].value for place in places])
+                if aim.beyond and mean is not None:
+                    Y = held.groups.centred(Y[:, 0])[:, None] - mean[:, None]
+                self._add(found, aim, places, held, prefs, made, Y)
+        return found
+
+    def _add(
+        self, found: Sums, aim: Aim, places: list[int], held: Held, prefs: Preferences, made: list[Targets], Y: Floats
+    ) -> None:
+        first = made[places[0]]
+        sizes, without = first.sizes, first.unknown
+        weight = np.where(sizes > 0, prefs.judgments / np.maximum(sizes, 1), 0.0)
+        rows, start = held.row, held.start
+        if without is not None:
+            Y, rows = Y[~without], rows[~without]
+            start = Ragged.of_sizes(sizes).start
+        equations = NormalEquations.of(held.Z, Y, start, weight, rows=rows)
+        for column, place in enumerate(places):
+            part = slice(column, column + 1)
+            one = replace(
+                equations, moment=equations.moment[:, part], squares=equations.squares[part],
+                mean_y=equations.mean_y[part], single=True,
+            )  # fmt: skip
+            found[aim, place, "equations"] = one
+            found[aim, place, "weight"] = float((weight * sizes).sum())
+            if aim.split == WHOLE:
+                said = made[place].facts(weight)
+                summed = {each.name: getattr(said, each.name) for each in fields(said) if each.name != "order"}
+                found[aim, place, "facts"] = Sums({**summed, "largest": [said.largest]})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Linear scorers that the judgments held out are to judge."""
+
+    split: Split
+    thetas: Floats
+    """Coefficients, shape (features, scorers)."""
+    by_query: bool = False
+    """Whether the error of a difference is over queries, and not over judgments."""
+    reference: int = 0
+    """The scorer that the others are compared with."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Sums that losses on held-out judgments are made of, and the errors of their differences."""
+
+    trials: tuple[Trial, ...]
+    target: Target
+    seed: int
+    clusters: bool = field(default=False)
+    """Whether judgments of one cluster, wherever they are, are one."""
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for trial in self.trials:
+            prefs = held.left_out(trial.split)
+            if not len(prefs):
+                continue
+            judge = self.target.judge(prefs, np.ones(len(held.start) - 1))
+            scores = products_of(held, trial.thetas)
+            lost = self._lost(judge, scores)
+            found[trial.split, "lost"], found[trial.split, "weight"] = lost.sum(axis=0), float(judge.weight.sum())
+            found[trial.split, "edges"] = judge.edges
+            apart = lost - lost[:, [trial.reference]]
+            if trial.by_query:
+                judged = judge.weight > 0
+                some, weight = apart[judged], judge.weight[judged]
+                found[trial.split, "queries"] = int(judged.sum())
+                found[trial.split, "apart"], found[trial.split, "products"] = some.sum(axis=0), some.T @ some
+                found[trial.split, "with weight"], found[trial.split, "weights"] = weight @ some, float(weight @ weight)
+            elif isinstance(judge, Disagreement) and judge.additive:
+                none = np.zeros(len(held.row))
+                each = np.column_stack([judge.of_judgments(one, none) for one in scores.T])
+                each -= each[:, [trial.reference]]
+                count = judge.batch.multiplicity
+                found[trial.split, "sum"] = count @ each
+                if self.clusters and prefs.cluster is not None and prefs.clusters is not None:
+                    code = prefs.cluster[judge.batch.judgment]
+                    sums = [np.bincount(code, count * one, len(prefs.clusters)) for one in each.T]
+                    found["clusters"] = [*found.get("clusters", []), (label_keys(prefs.clusters, 0), np.array(sums).T)]
+                else:
+                    found[trial.split, "products"] = each.T @ (count[:, None] * each)
+            else:
+                parts = judges_of_parts(judge, self.target, self.seed)
+                found[trial.split, "parts lost"] = np.array([self._lost(part, scores).sum(axis=0) for part in parts])
+                found[trial.split, "parts weight"] = np.array([float(part.weight.sum()) for part in parts])
+        return found
+
+    @staticmethod
+    def _lost(judge: Any, scores: Floats) -> Floats:
+        rates = [np.nan_to_num(judge.rates(np.ascontiguousarray(one))) for one in scores.T]
+        return np.asarray(judge.weight[:, None] * np.column_stack(rates), np.float64)
+
+
+def products_of(held: Held, thetas: Floats) -> Floats:
+    """Scores of the nodes, shape (nodes, scorers)."""
+    return np.asarray((held.Z @ thetas)[held.row], np.float64)
