@@ -330,7 +330,7 @@ def _cut(prefs: Preferences, wanted: _Wanted, parts: list[_Part]) -> Audit:
     found = _joined(prefs, wanted, parts)
     incomplete = {"queries": done, "of_queries": len(prefs.queries), "losses": len(some), "of_losses": of}
     note = Note("incomplete", text, judged=len(some), of=of, queries=done, all=len(prefs.queries))
-    return replace(found, settings=found.settings | {"incomplete": incomplete}, notes=(note, *found.notes))
+    return replace(found, settings={**found.settings, "incomplete": incomplete}, notes=(note, *found.notes))
 
 
 def _seconds(wanted: _Wanted) -> dict[str, float | None]:

@@ -17,6 +17,10 @@ from concordant.progress import stage
 from concordant.record import said_of
 
 
+class NothingFits(InputError):
+    """No layout fits the columns of a log."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """What came out of a log: the preferences, the number of its rows, and what was refused.

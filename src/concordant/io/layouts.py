@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.errors import Idle, InputError, Setting, UsageError, counted, few, shown
-from concordant.io.engines.counting import Counter
-from concordant.io.forms import Columns, Form, Reading, places, some
+from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
+from concordant.io.engines.counting import Counter, foresee
+from concordant.io.forms import Columns, Form, NothingFits, Reading, places, some
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
-from concordant.memory import needs
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
@@ -31,16 +30,12 @@ from concordant.preferences.preferences import (
     with_cluster_columns,
 )
 from concordant.preferences.values import Reason, Reject, Verdict, say
-from concordant.progress import expect, stage
+from concordant.progress import stage
 
 __all__ = ["FORMS", "Columns", "Form", "Reading", "find_layout"]
 
 
 CONTRACT_PAIRS = 4
-SECONDS = {"checking rows": 2e-8, "adding up judgments": 1e-7, "writing judgments": 1.2e-7}
-"""What is left to do with a distinct row, on a usual machine."""
-BYTES = 65
-"""What a distinct row takes while it is made a judgment."""
 MANY = 4_000_000
 MOST_SOUGHT = 100_000
 
@@ -116,10 +111,6 @@ def find_layout(
                 Setting("columns", *reversed(next(iter(next(iter(found.values())).roles.items())))),
             ) from None
         raise InputError(*error.args) from None
-
-
-class NothingFits(InputError):
-    """No layout fits the columns of a log."""
 
 
 def _layout_of(
@@ -457,9 +448,7 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         if not len(rows):
             return Reading(Preferences(), total, log.name, layout.roles)
     raw = dict(found) if len(rows) <= MANY or column is not None else None
-    expect({name: each * len(rows) for name, each in SECONDS.items()})
-    apart = f", kept apart by {' and '.join(layout.clusters)}" if layout.clusters else ""
-    needs(BYTES * len(rows), f"{counted(len(rows), 'distinct judgments')}{apart}")
+    foresee(len(rows), layout.clusters)
     with stage("checking rows"):
         numbered = column is not None and counter.votes.new is not None
         checked = check_comparisons(found, rows, layout, as_json=log.as_json, numbered=numbered)

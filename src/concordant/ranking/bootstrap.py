@@ -362,7 +362,7 @@ def bootstrap(
         if of_lists:
             small = (size <= FAST_NODES[1]) & (batch.groups.sizes >= MANY_LISTS)
         fast = np.flatnonzero(small)
-        for graph in steps("graphs", fast, costs=batch.groups.sizes[fast] + FAST_NODES[0]):
+        for graph in steps("graphs", fast, costs=(batch.groups.sizes[fast] + FAST_NODES[0]).tolist()):
             own = slice(int(batch.node_start[graph]), int(batch.node_start[graph + 1]))
             values[:, own], unlimited[graph] = _together(
                 _one_graph(batch, int(graph)), point.value[own], refit, replicates, (seed, clustered), workers

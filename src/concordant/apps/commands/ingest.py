@@ -10,9 +10,9 @@ from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, one_cluster
 from concordant.apps.commands.store_options import IngestOptions
 from concordant.errors import UsageError, counted, few
+from concordant.io.engines.counting import SECONDS
 from concordant.io.ingest import Store
 from concordant.io.intake import Taken
-from concordant.io.layouts import SECONDS
 from concordant.io.noted import READ
 from concordant.preferences.notes import Note
 from concordant.record import nothing_new

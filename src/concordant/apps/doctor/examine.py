@@ -277,9 +277,9 @@ class _Look:
                 f"concordant judges {plainly} --judge {shlex.quote(looks.judge)}", "how reliable each judge is"
             )
         if looks.judge and _several(prefs):
-            words = (self.quoted, "SCORES", options, asked, f"--cluster {shlex.quote(looks.judge)}")
+            named = (self.quoted, "SCORES", options, asked, f"--cluster {shlex.quote(looks.judge)}")
             purpose = "does a scorer keep what people agree on; SCORES is a file of its scores, or a model"
-            self.suggest(f"concordant axioms {' '.join(filter(None, words))}", purpose)
+            self.suggest(f"concordant axioms {' '.join(filter(None, named))}", purpose)
         if looks.time and looks.half_life:
             time = f"--time {shlex.quote(looks.time)} --half-life {looks.half_life}"
             self.suggest(f"concordant rank {line} {time}", "the ranking now: older votes count less")

@@ -61,8 +61,8 @@ def axioms_of(
     scorer = scores if scores is not None else unfrozen(getattr(learned.ranker, "ranker_", learned.ranker))
     if scorer is None:
         text = "there is no scorer to hold against what people agree on: give its {scores}, or {features} of the items"
-        parts = {"scores": Setting("scores"), "features": Setting("features")}
-        learned.absent.setdefault("axioms", Note("no scorer", text, **parts))
+        missing = Note("no scorer", text, scores=Setting("scores"), features=Setting("features"))
+        learned.absent.setdefault("axioms", missing)
         return None
     if scores is None and features is None:
         text = "a model scores items by their {features}, which are not given"

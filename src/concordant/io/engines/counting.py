@@ -11,21 +11,33 @@ import duckdb as library
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import Idle, InputError, Setting, UsageError, did_you_mean
+from concordant.errors import Idle, InputError, Setting, UsageError, counted, did_you_mean
 from concordant.io.engines import duckdb, memory
 from concordant.io.log.formats import Log
 from concordant.io.log.headers import sniffed, with_header
 from concordant.io.log.rows import is_array, with_keys
 from concordant.io.log.union import joined
+from concordant.memory import needs
 from concordant.preferences.lists import RawLists
-from concordant.progress import stage
+from concordant.progress import expect, stage
 
 ENGINES = ("duckdb", "memory", "spark")
 LARGE = 8 << 20
 WIDE = 1000
 """Columns of a CSV file that DuckDB reads: it has to be told of each, at a cost that grows faster than their number."""
 TEXT = ("csv", "tsv", "json")
+SECONDS = {"checking rows": 2e-8, "adding up judgments": 1e-7, "writing judgments": 1.2e-7}
+"""What is left to do with a distinct row, on a usual machine."""
+BYTES = 65
+"""What a distinct row takes while it is made a judgment."""
 T = TypeVar("T")
+
+
+def foresee(rows: int, clusters: Sequence[str]) -> None:
+    """Say what reading so many distinct rows of comparisons will take: time to the progress, memory to its limit."""
+    expect({name: each * rows for name, each in SECONDS.items()})
+    apart = f", kept apart by {' and '.join(clusters)}" if clusters else ""
+    needs(BYTES * rows, f"{counted(rows, 'distinct judgments')}{apart}")
 
 
 @dataclass(frozen=True)
