@@ -170,8 +170,11 @@ BAD = {
         "--qrels judges runs that are fused, and votes.csv is none",
     ),
     "labels of other queries": (["a.run", "--qrels", "other.qrels"], "other.qrels has no query of the runs; its first"),
-    "several logs": (["votes.csv", "a.run"], "several files are read together where they are TREC runs"),
-    "a run and a log": (["a.run", "votes.csv"], "several files are read together where they are TREC runs, and votes"),
+    "several logs": (
+        ["votes.csv", "a.run"],
+        "the files of a log have one format, these have 2 (csv: 'votes.csv'; run: 'a.run')",
+    ),
+    "a run and a log": (["a.run", "votes.csv"], "the files of a log have one format, these have 2"),
     "k of another structure": (["a.run", "--structure", "borda", "--k", "2"], "borda has no option 'k'; it has none"),
     "normalised ranks": (["a.run", "--normalise", "z-score"], "rrf has no option 'normalise'; its options are k"),
     "a negative k": (["a.run", "--k", "-1"], "k is added to the ranks and must be a number ≥ 0, not -1.0"),

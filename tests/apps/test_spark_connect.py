@@ -23,7 +23,7 @@ needs_client = pytest.mark.skipif(
 )
 pytestmark = [*alone, pytest.mark.skipif(CONNECT, reason="these tests are what runs the others on Spark Connect")]
 CHOSEN = (
-    "test_spark_engine.py::test_files[odd [x]{y}*? name%20é.parquet]",
+    r"test_spark_engine.py::test_files[odd [x]{y}*? name%20\xe9.parquet]",
     "test_spark_engine.py::test_files[v.csv]",
     "test_spark_engine.py::test_lists[v.jsonl-selections]",
     "test_spark_engine.py::test_hostile_column_names",

@@ -257,7 +257,7 @@ def test_decimals_are_numbers_and_no_labels(spark: Any, tmp_path: Path) -> None:
     data = {"winner": ["a", "b"], "loser": ["b", "c"]}
     same(write_parquet(pa.table({**data, "weight": money}), tmp_path / "d.parquet"), spark)
     refused(write_parquet(pa.table({"winner": money, "loser": money}), tmp_path / "d.parquet"), spark)
-    for kind in (pa.float64(), pa.bool_(), pa.binary(), pa.date32()):
+    for kind in (pa.float64(), pa.bool_(), pa.binary()):
         odd = pa.array([0, 1], pa.int32()).cast(kind) if kind != pa.binary() else pa.array([b"a", b"b"])
         path = write_parquet(pa.table({"winner": odd, "loser": odd}), tmp_path / "d.parquet")
         for engine in (None, spark):

@@ -223,15 +223,14 @@ def test_a_table_is_known_by_its_judgments(store: Store, tmp_path: Path) -> None
     same(store, read(rows) + read(rows.head(2)))
 
 
-def test_a_new_file_of_a_folder_with_other_columns_is_refused(store: Store, tmp_path: Path) -> None:
+def test_a_new_file_of_a_folder_may_have_other_columns(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "days"
     folder.mkdir()
     (folder / "monday.csv").write_text("left,right,winner\na,b,left\n")
     assert store.ingest(folder).new
-    (folder / "tuesday.csv").write_text("winner,loser\na,b\n")
-    with pytest.raises(InputError, match=r"tuesday\.csv lacks 'left', 'right' and adds 'loser'"):
-        store.ingest(folder)
-    assert store.preferences() == read(folder / "monday.csv")
+    (folder / "tuesday.csv").write_text("winner,loser\nc,a\n")
+    assert store.ingest(folder).new
+    assert store.preferences() == read(folder / "monday.csv") + read(folder / "tuesday.csv")
 
 
 def test_of_a_folder_the_new_files_are_taken_in(store: Store, tmp_path: Path) -> None:

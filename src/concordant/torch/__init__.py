@@ -22,8 +22,8 @@ any device, in float32 and float64, without a Python loop over queries.
 from __future__ import annotations
 
 try:
+    import torch as _torch  # noqa: F401, I001  (absolute: the library, not this package; first: others look for it)
     import sklearn as _sklearn  # noqa: F401
-    import torch as _torch  # noqa: F401  (absolute: the library, not this package)
 except ModuleNotFoundError as missing:
     packages = {"sklearn": "scikit-learn", "torch": "PyTorch"}
     if missing.name not in packages:

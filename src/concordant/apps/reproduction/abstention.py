@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from concordant.apps.reproduction.cifar import read_cifar
 from concordant.apps.reproduction.digits import (
     HIDDEN,
     PIXEL,
@@ -401,7 +400,7 @@ def _chosen_said(chosen: Sequence[Row]) -> list[str]:
 def _cifar(setting: Setting, folder: Path) -> tuple[Measured, str]:
     """The paper's γ on the test images."""
     try:
-        from concordant.apps.reproduction.cifar import cifar_profiles
+        from concordant.apps.reproduction.cifar import cifar_profiles, read_cifar
     except ModuleNotFoundError as missing:
         if missing.name != "torch":
             raise

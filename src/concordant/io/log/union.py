@@ -162,7 +162,8 @@ def named_columns(log: Log, named: Iterable[Any]) -> list[str]:
     A column in the names of folders plays a role where it is ``named``, or is the query: a folder called weight=3 says
     something of a run, hardly of each vote.
     """
-    folders = {name for part in log.parts for name, _ in part.folders} - {*named}
+    folders = {name for part in log.parts for name, _ in part.folders}
+    folders -= {name for one in named for name in (one if isinstance(one, list | tuple) else [one])}
     of_files = {column for part in log.parts for column in part.columns}
     return [name for name in log.columns if name not in folders - of_files or plain(name) not in OF_ROLES]
 

@@ -338,7 +338,7 @@ def forgetting_signs(target: Path, catalogue: Catalogue, signs: Sequence[Forgott
         path = checked(target, part)
         if isinstance(part, Sum) and gone.votes:
             continue  # which of its judgments these are is not known
-        prefs = merged({part.sha256: path}, catalogue.facts, settings)
+        prefs = merged({part.sign: path}, catalogue.facts, settings)
         if number := len(prefs) - int(gone.left(part.file, prefs).sum()):
             less[part.file] = number
     return _rewritten(target, _without_sums(catalogue, gone.votes), less, gone, settings)
@@ -356,7 +356,7 @@ def _rewritten(target: Path, catalogue: Catalogue, less: Mapping[str, int], gone
     left = dict[str, NDArray[Any]]()
 
     def made(part: Segment) -> Preferences:
-        prefs = merged({part.sha256: checked(target, part)}, catalogue.facts, settings)
+        prefs = merged({part.sign: checked(target, part)}, catalogue.facts, settings)
         left[part.file] = gone.left(part.file, prefs)
         return counted_so(prefs, left[part.file])
 

@@ -166,6 +166,11 @@ class Segment:
     rows: int
     judgments: int
 
+    @property
+    def sign(self) -> str:
+        """Its name and what stands in it: logs that hold the same have segments of the same bytes."""
+        return f"{self.file} {self.sha256}"
+
 
 @dataclass(frozen=True)
 class Sum(Segment):

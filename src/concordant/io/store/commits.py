@@ -260,7 +260,7 @@ def _tidy(target: Path, catalogue: Catalogue | None, *, keep: bool = False) -> N
             continue
         if OURS.fullmatch(path.name):
             files.remove(path)
-    drop_sums(parts_folder(target), {part.sha256 for part in catalogue.files} if catalogue else set())
+    drop_sums(parts_folder(target), {part.sign for part in catalogue.files} if catalogue else set())
 
 
 def _written(prefs: Preferences, folder: Path, revision: int, written: list[Path]) -> Segment | None:

@@ -44,7 +44,7 @@ from concordant.progress import steps
 
 
 def merged(segments: Mapping[str, Path], facts: Facts, settings: Settings, kept: bool | None = False) -> Preferences:
-    """Return the preferences that segments, by their SHA-256, hold together. Errors: those of DuckDB and Arrow.
+    """Return the preferences that segments, by their signs, hold together. Errors: those of DuckDB and Arrow.
 
     ``kept``: whether the sum that is kept beside them is used, and kept; None: DuckDB adds all of them up.
     """
@@ -154,7 +154,7 @@ def read_stored(
                 raise InputError(f"{store}: {wrong}")
             wanted = which(catalogue)
             held = steps("checking segments", catalogue.holding(wanted))
-            paths = {segment.sha256: checked(target, segment) for segment in held}
+            paths = {segment.sign: checked(target, segment) for segment in held}
             prefs = merged(paths, catalogue.facts, settings or Settings(), kept)
             there = sum(batch.judgments for batch in wanted)
             if len(prefs) != there:

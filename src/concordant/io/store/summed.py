@@ -72,7 +72,7 @@ class Part:
 def added_up(paths: Mapping[str, Path], facts: Facts, *, keep: bool = False) -> Comparisons | None:
     """Return the comparisons that segments hold together; None where they have covariates or strengths.
 
-    ``paths``: the segments by their SHA-256. ``keep``: start from the sum that was kept of some of them, and keep this
+    ``paths``: the segments by their signs. ``keep``: start from the sum that was kept of some of them, and keep this
     one where it is large. Errors: InputError for columns that no segment of the store has; those of Arrow.
     """
     if facts.kind != "comparisons" or facts.covariates or not paths:
@@ -211,7 +211,7 @@ def _packed(
 
 # -- the sum that is kept ------------------------------------------------------------------------------------------
 def summed_in(path: Path) -> frozenset[str]:
-    """Return the SHA-256 of the segments that a kept sum adds up; empty where the file is none."""
+    """Return the signs of the segments that a kept sum adds up; empty where the file is none."""
     try:
         known = json.loads(pa.ipc.open_file(_opened(path)[0]).schema.metadata[b"segments"])
         return frozenset(known)
@@ -236,7 +236,7 @@ def drop_sums(folder: Path, segments: Collection[str]) -> None:
 
 
 def _write(part: Part, folder: Path, segments: Mapping[str, Path]) -> None:
-    """Keep a sum beside its segments, by their SHA-256, in the place of others: whole or not at all.
+    """Keep a sum beside its segments, by their signs, in the place of others: whole or not at all.
 
     A writer that takes a segment out removes it first, then the sums that are there; so one of the two sees the other.
     """

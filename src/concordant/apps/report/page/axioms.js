@@ -51,5 +51,5 @@ function casesFold({ axiom, title, asks, violated }, cases, open) {
     ["p_value", "By chance", "number", (x) => fixed(x, 3), 1],
   ].filter(([key]) => has(key));
   const grid = gridOf(`${title}: where it is broken`, cases, columns, { sizes: [10, 25] });
-  return make("details", { class: "numbers", open }, make("summary", {}, `${title}: ${more}`), make("p", {}, asks), grid.node);
+  return make("details", { class: "numbers cases", open }, make("summary", {}, `${title}: ${more}`), make("p", {}, asks), grid.node);
 }
