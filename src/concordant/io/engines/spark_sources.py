@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -197,7 +198,7 @@ def _parquet(shape: Shape, columns: Sequence[str], session: SparkSession, *, bes
     """Return columns of Parquet files as c0, c1, …, and the address of the file of each row."""
     log = shape.log
     _refuse_mixed_case(log, session)
-    frame = _reader(log, session).parquet(*_paths(log))
+    frame = _reader(log, session).parquet(*_paths(log, session))
     kinds = dict(zip(log.columns, log.types, strict=False))
     more = [frame.metadataColumn("_metadata")["file_path"].alias(FILE)] if beside else []
     chosen = _chosen(frame, columns, log.inner, more)
@@ -261,8 +262,8 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.combine_chunks()
 
 
-def _paths(log: Log) -> list[str]:
-    """Return the addresses of the files of a log."""
+def _paths(log: Log, session: SparkSession) -> list[str]:
+    """Return the addresses of the files of a log; a server of Spark Connect takes them for patterns."""
     if log.path is None:
         return [str(log.table)]
     for path in log.paths:
@@ -270,7 +271,10 @@ def _paths(log: Log) -> list[str]:
             raise InputError(
                 f"{log.name}: Spark reads no file whose name begins with '_' or '.', or whose path holds ':': {path}"
             )
-    return [f"file:{PurePosixPath(path.absolute())}" for path in log.paths]
+    places = [str(PurePosixPath(path.absolute())) for path in log.paths]
+    if is_connect(session):
+        places = [re.sub(r"([][{}*?\\])", r"\\\1", place) for place in places]
+    return [f"file:{place}" for place in places]
 
 
 def _plainly(session: SparkSession) -> Any:
@@ -298,7 +302,7 @@ def _reader(log: Log, session: SparkSession) -> Any:
 
 
 def _lines(log: Log, session: SparkSession) -> DataFrame:
-    return _reader(log, session).option("lineSep", "\n").text(_paths(log))
+    return _reader(log, session).option("lineSep", "\n").text(_paths(log, session))
 
 
 def _delimited(log: Log, session: SparkSession, *, beside: bool = False) -> DataFrame:
@@ -338,7 +342,7 @@ def _delimited(log: Log, session: SparkSession, *, beside: bool = False) -> Data
         header=True, sep=log.delimiter, quote='"', escape='"', lineSep="\n", multiLine=quoted, mode="FAILFAST",
         nullValue="", emptyValue="", columnPruning=False, unescapedQuoteHandling="RAISE_ERROR", maxColumns=1 << 20,
     )  # fmt: skip
-    frame = reader.csv(_paths(log))
+    frame = reader.csv(_paths(log, session))
     last = len(log.columns) - 1
     values = [f"c{place}" for place in range(last)] + [f"regexp_replace(c{last}, '\r$', '')"]
     if log.trimmed:
