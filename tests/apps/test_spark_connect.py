@@ -44,7 +44,7 @@ def test_answers_are_those_of_memory_on_spark_connect() -> None:
     here = Path(__file__).parent
     tests = [str(here / one) for one in CHOSEN]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *tests],
+        [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *tests],
         capture_output=True, text=True, timeout=600, check=False, cwd=here.parent.parent,
         env={**os.environ, "CONCORDANT_SPARK": "connect"},
     )  # fmt: skip
