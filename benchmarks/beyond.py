@@ -1,4 +1,4 @@
-"""``python -m benchmarks.beyond [task] [query] [blocks] [--large]``: what breaks first beyond one machine, simulated.
+"""``python -m benchmarks.beyond [task] [query] [fit] [blocks] [--large]``: what breaks first beyond one machine.
 
 The model of 10^12 judgments in ``docs/scale.md`` names three risks. Each is simulated here by the code that would meet
 it, on one machine, and its constant measured:
@@ -8,6 +8,7 @@ task    A task's memory: the receiver (``put_together``, then Preferences and ra
         seconds by rows. ``--large`` simulates a task at its full size, 6·10^7 rows.
 query   One query with 10^9 judgments: how many distinct ones it has, by its items and how unevenly they are drawn (the
         expected number, summed), and what one process needs to rank so many (peak memory, seconds).
+fit     The default fit of 10^6 of these comparisons in one process, ten features: what its passes have to do.
 blocks  The pieces of the shuffle: bytes and processor time a judgment in the sender by the number of tasks, and what
         Spark needs for each block (a shuffle of rows that are all head, local[2]).
 """
@@ -43,13 +44,15 @@ def main(asked: list[str]) -> None:
     """Simulate what is asked for (all), one line of JSON for each figure."""
     print(json.dumps(machine()), flush=True)
     rows = (*TASKS, LARGE) if "--large" in asked else TASKS
-    names = [name for name in asked if name != "--large"] or ["task", "query", "blocks"]
+    names = [name for name in asked if name != "--large"] or ["task", "query", "fit", "blocks"]
     if "task" in names:
         slopes("a task", "rows", [alone("task", size) for size in rows])
     if "query" in names:
         for items in (10**3, 10**4, 10**5, 10**6):
             say(what="distinct of 10^9 judgments", items=items, even=distinct(items, 0), uneven=distinct(items, 1))
         slopes("one query", "distinct", [alone("query", size) for size in RANKED])
+    if "fit" in names:
+        say(what="default fit", **alone("fit", 1_000_000))
     if "blocks" in names:
         for tasks in CUTS:
             say(what="sender", **alone("blocks", tasks))
@@ -143,6 +146,26 @@ def query(size: int) -> dict[str, Any]:
     return figures(begin, distinct=len(prefs), items=len(board))
 
 
+def fit(rows: int) -> dict[str, Any]:
+    """The default fit in memory: informed, its ridge from held-out judgments, with its gate."""
+    import concordant as cc
+
+    rng = np.random.default_rng(7)
+    queries = rows // QUERY
+    X = rng.normal(size=(queries, ITEMS, 10))
+    score = X[:, :, 0] + rng.normal(size=(queries, ITEMS))
+    query, a = rng.integers(0, queries, rows), rng.integers(0, ITEMS, rows)
+    b = (a + rng.integers(1, ITEMS, rows)) % ITEMS
+    up = rng.random(rows) < 1 / (1 + np.exp(score[query, b] - score[query, a]))
+    prefs = cc.read({"query": query, "winner": np.where(up, a, b), "loser": np.where(up, b, a)})
+    known = {"query": np.repeat(np.arange(queries), ITEMS), "item": np.tile(np.arange(ITEMS), queries)}
+    features = known | {f"x{place}": X[:, :, place].ravel() for place in range(10)}
+    begin = time.process_time()
+    cc.AggregationRanker().fit(features, prefs)
+    found = figures(begin, rows=rows)
+    return found | {"µs": round(found["processor"] / rows * 1e6, 2)}
+
+
 def distinct(items: int, unevenness: float, judgments: float = 1e9) -> int:
     """Return the expected number of distinct ordered pairs, items drawn with odds 1 / rank ** unevenness."""
     share = np.arange(1, items + 1, dtype=float) ** -unevenness
@@ -201,6 +224,10 @@ def _children() -> float:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--alone"]:
-        say(**{"task": task, "query": query, "blocks": blocks, "shuffle": shuffle}[sys.argv[2]](int(sys.argv[3])))
+        say(
+            **{"task": task, "query": query, "fit": fit, "blocks": blocks, "shuffle": shuffle}[sys.argv[2]](
+                int(sys.argv[3])
+            )
+        )
     else:
         main(sys.argv[1:])

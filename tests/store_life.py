@@ -161,7 +161,8 @@ class Life:
         actions: list[Action] = [(method, arguments, {**options, "wait": 600})]
         name, before, then = called or method, self.truth, after or self.truth
         for _ in range(self.draw.randint(1, self.kills) if self.kills else 0):
-            die_at = self.draw.randrange(self.draw.choice([12, 36, 36, 200] if len(before.days) > 9 else [12, 36]))
+            most = self.draw.choice([12, 36, 36, 200] if len(before.days) > 9 else [12, 36])
+            die_at = self.draw.randrange(most if self.died[name] else 4)  # the first time no command is done by then
             _, killed = Worker(self.store, actions, die_at=die_at).finish()
             self.died[name] += killed
             assert self.holds(before, then), f"{name} {arguments}, killed"

@@ -138,6 +138,8 @@ def test_what_is_refused(spark: Any) -> None:
     with pytest.raises(InputError) as ours:
         fit(AggregationRanker(), log, gone, session=spark)
     assert str(ours.value) == str(plain.value)
+    with pytest.raises(UsageError, match="there are no features"):
+        fit(AggregationRanker(), log, session=spark)
     with pytest.raises(UsageError, match="judgments in clusters is in memory only"):
         fit(AggregationRanker(target="err"), log, rows, session=spark, columns={"cluster": "annotator"})
     lists, of = clicks()

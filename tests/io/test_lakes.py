@@ -229,6 +229,12 @@ def test_of_a_delta_table_the_live_files_are_read(tmp_path: Path) -> None:
     reading = read_log(lake, columns={"query": "day"}, pool=False)
     assert reading.preferences.queries.tolist() == ["1", "2"]
     assert any("a Delta table, read as of version 1" in note for note in reading.notes)
+    for damage in ('{"add": {"path": ', '{"add": {}}', '{"add": "x"}', "[1]", "7"):
+        (log / f"{2:020d}.json").write_text(damage)
+        if damage != "[1]":  # an action of no kind that is known
+            with pytest.raises(InputError, match=rf"a Delta table, and its log cannot be read \({2:020d}\.json\), so"):
+                read_log(lake)
+    (log / f"{2:020d}.json").unlink()
     (log / f"{0:020d}.json").unlink()
     with pytest.raises(InputError, match=r"a Delta table, and its first versions are packed into checkpoints, so"):
         read_log(lake)

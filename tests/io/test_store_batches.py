@@ -98,7 +98,7 @@ def test_the_life_of_a_store_under_kills(tmp_path: Path, ids: bool) -> None:
     commands = {"ingest", "compact", "replace", "forget", "remove", "backup", "restore", "date", "retain"}
     commands |= {"forget votes"} if ids else set()
     assert set(life.done) == commands
-    assert life.died.total() > 8, life.died
+    assert set(life.died.elements()) == commands and life.died.total() > 12, life.died
 
 
 # -- days --------------------------------------------------------------------------------------------------------------

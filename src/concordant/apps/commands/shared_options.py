@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
@@ -10,8 +9,10 @@ from typing import Any, Literal
 import click
 
 from concordant.apps.commands.given import Options, argument, flag, option
+from concordant.errors import UsageError
 from concordant.io.log.lakes import Several
 from concordant.losses.names import MARGIN_FUNCTIONS
+from concordant.memory import bytes_of
 from concordant.preferences.layouts import KINDS
 from concordant.ranking.names import INTERVALS
 
@@ -26,9 +27,6 @@ def logs() -> Any:
         return names[0] if len(names) == 1 else Several(names)
 
     return argument(nargs=-1, required=True, metavar="LOG...", callback=one)
-
-
-UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
 class Said(click.ParamType):  # type: ignore[type-arg]
@@ -84,10 +82,10 @@ def size(text: str) -> int:
     >>> size("500 KB")
     500000
     """
-    found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([a-z]*)\s*", text.lower())
-    if found is None or found[2] not in UNITS:
-        raise ValueError
-    return int(float(found[1]) * UNITS[found[2]])
+    try:
+        return bytes_of(text)
+    except UsageError:
+        raise ValueError from None
 
 
 def any_of(names: Iterable[str]) -> str:
@@ -171,7 +169,9 @@ class LogOptions(Columns):
         "--pool/--no-pool",
     )
     on_error: Literal["raise", "skip"] = option(None, "Rows that cannot be understood.", default="raise")
-    engine: Literal["duckdb", "memory", "spark"] | None = option(None, "Default: duckdb.")
+    engine: Literal["duckdb", "memory", "spark"] | None = option(
+        None, "Default: duckdb; of a store, the sum kept in it."
+    )
     master: str | None = option("URL", "Master of Spark, such as spark://HOST:7077 or yarn; default: this machine.")
     memory_limit: str | None = option(
         "SIZE", "Memory of this process (of Spark’s executors), such as 4GB; what cannot be held is said."

@@ -130,6 +130,8 @@ def fit(
     Errors: InputError as in memory (judged items without features, rows twice, values that are not finite, each with
     its number and samples); UsageError for what is not done on Spark.
     """
+    if features is None and isinstance(ranker, AggregationRanker):
+        raise UsageError("fit takes a ranker, a log and features, or a log and features; there are no features")
     if features is None:
         ranker, log, features = AggregationRanker(), ranker, log
     if not isinstance(ranker, AggregationRanker):

@@ -23,7 +23,7 @@ except ImportError:  # not on every system
     resource = None
 
 NEEDED = ("concordant", "numpy", "scipy", "pyarrow", "pandas", "duckdb")
-"""Packages that tasks import; beside them Numba, where it is here."""
+"""Packages that tasks import; without Numba their loops run uncompiled."""
 LEAST = 1024
 """MiB of address space that a worker takes before it works (libraries: about 900), and a little to work in."""
 MANY = 64
@@ -81,9 +81,8 @@ def check_workers(session: SparkSession) -> None:
     who = str(session.session_id if is_connect(session) else session.sparkContext.applicationId)
     if who in _asked:
         return
-    names = [*NEEDED, *(["numba"] if find_spec("numba") else [])]
     parts = min(parallelism(session), MANY)
-    asking = fn.udf(_probe(names), "string", useArrow=False)
+    asking = fn.udf(_probe(NEEDED), "string", useArrow=False)
     try:
         rows = session.range(0, parts, 1, parts).select(asking("id").alias("said")).distinct().collect()
     except FAILURES as error:

@@ -97,13 +97,17 @@ def _live(folder: Path) -> tuple[int, list[str]] | None:
     if [int(name[:20]) for name in versions] != list(range(len(versions))) or not versions:
         why = "its first versions are packed into checkpoints"
     for name in () if why else versions:
-        for line in (folder / DELTA / name).read_text(encoding="utf-8").splitlines():
-            action = json.loads(line) if line.strip() else {}
-            if "add" in action:
-                live[unquote(action["add"]["path"])] = None
-                why = "it marks single rows as deleted" if action["add"].get("deletionVector") else why
-            if "remove" in action:
-                live.pop(unquote(action["remove"]["path"]), None)
+        try:
+            for line in (folder / DELTA / name).read_text(encoding="utf-8").splitlines():
+                action = json.loads(line) if line.strip() else {}
+                if "add" in action:
+                    live[unquote(action["add"]["path"])] = None
+                    why = "it marks single rows as deleted" if action["add"].get("deletionVector") else why
+                if "remove" in action:
+                    live.pop(unquote(action["remove"]["path"]), None)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            why = f"its log cannot be read ({name})"
+            break
     if why:
         raise InputError(
             f"{folder}: a Delta table, and {why}, so its files alone do not say which rows are in it; write what its "
