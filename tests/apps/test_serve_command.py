@@ -636,7 +636,7 @@ def test_a_port_that_is_taken_is_one_line(folder: Path, capsys: Any) -> None:
         (["--host", "no such host"], "there is no such address"),
         (["--host", "203.0.113.7"], "this machine has no such address"),
         (["--max-body", "much"], "--max-body must be a size such as 500KB or 4MB, not 'much'"),
-        (["--max-body", "0"], "the limit of body must be at least 1"),
+        (["--max-body", "0"], "--max-body must be a size such as 500KB or 4MB, not '0'"),
         (["--max-items", "0"], "0 is not in the range"),
         (["--timeout", "nan"], "the limit of timeout must be at least"),
         (["--workers", "0"], "0 is not in the range"),
