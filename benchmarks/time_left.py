@@ -10,8 +10,6 @@ is none.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
 import os
 import subprocess
@@ -36,8 +34,7 @@ told = []
 
 def watch(self, listener):
     while not self._ended.wait(0.2):
-        stages = listener.stages
-        told.append((time.process_time(), progress.time_left(stages), [one.what for one in stages]))
+        told.append((time.process_time(), progress.time_left(), [one.what for one in listener.stages]))
 
 made = progress.Progress.__init__
 progress.Progress.__init__ = lambda self, *args, **more: (made(self, *args, **more), setattr(self, "shown", True))[0]
@@ -114,11 +111,10 @@ def _store(folder: Path) -> str:
 
 
 def _model(folder: Path) -> str:
-    from concordant.apps.commands import main
-
-    log, rows = votes(folder, 50, 20, 20_000), features(folder, 50, 20, 10)
-    with contextlib.redirect_stdout(io.StringIO()):
-        main(["fit", log, "-f", rows, "-m", str(folder / "model"), "--quiet"])
+    (folder / "fitted").mkdir()
+    log, rows = votes(folder / "fitted", 50, 20, 20_000), features(folder / "fitted", 50, 20, 10)
+    fit = [sys.executable, "-m", "concordant", "fit", log, "-f", rows, "-m", str(folder / "model"), "--quiet"]
+    subprocess.run(fit, check=True, capture_output=True)
     return str(folder / "model")
 
 
@@ -168,15 +164,18 @@ CASES: dict[str, Case] = {
         *("audit", votes(at, 40_000, 15, 3_000_000), "--replicates", "0", "-o", "out.json")
     ],
     "report": lambda at: ["report", votes(at, 1, 60, 60_000), "-o", "page.html"],
-    "evaluate": lambda at: ["evaluate", *_labels(at), "-o", "out.csv"],
+    "evaluate": lambda at: ["evaluate", *_labels(at)],
     "scores": lambda at: ["scores", _scores(at), "-o", "out.csv"],
     "ingest": lambda at: ["ingest", votes(at, 1, 500, 5_000_000, 5000), "--cluster", "worker", "--store", "s.store"],
     "store compact": lambda at: ["store", "compact", _store(at)],
     "judges": lambda at: ["judges", votes(at, 1, 60, 300_000, 1000), "--judge", "worker"],
     "camps": lambda at: ["camps", votes(at, 1, 20, 60_000, 300), "--judge", "worker"],
     "axioms": lambda at: [
-        "axioms", votes(at, 200, 15, 60_000), "-f", features(at, 200, 15, 10), "-m", _model(at)
+        "axioms", votes(at, 200, 15, 60_000), _model(at), "-f", features(at, 200, 15, 10)
     ],
+    "look": lambda at: ["look", votes(at, 1, 150, 2_000_000)],
+    "doctor": lambda at: ["doctor", votes(at, 1, 60, 2_000_000, 300)],
+    "pairs": lambda at: ["pairs", votes(at, 20_000, 15, 1_500_000), "-o", "pairs.parquet"],
     "tree": lambda at: ["tree", votes(at, 1, 30, 200_000, 50), "--by", "worker"],
     "score": lambda at: ["score", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],

@@ -22,13 +22,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import takewhile
 from typing import TypeVar
 
-__all__ = ["Listener", "Stage", "Told", "expect", "listen", "listener", "stage", "steps"]
+__all__ = ["Cost", "Listener", "Stage", "Told", "Whole", "know", "listen", "listener", "stage", "steps"]
 
 T = TypeVar("T")
 SURE = 0.5
 """Seconds of a stage before which its speed says nothing."""
+TRUST = 0.25
+"""Which share of what is to come the pieces that are over have to be before their factor counts half."""
+BEYOND = 0.5
+"""What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
 FEW = 10
 """Steps of which the first one tells how long the others take."""
 clock = time.monotonic
@@ -39,29 +44,18 @@ class Stage:
     """One piece of work that is going on: what is done, how much of it, since when.
 
     ``stage(k)`` has done k more; ``stage.reach(done, total)`` says where the work is. Both may be called from any
-    thread. ``stage.parts`` names the pieces of work inside it that take time, and the seconds that each takes on a
-    usual machine, None where that is not known.
+    thread.
     """
 
     def __init__(
-        self,
-        what: str,
-        total: float | None,
-        of: Listener | None,
-        parts: Mapping[str, float | None] | None = None,
-        step: float = 1.0,
-        even: bool = True,
+        self, what: str, total: float | None, of: Listener | None, step: float = 1.0, even: bool = True
     ) -> None:
         self.what, self.total, self.done = what, None if total is None else float(total), 0.0
-        self.parts = None if parts is None else dict(parts)
         self.even = even
         self.began = clock()
         self.step = step
         """How much is done by the step that goes on."""
-        self.inside: Stage | None = None
-        """The piece of work inside it that goes on."""
         self._of = of
-        self._took: dict[str, float] = {}
         self._first = self._last = (0.0, 0.0)
 
     def __call__(self, k: float = 1, step: float | None = None) -> None:
@@ -78,11 +72,6 @@ class Stage:
             self.done, self.total = float(done), self.total if total is None else float(total)
             self._mark(None)
             self._of.tell()
-
-    def over(self, inside: Stage) -> None:
-        """Take note that a piece of work inside is over."""
-        self.inside = None
-        self._took[inside.what] = self._took.get(inside.what, 0.0) + inside.seconds
 
     def _mark(self, step: float | None) -> None:
         """Take note of when so much was done."""
@@ -103,54 +92,93 @@ class Stage:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds that are left; None where nothing can be said yet.
+        """Seconds that are left by the speed of the steps that are done; None where that says nothing yet.
 
         The rest of equal steps goes as those that are done, but for the first, which may have been spent on setting
-        out. Of parts each takes its usual seconds times the factor by which those so far, and half a second, took
-        longer or shorter than theirs; nothing is said while one is to come of which nobody knows how long it takes.
+        out.
         """
-        if self.parts is not None:
-            return self._of_parts(self.parts, self.inside)
-        return self._of_steps(self.inside) if self.total and self.even else None
-
-    def _of_steps(self, inside: Stage | None) -> float | None:
-        """The rest at the speed of the steps that are done; of the one that goes on what its parts say."""
-        seconds, left = self.seconds, (self.total or 0.0) - self.done
-        within = inside.remaining if inside is not None and inside.parts is not None else None
-        (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, seconds)
-        if last > 0:
-            steady = first and last - first >= first and at > then
-            if not steady and last * FEW < (self.total or 0.0):  # one of many, perhaps with what led up to it
-                return None
-            rate = (at - then) / (last - first) if steady else at / last
-        elif inside is not None and within is not None:
-            rate = (inside.seconds + within) / self.step
-        else:
+        (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, self.seconds)
+        if not self.total or not self.even or last <= 0 or self.seconds < SURE:
             return None
-        if seconds < SURE:
+        left, steady = self.total - self.done, first and last - first >= first and at > then
+        if not steady and last * FEW < self.total:  # one of many, perhaps with what led up to it
             return None
-        if within is not None:
-            return within + rate * max(left - self.step, 0.0)
-        return max(rate * left - (seconds - at), rate * (left - self.step), 0.0)
+        rate = (at - then) / (last - first) if steady else at / last
+        return max(rate * left - (self.seconds - at), rate * (left - self.step), 0.0)
 
-    def _of_parts(self, parts: Mapping[str, float | None], inside: Stage | None) -> float | None:
-        now = inside if inside is not None and inside.what in parts else None
-        spent = [(self._took[name], usual) for name, usual in parts.items() if usual and name in self._took]
-        to_come = [
-            usual for name, usual in parts.items() if name not in self._took and (now is None or now.what != name)
-        ]
+
+Cost = Callable[[Mapping[str, float]], float]
+"""Seconds that a piece of work takes on a usual machine, of what is known: rows, distinct judgments, queries, …"""
+
+
+class Whole:
+    """All that a command does: its pieces of work by the names of their stages, and what each usually takes.
+
+    A stage inside a piece is a part of it, whatever its name; a piece that comes twice (of several logs, say) is one.
+    """
+
+    def __init__(self) -> None:
+        self.plan: dict[str, Cost] = {}
+        self.known: dict[str, float] = {}
+        self.usual: dict[str, float | None] = {}
+        """Seconds of a usual machine, None where what they depend on is not known yet."""
+        self.took: dict[str, float] = {}
+        self.now: Stage | None = None
+        """The piece that goes on."""
+
+    def know(self, counts: Mapping[str, float], plan: Mapping[str, Cost] | None = None) -> None:
+        """Take note of how much there is to do, and of pieces that are to come."""
+        self.known |= counts
+        self.plan |= plan or {}
+        for name, cost in self.plan.items():
+            try:
+                self.usual[name] = cost(self.known)
+            except KeyError:
+                self.usual[name] = None
+
+    def begin(self, one: Stage) -> None:
+        """Take note that a stage begins; where it is a piece, those that are planned before it are over."""
+        if self.now is None and one.what in self.plan:
+            self.now = one
+            for name in takewhile(lambda name: name != one.what, self.plan):
+                if name not in self.took:
+                    self.took[name], self.plan[name], self.usual[name] = 0.0, lambda _: 0.0, 0.0
+
+    def end(self, one: Stage) -> None:
+        """Take note that a stage is over."""
+        if self.now is one:
+            self.now, self.took[one.what] = None, self.took.get(one.what, 0.0) + one.seconds
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds that are left of all pieces; None where nothing can be said yet.
+
+        The piece that goes on takes what its steps say, where they are equal and some are done, else what it usually
+        takes; each to come what it usually takes; both times the factor by which the pieces so far took longer or
+        shorter than they usually do, which weighs the more the less is to come. Nothing is said while one is to
+        come of which nobody knows how long it takes.
+        """
+        now = self.now
+        before = self.took.get(now.what, 0.0) if now is not None else 0.0
+        to_come = [each for name, each in self.usual.items() if name not in self.took and (not now or now.what != name)]
+        known = [seconds for seconds in to_come if seconds is not None]
+        if not self.usual or len(known) < len(to_come):
+            return None
+        over = [name for name in self.took if not now or now.what != name]
+        spent = [(self.took[name], usual) for name in over if (usual := self.usual.get(name))]
         within = None if now is None else now.remaining
-        if now is not None and within is not None and (usual := parts[now.what]):
+        usual = None if now is None else self.usual[now.what]
+        if now is not None and within is not None and usual and not before:
             spent.append((now.seconds + within, usual))
-        factor = (SURE + sum(took for took, _ in spent)) / (SURE + sum(usual for _, usual in spent))
+        ahead = sum(known) + ((usual or 0.0) if within is None else 0.0)
+        trust = max(SURE, TRUST * ahead)
+        factor = (trust + sum(took for took, _ in spent)) / (trust + sum(usual for _, usual in spent))
         if now is not None and within is None:
-            if (usual := parts[now.what]) is None:
+            if usual is None:
                 return None
-            at_least = SURE + now.seconds + sum(took for took, _ in spent)
-            factor = max(factor, at_least / (SURE + usual + sum(usual for _, usual in spent)))
-            within = max(factor * usual - now.seconds, 0.0)
-        known = [usual for usual in to_come if usual is not None]
-        return None if len(known) < len(to_come) else (within or 0.0) + factor * sum(known)
+            rest = factor * usual - before - now.seconds
+            within = max(rest, -BEYOND * rest)
+        return (within or 0.0) + factor * sum(known)
 
 
 Told = Callable[[tuple[Stage, ...]], object]
@@ -160,8 +188,8 @@ _SILENT = Stage("", None, None)
 class Listener:
     """Who listens: what is told, and the stages that are open."""
 
-    def __init__(self, told: Told, every: float) -> None:
-        self.lock = threading.Lock()
+    def __init__(self, told: Told, every: float, whole: Whole | None = None) -> None:
+        self.lock, self.whole = threading.Lock(), Whole() if whole is None else whole
         self._told, self._every, self._last = told, every, -float("inf")
         self._open: list[Stage] = []
 
@@ -174,18 +202,15 @@ class Listener:
     def begin(self, one: Stage) -> None:
         """Open a stage inside those that are open."""
         with self.lock:
-            if self._open:
-                self._open[-1].inside = one
             self._open.append(one)
+            self.whole.begin(one)
         self.tell()
 
     def end(self, one: Stage) -> None:
         """Close a stage."""
         with self.lock:
-            at = self._open.index(one)
-            del self._open[at]
-            if at:
-                self._open[at - 1].over(one)
+            self._open.remove(one)
+            self.whole.end(one)
         self.tell()
 
     def tell(self) -> None:
@@ -207,22 +232,22 @@ def listener() -> Listener | None:
 
 
 @contextmanager
-def listen(told: Told, *, every: float = 0.1) -> Iterator[Listener]:
+def listen(told: Told, *, every: float = 0.1, whole: Whole | None = None) -> Iterator[Listener]:
     """Call ``told`` with the open stages, the outermost first, while work goes on inside the ``with``.
 
     It is called where the work is done, possibly in another thread, at most once in ``every`` seconds; what it raises
     stops the work. Work of other threads that listen on their own is not heard. ``Listener.stages`` can be asked at any
-    time, from any thread.
+    time, from any thread. ``Listener.whole.remaining`` is what is left of all the work that is planned in ``whole``.
 
     >>> import concordant as cc
     >>> heard: set[str] = set()
     >>> votes = cc.Preferences.from_comparisons(["a", "a", "b"], ["b", "c", "a"])
     >>> with listen(lambda stages: heard.update(one.what for one in stages), every=0):
     ...     board = cc.rank(votes)
-    >>> "ranking queries" in heard
+    >>> "scores" in heard
     True
     """
-    made = Listener(told, every)
+    made = Listener(told, every, whole)
     token = _LISTENER.set(made)
     try:
         yield made
@@ -235,21 +260,19 @@ def stage(
     what: str,
     total: float | None = None,
     *,
-    parts: Mapping[str, float | None] | None = None,
     step: float = 1.0,
     even: bool = True,
 ) -> Iterator[Stage]:
     """Say that a piece of work goes on inside the ``with``; ``total`` is how much of it there is, where that is known.
 
     What is yielded says how far it is: ``advance(k)``, or ``advance.reach(done)``. ``step``: how much the first step
-    does; ``even``: whether equal steps take about equal times. ``parts``: the stages inside it that take time, each
-    with the seconds that it takes on a usual machine.
+    does; ``even``: whether equal steps take about equal times.
     """
     heard = _LISTENER.get()
     if heard is None:
         yield _SILENT
         return
-    one = Stage(what, total, heard, parts, step, even)
+    one = Stage(what, total, heard, step, even)
     heard.begin(one)
     try:
         yield one
@@ -257,12 +280,16 @@ def stage(
         heard.end(one)
 
 
-def expect(seconds: Mapping[str, float]) -> None:
-    """Say how many seconds pieces of work take on a usual machine, to the stages that have them among their parts."""
+def know(**counts: float) -> None:
+    """Say how much there is to do, as soon as that is known: what takes how long is then known, too.
+
+    ``rows``, ``distinct`` (judgments), ``queries``, ``nodes`` (items of queries, one for each), …: what the costs of a
+    plan ask for.
+    """
     heard = _LISTENER.get()
-    for one in () if heard is None else heard.stages:
-        if one.parts is not None:
-            one.parts |= {name: value for name, value in seconds.items() if name in one.parts}
+    if heard is not None:
+        with heard.lock:
+            heard.whole.know(counts)
 
 
 def steps(

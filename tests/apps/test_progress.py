@@ -24,7 +24,7 @@ from concordant.apps.commands import main, progress, saying
 from concordant.apps.commands.bars import line_of, rows_of
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.settings import early
-from concordant.progress import Stage, expect, listen, listener, stage, steps
+from concordant.progress import Cost, Stage, Whole, know, listen, listener, stage, steps
 
 QUICK = "from concordant.apps.commands import main, progress as p; p.DELAY, p.BRIEF = {delay}, 0; main()"
 
@@ -100,16 +100,18 @@ def test_time_that_is_left_goes_by_what_was_done() -> None:
 class Clock:
     """Time that goes by when it is told to."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **plan: Cost | float) -> None:
+        self.now, self.whole = 0.0, Whole()
         self.said: list[tuple[float, float | None]] = []
         monkeypatch.setattr(stages_of_work, "clock", lambda: self.now)
+        costs = {name: cost if callable(cost) else (lambda _, each=cost: each) for name, cost in plan.items()}
+        self.whole.know({}, costs)
 
-    def work(self, seconds: float, heard: Any) -> None:
+    def work(self, seconds: float) -> None:
         """Let a piece of work go on, and look ten times a second at what is said to be left."""
         for _ in range(round(seconds * 10)):
             self.now += 0.1
-            self.said.append((self.now, progress.time_left(heard.stages)))
+            self.said.append((self.now, self.whole.remaining))
 
     def worst(self) -> tuple[float, float]:
         """The worst factor from a tenth on, a second more or less being none, and how often one was said."""
@@ -119,64 +121,82 @@ class Clock:
         return max(factors, default=1.0), len(said) / len(late)
 
 
-def test_the_time_left_is_right_within_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    with listen(lambda _: None) as heard, stage("ranking", parts={"queries": None, "writing": 2.0}):
-        clock.work(1, heard)  # what has no part: nobody knows what is to come
+@pytest.mark.parametrize("speed", [0.75, 1.0, 1.3])
+def test_the_time_left_is_right_within_half_of_it(speed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, reading=10, queries=30, writing=4)
+    with listen(lambda _: None, whole=clock.whole):
+        with stage("reading"):
+            clock.work(10 * speed)
         costs = [1.0, 4.0, 2.0, 3.0, 5.0, 1.0]
-        for cost in steps("queries", costs, costs=costs):  # unequal steps whose costs are known
-            with stage("", parts={"scores": None, "intervals": None}):
-                with stage("scores"):
-                    clock.work(cost / 2, heard)
-                with stage("intervals"):
-                    clock.work(cost * 3, heard)
+        with stage("ranking"):  # what is no piece
+            for cost in steps("queries", costs, costs=costs):  # unequal steps whose costs are known
+                with stage("writing"):  # a stage inside a piece is a part of it, whatever its name
+                    clock.work(cost * 2 * speed)
         with stage("writing"):
-            clock.work(2.2, heard)
-    factor, share = clock.worst()
-    assert factor <= 1.5 and share >= 0.7
-
-
-def test_folds_within_stages_do_not_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    with listen(lambda _: None) as heard, stage("learning", parts={"choosing": 4.0, "gate": 20.0, "fit": 8.0}):
-        with stage("choosing"):
-            clock.work(8, heard)  # this machine is half as fast
-        for _ in steps("gate", range(5)):
-            for _ in steps("folds", range(4)):  # what goes on inside says nothing of the whole
-                clock.work(2, heard)
-        with stage("fit"):
-            clock.work(16, heard)
+            clock.work(4 * speed)
     factor, share = clock.worst()
     assert factor <= 1.5 and share == 1
 
 
+def test_steps_tell_what_the_plan_did_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, choosing=20, gate=20, fit=8)
+    with listen(lambda _: None, whole=clock.whole):
+        for _ in steps("choosing", range(10)):  # twice as long as it usually takes
+            clock.work(4)
+        for _ in steps("gate", range(5)):
+            for _ in steps("folds", range(4)):  # what goes on inside says nothing of the whole
+                clock.work(2)
+        with stage("fit"):
+            clock.work(16)
+    late = [(96 - at, left) for at, left in clock.said if at >= 10]
+    assert max((max(left, true) + 1) / (min(left, true) + 1) for true, left in late if left is not None) <= 1.5
+
+
 def test_nothing_is_said_while_something_unknown_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    with listen(lambda _: None) as heard, stage("taking in", parts=dict.fromkeys(("counting", "writing"))):
-        for _ in steps("counting", range(10)):
-            clock.work(1, heard)
+    clock = Clock(monkeypatch, counting=10, writing=lambda k: 0.5 * k["rows"])
+    with listen(lambda _: None, whole=clock.whole):
+        with stage("counting"):
+            clock.work(10)
         assert {left for _, left in clock.said} == {None}
-        expect({"writing": 5.0, "something else": 100.0})
+        know(rows=10, what_nobody_asks_for=3)
         with stage("writing"):
-            clock.work(5, heard)
+            clock.work(5)
     said = [left for _, left in clock.said if left is not None]
     assert len(said) == 50 and said[0] == pytest.approx(4.9) and clock.worst()[0] <= 1.05
 
 
+def test_pieces_that_never_begin_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, counting=50, checking=50, ranking=10)
+    with listen(lambda _: None, whole=clock.whole), stage("ranking"):  # as of a store, which is not counted
+        clock.work(10)
+    assert clock.worst()[0] <= 1.05
+
+
+def test_pieces_that_come_again_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, gate=20, fit=20)
+    with listen(lambda _: None, whole=clock.whole):
+        with stage("gate"):
+            clock.work(10)
+        clock.said.clear()  # that it comes again nobody knows
+        for name, seconds in {"gate": 10, "fit": 20}.items():
+            with stage(name):
+                clock.work(seconds)
+    assert clock.worst()[0] <= 1.3
+
+
 def test_setting_out_and_uneven_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    parts: dict[str, float | None] = {"bootstrap": None}
-    with listen(lambda _: None) as heard, stage("drawing", parts=parts), stage("bootstrap", 100) as advance:
-        clock.work(20, heard)  # before the first step is done
+    clock = Clock(monkeypatch, bootstrap=60)
+    with listen(lambda _: None, whole=clock.whole), stage("bootstrap", 100) as advance:
+        clock.work(20)  # before the first step is done
         for _ in range(20):
-            clock.work(2, heard)
+            clock.work(2)
             advance(5)
-    assert clock.worst()[0] <= 1.5
-    clock = Clock(monkeypatch)
-    with listen(lambda _: None) as heard, stage("auditing", parts={"losses": None}):
+    assert clock.worst() <= (1.5, 1.0)
+    clock = Clock(monkeypatch, losses=21)
+    with listen(lambda _: None, whole=clock.whole):
         for seconds in steps("losses", [1, 20], even=False):
-            clock.work(seconds, heard)
-    assert {left for _, left in clock.said} == {None}
+            clock.work(seconds)
+    assert clock.worst()[0] <= 1.05
 
 
 @pytest.mark.parametrize("work", ["rank", "audit"])
@@ -193,10 +213,10 @@ def test_the_method_tells_its_stages(work: str) -> None:
     with listen(told, every=0):
         if work == "rank":
             cc.rank(prefs, interval="bootstrap", replicates=100)
-            expected = {"ranking queries", "scores", "intervals", "bootstrap"}
+            expected = {"scores", "intervals", "bootstrap"}
         else:
             cc.audit(prefs, replicates=20, ask=2)
-            expected = {"auditing queries", "best orders", "surrogates", "held-out judgments", "sampling noise"}
+            expected = {"cycles", "best orders", "surrogates", "held-out judgments", "sampling noise"}
     assert expected <= heard
     assert all(0 <= here <= whole for here, whole in done if whole is not None)
     assert {whole for here, whole in done if here == whole} >= ({100.0} if work == "rank" else {20.0})

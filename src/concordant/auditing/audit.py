@@ -234,8 +234,7 @@ def audited(
     blocks = list(_some(prefs))
     try:
         for codes in steps("auditing queries", blocks, costs=[float(prefs.work[codes].sum()) for codes in blocks]):
-            with stage("auditing queries" if len(blocks) == 1 else "", parts=_seconds(wanted)):
-                part = _part(prefs, codes, wanted)
+            part = _part(prefs, codes, wanted)
             if part.cut and parts:  # others are whole
                 break
             parts.append(part)
@@ -331,12 +330,6 @@ def _cut(prefs: Preferences, wanted: _Wanted, parts: list[_Part]) -> Audit:
     incomplete = {"queries": done, "of_queries": len(prefs.queries), "losses": len(some), "of_losses": of}
     note = Note("incomplete", text, judged=len(some), of=of, queries=done, all=len(prefs.queries))
     return replace(found, settings={**found.settings, "incomplete": incomplete}, notes=(note, *found.notes))
-
-
-def _seconds(wanted: _Wanted) -> dict[str, float | None]:
-    """Return what takes time of a block; how long is not known beforehand."""
-    after = ("held-out judgments", "sampling noise", "what to ask") if wanted.settings.replicates else ()
-    return dict.fromkeys(("best orders", "surrogates", *after))
 
 
 def _some(prefs: Preferences) -> Iterator[NDArray[np.int64]]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter, foresee
+from concordant.io.engines.foretold import foretell
 from concordant.io.forms import Columns, Form, NothingFits, Reading, places, some
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
@@ -440,6 +441,7 @@ def _containing(columns: Sequence[str], role: str) -> dict[str, str]:
 def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -> Reading:
     log = counter.log
     roles = {**layout.roles, **{f"covariate {name}": name for name in layout.covariates}}
+    foretell(log, roles)
     found, rows = counter.count_rows(roles)
     total = int(rows.sum(dtype=np.int64))
     some(log, total)
@@ -501,6 +503,7 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
     entries = {role: column for role, column in layout.roles.items() if role not in keys}
     order = ("position", "item", "clicked", "rank", "rating", "count")
     entries = dict(sorted(entries.items(), key=lambda pair: order.index(pair[0])))
+    foretell(log, layout.roles)
     lists = counter.count_lists(keys, entries)
     total = lists.rows
     some(log, total)

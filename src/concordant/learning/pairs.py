@@ -34,6 +34,7 @@ from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.messages import message_label
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
+from concordant.progress import stage
 from concordant.ranking.best_orders import best_orders
 
 ASKED = ("prompt", "question")
@@ -146,20 +147,21 @@ def pairs(
         prefs, roles = found.preferences, found.roles
         told = [found.report()] if found.rejects else []
         told += [note for note in found.notes if not isinstance(note, Note) or note.code != UNUSED]
-    batch = Batch.whole(prefs)
-    asked = _prompts(prefs, prompts, source, roles)
-    answers = _answers(prefs, batch, texts, source, roles)
-    graphs, known, same = _graphs(prefs, batch, asked, answers, on_error)
-    if known:
-        lost = counted(known, "votes")
-        told.append(Note("without text", "{lost} on answers or prompts without a text are left out", lost=lost))
-    if blank := sum(isinstance(one, str) and not one.strip() for one in asked):
-        text = "{blank:prompt is|prompts are} empty, or nothing but white space"
-        told.append(Note("empty prompt", "{blank:,} " + text, blank=blank))
-    if same:
-        text = "{same:vote compares|votes compare} answers with the same text and {same:is|are} left out"
-        told.append(Note("same text", "{same:,} " + text, same=same))
-    return _netted(prefs, batch, graphs, asked, answers, roles, level, texts is None, tuple(told))
+    with stage("making pairs"):
+        batch = Batch.whole(prefs)
+        asked = _prompts(prefs, prompts, source, roles)
+        answers = _answers(prefs, batch, texts, source, roles)
+        graphs, known, same = _graphs(prefs, batch, asked, answers, on_error)
+        if known:
+            lost = counted(known, "votes")
+            told.append(Note("without text", "{lost} on answers or prompts without a text are left out", lost=lost))
+        if blank := sum(isinstance(one, str) and not one.strip() for one in asked):
+            text = "{blank:prompt is|prompts are} empty, or nothing but white space"
+            told.append(Note("empty prompt", "{blank:,} " + text, blank=blank))
+        if same:
+            text = "{same:vote compares|votes compare} answers with the same text and {same:is|are} left out"
+            told.append(Note("same text", "{same:,} " + text, same=same))
+        return _netted(prefs, batch, graphs, asked, answers, roles, level, texts is None, tuple(told))
 
 
 # -- what is judged ----------------------------------------------------------------------------------------------------

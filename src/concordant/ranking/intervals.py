@@ -90,12 +90,6 @@ def refuse_idle_wishes(member: Structure, wanted: IntervalOptions) -> None:
     refuse_idle(given, {"replicates": usual.replicates}, why, "leave it out, or ask for the interval bootstrap")
 
 
-def drawn_parts(sizes: NDArray[np.int64], wanted: IntervalOptions) -> dict[str, float | None]:
-    """Return what takes time where intervals are drawn: the bootstrap, and the ranks of its replicates."""
-    seconds = 1e-9 * wanted.replicates * float((sizes.astype(np.float64) ** 2).sum())
-    return {"bootstrap": None, "rank intervals": seconds}
-
-
 def bounds(
     batch: Batch,
     scores: Scores,

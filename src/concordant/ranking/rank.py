@@ -31,7 +31,7 @@ from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.empirical_bayes import chosen_prior
 from concordant.ranking.flags import LABELS, flags_of, undecided
 from concordant.ranking.graded_fit import graded_lack_of_fit
-from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, drawn_parts, refuse_idle_wishes
+from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.joint import Fitted
 from concordant.ranking.lack_of_fit import (
     NOISE,
@@ -53,10 +53,10 @@ Floats = NDArray[np.float64]
 
 BLOCK = AT_ONCE
 """Judgments (or pairs of a list) that are worked on at a time; bounds the memory, changes no more than last bits."""
+STEPS, SMALL = 16, 1 << 17
+"""In how many blocks fewer are, so that it is known how long they take; and how many make one at least."""
 BYTES, BYTES_OF_PAIR, BYTES_OF_ROW = 205, 138, 300
 """What a judgment, a pair of a list, and a row of the ranking take while they are worked on."""
-PARTS = {"scores": None, "intervals": None}
-"""What takes time of a block; how long is not known beforehand."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -297,25 +297,22 @@ def rank(
     )
     for codes in steps("ranking queries", blocks, costs=[float(prefs.work[codes].sum()) for codes in blocks]):
         batch = Batch.whole(prefs, codes)
-        with stage(
-            "ranking queries" if len(blocks) == 1 else "", parts=PARTS | {"fit of the model": 0.1 + 3e-4 * len(codes)}
-        ):
-            with stage("scores"):
-                scores = member.function(batch, **options)
-            linked = member.links(batch, options.get("ties"))
-            gauge = held_at(batch.node_start, linked, batch.item, zero)
-            if gauged:
-                at = None if zero is None else firm(batch.node_start, linked) & (batch.item == zero)
-                scores = _anchored(batch, scores, linked, at, across_components)
-                without.append(codes if at is None else codes[batch.node_groups.sums(at) == 0])
-            judgments = touches(batch)
-            few = linked.compared & (judgments < least)
-            with stage("intervals", parts=drawn_parts(batch.sizes, wanted)):
-                limits = bounds(batch, scores, member, linked, wanted, options, gauge, ~few)
-            limits, apart = _apart(batch, linked, limits, few, member)
-            used = scores.options
-            part = _part(batch, scores, linked, limits, judgments, apart, across_components)
-            parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
+        with stage("scores"):
+            scores = member.function(batch, **options)
+        linked = member.links(batch, options.get("ties"))
+        gauge = held_at(batch.node_start, linked, batch.item, zero)
+        if gauged:
+            at = None if zero is None else firm(batch.node_start, linked) & (batch.item == zero)
+            scores = _anchored(batch, scores, linked, at, across_components)
+            without.append(codes if at is None else codes[batch.node_groups.sums(at) == 0])
+        judgments = touches(batch)
+        few = linked.compared & (judgments < least)
+        with stage("intervals"):
+            limits = bounds(batch, scores, member, linked, wanted, options, gauge, ~few)
+        limits, apart = _apart(batch, linked, limits, few, member)
+        used = scores.options
+        part = _part(batch, scores, linked, limits, judgments, apart, across_components)
+        parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
         done += len(codes)
         if progress is not None:
             progress(done, len(prefs.queries))
@@ -373,7 +370,7 @@ def _each(prefs: Preferences) -> int:
 
 def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
     """Query codes, some at a time, so that memory stays bounded."""
-    most = at_once(BLOCK, _each(prefs))
+    most = at_once(min(max(float(prefs.work.sum()) / STEPS, SMALL), BLOCK), _each(prefs))
     for block in Ragged.runs((np.cumsum(prefs.work) / most).astype(np.int64)).slices:
         yield np.arange(block.start, block.stop)
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from concordant.errors import UsageError
-from concordant.memory import limit
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.sampling import whole_seed
@@ -63,9 +62,7 @@ AT_ONCE = 2_000_000
 
 
 def share_of(batch: Batch) -> float:
-    """Return how many times as many judgments are decided on together: a bound of memory makes batches smaller."""
-    if limit() is None:
-        return 1.0
+    """Return how many times as many judgments are decided on together, however many a batch has."""
     work = batch.prefs.work
     return max(float(min(AT_ONCE, work.sum()) / max(work[batch.query].sum(), 1)), 1.0)
 

@@ -14,6 +14,7 @@ import click
 import pyarrow as pa
 
 from concordant.apps.commands.compare import items_named
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import AuditOptions
@@ -165,13 +166,13 @@ def audit(options: AuditOptions) -> None:
     asked_for(options.surrogates)  # a wrong name should not cost the reading of a large log
     if options.structure is not None:
         structure(options.structure)
-    with Progress(quiet, f"reading {log}"):
+    with Progress(quiet, f"reading {log}", plan_of(options)):
         reading = read_log(log, **asked_of(options))
     if reading.rejects:
         tell([f"skipped: {reading.report()}"])
     options.say_notes(reading.notes)
     prefs = reading.preferences
-    with Progress(quiet, "auditing", {"auditing queries": None}):
+    with Progress(quiet, "auditing", known=prefs):
         asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}
         asked |= {"structure_options": click_options(options) or None}
         fragile = _fragility(prefs, options) if options.fragility else None

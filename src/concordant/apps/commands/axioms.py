@@ -9,6 +9,7 @@ import click
 import pyarrow as pa
 
 from concordant.apps.commands.axioms_options import AxiomsOptions
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.matching import read_scores
 from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json
 from concordant.apps.commands.progress import Progress, tell
@@ -37,7 +38,7 @@ def axioms(options: AxiomsOptions) -> None:
         raise UsageError(f"{options.scorer} is a model: it scores items by their features; name them with --features")
     ranker = load_model(options.scorer, unsafe_pickle=options.unsafe_load_pickle) if kept else None
     told: list[str] = []
-    with Progress(options.quiet, f"reading {log}"):
+    with Progress(options.quiet, f"reading {log}", plan_of(options)):
         reading = read_log(log, **asked_of(options))
         prefs = reading.preferences
         features: Features | None = None
@@ -47,7 +48,7 @@ def axioms(options: AxiomsOptions) -> None:
             features, more = labelled_like(features, prefs)
             told += more
         scorer = ranker if ranker is not None else read_scores(options.scorer, options.score)
-    with Progress(options.quiet, "auditing"):
+    with Progress(options.quiet, "auditing", known=prefs):
         found = axiom_audit(
             prefs, scorer, features, least=options.least, refits=options.refits if kept else 0, worst=options.worst,
             level=options.level, seed=options.seed,

@@ -26,7 +26,7 @@ WIDE, NARROW = 70, 36
 
 
 @contextmanager
-def drawn() -> Iterator[tuple[Callable[[tuple[Stage, ...]], object], float]]:
+def drawn(time_left: Callable[[], float | None]) -> Iterator[tuple[Callable[[tuple[Stage, ...]], object], float]]:
     """Yield what shows stages on the terminal of stderr, and the seconds between two calls of it.
 
     Nothing is left of it at the end. A terminal that cannot go back (TERM=dumb) gets a line now and then.
@@ -40,7 +40,7 @@ def drawn() -> Iterator[tuple[Callable[[tuple[Stage, ...]], object], float]]:
             for what, one in rows_of(stages)[-1:]:
                 if time.monotonic() - shown.get("last", 0.0) >= DUMB_PAUSE:
                     shown["last"] = time.monotonic()
-                    left = stages[0].remaining
+                    left = time_left()
                     console.print(line_of(what, one, max(console.width, NARROW) - 1, utf, bar=False, left=left))
 
         yield lines, PAUSE
@@ -48,7 +48,7 @@ def drawn() -> Iterator[tuple[Callable[[tuple[Stage, ...]], object], float]]:
     live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, vertical_overflow="crop")
 
     def bars(stages: tuple[Stage, ...]) -> None:
-        left = [stages[0].remaining] if stages else []  # of all that is to be done: it stands in the first line
+        left = [time_left()] if stages else []  # of all that is to be done: it stands in the first line
         found = [
             line_of(what, one, console.width - 1, utf, left=left.pop() if left else False)
             for what, one in rows_of(stages)

@@ -11,6 +11,7 @@ import click
 import pyarrow as pa
 
 from concordant.apps.commands.camps_options import CampsOptions
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.judges import judge_column, looked_at
 from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json
@@ -52,7 +53,7 @@ def camps(options: CampsOptions) -> None:
     judge = options.judge
     if not is_store(Path(log)):
         judge = judge_column(judge, *looked_at(log, asked), log)
-    with Progress(options.quiet, f"reading {log}"):
+    with Progress(options.quiet, f"reading {log}", plan_of(options)):
         reading = read_log(log, **asked | ({} if is_store(Path(log)) else {"cluster": judge}))
         features = None if options.features is None else read_feature_file(options.features, options, missing="raise")
     prefs, told = reading.preferences, [f"skipped: {reading.report()}"] if reading.rejects else []
@@ -60,7 +61,7 @@ def camps(options: CampsOptions) -> None:
     if features is not None and isinstance(prefs, Comparisons):
         features, matched = labelled_like(features, prefs)
         told += [*matched, *said_of_names(str(options.features), features.names, options)]
-    with Progress(options.quiet, "looking for camps"):
+    with Progress(options.quiet, "looking for camps", known=prefs):
         found = found_in(
             prefs, judge, features=features, number=options.number, most=options.most,
             prior=options.prior, folds=options.folds, starts=options.starts, seed=options.seed,

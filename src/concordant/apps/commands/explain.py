@@ -8,6 +8,7 @@ import sys
 import click
 import numpy as np
 
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.explain_options import ExplainOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress
@@ -31,7 +32,7 @@ def explain(options: ExplainOptions) -> None:
             check_output(name, options.features, "the features", option=option)
     if options.output and options.abilities and os.path.realpath(options.output) == os.path.realpath(options.abilities):
         raise UsageError(f"--output and --abilities both name {options.output}; name another file")
-    with Progress(options.quiet, f"reading {options.log}"):
+    with Progress(options.quiet, f"reading {options.log}", plan_of(options)):
         reading = read_log(options.log, **asked_of(options))
         features = read_feature_file(options.features, options, missing="keep")
     prefs = reading.preferences
@@ -44,7 +45,7 @@ def explain(options: ExplainOptions) -> None:
     columns = {name: np.asarray(features.X[:, at], np.float64) for at, name in enumerate(features.names)}
     label = next(name for name in ("item", *(f"item {at}" for at in range(len(columns) + 1))) if name not in columns)
     table = {label: features.items.take(features.item), **columns}
-    with Progress(options.quiet, "explaining"):
+    with Progress(options.quiet, "explaining", known=prefs):
         found = explanation(
             prefs, table, item=label, effects=options.effects, spread=options.spread, level=options.level
         )

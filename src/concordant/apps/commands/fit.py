@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.idle import chosen_by
@@ -81,7 +82,7 @@ def fit(options: FitOptions) -> None:
     if options.master is not None:
         raise UsageError(f"--master {options.master} belongs to --engine spark")
     held: HeldOut | None = None
-    with Progress(quiet, f"reading {log}"):
+    with Progress(quiet, f"reading {log}", plan_of(options)):
         read = _labels if graded else _preferences
         features, judged, told = read(log, options, ranker.missing_)
         if options.validate is not None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+from concordant.apps.commands.durations import ingesting
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, one_cluster
+from concordant.apps.commands.saying import one_line
 from concordant.apps.commands.store_options import IngestOptions
 from concordant.errors import UsageError, counted, few
-from concordant.io.engines.counting import SECONDS
 from concordant.io.ingest import Store
 from concordant.io.intake import Taken
 from concordant.io.noted import READ
@@ -31,13 +32,16 @@ def ingest(options: IngestOptions) -> None:
     reading |= {"name": options.batch, "day": options.day, "keep": options.keep, "excluding": options.excluding}
     if options.batch is not None and len(logs) > 1:
         raise UsageError(f"--batch {options.batch} names one batch, and {len(logs):,} logs are given")
+
+    def named(at: int) -> str:
+        return one_line(f"taking in {logs[at]}{f' ({at + 1:,} of {len(logs):,})' if len(logs) > 1 else ''}")
+
+    plan = ingesting(logs, named)
     for number, log in enumerate(logs, 1):
-        place = f" ({number:,} of {len(logs):,})" if len(logs) > 1 else ""
-        parts = dict.fromkeys(("counting rows", *SECONDS)) if number == len(logs) else None
         noted: set[Any] = set()
         each = store.ingest_days(log, **reading)
         while True:
-            with Progress(options.quiet, f"taking in {log}{place}", parts):
+            with Progress(options.quiet, named(number - 1), plan if number == 1 else None):
                 taken = next(each, None)
             if taken is None:
                 break

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.judges_options import JudgesOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
@@ -85,14 +86,14 @@ def _measure(options: JudgesOptions) -> None:
         else:
             told.append(Note("no sides", "{log}: nothing says which item stood first", log=log))
         asked["cluster"] = judge if lengths is None else (judge, *lengths)
-    with Progress(options.quiet, f"reading {log}"):
+    with Progress(options.quiet, f"reading {log}", plan_of(options)):
         reading = read_log(log, **asked)
     prefs = reading.preferences
     if lengths is not None:
         prefs = with_length(prefs, str(judge), lengths)
         text = "length: that of {first!r} less that of {second!r}, as a share of both"
         told.append(Note("length", text, first=lengths[0], second=lengths[1]))
-    with Progress(options.quiet, "measuring the judges"):
+    with Progress(options.quiet, "measuring the judges", known=prefs):
         found = measured(prefs, judge, level=options.level, replicates=options.replicates, seed=options.seed)
     table = found.to_arrow()
     _show(options, table, found.lines(), [*_told(options, reading), *told, *found.notes], "judges")

@@ -7,6 +7,7 @@ import sys
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.look_options import LookOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json, write_text
@@ -30,12 +31,12 @@ def look(options: LookOptions) -> None:
     options.settle(terminal=terminal)
     if output is not None:
         check_output(output, log)
-    with Progress(options.quiet, f"reading {log}"):
+    with Progress(options.quiet, f"reading {log}", plan_of(options)):
         reading = read_log(log, **asked_of(options))
     prefs = reading.preferences
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     tell(told if options.quiet else [*told, f"{log}: {prefs.facts}"])
-    with Progress(options.quiet, "looking"):
+    with Progress(options.quiet, "looking", known=prefs):
         found = looked(prefs, top=options.top, level=options.level, direct=options.direct)
         table = found.to_arrow(ranks=options.ranks)
         ask = found.ask(options.ask) if options.ask else None

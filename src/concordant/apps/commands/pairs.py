@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.output import check_output, write
 from concordant.apps.commands.pairs_options import PairsOptions
 from concordant.apps.commands.progress import Progress
@@ -22,8 +23,9 @@ def pairs(options: PairsOptions) -> None:
         check_output(output, read, what, endings=ENDINGS)
     asked = asked_of(options)
     del asked["pool"]
-    with Progress(options.quiet, f"reading {log}"):
+    with Progress(options.quiet, f"reading {log}", plan_of(options)):
         found = found_pairs(log, texts=options.texts, prompts=options.prompts, level=options.level, **asked)
-    write(found.table, output)
+    with Progress(options.quiet, f"writing {output}"):
+        write(found.table, output)
     options.say("wrote", f"wrote {output}: {found}", path=output)
     options.say_notes(found.notes)

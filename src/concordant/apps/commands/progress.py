@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+from concordant.apps.commands.durations import counts_of
 from concordant.apps.commands.saying import as_json, began, one_line, say
-from concordant.progress import Listener, Stage, listen, stage
+from concordant.preferences.preferences import Preferences
+from concordant.progress import Cost, Listener, Stage, Whole, listen, stage
 
 DELAY = 2.0
 """Seconds of a command before which it shows nothing."""
@@ -31,12 +33,15 @@ class Progress:
     """What is being done and how far it is, as ``concordant.progress`` hears of it, from two seconds on.
 
     ``with Progress(quiet, "what is done") as step``: ``step(done, total)``, where the command itself knows how far it
-    is; None where nobody looks. ``parts``: the stages inside it that take time, each with its usual seconds (None: not
-    known), where hardly anything follows them: without them nothing is said of the time that is left.
+    is; None where nobody looks. ``plan``: the pieces of work that the command has to do from here on, and what they
+    cost; they may lie inside a later ``Progress``. Without any nothing is said of the time that is left. ``known``:
+    the judgments, where they are read.
     """
 
-    def __init__(self, quiet: bool, what: str, parts: Mapping[str, float | None] | None = None) -> None:
-        self.what, self._parts = one_line(what), parts
+    def __init__(
+        self, quiet: bool, what: str, plan: Mapping[str, Cost] | None = None, known: Preferences | None = None
+    ) -> None:
+        self.what, self._plan, self._known = one_line(what), plan, known
         self.shown = not quiet and (as_json() or (sys.stderr is not None and sys.stderr.isatty()))
         self._ended = threading.Event()
         self._inside = ExitStack()
@@ -44,13 +49,15 @@ class Progress:
     def __enter__(self) -> Callable[[int, int], None] | None:
         if not self.shown:
             return None
-        heard = self._inside.enter_context(listen(lambda _: None))
-        whole = self._inside.enter_context(stage(self.what, parts=self._parts))
+        whole = _whole()
+        whole.know({} if self._known is None else counts_of(self._known), self._plan)
+        heard = self._inside.enter_context(listen(lambda _: None, whole=whole))
+        at = self._inside.enter_context(stage(self.what))
         watching = threading.Thread(target=self._watch, args=[heard], name="progress", daemon=True)
         self._inside.callback(watching.join)
         self._inside.callback(self._ended.set)
         watching.start()
-        return whole.reach
+        return at.reach
 
     def __exit__(self, *_: object) -> None:
         self._inside.close()
@@ -66,9 +73,21 @@ class Progress:
                     return
 
 
-def time_left(stages: tuple[Stage, ...]) -> float | None:
+class _Now:
+    """The whole work of the command that goes on, and when that began."""
+
+    whole, began = Whole(), -1.0
+
+
+def _whole() -> Whole:
+    if _Now.began != began():
+        _Now.whole, _Now.began = Whole(), began()
+    return _Now.whole
+
+
+def time_left() -> float | None:
     """Return the seconds until the command is done; None where that cannot be said."""
-    return stages[0].remaining if stages else None
+    return _whole().remaining
 
 
 def _seen(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -80,7 +99,7 @@ def _seen(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
 def _on_terminal() -> Iterator[tuple[Show, float]]:
     from concordant.apps.commands.bars import drawn
 
-    with drawn() as found:
+    with drawn(time_left) as found:
         yield found
 
 
@@ -102,7 +121,7 @@ def _lines() -> Iterator[tuple[Show, float]]:
         say(
             "progress",
             ": ".join(one.what for one in stages),
-            **_facts(at) | {"remaining": _said(stages[0]), "stages": inside},
+            **_facts(at) | {"remaining": _said(time_left()), "stages": inside},
         )
 
     yield show, EVERY / 4
@@ -114,10 +133,9 @@ def _facts(one: Stage) -> dict[str, Any]:
         "done": None if one.total is None else round(one.done, 3),
         "total": one.total,
         "seconds": round(one.seconds, 3),
-        "remaining": _said(one),
+        "remaining": _said(one.remaining),
     }
 
 
-def _said(one: Stage) -> float | None:
-    left = one.remaining
+def _said(left: float | None) -> float | None:
     return None if left is None else round(left, 1)

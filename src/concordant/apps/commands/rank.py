@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from concordant import __version__
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import RankOptions
@@ -45,8 +46,6 @@ from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
 
-ROW = 2.5e-6
-"""Seconds to write a row of a ranking, on a usual machine."""
 REMEMBERS = (".parquet", ".arrow", ".feather")
 """Endings of tables that have room for what the ranking rests on."""
 
@@ -161,7 +160,7 @@ def board_of(
     days = Window(**wanted)
     if days and runs:
         raise UsageError(f"{named}: runs are of no day; leave out --as-of, --since and --last")
-    with Progress(quiet, f"reading {named}"):
+    with Progress(quiet, f"reading {named}", plan_of(options)):
         if runs and name == "rrf" and reads["unranked"] is None:
             del reads["unranked"]
             pool = reads.pop("pool")
@@ -192,8 +191,7 @@ def board_of(
     if options.moving:
         board = _moving(options, prefs)
     else:
-        rows = float(prefs.member_groups.sizes.sum())
-        with Progress(quiet, "ranking", {"ranking queries": None, "writing": ROW * rows}):
+        with Progress(quiet, "ranking", known=prefs):
             board = ranking.rank(prefs, name, **how)
     return replace(board, rests=resting), told
 
@@ -209,7 +207,7 @@ def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
     prior = None if options.prior == "auto" else options.prior  # which it is by default
     given: dict[str, Any] = {"prior": prior, "drift": options.drift, "ties": options.ties}
     known = {name: value for name, value in given.items() if value is not None}
-    with Progress(options.quiet, "ranking over time", {"abilities over time": None}):
+    with Progress(options.quiet, "ranking over time", known=prefs):
         found = rank_over_time(prefs, level=options.level, **known)
         board = found.at(options.at, min_judgments=options.min_judgments)
         if options.statistics:

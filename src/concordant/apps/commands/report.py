@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.judges import put_together
 from concordant.apps.commands.matching import read_scores
 from concordant.apps.commands.output import check_output, put_file
@@ -29,6 +30,7 @@ from concordant.apps.report.report import report as make_report
 from concordant.io.log.formats import ENDINGS
 from concordant.io.read import read_log
 from concordant.preferences.preferences import Preferences
+from concordant.progress import stage
 from concordant.ranking.structures import structure
 
 PAGES = (".html", ".htm")
@@ -51,7 +53,7 @@ def report(options: ReportOptions) -> None:
     model = None
     if options.model is not None:
         model = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
-    with Progress(quiet, f"reading {log}"):
+    with Progress(quiet, f"reading {log}", plan_of(options)):
         reading = read_log(log, **asked_of(options))
         check_grades(options, reading.roles, reading.name)
         prefs = reading.preferences
@@ -63,7 +65,7 @@ def report(options: ReportOptions) -> None:
         scores = None if options.scores is None else read_scores(options.scores)
     judges = {_stem(name): put_together(options, name)[1] for name in options.model_judge}
     told += [] if quiet else [f"{log}: {prefs.facts}", *said]
-    with Progress(quiet, "making the report"):
+    with Progress(quiet, "making the report", known=prefs):
         made = make_report(
             prefs,
             features=features,
@@ -85,8 +87,9 @@ def report(options: ReportOptions) -> None:
             audit=options.audit,
             seed=options.seed,
         )
-        text = made.html.encode()
-        put_file(output, lambda temporary: Path(temporary).write_bytes(text))
+        with stage("writing the page"):
+            text = made.html.encode()
+            put_file(output, lambda temporary: Path(temporary).write_bytes(text))
     tell(told)
     options.say_notes((*prefs.notes, *made.data["left_out"]))
     options.say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")

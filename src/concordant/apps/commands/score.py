@@ -11,13 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.apps.commands.abstaining import careful, said_of
+from concordant.apps.commands.durations import scoring
 from concordant.apps.commands.options import ScoreOptions
 from concordant.apps.commands.output import as_csv, check_output, put_table, write, write_parts
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import feature_stream, gigabytes, names_of, read_feature_file
 from concordant.apps.commands.standard import reader_gone
 from concordant.apps.models.saving import load_model
-from concordant.errors import UsageError, counted
+from concordant.errors import UsageError
 from concordant.io.engines.duckdb import Settings, over_stream
 from concordant.io.log.formats import locate
 from concordant.learning.annotators.scorers import FoundScorer
@@ -75,10 +76,10 @@ def score(options: ScoreOptions) -> None:
             raise UsageError(f"{options.features}: abstention needs the features in memory (--in-memory)")
         _score_stream(ranker, file, options)
         return
-    with Progress(options.quiet, "scoring"):
+    with Progress(options.quiet, "scoring", scoring(options)):
         with stage(f"reading {options.features}"):
             features = read_feature_file(options.features, options, missing=ranker.missing_, names=names)
-        with stage(counted(len(features), "rows")):
+        with stage("scores"):
             table = ranked(features, ranker.predict(features))
         for name, column in (ranker.beside(features) if beside else {}).items():
             table = table.append_column(name, pa.array(column))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.output import check_output, print_csv, put_file, write, write_json
 from concordant.apps.commands.progress import Progress, tell
@@ -33,11 +34,11 @@ def tree(options: TreeOptions) -> None:
     if both := [name for name in by if name in options.cluster]:
         raise UsageError(f"--by {both[0]} and --cluster {both[0]}: a column divides judgments, or says who judged")
     columns = {} if is_store(Path(log)) else {"cluster": (*options.cluster, *by)}
-    with Progress(options.quiet, f"reading {log}"):
+    with Progress(options.quiet, f"reading {log}", plan_of(options)):
         reading = read_log(log, **asked_of(options, **columns))
     prefs = reading.preferences
     asked = {"ties": options.ties, "prior": options.prior}
-    with Progress(options.quiet, "dividing"):
+    with Progress(options.quiet, "dividing", known=prefs):
         found = ranking_tree(
             prefs, by, names=options.names, alpha=options.alpha, min_judgments=options.min_judgments,
             max_depth=options.max_depth, structure=options.structure, seed=options.seed,

@@ -19,15 +19,13 @@ from concordant.io.log.rows import is_array, with_keys
 from concordant.io.log.union import joined
 from concordant.memory import needs
 from concordant.preferences.lists import RawLists
-from concordant.progress import expect, stage
+from concordant.progress import know, stage
 
 ENGINES = ("duckdb", "memory", "spark")
 LARGE = 8 << 20
 WIDE = 1000
 """Columns of a CSV file that DuckDB reads: it has to be told of each, at a cost that grows faster than their number."""
 TEXT = ("csv", "tsv", "json")
-SECONDS = {"checking rows": 2e-8, "adding up judgments": 1e-7, "writing judgments": 1.2e-7}
-"""What is left to do with a distinct row, on a usual machine."""
 BYTES = 65
 """What a distinct row takes while it is made a judgment."""
 T = TypeVar("T")
@@ -35,7 +33,7 @@ T = TypeVar("T")
 
 def foresee(rows: int, clusters: Sequence[str]) -> None:
     """Say what reading so many distinct rows of comparisons will take: time to the progress, memory to its limit."""
-    expect({name: each * rows for name, each in SECONDS.items()})
+    know(distinct=rows)
     apart = f", kept apart by {' and '.join(clusters)}" if clusters else ""
     needs(BYTES * rows, f"{counted(rows, 'distinct judgments')}{apart}")
 

@@ -48,7 +48,7 @@ def watched(connection: Any, what: str) -> Iterator[None]:
         yield
         return
     ended = threading.Event()
-    with stage(what) as at:
+    with stage(what, even=False) as at:  # scanning goes evenly, what follows it does not show
 
         def look() -> None:
             while not ended.wait(EVERY):

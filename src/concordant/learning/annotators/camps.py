@@ -468,7 +468,8 @@ class _Search:
         """Return how each number of camps does, with the prior that is best for it."""
         found: list[Foretold] = []
         at, new = len(self.priors) // 2, np.zeros(0)
-        for camps in steps("numbers of camps", list(numbers)):
+        tried = list(numbers)
+        for camps in steps("numbers of camps", tried, costs=list(map(float, tried))):
             at = self._best_prior(camps, at)
             prior = self.priors[at]
             loss, of_new = self.of_known(camps, prior), self.of_new(camps, prior)

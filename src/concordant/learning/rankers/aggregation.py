@@ -265,9 +265,7 @@ class AggregationRanker(RegressionRanker):
         how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed, "target": target}
         unchosen: TooFew | None = None
         gated = self._gated(kind, beyond, streamed=isinstance(training, StreamedTraining))
-        chosen = "choosing the ridge" if beyond else "cross-validation"
-        parts = dict.fromkeys([f"{chosen}: folds"] * (len(tried) * len(ridges) > 1) + ["gate: folds"] * gated)
-        with stage("aggregating", parts=parts):
+        with stage("aggregating"):
             try:
                 if beyond and len(ridges) > 1:
                     self.cv_: Curve = one_standard_error_ridge(training, seen, tried[0], ridges, maker, **how)

@@ -1,0 +1,127 @@
+"""How much a log holds, guessed from some of its rows before all of them are counted: for the time that is left."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from concordant.io.log.formats import Log
+from concordant.preferences.layouts import CLUSTERS
+from concordant.progress import know, listener
+
+PIECES, ROWS = 16, 4096
+"""Pieces of a log that are looked at, and rows of each."""
+BYTES = 1 << 18
+"""Bytes of a piece of a text file, at most."""
+SIDES = ("winner", "loser"), ("left", "right"), ("item",)
+"""Roles whose columns name items."""
+
+
+def foretell(log: Log, roles: Mapping[str, str]) -> None:
+    """Say how many rows a log has, and about how many are distinct, to whoever listens; of some formats nothing."""
+    if listener() is None:
+        return
+    try:
+        rows, pieces = _looked(log, list(dict.fromkeys(roles.values())))
+    except (OSError, ValueError, KeyError, pa.ArrowException):  # what reading it all will say in better words
+        return
+    if not pieces:
+        return
+    query = [roles["query"]] if "query" in roles else []
+    who = [column for role, column in roles.items() if role in CLUSTERS]
+    items = next((side for side in SIDES if {*side} <= {*roles}), ())
+    nodes = [set[tuple[object, ...]]().union(*(_keys(one, [*query, roles[end]]) for end in items)) for one in pieces]
+    times = max(rows * len(pieces) / sum(map(len, pieces)), 1.0)
+    know(
+        rows=rows,
+        distinct=min(extrapolated([_keys(one, one.column_names) for one in pieces], times), rows),
+        nodes=extrapolated(nodes, times),
+        queries=extrapolated([_keys(one, query) for one in pieces], times) if query else 1.0,
+        clusters=extrapolated([_keys(one, who) for one in pieces], times) if who else 0.0,
+    )
+
+
+def extrapolated(pieces: Sequence[set[tuple[object, ...]]], times: float) -> float:
+    """Return how many distinct values there are in ``times`` as many rows as one of the pieces has.
+
+    With d values in a piece and D in all, k pieces have D (1 − (1 − d/D)^k) where the pieces are alike: D is what gives
+    as many as they have together. Pieces that share nothing (a sorted log) have ``times`` d.
+
+    >>> pieces = [{(value * step % 101,) for value in range(60)} for step in (3, 5, 7, 11)]  # of 101 values
+    >>> 98 < extrapolated(pieces, 1e6) < 104
+    True
+    >>> extrapolated([{(1,), (2,)}, {(3,), (4,)}], 50)
+    100.0
+    """
+    mean, union = sum(map(len, pieces)) / len(pieces), float(len(set[tuple[object, ...]]().union(*pieces)))
+    if union > len(pieces) * mean - 0.5 or len(pieces) == 1:
+        return mean * times
+    least, greatest = union, 1e15
+    for _ in range(100):  # the union grows with D
+        total = math.sqrt(least * greatest)
+        found = -total * math.expm1(len(pieces) * math.log1p(-min(mean / total, 1 - 1e-12)))
+        least, greatest = (total, greatest) if found < union else (least, total)
+    return -least * math.expm1(times * math.log1p(-min(mean / least, 1 - 1e-12)))
+
+
+def _keys(table: pa.Table, columns: Sequence[str]) -> set[tuple[object, ...]]:
+    return set(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+
+
+def _looked(log: Log, columns: Sequence[str]) -> tuple[int, list[pa.Table]]:
+    """Return how many rows there are, about, and those of some pieces from all over the log."""
+    paths = list(log.paths)
+    if log.gzipped or log.array or not paths or log.format not in ("parquet", "csv", "tsv", "json"):
+        return 0, []
+    some = paths[:: -(-len(paths) // PIECES)]
+    if log.format == "parquet":
+        rows = sum(pq.read_metadata(path).num_rows for path in paths)
+        return rows, [one for path in some for one in _of_parquet(path, columns, -(-PIECES // len(some)))]
+    pieces, size = [], 0
+    for path in some:
+        for text in _texts(path, -(-PIECES // len(some))):
+            pieces.append(_rows(io.BytesIO(text), log, columns))
+            size += len(text)
+    return round(sum(path.stat().st_size for path in paths) * sum(map(len, pieces)) / size), pieces
+
+
+def _rows(text: io.BytesIO, log: Log, columns: Sequence[str]) -> pa.Table:
+    if log.format == "json":
+        return pa.json.read_json(text).select(columns)
+    names = pa.csv.ReadOptions(column_names=log.columns)
+    how = pa.csv.ParseOptions(delimiter="\t" if log.format == "tsv" else ",")
+    return pa.csv.read_csv(text, names, how, pa.csv.ConvertOptions(include_columns=columns))
+
+
+def _of_parquet(path: Path, columns: Sequence[str], number: int) -> list[pa.Table]:
+    file = pq.ParquetFile(path, memory_map=True)
+    groups = range(file.num_row_groups)[:: -(-file.num_row_groups // number) or 1]
+    each, found = -(-number // max(len(groups), 1)), []
+    for group in groups:
+        stride = max(-(-file.metadata.row_group(group).num_rows // ROWS // each), 1)
+        batches = file.iter_batches(ROWS, row_groups=[group], columns=list(columns))
+        for place, batch in enumerate(batches):
+            if place % stride == 0:
+                found.append(pa.Table.from_batches([batch]))
+                if place >= stride * (each - 1):
+                    break
+    return [one for one in found if len(one) == ROWS] or found
+
+
+def _texts(path: Path, number: int) -> list[bytes]:
+    """Return whole lines from some places of a file."""
+    size, found = path.stat().st_size, []
+    with path.open("rb") as file:
+        for place in range(number):
+            file.seek(place * size // number)
+            file.readline()  # the header, or what is left of a line
+            lines = file.read(min(BYTES, size // number)).splitlines(keepends=True)[:-1]
+            found.append(b"".join(lines[:ROWS]))
+    return [one for one in found if one]
