@@ -299,8 +299,9 @@ def steps(
     *,
     costs: Sequence[float] | None = None,
     even: bool = True,
+    single: bool = False,
 ) -> Iterator[T]:
-    """Yield each of the pieces, and say how many are done, where there are several.
+    """Yield each of the pieces, and say how many are done, where there are several (``single``: of one, too).
 
     ``total`` is their number, where they do not know it themselves; ``costs``: what each takes beside the others;
     ``even``: False, that is not known.
@@ -309,7 +310,7 @@ def steps(
     [1, 2]
     """
     total = len(pieces) if isinstance(pieces, Sized) else total
-    if total == 1:  # no step of a way
+    if total == 1 and not single:  # no step of a way
         yield from pieces
         return
     each = None if costs is None else [float(one) for one in costs]

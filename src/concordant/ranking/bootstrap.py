@@ -519,7 +519,8 @@ def _one_by_one(
     step = int(np.clip((1 << 22) // max(width, 1), 1, replicates))
     kept: list[tuple[int, NDArray[np.int64]]] = [(0, np.zeros((0, len(own.member)), np.int64)) for own in atoms]
     begins = range(0, replicates, step)
-    for begin in steps("bootstrap", begins, costs=[min(step, replicates - begin) for begin in begins]):
+    costs = [min(step, replicates - begin) for begin in begins]
+    for begin in steps("bootstrap", begins, costs=costs, single=True):
         end = min(begin + step, replicates)
         times = np.empty((end - begin, width), np.int64)
         for graph, own in enumerate(atoms):

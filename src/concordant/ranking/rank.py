@@ -370,7 +370,7 @@ def _each(prefs: Preferences) -> int:
 
 def _blocks(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
     """Query codes, some at a time, so that memory stays bounded."""
-    most = at_once(min(max(float(prefs.work.sum()) / STEPS, SMALL), BLOCK), _each(prefs))
+    most = min(at_once(BLOCK, _each(prefs)), max(float(prefs.work.sum()) / STEPS, SMALL))
     for block in Ragged.runs((np.cumsum(prefs.work) / most).astype(np.int64)).slices:
         yield np.arange(block.start, block.stop)
 

@@ -28,6 +28,8 @@ READING: dict[str, Cost] = {
 }
 SMALL = 1 << 17
 """Judgments up to which queries are ranked at once (``ranking.rank``)."""
+FEW = 5000
+"""The same of an audit (``auditing.audit``)."""
 
 
 def counts_of(prefs: Preferences) -> dict[str, float]:
@@ -68,7 +70,7 @@ def _rank(options: Any) -> dict[str, Cost]:
         return (sure and not drawn(k)) * (0.05 + 1e-6 * k["distinct"] + apart + 1e-10 * _power(k, 3))
 
     def replicates(k: Known) -> float:
-        each = 0.0 if options.structure in (None, "bradley-terry") and "entries" not in k else 1e-7
+        each = 0.0 if options.structure in (None, "bradley-terry") and "entries" not in k else 2.7e-7
         return drawn(k) * (7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + each * k.get("different", k["distinct"]))
 
     def ranks(k: Known) -> float:
@@ -110,10 +112,13 @@ def _audit(options: Any) -> dict[str, Cost]:
     }
 
     def whole(k: Known) -> float:
-        return 0.5 + 1e-3 * k["queries"] + (5e-5 if drawn else 1e-5) * _power(k, 2) if k["queries"] > 1 else 0.0
+        return 0.5 + 1e-3 * k["queries"] + (5e-5 if drawn else 1e-5) * _power(k, 2) if several(k) else 0.0
+
+    def several(k: Known) -> bool:
+        return k["queries"] > 1 and k["distinct"] > FEW
 
     def alone(cost: Cost) -> Cost:
-        return lambda k: cost(k) if k["queries"] == 1 else 0.0
+        return lambda k: 0.0 if several(k) else cost(k)
 
     return {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
 
@@ -198,4 +203,5 @@ def ingesting(logs: Sequence[str], named: Callable[[int], str]) -> dict[str, Cos
 def plan_of(options: Any) -> dict[str, Cost]:
     """Return the pieces of a command that reads a log, in order; of one whose work is not known only the reading."""
     later = PLANS.get(type(options).__name__)
-    return READING | ({} if later is None else later(options))
+    pieces = {} if later is None else later(options)
+    return pieces if READING.keys() <= pieces.keys() else READING | pieces

@@ -99,7 +99,7 @@ def fit(options: FitOptions) -> None:
         told += [f"note: {note}" for note in said_of_names(source, features.names, options)]
     if sys.stderr.isatty():  # elsewhere an error should be the only line
         tell(told)
-    with Progress(quiet, "learning", {"aggregating": None}):
+    with Progress(quiet, "learning", known=None if graded else judged):
         if several and isinstance(features, Features) and features.query is not None:
             ranker = _best(features, judged, options)
         else:

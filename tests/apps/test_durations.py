@@ -1,0 +1,146 @@
+"""What is said to be left of a command: its plan names the work that it does, and some rows tell what a log holds."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from concordant.apps.commands import main, progress
+from concordant.io.engines import foretold
+from concordant.io.engines.counting import with_columns
+from concordant.io.log.formats import Log, locate
+from concordant.progress import Stage, Whole, listen
+
+
+def votes(queries: int, items: int, number: int, seed: int = 0, workers: int = 0) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    winner = draw.integers(0, items, number)
+    table = {"query": draw.integers(0, queries, number), "winner": winner}
+    table |= {"loser": (winner + 1 + draw.integers(0, items - 1, number)) % items}
+    table |= {"worker": draw.integers(0, workers, number)} if workers else {}
+    return pa.table(table)
+
+
+# -- what a log may hold -----------------------------------------------------------------------------------------------
+ROLES = {"query": "query", "winner": "winner", "loser": "loser"}
+
+
+def foretold_of(log: Log, roles: dict[str, str] = ROLES) -> dict[str, float]:
+    with listen(lambda _: None) as heard:
+        foretold.foretell(log, roles)
+    return heard.whole.known
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "json", "sorted", "folder"])
+@pytest.mark.parametrize(("queries", "items"), [(1, 40), (400, 10), (30_000, 20)])
+def test_some_rows_tell_what_a_log_holds(form: str, queries: int, items: int, tmp_path: Path) -> None:
+    table = votes(queries, items, 300_000)
+    if form == "sorted":
+        table = table.sort_by([("query", "ascending")])
+    if form == "folder":
+        for part in range(4):
+            pq.write_table(table.slice(part * 75_000, 75_000), tmp_path / f"{part}.parquet")
+    name = tmp_path if form == "folder" else tmp_path / f"votes.{'parquet' if form == 'sorted' else form}"
+    if form in ("parquet", "sorted"):
+        pq.write_table(table, name, row_group_size=100_000)
+    elif form == "csv":
+        pyarrow.csv.write_csv(table, name)
+    elif form == "json":
+        rows = zip(*(table.column(column).to_pylist() for column in ROLES), strict=True)
+        name.write_text("".join(f'{{"query": {q}, "winner": {w}, "loser": {lost}}}\n' for q, w, lost in rows))
+    found = foretold_of(with_columns(locate(str(name))))
+    of = {"distinct": [*ROLES], "queries": ["query"]}
+    truth = {name: table.group_by(columns).aggregate([]).num_rows for name, columns in of.items()}
+    ends = [table.select(["query", end]).rename_columns(["query", "item"]) for end in ("winner", "loser")]
+    truth |= {"rows": 300_000, "nodes": pa.concat_tables(ends).group_by(["query", "item"]).aggregate([]).num_rows}
+    for name, value in truth.items():
+        assert 1 / 1.25 <= found[name] / value <= 1.25, (name, found[name], value)
+
+
+def test_what_cannot_be_looked_at_tells_nothing(tmp_path: Path) -> None:
+    table = votes(1, 40, 1000)
+    with gzip.open(tmp_path / "votes.csv.gz", "wb") as file:
+        pyarrow.csv.write_csv(table, file)
+    assert foretold_of(with_columns(locate(str(tmp_path / "votes.csv.gz")))) == {}
+    (tmp_path / "bad.csv").write_text("winner,loser\n" + "a,b,c\n" * 1000)
+    assert foretold_of(with_columns(locate(str(tmp_path / "bad.csv"))), {"winner": "winner", "loser": "loser"}) == {}
+    pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
+    assert foretold_of(with_columns(locate(str(tmp_path / "empty.parquet")))).get("rows", 0) == 0
+
+
+# -- what a command does -----------------------------------------------------------------------------------------------
+class Kept(Whole):
+    """A plan, and which of its pieces came, and which did not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.came: dict[str, None] = {}
+        self.never: dict[str, float] = {}
+        self.said: list[float | None] = []
+
+    def begin(self, one: Stage) -> None:
+        before = {name: seconds for name, seconds in self.usual.items() if name not in self.took}
+        super().begin(one)
+        self.never |= {name: before[name] or 0.0 for name in before if name in self.took}
+        if self.now is one:
+            self.came[one.what] = None
+        self.said += [self.remaining] if "counting rows" in self.took else []
+
+
+@pytest.fixture(name="folder", scope="module")
+def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("votes")
+    pq.write_table(votes(1, 12, 2000, workers=20).drop_columns("query"), folder / "one.parquet")
+    pq.write_table(votes(30, 8, 4000, workers=20), folder / "many.parquet")
+    item = np.arange(12)
+    x = np.random.default_rng(1).standard_normal((12, 3))
+    pq.write_table(pa.table({"item": item} | {f"x{at}": x[:, at] for at in range(3)}), folder / "features.parquet")
+    return folder
+
+
+FIT = ("-f", "features.parquet", "-m", "OUT")
+COMMANDS = [
+    ("rank one.parquet -o OUT.csv", "scores", "intervals", "writing OUT.csv"),
+    ("rank one.parquet --interval none -o OUT.csv", "scores", "writing OUT.csv"),
+    ("rank one.parquet --interval bootstrap --replicates 50 -o OUT.csv", "scores", "bootstrap"),
+    ("rank one.parquet --structure borda -o OUT.csv", "scores", "bootstrap"),
+    ("compare one.parquet -o OUT.csv", "scores", "intervals", "comparing"),
+    ("audit one.parquet --replicates 20 -o OUT.json", "cycles", "best orders", "surrogates", "held-out judgments"),
+    ("audit many.parquet --replicates 0 -o OUT.json", "cycles", "best orders"),
+    ("report one.parquet -o OUT.html", "cycles", "best orders", "surrogates", "writing the page"),
+    ("fit one.parquet -f features.parquet -m OUT", "choosing the ridge: folds", "gate: folds"),
+    ("fit one.parquet -f features.parquet -m OUT --structure log-odds", "cross-validation: folds"),
+    ("fit one.parquet -f features.parquet -m OUT --loss ranknet", "learning"),
+    ("explain one.parquet -f features.parquet", "explaining"),
+    ("tree one.parquet --by worker", "dividing"),
+    ("judges one.parquet --judge worker", "measuring the judges"),
+    ("camps one.parquet --judge worker", "numbers of camps", "finding the camps"),
+    ("look one.parquet", "looking"),
+    ("pairs many.parquet -o OUT.parquet", "making pairs", "writing OUT.parquet"),
+    ("ingest one.parquet --store OUT",),
+]
+
+
+@pytest.mark.parametrize("asked", COMMANDS, ids=lambda asked: asked[0])
+def test_a_plan_names_what_the_command_does(
+    asked: tuple[str, ...], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    kept = Kept()
+    monkeypatch.setattr(progress, "DELAY", 3600)
+    monkeypatch.setattr(progress, "_whole", lambda: kept)
+    monkeypatch.chdir(folder)
+    line, *pieces = [one.replace("OUT", str(tmp_path / "out")) for one in asked]
+    main([*line.split(), "--log-format", "json"])
+    assert {*pieces, "counting rows", "adding up judgments"} <= {*kept.came}, capsys.readouterr().err
+    whole = sum(seconds or 0.0 for seconds in kept.usual.values())
+    assert sum(kept.never.values()) <= 0.2 * whole, kept.never  # nothing large that it does not do
+    left = {name: seconds for name, seconds in kept.usual.items() if name not in kept.took}
+    assert sum(seconds or 0.0 for seconds in left.values()) <= 0.2 * whole, left
+    assert kept.said and None not in kept.said  # once it is known what the log holds
